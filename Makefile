@@ -1,0 +1,55 @@
+# The verbs that people and CI share. Nothing has to be installed by hand but Python ≥ 3.11 and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+DEBIAN := $(VENV)/.debian
+
+.PHONY: run test check bench fuzz soak messages lock clean
+
+run: $(STAMP)
+	$(BIN)/postroad serve
+
+test: $(STAMP) $(DEBIAN)
+	$(BIN)/pytest -n 2 -m "not soak" $(ARGS)
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/check_sizes.py
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks $(ARGS)
+
+fuzz: $(STAMP)
+	$(BIN)/python tools/fuzz.py $(ARGS)
+
+soak: $(STAMP) $(DEBIAN)
+	$(BIN)/pytest -m soak $(ARGS)
+
+# The protocol's modules, from kio's schemas. A test fails when they are not current.
+messages: $(STAMP)
+	$(BIN)/python tools/generate_messages.py
+
+# Pinned versions of all that is installed here; names packages and versions only.
+lock: $(STAMP)
+	$(BIN)/pip install -q uv
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --extra dev --no-header --no-annotate \
+		--no-emit-index-url --no-emit-find-links -o constraints.txt pyproject.toml
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Postroad needs Python 3.11 or newer; say which with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(DEBIAN): tools/debian-packages
+	bash tools/debian-packages
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Real nodes for tests: a context manager and a pytest fixture."""
