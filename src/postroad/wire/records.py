@@ -226,16 +226,28 @@ def _headers(data: bytes, position: int, end: int) -> tuple[list[tuple[str, byte
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
+    """One and two bytes (numbers up to 8191) take the short way."""
     byte = data[position]
-    position += 1
-    number, shift = byte & 0x7F, 7
-    while byte & 0x80:
-        if shift > _VARINT_BITS_MAX:
-            _corrupt("A number has too many bytes.")
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    second = data[position + 1]
+    if second < 0x80:
+        number = byte & 0x7F | second << 7
+        return (number >> 1) ^ -(number & 1), position + 2
+    return _long_varint(data, position)
+
+
+def _long_varint(data: bytes, position: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
         byte = data[position]
         position += 1
         number |= (byte & 0x7F) << shift
         shift += 7
+        if byte < 0x80:
+            break
+        if shift > _VARINT_BITS_MAX:
+            _corrupt("A number has too many bytes.")
     if number > 2 * _TIMESTAMP_MAX:
         _corrupt("A number is out of range.")
     return (number >> 1) ^ -(number & 1), position
