@@ -5,6 +5,10 @@
     │   ├── RequestRefused    the peer asked for something wrong: repeating it won't help
     │   └── TryAgain          right request, wrong moment: clients retry by themselves
     ├── ProtocolError         bytes that are no Kafka request: the connection is closed
+    ├── CoordinationError     the coordination store can't do what was asked of it
+    │   ├── StoreUnavailable  it does not answer, or failed: a commit's outcome is unknown
+    │   ├── LeaseLost         the lease has ended and its keys are gone
+    │   └── HistoryCompacted  a watch asks for revisions that are no longer kept: list again
     └── ConfigurationError    a setting is wrong: says which, where, and what would be right
 
 "The peer is wrong" is an ApiError or a ProtocolError; "we are wrong" is an assert.
@@ -25,6 +29,22 @@ class PostroadError(Exception):
 
 class ProtocolError(PostroadError):
     """Bytes that can't be read as what they claim to be. The peer is wrong."""
+
+
+class CoordinationError(PostroadError):
+    """The coordination store can't do what was asked; the subclass says what the caller does next."""
+
+
+class StoreUnavailable(CoordinationError):
+    """The store does not answer or has failed. Whether a commit under way happened is unknown: read again."""
+
+
+class LeaseLost(CoordinationError):
+    """The lease has ended and its keys are deleted: grant a new one and register anew."""
+
+
+class HistoryCompacted(CoordinationError):
+    """The revisions after the one asked for are no longer kept: list, then watch from there."""
 
 
 class ConfigurationError(PostroadError):

@@ -1,1 +1,14 @@
-"""(room)"""
+"""What the cluster is: its nodes, topics, configs and partition states, and who may change them.
+
+All of it lives in the coordination store, a small strongly consistent key-value store. The way of
+one change is always the same, on one node as on many:
+
+    controller.create_topic(image, …)   decides, changes nothing      → compares and operations
+    store.commit(compares, operations)  makes it durable, or refuses  → a revision, or None
+    store.watch(…)                      tells every node              → events
+    image.apply(events)                 the only thing that changes the image
+
+Start reading at `store` (the port), then `image`, then `controller`. `sqlite` is the embedded adapter
+of the port and `identity` the file that ties a data directory to its cluster: the two places here
+that do I/O. `topic_config` is the registry of topic configs. Messages are none of this room's business.
+"""

@@ -1,0 +1,132 @@
+"""The coordination store's file: created, recognised and checked before anything relies on it.
+
+A SQLite database with application id "PstR" and the layout's number in user_version:
+
+    entries   key BLOB (UTF-8, primary key) · value BLOB · revision INTEGER · lease INTEGER (0: none)
+    counters  name TEXT (primary key) · value INTEGER           one row: 'revision'
+
+A file is valid if both numbers are ours and SQLite's own quick check finds no damage. A crash is safe
+because every change is one transaction (write-ahead log, synced before a commit returns): the next
+open replays the log up to the last complete commit. Nothing here ever deletes or empties a file that
+it can't read: what looks broken may be all that a user has.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+from typing import Final
+
+from postroad.errors import ConfigurationError
+
+APPLICATION_ID: Final = int.from_bytes(b"PstR", "big")
+LAYOUT: Final = 1
+FIRST_REVISION: Final = 1  # as etcd's: 0 is left to mean "absent"
+BUSY_SECONDS: Final = 1.0  # a node that is just ending may hold the file for a moment
+
+_SCHEMA: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE entries (
+    key BLOB PRIMARY KEY, value BLOB NOT NULL, revision INTEGER NOT NULL, lease INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO counters VALUES ('revision', {FIRST_REVISION});
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {LAYOUT};
+COMMIT;
+"""
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """A connection that alone may use the file, created (0600) if it is missing.
+
+    Raises ConfigurationError if the file is not ours, damaged, or in use by another process.
+    """
+    _prepare(path)
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        _set_up(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        raise ConfigurationError(_explain(error, path)) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        _create(path)
+        return
+    if not stat.S_ISREG(mode):
+        raise ConfigurationError(f"{path} is a link or no regular file; the coordination store must be one.")
+    if stat.S_IMODE(mode) & 0o077:
+        path.chmod(0o600)
+
+
+def _create(path: Path) -> None:
+    """An empty file, which SQLite takes for an empty database; its log gets the same permissions.
+
+    The descriptor is closed before SQLite opens the file: closing one later would drop SQLite's locks.
+    """
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _set_up(connection: sqlite3.Connection, path: Path) -> None:
+    # Exclusive: watches and leases live in this process, a second one would never hear of a change.
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    application, layout, tables = (
+        _number(connection, query)
+        for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+    )
+    if tables and application != APPLICATION_ID:
+        raise ConfigurationError(
+            f"{path} is a database of another program. Move it away, or choose another data.dir."
+        )
+    if layout > LAYOUT:
+        raise ConfigurationError(
+            f"{path} has layout {layout}, written by a newer Postroad; this one reads {LAYOUT}. Update it."
+        )
+    damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if damage != "ok":
+        raise sqlite3.DatabaseError(damage)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    if not tables:
+        connection.executescript(_SCHEMA)
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return int(connection.execute(query).fetchone()[0])
+
+
+def _explain(error: sqlite3.Error, path: Path) -> str:
+    if is_busy(error):
+        return f"{path} is in use by another process. Stop the other node, or give this one its own data.dir."
+    return (
+        f"{path} can't be read as a coordination store ({error}). The logs beside it are untouched. "
+        f"Restore this file from a backup; to begin anew, choose another data.dir."
+    )
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    return _primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_full(error: sqlite3.Error) -> bool:
+    return _primary_code(error) == sqlite3.SQLITE_FULL
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
