@@ -24,14 +24,14 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 fuzz: $(STAMP)
-	$(BIN)/python tools/fuzz.py $(ARGS)
+	$(BIN)/python -m tools.fuzz $(ARGS)
 
 soak: $(STAMP) $(DEBIAN)
 	$(BIN)/pytest -m soak $(ARGS)
 
 # The protocol's modules, from kio's schemas. A test fails when they are not current.
 messages: $(STAMP)
-	$(BIN)/python tools/generate_messages.py
+	$(BIN)/python -m tools.generate_messages
 
 # Pinned versions of all that is installed here; names packages and versions only.
 lock: $(STAMP)
