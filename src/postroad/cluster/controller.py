@@ -1,0 +1,115 @@
+"""What may change in the cluster, and how: pure decisions over an image.
+
+A decision is what to hand to `store.commit`. It compares everything that it was based on, so that it
+takes effect only if that still holds; whoever gets None waits for the image to follow and decides anew.
+Nothing here changes the image: the commit comes back as events.
+
+Topics are decided on in `topics`, their configs in `config_changes`; both are gathered here, with the
+cluster's own identity, nodes, leadership and producer ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final, NamedTuple
+
+import msgspec
+
+from postroad.cluster import keys
+from postroad.cluster.config_changes import ConfigChange, ConfigOperation, alter_config, replace_config
+from postroad.cluster.decision import Decision
+from postroad.cluster.ids import id_text, make_id
+from postroad.cluster.image import NO_LEADER, Image, Node
+from postroad.cluster.keys import PartitionState
+from postroad.cluster.store import ABSENT, OPERATIONS_MAX, Compare, Put
+from postroad.cluster.topics import add_partitions, create_topic, delete_topic, finish_deletion
+from postroad.errors import ConfigurationError
+
+__all__ = [
+    "ConfigChange",
+    "ConfigOperation",
+    "Decision",
+    "ProducerIds",
+    "add_partitions",
+    "allocate_producer_ids",
+    "alter_config",
+    "create_cluster",
+    "create_topic",
+    "delete_topic",
+    "finish_deletion",
+    "register_node",
+    "replace_config",
+    "take_leadership",
+]
+
+# A node asks for this many at a time, so that InitProducerId seldom waits for the store. A restart
+# loses what is left of a block: of 2**63 ids that is nothing.
+PRODUCER_IDS_PER_BLOCK: Final = 1000
+
+
+class ProducerIds(NamedTuple):
+    """Ids from `first` up to but without `end`, and the decision that makes them the caller's own."""
+
+    first: int
+    end: int
+    decision: Decision
+
+
+def create_cluster(image: Image, random: bytes) -> Decision:
+    """A new cluster with an id from 16 random bytes, on a store that holds none."""
+    assert image.cluster_id is None
+    value = keys.encode(keys.ClusterValue(id_text(make_id(random))))
+    return Decision([Compare(keys.CLUSTER, ABSENT)], [Put(keys.CLUSTER, value)])
+
+
+def register_node(image: Image, node: Node, lease: int) -> Decision:
+    """The node is there for as long as its lease lives.
+
+    Raises ConfigurationError while another process is registered under the same id.
+    """
+    holder = image.nodes.get(node.id)
+    if holder is not None and holder.incarnation != node.incarnation:
+        raise ConfigurationError(
+            f"node.id {node.id} is taken by the node at {holder.host}:{holder.port}. Give this node another; "
+            f"if that one has just ended, try again when its lease has run out."
+        )
+    key = keys.node_key(node.id)
+    value = keys.encode(keys.NodeValue(node.host, node.port, node.incarnation))
+    return Decision([Compare(key, image.key_revision(key))], [Put(key, value, lease)])
+
+
+def allocate_producer_ids(image: Image, count: int = PRODUCER_IDS_PER_BLOCK) -> ProducerIds:
+    """A block that no node gets twice; it may be used once the decision is committed."""
+    first, end = image.next_producer_id, image.next_producer_id + count
+    compare = Compare(keys.PRODUCER_IDS, image.key_revision(keys.PRODUCER_IDS))
+    put = Put(keys.PRODUCER_IDS, keys.encode(keys.ProducerIdsValue(end)))
+    return ProducerIds(first, end, Decision([compare], [put]))
+
+
+def take_leadership(image: Image, node: int, clean: bool) -> Iterator[Decision]:
+    """What a node that starts commits before it serves: partitions without a leader that it can lead.
+
+    After an unclean stop the tail of its logs may have been cut. Partitions that it led then get a new
+    epoch too, so that what was handed out under the old one can't be taken for the same (L2, L13).
+    Each decision stays within what a store takes in one commit.
+    """
+    puts = _leadership_changes(image, node, clean)
+    while batch := list(islice(puts, OPERATIONS_MAX)):
+        yield Decision([Compare(put.key, image.key_revision(put.key)) for put in batch], batch)
+
+
+def _leadership_changes(image: Image, node: int, clean: bool) -> Iterator[Put]:
+    for topic in image.topics.values():
+        for number, states in keys.chunks(topic.partitions):
+            led = tuple(_led_by(state, node, clean) for state in states)
+            if led != states:
+                yield Put(keys.chunk_key(topic.id_text, number), keys.encode(keys.ChunkValue(led)))
+
+
+def _led_by(state: PartitionState, node: int, clean: bool) -> PartitionState:
+    leaderless = state.leader == NO_LEADER and node in state.isr
+    uncertain = state.leader == node and not clean
+    if not (leaderless or uncertain):
+        return state
+    return msgspec.structs.replace(state, leader=node, leader_epoch=state.leader_epoch + 1)

@@ -1,0 +1,95 @@
+"""The file that ties a data directory to its cluster: `node.json`, beside the logs.
+
+    {"version": 1, "cluster_id": "…", "node_id": 1}
+
+The cluster's id stands in two places, here and in the coordination store. Only if both agree may a node
+take what the store says about topics for the truth about these logs. An empty or a foreign store, say
+after a wrong path or a lost file, must never make it delete anything: it refuses to start.
+
+The file is written before the first log and replaced in one step (temporary file, sync, rename, sync of the
+directory), so a crash leaves the old one or the new one, and never logs without it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from postroad.errors import ConfigurationError
+
+FILE_NAME: Final = "node.json"
+VERSION: Final = 1
+_BYTES_MAX: Final = 4096  # a handful of fields; anything longer is not ours
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    cluster_id: str
+    node_id: int
+    version: int = VERSION
+
+
+def read_identity(data: Path) -> Identity | None:
+    """What the directory's file says, None if there is none. Raises ConfigurationError if it is broken."""
+    path = data / FILE_NAME
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            identity = msgspec.json.decode(file.read(_BYTES_MAX), type=Identity)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} can't be read ({error}). Restore it from a backup.") from error
+    if identity.version > VERSION:
+        raise ConfigurationError(f"{path} was written by a newer Postroad. Update this one.")
+    return identity
+
+
+def write_identity(data: Path, identity: Identity) -> None:
+    """Durable when it returns."""
+    path, temporary = data / FILE_NAME, data / (FILE_NAME + ".tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(msgspec.json.encode(identity) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    directory = os.open(data, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def check_identity(
+    identity: Identity | None, *, cluster_id: str | None, node_id: int, has_logs: bool
+) -> None:
+    """Raises ConfigurationError unless these logs belong to this store's cluster and to this node.
+
+    `cluster_id` is the image's, None if the store is empty; `has_logs`: there are partition directories.
+    Passing means: the same cluster, or nothing here yet. The caller then creates the cluster if the
+    store has none, and writes the identity if there is none, before it makes the first log.
+    """
+    if identity is None:
+        if has_logs:
+            raise ConfigurationError(
+                f"There are logs, but {FILE_NAME} beside them is missing: nobody knows whose they are. "
+                f"Nothing was changed. Restore {FILE_NAME}, or start with another data.dir."
+            )
+        return
+    if cluster_id is None:
+        raise ConfigurationError(
+            f"The coordination store is empty, but this data directory belongs to cluster "
+            f"{identity.cluster_id}. Nothing was changed. Restore the store, or start with another data.dir."
+        )
+    if identity.cluster_id != cluster_id:
+        raise ConfigurationError(
+            f"This data directory belongs to cluster {identity.cluster_id}, the coordination store to "
+            f"{cluster_id}. Nothing was changed. Start with the store that belongs to it."
+        )
+    if identity.node_id != node_id:
+        raise ConfigurationError(
+            f"This data directory belongs to node {identity.node_id}, but node.id is {node_id}. "
+            f"Set node.id to {identity.node_id}, or start with another data.dir."
+        )

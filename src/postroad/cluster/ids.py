@@ -1,0 +1,41 @@
+"""Cluster and topic ids: 16 random bytes, and as text 22 characters of URL-safe base64, like Kafka's."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+
+ID_BYTES: Final = 16
+ZERO_ID: Final = bytes(ID_BYTES)  # on the wire: "no id"
+
+# Kafka sets aside the lowest hundred numbers (0 is "no id", 1 its metadata topic).
+_RESERVED: Final = 100
+
+
+def make_id(random: bytes) -> bytes:
+    """An id from 16 random bytes.
+
+    The highest bit is cleared so that the text never begins with '-': it names directories and is typed
+    after command-line flags.
+    """
+    assert len(random) == ID_BYTES
+    made = bytes([random[0] & 0x7F]) + random[1:]
+    assert int.from_bytes(made, "big") >= _RESERVED, "these bytes are not random"
+    return made
+
+
+def id_text(raw: bytes) -> str:
+    assert len(raw) == ID_BYTES
+    return base64.urlsafe_b64encode(raw)[:-2].decode()
+
+
+def id_bytes(text: str) -> bytes:
+    """The reverse of `id_text`; raises ValueError for anything that it did not write."""
+    try:
+        raw = base64.urlsafe_b64decode(text + "==")
+    except (binascii.Error, ValueError) as error:
+        raise ValueError(f"{text!r} is no id") from error
+    if len(raw) != ID_BYTES or id_text(raw) != text:
+        raise ValueError(f"{text!r} is no id")
+    return raw

@@ -1,0 +1,260 @@
+"""What the coordination store says, as the broker reads it: topics, partition states, nodes.
+
+The image changes only through `apply`, with events of the store: the same events give the same image,
+live and after a restart, on every node. It is pure; between two applies it stands still.
+
+- I1 Each topic has all of its partition states, no more and no fewer.
+- I2 Names (also when '.' counts as '_') and ids are unique; no id is both a topic's and a deleted one's.
+- I3 Each partition state holds P1 and P2 (see `keys`).
+- I4 A leader epoch never falls while its topic lives, and names one leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+from postroad.cluster import keys
+from postroad.cluster.ids import id_bytes, id_text
+from postroad.cluster.keys import PartitionState
+from postroad.cluster.store import ABSENT, Event, Snapshot
+from postroad.errors import CoordinationError, UnknownTopicOrPartition
+
+V = TypeVar("V")
+
+NO_LEADER: Final = -1
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+# Kept by the nodes for themselves; clients may read them but not create, delete or widen them.
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
+
+
+class Topic(msgspec.Struct, frozen=True):
+    name: str
+    id: bytes
+    partitions: tuple[PartitionState, ...]
+    config: dict[str, str]  # only what differs from the node's defaults; not to be changed in place
+
+    @property
+    def internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+    @property
+    def id_text(self) -> str:
+        """The id as it names directories and appears in tools."""
+        return id_text(self.id)
+
+
+class Node(msgspec.Struct, frozen=True):
+    id: int
+    host: str
+    port: int
+    incarnation: str
+
+
+class DeletedTopic(msgspec.Struct, frozen=True):
+    """A topic that is gone, but whose directories are not yet, on these nodes."""
+
+    id: bytes
+    name: str
+    nodes: tuple[int, ...]
+
+
+class Alteration(NamedTuple):
+    before: Topic
+    after: Topic
+
+
+class Changes(NamedTuple):
+    """What an apply did. A topic deleted and created anew stands in both lists, under different ids."""
+
+    created: list[Topic]
+    deleted: list[Topic]
+    altered: list[Alteration]  # config, number of partitions or a partition's state
+    nodes: list[int]  # ids of nodes that came, went or registered anew
+
+
+class Image:
+    """Read the attributes, never change them."""
+
+    def __init__(self) -> None:
+        self.revision = 0  # the store's, as far as this image has followed it
+        self.cluster_id: str | None = None  # None: an empty store
+        self.topics: dict[str, Topic] = {}
+        self.topics_by_id: dict[bytes, Topic] = {}
+        self.nodes: dict[int, Node] = {}
+        self.deleted: dict[bytes, DeletedTopic] = {}
+        self.next_producer_id = 0
+        self._revisions: dict[str, int] = {}  # of every key that is part of the image
+        self._by_key: dict[str, Topic] = {}
+        self._values: dict[str, keys.TopicValue] = {}  # by key
+        self._chunks: dict[str, dict[int, tuple[PartitionState, ...]]] = {}  # by topic id, then number
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(topic.partitions) for topic in self.topics.values())
+
+    def topic(self, name: str) -> Topic:
+        """Raises UnknownTopicOrPartition if there is none."""
+        if name not in self.topics:
+            raise UnknownTopicOrPartition(f"There is no topic {name!r}.")
+        return self.topics[name]
+
+    def key_revision(self, key: str) -> int:
+        """For a Compare: the revision that last wrote the key, ABSENT if it is not there."""
+        return self._revisions.get(key, ABSENT)
+
+    def catch_up(self, snapshot: Snapshot) -> Changes:
+        """Makes the image equal to a list of the whole store; at start, and after HistoryCompacted."""
+        present = {entry.key for entry in snapshot.entries}
+        gone = [Event(key, None, snapshot.revision) for key in self._revisions if key not in present]
+        news = [Event(*entry) for entry in snapshot.entries if entry.revision != self.key_revision(entry.key)]
+        return self.apply(gone + news, snapshot.revision)
+
+    def apply(self, events: Sequence[Event], revision: int | None = None) -> Changes:
+        """Takes the events of one watch answer, in order; the only thing that changes an image.
+
+        `revision` is the store's after them: that of the last event unless told otherwise.
+        Raises CoordinationError, and leaves the image unusable, if the store holds what it must not.
+        """
+        touched: dict[str, None] = {}  # keys of topics whose parts changed, in order
+        changes = Changes([], [], [], [])
+        for event in events:
+            try:
+                self._take(event, touched, changes.nodes)
+            except ValueError as error:
+                raise CoordinationError(f"The coordination store's key {event.key!r}: {error}.") from error
+        for key in touched:
+            self._rebuild(key, changes)
+        self.revision = revision or max((event.revision for event in events), default=self.revision)
+        return changes
+
+    def check(self) -> None:
+        """Asserts I1 to I3 (I4 is asserted with each change)."""
+        assert {topic.id: topic for topic in self.topics.values()} == self.topics_by_id
+        assert len(self._by_key) == len(self.topics) == len(self._values)
+        assert not self.topics_by_id.keys() & self.deleted.keys()
+        assert {id_text(topic_id) for topic_id in self.topics_by_id} == self._chunks.keys()
+        for name, topic in self.topics.items():
+            assert name == topic.name
+            assert self._by_key[keys.topic_key(name)] is topic
+            for state in topic.partitions:
+                _check_state(state)
+
+    # --- one event -----------------------------------------------------------------------------
+
+    def _take(self, event: Event, touched: dict[str, None], nodes: list[int]) -> None:
+        kind, _, rest = event.key.partition("/")
+        match kind:
+            case "topics":
+                touched[event.key] = None
+                self._take_topic(event)
+            case "partitions":
+                touched |= dict.fromkeys(self._take_chunk(event, rest))
+            case "nodes":
+                nodes.append(int(rest))
+                self._take_node(event, int(rest))
+            case "deleted":
+                self._take_deleted(event, id_bytes(rest))
+            case keys.CLUSTER:
+                self.cluster_id = None if event.value is None else _decoded(event, keys.ClusterValue).id
+            case keys.PRODUCER_IDS:
+                self.next_producer_id = (
+                    0 if event.value is None else _decoded(event, keys.ProducerIdsValue).next
+                )
+            case _:
+                return  # of a newer Postroad; not part of this image
+        self._note(event)
+
+    def _note(self, event: Event) -> None:
+        if event.value is None:
+            self._revisions.pop(event.key, None)
+        else:
+            self._revisions[event.key] = event.revision
+
+    def _take_topic(self, event: Event) -> None:
+        if event.value is None:
+            self._values.pop(event.key, None)
+        else:
+            self._values[event.key] = _decoded(event, keys.TopicValue)
+
+    def _take_chunk(self, event: Event, rest: str) -> Iterator[str]:
+        """Yields the keys of topics that have the chunk (one, or none while a topic is half told)."""
+        topic_id, _, number = rest.partition("/")
+        chunks = self._chunks.setdefault(topic_id, {})
+        if event.value is None:
+            chunks.pop(int(number), None)
+        else:
+            chunks[int(number)] = _decoded(event, keys.ChunkValue).states
+        if not chunks:
+            del self._chunks[topic_id]
+        topic = self.topics_by_id.get(id_bytes(topic_id))
+        if topic is not None:
+            yield keys.topic_key(topic.name)
+
+    def _take_node(self, event: Event, node: int) -> None:
+        if event.value is None:
+            self.nodes.pop(node, None)
+        else:
+            value = _decoded(event, keys.NodeValue)
+            self.nodes[node] = Node(node, value.host, value.port, value.incarnation)
+
+    def _take_deleted(self, event: Event, topic_id: bytes) -> None:
+        if event.value is None:
+            self.deleted.pop(topic_id, None)
+        else:
+            value = _decoded(event, keys.DeletedValue)
+            self.deleted[topic_id] = DeletedTopic(topic_id, value.name, value.nodes)
+
+    # --- topics, from their parts --------------------------------------------------------------
+
+    def _rebuild(self, key: str, changes: Changes) -> None:
+        before = self._by_key.get(key)
+        after = self._assemble(self._values[key]) if key in self._values else None
+        if before == after:
+            return
+        if before and after and before.id == after.id:
+            _check_epochs(before, after)
+            changes.altered.append(Alteration(before, after))
+        else:
+            if before:
+                changes.deleted.append(self._remove(key))
+            if after:
+                changes.created.append(after)
+        if after:
+            self._by_key[key] = self.topics[after.name] = self.topics_by_id[after.id] = after
+
+    def _remove(self, key: str) -> Topic:
+        topic = self._by_key.pop(key)
+        del self.topics[topic.name], self.topics_by_id[topic.id]
+        return topic
+
+    def _assemble(self, value: keys.TopicValue) -> Topic:
+        parts = self._chunks.get(value.id, {})
+        states = tuple(state for number in sorted(parts) for state in parts[number])
+        if len(states) != value.partitions:
+            raise CoordinationError(
+                f"The coordination store has {len(states)} of {value.name!r}'s {value.partitions} partitions."
+            )
+        return Topic(value.name, id_bytes(value.id), states, value.config)
+
+
+def _decoded(event: Event, kind: type[V]) -> V:
+    assert event.value is not None
+    return keys.decode(event.key, event.value, kind)
+
+
+def _check_state(state: PartitionState) -> None:
+    assert state.replicas
+    assert len(set(state.replicas)) == len(state.replicas)
+    assert len(set(state.isr)) == len(state.isr)
+    assert set(state.isr) <= set(state.replicas)
+    assert state.leader == NO_LEADER or state.leader in state.isr
+
+
+def _check_epochs(before: Topic, after: Topic) -> None:
+    for old, new in zip(before.partitions, after.partitions, strict=False):
+        assert new.leader_epoch >= old.leader_epoch, f"{after.name}: a leader epoch fell"
+        assert new.leader_epoch > old.leader_epoch or new.leader == old.leader, f"{after.name}: two leaders"

@@ -1,0 +1,119 @@
+"""The coordination store's keys and values (docs/formats/coordination-store.md).
+
+    cluster                         which cluster this is
+    nodes/<id>                      a running node; held by its lease
+    topics/<name, '.' as '_'>       a topic: id, number of partitions, config overrides
+    partitions/<topic id>/<chunk>   the states of up to 100 partitions
+    deleted/<topic id>              a deleted topic whose directories some nodes still have to remove
+    producer-ids                    the first producer id that no node has been given
+
+Values are JSON objects. Readers ignore fields that they don't know, so that a newer node may add some.
+
+Names that differ only in '.' and '_' share a key: the store itself then refuses the second of two such
+topics, even if two nodes try at the same moment.
+
+Partition states lie a hundred to a key: one key each would take 10,000 operations to create a large
+topic (etcd allows 128 in a commit), one for all would rewrite a megabyte when one leader changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+from postroad.errors import CoordinationError
+
+CLUSTER: Final = "cluster"
+PRODUCER_IDS: Final = "producer-ids"
+NODES: Final = "nodes/"
+TOPICS: Final = "topics/"
+PARTITIONS: Final = "partitions/"
+DELETED: Final = "deleted/"
+
+PARTITIONS_PER_CHUNK: Final = 100
+
+
+class ClusterValue(msgspec.Struct, frozen=True):
+    id: str
+
+
+class NodeValue(msgspec.Struct, frozen=True):
+    host: str
+    port: int
+    incarnation: str  # random for each start: tells a process from its predecessor
+
+
+class TopicValue(msgspec.Struct, frozen=True):
+    name: str
+    id: str
+    partitions: int
+    config: dict[str, str]
+
+
+class PartitionState(msgspec.Struct, frozen=True):
+    """Who holds a partition.
+
+    P1 isr ⊆ replicas, both without repetition, replicas not empty.
+    P2 the leader is in the isr, or -1 if there is none; an epoch has one leader (L13).
+    """
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]  # the first one is the preferred leader
+    isr: tuple[int, ...]
+
+
+class ChunkValue(msgspec.Struct, frozen=True):
+    states: tuple[PartitionState, ...]
+
+
+class DeletedValue(msgspec.Struct, frozen=True):
+    name: str
+    nodes: tuple[int, ...]  # those that have yet to remove their directories
+
+
+class ProducerIdsValue(msgspec.Struct, frozen=True):
+    next: int
+
+
+V = TypeVar("V")
+
+
+def encode(value: msgspec.Struct) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def decode(key: str, value: bytes, kind: type[V]) -> V:
+    """Raises CoordinationError, naming the key, if the value is not what belongs there."""
+    try:
+        return msgspec.json.decode(value, type=kind)
+    except msgspec.MsgspecError as error:
+        raise CoordinationError(f"The coordination store's key {key!r} can't be read: {error}.") from error
+
+
+def node_key(node: int) -> str:
+    return f"{NODES}{node}"
+
+
+def topic_key(name: str) -> str:
+    return TOPICS + name.replace(".", "_")
+
+
+def chunk_key(topic_id: str, chunk: int) -> str:
+    return f"{PARTITIONS}{topic_id}/{chunk:04d}"
+
+
+def deleted_key(topic_id: str) -> str:
+    return DELETED + topic_id
+
+
+class Chunk(NamedTuple):
+    number: int
+    states: tuple[PartitionState, ...]
+
+
+def chunks(states: tuple[PartitionState, ...]) -> Iterator[Chunk]:
+    for first in range(0, len(states), PARTITIONS_PER_CHUNK):
+        yield Chunk(first // PARTITIONS_PER_CHUNK, states[first : first + PARTITIONS_PER_CHUNK])

@@ -1,0 +1,271 @@
+"""Topic configs: which there are, what they mean, and what holds for one topic.
+
+All of Kafka 4's names are known. Those that Postroad has no use for are accepted, so that tools and
+scripts made for Kafka run unchanged, and shown as having no effect. Any other name is refused.
+
+A value comes from the topic's own overrides, else from the node's settings, else from the table below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, cast
+
+from postroad.cluster.config_definition import (
+    INT_MAX,
+    LONG_MAX,
+    ConfigEntry,
+    ConfigSource,
+    ConfigType,
+    Definition,
+    Synonym,
+    Value,
+    anything,
+    at_least,
+    between,
+    nearest,
+    one_of,
+    some_of,
+)
+from postroad.errors import InvalidConfig
+
+BOOLEAN, STRING, INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
+LONG, DOUBLE, LIST = ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
+
+DAY_MS: Final = 86_400_000
+NEVER: Final = str(LONG_MAX)
+
+FlushMode: TypeAlias = Literal["sync", "os", "interval"]
+TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
+Overrides: TypeAlias = Mapping[str, str]
+
+# fmt: off
+_SUPPORTED: Final = (
+    Definition("cleanup.policy", LIST, "delete",
+               "delete: old segments go by time and size. compact: of each key the latest record stays.",
+               some_of("delete", "compact"), "log.cleanup.policy"),
+    Definition("compression.type", STRING, "producer",
+               "How batches are stored; producer: as they were sent.",
+               one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"), "compression.type"),
+    Definition("delete.retention.ms", LONG, str(DAY_MS),
+               "How long a compacted topic keeps the tombstone of a deleted key.",
+               at_least(0), "log.cleaner.delete.retention.ms"),
+    Definition("file.delete.delay.ms", LONG, "60000",
+               "How long a removed segment's file stays, for reads that are under way.",
+               at_least(0), "log.segment.delete.delay.ms"),
+    Definition("flush.messages", LONG, NEVER,
+               "Below the default: sync before each acknowledgement, so no more than asked for is at risk.",
+               at_least(1), "log.flush.interval.messages"),
+    Definition("flush.ms", LONG, NEVER,
+               "Below the default: sync at least this often (0: before each acknowledgement). "
+               "postroad.flush and flush.messages come before it.",
+               at_least(0), "log.flush.interval.ms"),
+    Definition("index.interval.bytes", INT, "4096",
+               "Bytes of log between two entries of its index.",
+               at_least(0), "log.index.interval.bytes"),
+    Definition("max.compaction.lag.ms", LONG, NEVER,
+               "A record is compacted at the latest after this time.",
+               at_least(1), "log.cleaner.max.compaction.lag.ms"),
+    Definition("max.message.bytes", INT, "1048588",
+               "The largest batch that is accepted, as compressed by the producer.",
+               at_least(0), "message.max.bytes"),
+    Definition("message.timestamp.after.max.ms", LONG, "3600000",
+               "How far ahead of the node's clock a producer's timestamp may be.",
+               at_least(0), "log.message.timestamp.after.max.ms"),
+    Definition("message.timestamp.before.max.ms", LONG, NEVER,
+               "How far behind the node's clock a producer's timestamp may be.",
+               at_least(0), "log.message.timestamp.before.max.ms"),
+    Definition("message.timestamp.type", STRING, "CreateTime",
+               "CreateTime: the producer's timestamps. LogAppendTime: the node's, when a batch is appended.",
+               one_of("CreateTime", "LogAppendTime"), "log.message.timestamp.type"),
+    Definition("min.cleanable.dirty.ratio", DOUBLE, "0.5",
+               "Compact when this part of the log has not been compacted yet.",
+               between(0, 1), "log.cleaner.min.cleanable.ratio"),
+    Definition("min.compaction.lag.ms", LONG, "0",
+               "A record stays uncompacted at least this long.",
+               at_least(0), "log.cleaner.min.compaction.lag.ms"),
+    Definition("min.insync.replicas", INT, "1",
+               "acks=all is answered only while so many replicas are in sync.",
+               at_least(1), "min.insync.replicas"),
+    Definition("postroad.flush", STRING, "sync",
+               "sync: on disk before acks=all is answered. interval: every postroad.flush.interval.ms. "
+               "os: when the operating system likes.",
+               one_of("sync", "os", "interval"), "postroad.durability.flush"),
+    Definition("postroad.flush.interval.ms", LONG, "1000",
+               "The interval of postroad.flush=interval.",
+               at_least(1), "postroad.durability.flush_interval_ms"),
+    Definition("retention.bytes", LONG, "-1",
+               "A partition's old segments are deleted when it grows beyond this; -1: no limit.",
+               at_least(-1), "log.retention.bytes"),
+    Definition("retention.ms", LONG, str(7 * DAY_MS),
+               "Segments whose newest record is older than this are deleted; -1: no limit.",
+               at_least(-1), "log.retention.ms"),
+    Definition("segment.bytes", INT, str(1 << 30),
+               "A new segment begins when the last one would grow beyond this.",
+               at_least(14), "log.segment.bytes"),
+    Definition("segment.ms", LONG, str(7 * DAY_MS),
+               "A new segment begins when the last one's first record is older than this.",
+               at_least(1), "log.roll.ms"),
+)
+
+_ACCEPTED: Final = tuple(
+    Definition(name, kind, default, doc, rule, node_name, supported=False)
+    for name, kind, default, doc, rule, node_name in (
+        ("compression.gzip.level", INT, "-1", "The codec's default level is used.",
+         between(-1, 9), "compression.gzip.level"),
+        ("compression.lz4.level", INT, "9", "The codec's default level is used.",
+         between(1, 17), "compression.lz4.level"),
+        ("compression.zstd.level", INT, "3", "The codec's default level is used.",
+         between(-131072, 22), "compression.zstd.level"),
+        ("follower.replication.throttled.replicas", LIST, "", "Replication is not throttled.", anything, ""),
+        ("leader.replication.throttled.replicas", LIST, "", "Replication is not throttled.", anything, ""),
+        ("local.retention.bytes", LONG, "-2", "There is no remote storage; see retention.bytes.",
+         at_least(-2), "log.local.retention.bytes"),
+        ("local.retention.ms", LONG, "-2", "There is no remote storage; see retention.ms.",
+         at_least(-2), "log.local.retention.ms"),
+        ("preallocate", BOOLEAN, "false", "Segments grow as they are written.", anything, "log.preallocate"),
+        ("remote.log.copy.disable", BOOLEAN, "false", "There is no remote storage.", anything, ""),
+        ("remote.log.delete.on.disable", BOOLEAN, "false", "There is no remote storage.", anything, ""),
+        ("remote.storage.enable", BOOLEAN, "false", "There is no remote storage.", anything, ""),
+        ("segment.index.bytes", INT, "10485760", "Indexes grow as they are written.",
+         between(4, INT_MAX), "log.index.size.max.bytes"),
+        ("segment.jitter.ms", LONG, "0", "Segments roll when they are due.",
+         at_least(0), "log.roll.jitter.ms"),
+        ("unclean.leader.election.enable", BOOLEAN, "false", "Only replicas in sync may lead.",
+         anything, "unclean.leader.election.enable"),
+    )
+)
+# fmt: on
+
+DEFINITIONS: Final[Mapping[str, Definition]] = {
+    definition.name: definition for definition in sorted(_SUPPORTED + _ACCEPTED, key=lambda d: d.name)
+}
+
+
+@dataclass(frozen=True)
+class TopicSettings:
+    """What holds for one topic, typed; the names are those of the configs."""
+
+    cleanup_delete: bool
+    cleanup_compact: bool
+    compression_type: str
+    delete_retention_ms: int
+    file_delete_delay_ms: int
+    flush: FlushMode
+    flush_interval_ms: int
+    index_interval_bytes: int
+    max_compaction_lag_ms: int
+    max_message_bytes: int
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    min_insync_replicas: int
+    retention_bytes: int
+    retention_ms: int
+    segment_bytes: int
+    segment_ms: int
+    timestamp_after_max_ms: int
+    timestamp_before_max_ms: int
+    timestamp_type: TimestampType
+
+
+def definition_of(name: str) -> Definition:
+    """Raises InvalidConfig for a name that is not known, with the nearest one that is."""
+    if name not in DEFINITIONS:
+        raise InvalidConfig(f"There is no topic config {name!r}{nearest(name, DEFINITIONS)}")
+    return DEFINITIONS[name]
+
+
+def validate(config: Mapping[str, str | None]) -> None:
+    """Raises InvalidConfig if a name, a value or a combination of values is not valid."""
+    for name, text in config.items():
+        definition = definition_of(name)
+        if text is None:
+            raise InvalidConfig(f"{name}: a value is missing.")
+        definition.parse(text)
+    texts = cast(Overrides, config)
+    if _integer("min.compaction.lag.ms", texts, {}) > _integer("max.compaction.lag.ms", texts, {}):
+        raise InvalidConfig("min.compaction.lag.ms must not be above max.compaction.lag.ms.")
+
+
+def resolve(overrides: Overrides, defaults: Overrides) -> TopicSettings:
+    """What holds for a topic. `defaults` are the node's, by topic config name.
+
+    Both were validated when they were set. An override that a later Postroad knows is passed over.
+    """
+
+    def integer(name: str) -> int:
+        return _integer(name, overrides, defaults)
+
+    def text(name: str) -> str:
+        return cast(str, _value(name, overrides, defaults))
+
+    policy = cast("tuple[str, ...]", _value("cleanup.policy", overrides, defaults))
+    flush, flush_interval_ms = _flush(overrides, defaults)
+    return TopicSettings(
+        cleanup_delete="delete" in policy,
+        cleanup_compact="compact" in policy,
+        compression_type=text("compression.type"),
+        delete_retention_ms=integer("delete.retention.ms"),
+        file_delete_delay_ms=integer("file.delete.delay.ms"),
+        flush=flush,
+        flush_interval_ms=flush_interval_ms,
+        index_interval_bytes=integer("index.interval.bytes"),
+        max_compaction_lag_ms=integer("max.compaction.lag.ms"),
+        max_message_bytes=integer("max.message.bytes"),
+        min_cleanable_dirty_ratio=cast(float, _value("min.cleanable.dirty.ratio", overrides, defaults)),
+        min_compaction_lag_ms=integer("min.compaction.lag.ms"),
+        min_insync_replicas=integer("min.insync.replicas"),
+        retention_bytes=integer("retention.bytes"),
+        retention_ms=integer("retention.ms"),
+        segment_bytes=integer("segment.bytes"),
+        segment_ms=integer("segment.ms"),
+        timestamp_after_max_ms=integer("message.timestamp.after.max.ms"),
+        timestamp_before_max_ms=integer("message.timestamp.before.max.ms"),
+        timestamp_type=cast(TimestampType, text("message.timestamp.type")),
+    )
+
+
+def describe(
+    overrides: Overrides, defaults: Overrides, names: Iterable[str] | None = None
+) -> list[ConfigEntry]:
+    """For DescribeConfigs: every config, or those asked for (as in Kafka, without unknown ones)."""
+    wanted = DEFINITIONS if names is None else [name for name in names if name in DEFINITIONS]
+    return [_describe(DEFINITIONS[name], overrides, defaults) for name in wanted]
+
+
+def _describe(definition: Definition, overrides: Overrides, defaults: Overrides) -> ConfigEntry:
+    name, node_name = definition.name, definition.node_name or definition.name
+    synonyms = [Synonym(node_name, definition.default, ConfigSource.DEFAULT)]
+    if defaults.get(name, definition.default) != definition.default:
+        synonyms.insert(0, Synonym(node_name, defaults[name], ConfigSource.NODE))
+    if name in overrides:
+        synonyms.insert(0, Synonym(name, overrides[name], ConfigSource.TOPIC))
+    _, value, source = synonyms[0]
+    return ConfigEntry(name, value, definition.type, source, False, definition.documentation, tuple(synonyms))
+
+
+def _value(name: str, overrides: Overrides, defaults: Overrides) -> Value:
+    definition = DEFINITIONS[name]
+    return definition.parse(overrides.get(name, defaults.get(name, definition.default)))
+
+
+def _integer(name: str, overrides: Overrides, defaults: Overrides) -> int:
+    return cast(int, _value(name, overrides, defaults))
+
+
+def _flush(overrides: Overrides, defaults: Overrides) -> tuple[FlushMode, int]:
+    """Our own config first; then Kafka's two, the stricter one first; then the node's."""
+    interval_ms = _integer("postroad.flush.interval.ms", overrides, defaults)
+    flush_ms = _integer("flush.ms", overrides, {})
+    if 0 < flush_ms < LONG_MAX:
+        interval_ms = flush_ms
+    if "postroad.flush" in overrides:
+        mode = _value("postroad.flush", overrides, {})
+    elif _integer("flush.messages", overrides, {}) < LONG_MAX or flush_ms == 0:
+        mode = "sync"
+    elif flush_ms < LONG_MAX:
+        mode = "interval"
+    else:
+        mode = _value("postroad.flush", {}, defaults)
+    return cast(FlushMode, mode), interval_ms

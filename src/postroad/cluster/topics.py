@@ -1,0 +1,216 @@
+"""Decisions about topics: create, widen, delete.
+
+A deletion is durable with its commit, and the topic is gone for every client at once. The directories
+follow: the same commit writes `deleted/<id>` with the nodes that hold some, and each node takes itself
+out when its own are removed. A crash at any point leaves either the topic or that key, so a node never
+has to guess whether a directory may go: one whose topic is neither there nor noted as deleted is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from postroad.cluster import keys, topic_config
+from postroad.cluster.decision import Decision
+from postroad.cluster.ids import id_text
+from postroad.cluster.image import INTERNAL_TOPICS, DeletedTopic, Image, Topic
+from postroad.cluster.keys import PartitionState
+from postroad.cluster.placement import place
+from postroad.cluster.store import ABSENT, Compare, Delete, Put
+from postroad.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    InvalidTopic,
+    PolicyViolation,
+    TopicAlreadyExists,
+)
+
+# A commit must fit into one request of the store: 100 chunks of some 6 kB, in 128 operations.
+PARTITIONS_PER_TOPIC_MAX: Final = 10_000
+# Each partition costs its nodes open files and some kilobytes; beyond this a restart takes minutes.
+PARTITIONS_MAX: Final = 100_000
+CONFIG_BYTES_MAX: Final = 64 * 1024  # texts of one topic's overrides; they are in every node's memory
+DEFAULT: Final = -1  # in a request: as the node's settings say
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+Assignments = Mapping[int, Sequence[int]]  # the replicas of each partition
+
+
+def create_topic(
+    image: Image,
+    name: str,
+    topic_id: bytes,
+    *,
+    nodes: Sequence[int],
+    partitions: int = DEFAULT,
+    replicas: int = DEFAULT,
+    assignments: Assignments | None = None,
+    config: Mapping[str, str | None] | None = None,
+    default_partitions: int = 1,
+    default_replicas: int = 1,
+    internal: bool = False,
+) -> Decision:
+    """A topic under a fresh id (`ids.make_id`), spread over `nodes` unless assignments are given.
+
+    `internal`: it is a node that asks, for one of its own topics. Raises what is wrong with the request.
+    """
+    assert topic_id not in image.topics_by_id
+    assert topic_id not in image.deleted
+    check_name(name)
+    _check_is_new(image, name, internal)
+    check_config(config or {})
+    if assignments is None:
+        count = default_partitions if partitions == DEFAULT else partitions
+        factor = default_replicas if replicas == DEFAULT else replicas
+        _check_count(image, count, count)
+        _check_factor(factor, nodes)
+        start = int.from_bytes(topic_id[-4:], "big")
+        placed = place(nodes, range(count), factor, start)
+    elif partitions != DEFAULT or replicas != DEFAULT:
+        raise InvalidRequest("Give either a replica assignment, or partitions and replication factor.")
+    else:
+        placed = _placed(assignments, 0, nodes)
+        _check_count(image, len(placed), len(placed))
+    return _creation(name, topic_id, placed, config or {})
+
+
+def add_partitions(
+    image: Image,
+    name: str,
+    count: int,
+    *,
+    nodes: Sequence[int],
+    assignments: Sequence[Sequence[int]] | None = None,
+) -> Decision:
+    """The topic grows to `count` partitions; `assignments` are those of the new ones."""
+    topic = image.topic(name)
+    if topic.internal:
+        raise PolicyViolation(f"{name!r} is kept by the nodes themselves; its partitions are fixed.")
+    old = len(topic.partitions)
+    if count <= old:
+        raise InvalidPartitions(f"{name!r} has {old} partitions already; they can only become more.")
+    _check_count(image, count, count - old)
+    factor = len(topic.partitions[0].replicas)
+    if assignments is None:
+        _check_factor(factor, nodes)
+        placed = place(nodes, range(old, count), factor, int.from_bytes(topic.id[-4:], "big"))
+    else:
+        placed = _placed(dict(enumerate(assignments, old)), old, nodes)
+        if len(placed) != count - old or any(len(replicas) != factor for replicas in placed):
+            raise InvalidReplicaAssignment(
+                f"{count - old} new partitions of {factor} replicas each must be assigned."
+            )
+    return _growth(image, topic, placed)
+
+
+def delete_topic(image: Image, name: str) -> Decision:
+    """The topic is gone once this is committed; its nodes then remove their directories."""
+    topic = image.topic(name)
+    if topic.internal:
+        raise PolicyViolation(f"{name!r} is kept by the nodes themselves; it can't be deleted.")
+    holders = sorted({node for state in topic.partitions for node in state.replicas})
+    note = keys.encode(keys.DeletedValue(name, tuple(holders)))
+    key, deleted = keys.topic_key(name), keys.deleted_key(topic.id_text)
+    chunks = [Delete(keys.chunk_key(topic.id_text, chunk.number)) for chunk in keys.chunks(topic.partitions)]
+    return Decision([Compare(key, image.key_revision(key))], [Delete(key), *chunks, Put(deleted, note)])
+
+
+def finish_deletion(image: Image, topic: DeletedTopic, node: int) -> Decision:
+    """The node has removed all that it held of the topic; the last node to do so ends the note too."""
+    key = keys.deleted_key(id_text(topic.id))
+    left = tuple(holder for holder in topic.nodes if holder != node)
+    operation = Put(key, keys.encode(keys.DeletedValue(topic.name, left))) if left else Delete(key)
+    return Decision([Compare(key, image.key_revision(key))], [operation])
+
+
+# --- checks ------------------------------------------------------------------------------------
+
+
+def check_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        shown = name if len(name) <= 260 else name[:260] + "…"
+        raise InvalidTopic(f"{shown!r} is no topic name. {InvalidTopic.summary}")
+
+
+def check_config(config: Mapping[str, str | None]) -> None:
+    """Raises InvalidConfig, or PolicyViolation if it is all too much."""
+    topic_config.validate(config)
+    size = sum(len(name) + len(value or "") for name, value in config.items())
+    if size > CONFIG_BYTES_MAX:
+        raise PolicyViolation(f"The topic's configs take {size} bytes; at most {CONFIG_BYTES_MAX} are kept.")
+
+
+def _check_is_new(image: Image, name: str, internal: bool) -> None:
+    if name in image.topics:
+        raise TopicAlreadyExists(f"Topic {name!r} exists.")
+    if name in INTERNAL_TOPICS and not internal:
+        raise InvalidTopic(f"{name!r} is kept by the nodes themselves; choose another name.")
+    if image.key_revision(keys.topic_key(name)) != ABSENT:
+        raise InvalidTopic(
+            f"{name!r} differs only in '.' and '_' from a topic that exists; choose another name."
+        )
+
+
+def _check_count(image: Image, count: int, new: int) -> None:
+    if not 1 <= count <= PARTITIONS_PER_TOPIC_MAX:
+        raise InvalidPartitions(f"A topic has 1 to {PARTITIONS_PER_TOPIC_MAX} partitions, not {count}.")
+    if image.partition_count + new > PARTITIONS_MAX:
+        raise PolicyViolation(
+            f"The cluster may have {PARTITIONS_MAX} partitions in all; delete topics first."
+        )
+
+
+def _check_factor(factor: int, nodes: Sequence[int]) -> None:
+    if not 1 <= factor <= len(nodes):
+        raise InvalidReplicationFactor(
+            f"The replication factor must be from 1 to the {len(nodes)} nodes that run, not {factor}."
+        )
+
+
+def _placed(assignments: Assignments, first: int, nodes: Sequence[int]) -> list[tuple[int, ...]]:
+    """The assignment as a list, if it is one: partitions without a gap, replicas that differ and exist."""
+    if not assignments or sorted(assignments) != list(range(first, first + len(assignments))):
+        raise InvalidReplicaAssignment(f"Partitions must be numbered from {first} on, without a gap.")
+    placed = [tuple(assignments[partition]) for partition in sorted(assignments)]
+    for replicas in placed:
+        if not replicas or len(set(replicas)) != len(replicas) or len(replicas) != len(placed[0]):
+            raise InvalidReplicaAssignment("Each partition needs as many replicas, on nodes that differ.")
+        if not set(replicas) <= set(nodes):
+            missing = sorted(set(replicas) - set(nodes))
+            raise InvalidReplicaAssignment(f"There are no nodes {missing}; running are {sorted(nodes)}.")
+    return placed
+
+
+# --- what is written ---------------------------------------------------------------------------
+
+
+def _creation(
+    name: str, topic_id: bytes, placed: Sequence[tuple[int, ...]], config: Mapping[str, str | None]
+) -> Decision:
+    texts = {option: text for option, text in config.items() if text is not None}
+    key = keys.topic_key(name)
+    topic = keys.TopicValue(name, id_text(topic_id), len(placed), texts)
+    chunks = [
+        Put(keys.chunk_key(topic.id, number), keys.encode(keys.ChunkValue(states)))
+        for number, states in keys.chunks(_new_states(placed))
+    ]
+    return Decision([Compare(key, ABSENT)], [Put(key, keys.encode(topic)), *chunks])
+
+
+def _growth(image: Image, topic: Topic, placed: Sequence[tuple[int, ...]]) -> Decision:
+    key, states = keys.topic_key(topic.name), topic.partitions + _new_states(placed)
+    value = keys.TopicValue(topic.name, topic.id_text, len(states), topic.config)
+    changed = [Put(key, keys.encode(value))]
+    for number, chunk in keys.chunks(states):
+        if (number + 1) * keys.PARTITIONS_PER_CHUNK > len(topic.partitions):
+            changed.append(Put(keys.chunk_key(topic.id_text, number), keys.encode(keys.ChunkValue(chunk))))
+    return Decision([Compare(put.key, image.key_revision(put.key)) for put in changed], changed)
+
+
+def _new_states(placed: Sequence[tuple[int, ...]]) -> tuple[PartitionState, ...]:
+    return tuple(PartitionState(replicas[0], 0, replicas, replicas) for replicas in placed)
