@@ -1,0 +1,72 @@
+"""What the kafka-python tests share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.consumer.fetcher import ConsumerRecord
+
+from .wait import PATIENCE_S, until
+
+QUICK_GROUP = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200, "metadata_max_age_ms": 500}
+
+
+def producer(bootstrap: str, **settings: Any) -> closing[KafkaProducer]:
+    return closing(KafkaProducer(bootstrap_servers=bootstrap, **settings))
+
+
+def admin_client(bootstrap: str) -> closing[KafkaAdminClient]:
+    return closing(KafkaAdminClient(bootstrap_servers=bootstrap))
+
+
+@contextmanager
+def consumer(bootstrap: str, *topics: str, **settings: Any) -> Iterator[KafkaConsumer]:
+    defaults: dict[str, Any] = {"auto_offset_reset": "earliest", "enable_auto_commit": False}
+    with closing(KafkaConsumer(bootstrap_servers=bootstrap, **(defaults | settings))) as opened:
+        if topics:
+            subscribe(opened, *topics)
+        yield opened
+
+
+def subscribe(member: KafkaConsumer, *topics: str, listener: ConsumerRebalanceListener | None = None) -> None:
+    """With the topics' metadata at hand: without it kafka-python may assign nothing and leave it at that."""
+    for topic in topics:
+        until(lambda topic=topic: member.partitions_for_topic(topic), f"metadata of {topic}")
+    member.subscribe(topics, listener=listener)
+
+
+def send_values(bootstrap: str, topic: str, count: int, partition: int = 0, **settings: Any) -> None:
+    """`count` messages whose values are b"0", b"1", …"""
+    with producer(bootstrap, **settings) as through:
+        sent = [through.send(topic, str(number).encode(), partition=partition) for number in range(count)]
+        through.flush(PATIENCE_S)
+        for answer in sent:
+            answer.get(PATIENCE_S)
+
+
+def read(source: KafkaConsumer, count: int, patience_s: float = PATIENCE_S) -> list[ConsumerRecord]:
+    """The next `count` records, whatever partitions they come from."""
+    records: list[ConsumerRecord] = []
+    deadline = time.monotonic() + patience_s
+    while len(records) < count and time.monotonic() < deadline:
+        for part in source.poll(timeout_ms=200, max_records=count - len(records)).values():
+            records += part
+    assert len(records) == count, f"{len(records)} of {count} records came in {patience_s:g} s"
+    return records
+
+
+def settle(members: list[KafkaConsumer], partitions: int, patience_s: float = PATIENCE_S) -> list[set[int]]:
+    """Poll all members until they own all partitions, each one once, and nobody is left without."""
+
+    def owned() -> list[set[int]] | None:
+        for member in members:
+            member.poll(timeout_ms=50)
+        shares = [{owned.partition for owned in member.assignment()} for member in members]
+        whole = sum(map(len, shares)) == partitions and set().union(*shares) == set(range(partitions))
+        return shares if whole and all(shares) else None
+
+    return until(owned, f"{len(members)} members share {partitions} partitions", patience_s)

@@ -1,0 +1,22 @@
+"""Waiting for something to become true, with a deadline instead of a sleep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PATIENCE_S = 30.0  # far above what anything here takes; it only bounds a failure
+
+
+def until(probe: Callable[[], T], what: str, patience_s: float = PATIENCE_S, pause_s: float = 0.02) -> T:
+    """The first true value of `probe()`; an AssertionError that names `what` after the deadline."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        value = probe()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"not within {patience_s:g} s: {what}; last seen: {value!r}"
+        time.sleep(pause_s)
