@@ -38,7 +38,9 @@ def write(files: dict[str, str]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the files are not current")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the files are not current"
+    )
     arguments = parser.parse_args()
     files = generate()
     if not arguments.check:

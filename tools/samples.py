@@ -97,4 +97,6 @@ class _Sampler:
             return 0
         if style == LARGEST:
             return highest
-        return self.random.choice((0, 1, -1 if lowest else 1, lowest, highest, self.random.randint(lowest, highest)))
+        return self.random.choice(
+            (0, 1, -1 if lowest else 1, lowest, highest, self.random.randint(lowest, highest))
+        )

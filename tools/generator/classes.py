@@ -5,12 +5,19 @@ from __future__ import annotations
 from .lines import Lines
 from .schema import Api, Field, Struct
 
-_PLAIN = {"string": "str", "bytes": "bytes", "records": "Buffer", "uuid": "bytes", "bool": "bool", "float64": "float"}
+_PLAIN = {
+    "string": "str",
+    "bytes": "bytes",
+    "records": "Buffer",
+    "uuid": "bytes",
+    "bool": "bool",
+    "float64": "float",
+}
 
 
 def write_class(out: Lines, struct: Struct, api: Api) -> None:
     with out.block(f"class {struct.name}(Message):"):
-        out(f"__slots__ = ({''.join(f'{field.name!r}, ' for field in struct.fields).rstrip()})".replace("'", '"'))
+        out(f"__slots__ = ({_slots(struct)})")
         for field in struct.fields:
             out(f"{field.name}: {annotation(field)}{_remark(field, struct, api)}")
         out("")
@@ -20,6 +27,11 @@ def write_class(out: Lines, struct: Struct, api: Api) -> None:
             out("self,", *(f"{field.name}: {_parameter(field)}," for field in struct.fields))
         with out.block(") -> None:"):
             out(*(f"self.{field.name} = {_initial(field)}" for field in struct.fields))
+
+
+def _slots(struct: Struct) -> str:
+    names = ", ".join(f'"{field.name}"' for field in struct.fields)
+    return names + "," if len(struct.fields) == 1 else names
 
 
 def annotation(field: Field) -> str:

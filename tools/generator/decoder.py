@@ -51,7 +51,9 @@ class DecoderWriter:
             self.out(f"item = new({struct.name})")
             for run in runs(struct, half):
                 self._run(run, half, struct)
-            absent = [f for f in struct.fields if not f.is_tagged and not f.versions.intersection(half.versions)]
+            absent = [
+                f for f in struct.fields if not f.is_tagged and not f.versions.intersection(half.versions)
+            ]
             tagged = [f for f in struct.tagged if f.versions.intersection(half.versions)]
             self._defaults([*absent, *struct.tagged])
             if tagged:
@@ -62,6 +64,9 @@ class DecoderWriter:
             self.out("items.append(item)")
 
     def _run(self, run: Run, half: Half, struct: Struct) -> None:
+        if run.variable is not None and not run.fixed:
+            self._variable(run.variable, half, struct, lead=lead_code(run.variable, half.is_flexible))
+            return
         options = layouts(run, half)
         for index, (first, fixed, has_variable) in enumerate(options):
             with self.out.block(branch(index, len(options), first)):
@@ -110,10 +115,11 @@ class DecoderWriter:
         for field in absent:
             self.out(f"item.{field.name} = {fresh_default(field)}")
 
-    def _variable(self, field: Field, half: Half, struct: Struct) -> None:
-        """The value of a variable field whose first bytes are read, in the versions that have it."""
+    def _variable(self, field: Field, half: Half, struct: Struct, lead: str = "") -> None:
+        """A variable field, in the versions that have it; `lead` is what has not been read of it yet."""
         test = condition(field.versions, half)
         with self.out.block(f"if {test}:" if test else None):
+            self._unpack_codes(lead, [_lead_target(field)])
             self._value(field, half, struct)
         if test:
             with self.out.block("else:"):
@@ -138,7 +144,9 @@ class DecoderWriter:
 
     def _single_struct(self, field: Field, where: str) -> None:
         assert field.struct is not None
-        read = f"(item.{field.name},), position = {reader_name(field.struct)}(buffer, position, end, version, 1)"
+        read = (
+            f"(item.{field.name},), position = {reader_name(field.struct)}(buffer, position, end, version, 1)"
+        )
         if not field.nullable:
             self.out(read)
             return
@@ -180,9 +188,12 @@ class DecoderWriter:
     def _array_of_fixed(self, field: Field, size: int) -> None:
         code = CODES[field.type]
         struct = f'Struct(f">{{count}}{code}")'
-        if code == "i":
-            struct = f"(INT32_ARRAYS[count] if count < 17 else {struct})"
-        self.out(f"item.{field.name} = list({struct}.unpack_from(buffer, position))")
+        self.out(
+            f"numbers = INT32_ARRAYS[count] if count < 17 else {struct}"
+            if code == "i"
+            else f"numbers = {struct}"
+        )
+        self.out(f"item.{field.name} = [*numbers.unpack_from(buffer, position)]")
         self.out(f"position += count * {size}" if size > 1 else "position += count")
 
     def _array_of_strings(self, field: Field, half: Half, where: str) -> None:
@@ -219,8 +230,7 @@ class DecoderWriter:
             if field.type == "bool":
                 self._check_bool(field, struct)
             return
-        if lead := lead_code(field, is_flexible=True):
-            self._unpack_codes(lead, [_lead_target(field)])
+        self._unpack_codes(lead_code(field, is_flexible=True), [_lead_target(field)])
         self._value(field, half, struct)
 
 
@@ -233,4 +243,3 @@ def _lead_target(field: Field) -> str:
     if field.is_array:
         return "count"
     return "marker" if field.struct is not None else "length"
-

@@ -31,8 +31,8 @@ class EncoderWriter:
         self.formats = formats
 
     def write(self, struct: Struct) -> None:
-        head = f"def {writer_name(struct)}(out: list[Buffer], items: Sequence[{struct.name}], version: int) -> None:"
-        with self.out.block(head):
+        items = f"items: Sequence[{struct.name}]"
+        with self.out.block(f"def {writer_name(struct)}(out: list[Buffer], {items}, version: int) -> None:"):
             found = halves(struct, self.api)
             for index, half in enumerate(found):
                 head_of_half = branch(index, len(found), half.versions[0])
@@ -64,7 +64,7 @@ class EncoderWriter:
         self._legacy_body(field, half, "out")
 
     def _fixed(self, run: Run, half: Half, lead: str, length: str, pad: str) -> None:
-        """The fixed fields of a run, then the length of the variable one (or the empty tags) in one Struct."""
+        """The fixed fields of a run, then the length of the variable one (or no tags) in one Struct."""
         fixed_only = Run(run.fixed, None, run.is_last)
         options = layouts(fixed_only, half)
         for index, (first, fixed, _) in enumerate(options):
@@ -156,9 +156,15 @@ class EncoderWriter:
             if field.struct is not None:
                 self.out(f"{writer_name(field.struct)}({dest}, {name}, version)")
             elif field.type in CODES:
-                self.out(f"{dest}.append({_array_struct(field)}.pack(*{name}))")
+                self._numbers(field, name, dest)
             else:
                 self._texts(name, half, dest)
+
+    def _numbers(self, field: Field, name: str, dest: str) -> None:
+        struct = f'Struct(f">{{count}}{CODES[field.type]}")'
+        if field.type == "int32":
+            struct = f"INT32_ARRAYS[count] if count < 17 else {struct}"
+        self.out(f"count = len({name})", f"numbers = {struct}", f"{dest}.append(numbers.pack(*{name}))")
 
     def _texts(self, name: str, half: Half, dest: str) -> None:
         with self.out.block(f"for text in {name}:"):
@@ -212,9 +218,3 @@ def _legacy_length(field: Field, half: Half) -> str:
     name = f"item.{field.name}" if field.is_array else _raw_name(field)
     nullable = field.nullable.intersection(half.versions)
     return f"-1 if item.{field.name} is None else len({name})" if nullable else f"len({name})"
-
-
-def _array_struct(field: Field) -> str:
-    code, count = CODES[field.type], f"len(item.{field.name})"
-    struct = f'Struct(f">{{{count}}}{code}")'
-    return f"(INT32_ARRAYS[{count}] if {count} < 17 else {struct})" if code == "i" else struct

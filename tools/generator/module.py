@@ -14,6 +14,18 @@ from .schema import Api, Struct
 
 GENERATED = "# Generated from kio's schemas by `make messages`: change tools/generator, not this file."
 
+_PACKAGE_DOCSTRING = '''"""The messages of each Kafka API: one module each, the version an argument.
+
+Every module has KEY, NAME, MIN_VERSION, MAX_VERSION and FLEXIBLE_FROM, a class for each struct with the
+fields of all versions, and decode_request, encode_request, decode_response, encode_response. Data that
+travels inside another message's bytes has no KEY, and only decode and encode.
+
+A body starts behind the header. Decoding sets what a version lacks to its default and ignores bytes
+behind the message; encoding leaves out what a version lacks. Wrong bytes raise ProtocolError, a version
+that is not there UnsupportedVersion, a value that its field can't hold ValueError. Times are integers in
+milliseconds, ids 16 bytes, records a view of the body; a tagged struct is None where it was left out.
+"""'''
+
 _RUNTIME = (
     "INT32_ARRAYS", "SHORT_UVARINTS", "UNREADABLE", "ZERO_UUID", "Buffer", "Message", "bad_bool",
     "bad_length", "bad_marker", "bad_tag_size", "does_not_fit", "long_uvarint", "malformed",
@@ -35,20 +47,7 @@ def write_module(api: Api) -> str:
 def write_package(apis: list[Api]) -> str:
     """The package's `__init__`: which module serves which key."""
     out = Lines()
-    out(
-        GENERATED,
-        '"""The messages of each Kafka API: one module each, the version an argument.',
-        "",
-        "Every module has KEY, NAME, MIN_VERSION, MAX_VERSION and FLEXIBLE_FROM, a class for each struct with the",
-        "fields of all versions, and decode_request, encode_request, decode_response, encode_response. A body",
-        "starts behind the header. Decoding sets what a version lacks to its default and ignores bytes behind the",
-        "message; encoding leaves out what a version lacks. Wrong bytes raise ProtocolError, a version that is not",
-        "there UnsupportedVersion, a value that does not fit its field ValueError.",
-        '"""',
-        "",
-        "from typing import Final",
-        "",
-    )
+    out(GENERATED, *_PACKAGE_DOCSTRING.splitlines(), "", "from typing import Final", "")
     with out.block("MODULES: Final[dict[int, str]] = {"):
         out(*(f'{api.key}: "{api.module}",' for api in apis if api.key is not None))
     out("}")
@@ -59,7 +58,12 @@ def _head(api: Api, body: str) -> str:
     out = Lines()
     title = f"{api.name} ({api.key})" if api.key is not None else api.name
     out(GENERATED, f'"""{title}, versions {api.versions[0]} to {api.versions[-1]}."""', "")
-    out("from __future__ import annotations", "", "from collections.abc import Sequence", "from struct import Struct")
+    out(
+        "from __future__ import annotations",
+        "",
+        "from collections.abc import Sequence",
+        "from struct import Struct",
+    )
     if "struct_error" in body:
         out("from struct import error as struct_error")
     out("from typing import Final", "")

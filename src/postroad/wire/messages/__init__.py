@@ -2,10 +2,13 @@
 """The messages of each Kafka API: one module each, the version an argument.
 
 Every module has KEY, NAME, MIN_VERSION, MAX_VERSION and FLEXIBLE_FROM, a class for each struct with the
-fields of all versions, and decode_request, encode_request, decode_response, encode_response. A body
-starts behind the header. Decoding sets what a version lacks to its default and ignores bytes behind the
-message; encoding leaves out what a version lacks. Wrong bytes raise ProtocolError, a version that is not
-there UnsupportedVersion, a value that does not fit its field ValueError.
+fields of all versions, and decode_request, encode_request, decode_response, encode_response. Data that
+travels inside another message's bytes has no KEY, and only decode and encode.
+
+A body starts behind the header. Decoding sets what a version lacks to its default and ignores bytes
+behind the message; encoding leaves out what a version lacks. Wrong bytes raise ProtocolError, a version
+that is not there UnsupportedVersion, a value that its field can't hold ValueError. Times are integers in
+milliseconds, ids 16 bytes, records a view of the body; a tagged struct is None where it was left out.
 """
 
 from typing import Final

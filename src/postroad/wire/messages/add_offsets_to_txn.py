@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class AddOffsetsToTxnRequest(Message):
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id",)
+    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id")
     transactional_id: str
     producer_id: int
     producer_epoch: int
@@ -52,7 +52,7 @@ class AddOffsetsToTxnRequest(Message):
 
 
 class AddOffsetsToTxnResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code",)
+    __slots__ = ("throttle_time_ms", "error_code")
     throttle_time_ms: int
     error_code: int
 
@@ -171,7 +171,9 @@ def _read_add_offsets_to_txn_request(
     return items, position
 
 
-def _write_add_offsets_to_txn_request(out: list[Buffer], items: Sequence[AddOffsetsToTxnRequest], version: int) -> None:
+def _write_add_offsets_to_txn_request(
+    out: list[Buffer], items: Sequence[AddOffsetsToTxnRequest], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             raw = item.transactional_id.encode()
@@ -215,7 +217,9 @@ def _read_add_offsets_to_txn_response(
     return items, position
 
 
-def _write_add_offsets_to_txn_response(out: list[Buffer], items: Sequence[AddOffsetsToTxnResponse], version: int) -> None:
+def _write_add_offsets_to_txn_response(
+    out: list[Buffer], items: Sequence[AddOffsetsToTxnResponse], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             out.append(_ihx.pack(item.throttle_time_ms, item.error_code))

@@ -34,7 +34,7 @@ new = object.__new__
 
 
 class AddPartitionsToTxnTopic(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[int]
 
@@ -48,7 +48,7 @@ class AddPartitionsToTxnTopic(Message):
 
 
 class AddPartitionsToTxnTransaction(Message):
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics",)
+    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
     transactional_id: str
     producer_id: int
     producer_epoch: int
@@ -71,7 +71,10 @@ class AddPartitionsToTxnTransaction(Message):
 
 
 class AddPartitionsToTxnRequest(Message):
-    __slots__ = ("v3_and_below_transactional_id", "transactions", "v3_and_below_producer_id", "v3_and_below_producer_epoch", "v3_and_below_topics",)
+    __slots__ = (
+        "v3_and_below_transactional_id", "transactions", "v3_and_below_producer_id",
+        "v3_and_below_producer_epoch", "v3_and_below_topics",
+    )
     v3_and_below_transactional_id: str  # v0–v3
     transactions: list[AddPartitionsToTxnTransaction]  # v4+
     v3_and_below_producer_id: int  # v0–v3
@@ -94,7 +97,7 @@ class AddPartitionsToTxnRequest(Message):
 
 
 class AddPartitionsToTxnPartitionResult(Message):
-    __slots__ = ("partition_index", "partition_error_code",)
+    __slots__ = ("partition_index", "partition_error_code")
     partition_index: int
     partition_error_code: int
 
@@ -108,7 +111,7 @@ class AddPartitionsToTxnPartitionResult(Message):
 
 
 class AddPartitionsToTxnTopicResult(Message):
-    __slots__ = ("name", "results_by_partition",)
+    __slots__ = ("name", "results_by_partition")
     name: str
     results_by_partition: list[AddPartitionsToTxnPartitionResult]
 
@@ -122,7 +125,7 @@ class AddPartitionsToTxnTopicResult(Message):
 
 
 class AddPartitionsToTxnResult(Message):
-    __slots__ = ("transactional_id", "topic_results",)
+    __slots__ = ("transactional_id", "topic_results")
     transactional_id: str
     topic_results: list[AddPartitionsToTxnTopicResult]
 
@@ -136,7 +139,7 @@ class AddPartitionsToTxnResult(Message):
 
 
 class AddPartitionsToTxnResponse(Message):
-    __slots__ = ("throttle_time_ms", "results_by_topic_v3_and_below", "error_code", "results_by_transaction",)
+    __slots__ = ("throttle_time_ms", "results_by_topic_v3_and_below", "error_code", "results_by_transaction")
     throttle_time_ms: int
     results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult]  # v0–v3
     error_code: int  # v4+
@@ -150,7 +153,9 @@ class AddPartitionsToTxnResponse(Message):
         results_by_transaction: list[AddPartitionsToTxnResult] | None = None,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
-        self.results_by_topic_v3_and_below = [] if results_by_topic_v3_and_below is None else results_by_topic_v3_and_below
+        self.results_by_topic_v3_and_below = (
+            [] if results_by_topic_v3_and_below is None else results_by_topic_v3_and_below
+        )
         self.error_code = error_code
         self.results_by_transaction = [] if results_by_transaction is None else results_by_transaction
 
@@ -238,7 +243,8 @@ def _read_add_partitions_to_txn_topic(
             count -= 1
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("AddPartitionsToTxnTopic.partitions", count, end - position)
-            item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.partitions = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             tags = buffer[position]
             position += 1
@@ -259,13 +265,16 @@ def _read_add_partitions_to_txn_topic(
             position += 4
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("AddPartitionsToTxnTopic.partitions", count, end - position)
-            item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.partitions = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             items.append(item)
     return items, position
 
 
-def _write_add_partitions_to_txn_topic(out: list[Buffer], items: Sequence[AddPartitionsToTxnTopic], version: int) -> None:
+def _write_add_partitions_to_txn_topic(
+    out: list[Buffer], items: Sequence[AddPartitionsToTxnTopic], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             raw = item.name.encode()
@@ -275,7 +284,9 @@ def _write_add_partitions_to_txn_topic(out: list[Buffer], items: Sequence[AddPar
             length = len(item.partitions) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.partitions:
-                out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+                count = len(item.partitions)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.partitions))
             out.append(b"\0")
     else:
         for item in items:
@@ -284,7 +295,9 @@ def _write_add_partitions_to_txn_topic(out: list[Buffer], items: Sequence[AddPar
             out.append(raw)
             out.append(_i.pack(len(item.partitions)))
             if item.partitions:
-                out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+                count = len(item.partitions)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.partitions))
 
 
 def _read_add_partitions_to_txn_transaction(
@@ -322,7 +335,9 @@ def _read_add_partitions_to_txn_transaction(
     return items, position
 
 
-def _write_add_partitions_to_txn_transaction(out: list[Buffer], items: Sequence[AddPartitionsToTxnTransaction], version: int) -> None:
+def _write_add_partitions_to_txn_transaction(
+    out: list[Buffer], items: Sequence[AddPartitionsToTxnTransaction], version: int,
+) -> None:
     for item in items:
         raw = item.transactional_id.encode()
         length = len(raw) + 1
@@ -343,18 +358,17 @@ def _read_add_partitions_to_txn_request(
     if version >= 3:
         for _ in range(number):
             item = new(AddPartitionsToTxnRequest)
-            if version >= 4:
-                pass
-            else:
+            if version <= 3:
                 length = buffer[position]
                 position += 1
-            if version <= 3:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
                 stop = position + length
                 if length < 0 or stop > end:
-                    raise bad_length("AddPartitionsToTxnRequest.v3_and_below_transactional_id", length, end - position)
+                    raise bad_length(
+                        "AddPartitionsToTxnRequest.v3_and_below_transactional_id", length, end - position,
+                    )
                 item.v3_and_below_transactional_id = buffer[position:stop].decode()
                 position = stop
             else:
@@ -362,20 +376,23 @@ def _read_add_partitions_to_txn_request(
             if version >= 4:
                 count = buffer[position]
                 position += 1
-            if version >= 4:
                 if count > 127:
                     count, position = long_uvarint(buffer, position, count)
                 count -= 1
                 if count < 0 or count > (end - position) // 14:
                     raise bad_length("AddPartitionsToTxnRequest.transactions", count, end - position)
-                item.transactions, position = _read_add_partitions_to_txn_transaction(buffer, position, end, version, count)
+                (
+                    item.transactions, position,
+                ) = _read_add_partitions_to_txn_transaction(buffer, position, end, version, count)
             else:
                 item.transactions = []
             if version >= 4:
                 item.v3_and_below_producer_id = 0
                 item.v3_and_below_producer_epoch = 0
             else:
-                item.v3_and_below_producer_id, item.v3_and_below_producer_epoch, count = _qhB.unpack_from(buffer, position)
+                (
+                    item.v3_and_below_producer_id, item.v3_and_below_producer_epoch, count,
+                ) = _qhB.unpack_from(buffer, position)
                 position += 11
             if version <= 3:
                 if count > 127:
@@ -383,7 +400,9 @@ def _read_add_partitions_to_txn_request(
                 count -= 1
                 if count < 0 or count > (end - position) // 3:
                     raise bad_length("AddPartitionsToTxnRequest.v3_and_below_topics", count, end - position)
-                item.v3_and_below_topics, position = _read_add_partitions_to_txn_topic(buffer, position, end, version, count)
+                (
+                    item.v3_and_below_topics, position,
+                ) = _read_add_partitions_to_txn_topic(buffer, position, end, version, count)
             else:
                 item.v3_and_below_topics = []
             tags = buffer[position]
@@ -398,20 +417,28 @@ def _read_add_partitions_to_txn_request(
             position += 2
             stop = position + length
             if length < 0 or stop > end:
-                raise bad_length("AddPartitionsToTxnRequest.v3_and_below_transactional_id", length, end - position)
+                raise bad_length(
+                    "AddPartitionsToTxnRequest.v3_and_below_transactional_id", length, end - position,
+                )
             item.v3_and_below_transactional_id = buffer[position:stop].decode()
             position = stop
-            item.v3_and_below_producer_id, item.v3_and_below_producer_epoch, count = _qhi.unpack_from(buffer, position)
+            (
+                item.v3_and_below_producer_id, item.v3_and_below_producer_epoch, count,
+            ) = _qhi.unpack_from(buffer, position)
             position += 14
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("AddPartitionsToTxnRequest.v3_and_below_topics", count, end - position)
-            item.v3_and_below_topics, position = _read_add_partitions_to_txn_topic(buffer, position, end, version, count)
+            (
+                item.v3_and_below_topics, position,
+            ) = _read_add_partitions_to_txn_topic(buffer, position, end, version, count)
             item.transactions = []
             items.append(item)
     return items, position
 
 
-def _write_add_partitions_to_txn_request(out: list[Buffer], items: Sequence[AddPartitionsToTxnRequest], version: int) -> None:
+def _write_add_partitions_to_txn_request(
+    out: list[Buffer], items: Sequence[AddPartitionsToTxnRequest], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             if version <= 3:
@@ -439,7 +466,12 @@ def _write_add_partitions_to_txn_request(out: list[Buffer], items: Sequence[AddP
             raw = item.v3_and_below_transactional_id.encode()
             out.append(_h.pack(len(raw)))
             out.append(raw)
-            out.append(_qhi.pack(item.v3_and_below_producer_id, item.v3_and_below_producer_epoch, len(item.v3_and_below_topics)))
+            out.append(
+                _qhi.pack(
+                    item.v3_and_below_producer_id, item.v3_and_below_producer_epoch,
+                    len(item.v3_and_below_topics),
+                )
+            )
             if item.v3_and_below_topics:
                 _write_add_partitions_to_txn_topic(out, item.v3_and_below_topics, version)
 
@@ -465,7 +497,9 @@ def _read_add_partitions_to_txn_partition_result(
     return items, position
 
 
-def _write_add_partitions_to_txn_partition_result(out: list[Buffer], items: Sequence[AddPartitionsToTxnPartitionResult], version: int) -> None:
+def _write_add_partitions_to_txn_partition_result(
+    out: list[Buffer], items: Sequence[AddPartitionsToTxnPartitionResult], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             out.append(_ihx.pack(item.partition_index, item.partition_error_code))
@@ -498,7 +532,9 @@ def _read_add_partitions_to_txn_topic_result(
             count -= 1
             if count < 0 or count > (end - position) // 7:
                 raise bad_length("AddPartitionsToTxnTopicResult.results_by_partition", count, end - position)
-            item.results_by_partition, position = _read_add_partitions_to_txn_partition_result(buffer, position, end, version, count)
+            (
+                item.results_by_partition, position,
+            ) = _read_add_partitions_to_txn_partition_result(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -518,12 +554,16 @@ def _read_add_partitions_to_txn_topic_result(
             position += 4
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("AddPartitionsToTxnTopicResult.results_by_partition", count, end - position)
-            item.results_by_partition, position = _read_add_partitions_to_txn_partition_result(buffer, position, end, version, count)
+            (
+                item.results_by_partition, position,
+            ) = _read_add_partitions_to_txn_partition_result(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_add_partitions_to_txn_topic_result(out: list[Buffer], items: Sequence[AddPartitionsToTxnTopicResult], version: int) -> None:
+def _write_add_partitions_to_txn_topic_result(
+    out: list[Buffer], items: Sequence[AddPartitionsToTxnTopicResult], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             raw = item.name.encode()
@@ -568,7 +608,9 @@ def _read_add_partitions_to_txn_result(
         count -= 1
         if count < 0 or count > (end - position) // 3:
             raise bad_length("AddPartitionsToTxnResult.topic_results", count, end - position)
-        item.topic_results, position = _read_add_partitions_to_txn_topic_result(buffer, position, end, version, count)
+        (
+            item.topic_results, position,
+        ) = _read_add_partitions_to_txn_topic_result(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -577,7 +619,9 @@ def _read_add_partitions_to_txn_result(
     return items, position
 
 
-def _write_add_partitions_to_txn_result(out: list[Buffer], items: Sequence[AddPartitionsToTxnResult], version: int) -> None:
+def _write_add_partitions_to_txn_result(
+    out: list[Buffer], items: Sequence[AddPartitionsToTxnResult], version: int,
+) -> None:
     for item in items:
         raw = item.transactional_id.encode()
         length = len(raw) + 1
@@ -608,8 +652,12 @@ def _read_add_partitions_to_txn_response(
                     count, position = long_uvarint(buffer, position, count)
                 count -= 1
                 if count < 0 or count > (end - position) // 3:
-                    raise bad_length("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", count, end - position)
-                item.results_by_topic_v3_and_below, position = _read_add_partitions_to_txn_topic_result(buffer, position, end, version, count)
+                    raise bad_length(
+                        "AddPartitionsToTxnResponse.results_by_topic_v3_and_below", count, end - position,
+                    )
+                (
+                    item.results_by_topic_v3_and_below, position,
+                ) = _read_add_partitions_to_txn_topic_result(buffer, position, end, version, count)
             else:
                 item.results_by_topic_v3_and_below = []
             if version >= 4:
@@ -622,8 +670,12 @@ def _read_add_partitions_to_txn_response(
                     count, position = long_uvarint(buffer, position, count)
                 count -= 1
                 if count < 0 or count > (end - position) // 3:
-                    raise bad_length("AddPartitionsToTxnResponse.results_by_transaction", count, end - position)
-                item.results_by_transaction, position = _read_add_partitions_to_txn_result(buffer, position, end, version, count)
+                    raise bad_length(
+                        "AddPartitionsToTxnResponse.results_by_transaction", count, end - position,
+                    )
+                (
+                    item.results_by_transaction, position,
+                ) = _read_add_partitions_to_txn_result(buffer, position, end, version, count)
             else:
                 item.results_by_transaction = []
             tags = buffer[position]
@@ -637,15 +689,21 @@ def _read_add_partitions_to_txn_response(
             item.throttle_time_ms, count = _ii.unpack_from(buffer, position)
             position += 8
             if count < 0 or count > (end - position) // 6:
-                raise bad_length("AddPartitionsToTxnResponse.results_by_topic_v3_and_below", count, end - position)
-            item.results_by_topic_v3_and_below, position = _read_add_partitions_to_txn_topic_result(buffer, position, end, version, count)
+                raise bad_length(
+                    "AddPartitionsToTxnResponse.results_by_topic_v3_and_below", count, end - position,
+                )
+            (
+                item.results_by_topic_v3_and_below, position,
+            ) = _read_add_partitions_to_txn_topic_result(buffer, position, end, version, count)
             item.error_code = 0
             item.results_by_transaction = []
             items.append(item)
     return items, position
 
 
-def _write_add_partitions_to_txn_response(out: list[Buffer], items: Sequence[AddPartitionsToTxnResponse], version: int) -> None:
+def _write_add_partitions_to_txn_response(
+    out: list[Buffer], items: Sequence[AddPartitionsToTxnResponse], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))
@@ -653,7 +711,9 @@ def _write_add_partitions_to_txn_response(out: list[Buffer], items: Sequence[Add
                 length = len(item.results_by_topic_v3_and_below) + 1
                 out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
                 if item.results_by_topic_v3_and_below:
-                    _write_add_partitions_to_txn_topic_result(out, item.results_by_topic_v3_and_below, version)
+                    _write_add_partitions_to_txn_topic_result(
+                        out, item.results_by_topic_v3_and_below, version,
+                    )
             if version >= 4:
                 out.append(_h.pack(item.error_code))
             if version >= 4:

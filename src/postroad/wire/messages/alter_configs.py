@@ -33,7 +33,7 @@ new = object.__new__
 
 
 class AlterableConfig(Message):
-    __slots__ = ("name", "value",)
+    __slots__ = ("name", "value")
     name: str
     value: str | None
 
@@ -47,7 +47,7 @@ class AlterableConfig(Message):
 
 
 class AlterConfigsResource(Message):
-    __slots__ = ("resource_type", "resource_name", "configs",)
+    __slots__ = ("resource_type", "resource_name", "configs")
     resource_type: int
     resource_name: str
     configs: list[AlterableConfig]
@@ -64,7 +64,7 @@ class AlterConfigsResource(Message):
 
 
 class AlterConfigsRequest(Message):
-    __slots__ = ("resources", "validate_only",)
+    __slots__ = ("resources", "validate_only")
     resources: list[AlterConfigsResource]
     validate_only: bool
 
@@ -78,7 +78,7 @@ class AlterConfigsRequest(Message):
 
 
 class AlterConfigsResourceResponse(Message):
-    __slots__ = ("error_code", "error_message", "resource_type", "resource_name",)
+    __slots__ = ("error_code", "error_message", "resource_type", "resource_name")
     error_code: int
     error_message: str | None
     resource_type: int
@@ -98,7 +98,7 @@ class AlterConfigsResourceResponse(Message):
 
 
 class AlterConfigsResponse(Message):
-    __slots__ = ("throttle_time_ms", "responses",)
+    __slots__ = ("throttle_time_ms", "responses")
     throttle_time_ms: int
     responses: list[AlterConfigsResourceResponse]
 
@@ -302,7 +302,9 @@ def _read_alter_configs_resource(
     return items, position
 
 
-def _write_alter_configs_resource(out: list[Buffer], items: Sequence[AlterConfigsResource], version: int) -> None:
+def _write_alter_configs_resource(
+    out: list[Buffer], items: Sequence[AlterConfigsResource], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_b.pack(item.resource_type))
@@ -365,7 +367,9 @@ def _read_alter_configs_request(
     return items, position
 
 
-def _write_alter_configs_request(out: list[Buffer], items: Sequence[AlterConfigsRequest], version: int) -> None:
+def _write_alter_configs_request(
+    out: list[Buffer], items: Sequence[AlterConfigsRequest], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             length = len(item.resources) + 1
@@ -440,7 +444,9 @@ def _read_alter_configs_resource_response(
     return items, position
 
 
-def _write_alter_configs_resource_response(out: list[Buffer], items: Sequence[AlterConfigsResourceResponse], version: int) -> None:
+def _write_alter_configs_resource_response(
+    out: list[Buffer], items: Sequence[AlterConfigsResourceResponse], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_h.pack(item.error_code))
@@ -481,7 +487,9 @@ def _read_alter_configs_response(
             count -= 1
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("AlterConfigsResponse.responses", count, end - position)
-            item.responses, position = _read_alter_configs_resource_response(buffer, position, end, version, count)
+            (
+                item.responses, position,
+            ) = _read_alter_configs_resource_response(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -494,12 +502,16 @@ def _read_alter_configs_response(
             position += 8
             if count < 0 or count > (end - position) // 7:
                 raise bad_length("AlterConfigsResponse.responses", count, end - position)
-            item.responses, position = _read_alter_configs_resource_response(buffer, position, end, version, count)
+            (
+                item.responses, position,
+            ) = _read_alter_configs_resource_response(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_alter_configs_response(out: list[Buffer], items: Sequence[AlterConfigsResponse], version: int) -> None:
+def _write_alter_configs_response(
+    out: list[Buffer], items: Sequence[AlterConfigsResponse], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

@@ -33,7 +33,7 @@ new = object.__new__
 
 
 class AlterShareGroupOffsetsRequestPartition(Message):
-    __slots__ = ("partition_index", "start_offset",)
+    __slots__ = ("partition_index", "start_offset")
     partition_index: int
     start_offset: int
 
@@ -47,7 +47,7 @@ class AlterShareGroupOffsetsRequestPartition(Message):
 
 
 class AlterShareGroupOffsetsRequestTopic(Message):
-    __slots__ = ("topic_name", "partitions",)
+    __slots__ = ("topic_name", "partitions")
     topic_name: str
     partitions: list[AlterShareGroupOffsetsRequestPartition]
 
@@ -61,7 +61,7 @@ class AlterShareGroupOffsetsRequestTopic(Message):
 
 
 class AlterShareGroupOffsetsRequest(Message):
-    __slots__ = ("group_id", "topics",)
+    __slots__ = ("group_id", "topics")
     group_id: str
     topics: list[AlterShareGroupOffsetsRequestTopic]
 
@@ -75,7 +75,7 @@ class AlterShareGroupOffsetsRequest(Message):
 
 
 class AlterShareGroupOffsetsResponsePartition(Message):
-    __slots__ = ("partition_index", "error_code", "error_message",)
+    __slots__ = ("partition_index", "error_code", "error_message")
     partition_index: int
     error_code: int
     error_message: str | None
@@ -92,7 +92,7 @@ class AlterShareGroupOffsetsResponsePartition(Message):
 
 
 class AlterShareGroupOffsetsResponseTopic(Message):
-    __slots__ = ("topic_name", "topic_id", "partitions",)
+    __slots__ = ("topic_name", "topic_id", "partitions")
     topic_name: str
     topic_id: bytes
     partitions: list[AlterShareGroupOffsetsResponsePartition]
@@ -109,7 +109,7 @@ class AlterShareGroupOffsetsResponseTopic(Message):
 
 
 class AlterShareGroupOffsetsResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses",)
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses")
     throttle_time_ms: int
     error_code: int
     error_message: str | None
@@ -193,7 +193,9 @@ def _read_alter_share_group_offsets_request_partition(
     return items, position
 
 
-def _write_alter_share_group_offsets_request_partition(out: list[Buffer], items: Sequence[AlterShareGroupOffsetsRequestPartition], version: int) -> None:
+def _write_alter_share_group_offsets_request_partition(
+    out: list[Buffer], items: Sequence[AlterShareGroupOffsetsRequestPartition], version: int,
+) -> None:
     for item in items:
         out.append(_iqx.pack(item.partition_index, item.start_offset))
 
@@ -221,7 +223,9 @@ def _read_alter_share_group_offsets_request_topic(
         count -= 1
         if count < 0 or count > (end - position) // 13:
             raise bad_length("AlterShareGroupOffsetsRequestTopic.partitions", count, end - position)
-        item.partitions, position = _read_alter_share_group_offsets_request_partition(buffer, position, end, version, count)
+        (
+            item.partitions, position,
+        ) = _read_alter_share_group_offsets_request_partition(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -230,7 +234,9 @@ def _read_alter_share_group_offsets_request_topic(
     return items, position
 
 
-def _write_alter_share_group_offsets_request_topic(out: list[Buffer], items: Sequence[AlterShareGroupOffsetsRequestTopic], version: int) -> None:
+def _write_alter_share_group_offsets_request_topic(
+    out: list[Buffer], items: Sequence[AlterShareGroupOffsetsRequestTopic], version: int,
+) -> None:
     for item in items:
         raw = item.topic_name.encode()
         length = len(raw) + 1
@@ -266,7 +272,9 @@ def _read_alter_share_group_offsets_request(
         count -= 1
         if count < 0 or count > (end - position) // 3:
             raise bad_length("AlterShareGroupOffsetsRequest.topics", count, end - position)
-        item.topics, position = _read_alter_share_group_offsets_request_topic(buffer, position, end, version, count)
+        (
+            item.topics, position,
+        ) = _read_alter_share_group_offsets_request_topic(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -275,7 +283,9 @@ def _read_alter_share_group_offsets_request(
     return items, position
 
 
-def _write_alter_share_group_offsets_request(out: list[Buffer], items: Sequence[AlterShareGroupOffsetsRequest], version: int) -> None:
+def _write_alter_share_group_offsets_request(
+    out: list[Buffer], items: Sequence[AlterShareGroupOffsetsRequest], version: int,
+) -> None:
     for item in items:
         raw = item.group_id.encode()
         length = len(raw) + 1
@@ -304,7 +314,9 @@ def _read_alter_share_group_offsets_response_partition(
         else:
             stop = position + length
             if length < 0 or stop > end:
-                raise bad_length("AlterShareGroupOffsetsResponsePartition.error_message", length, end - position)
+                raise bad_length(
+                    "AlterShareGroupOffsetsResponsePartition.error_message", length, end - position,
+                )
             item.error_message = buffer[position:stop].decode()
             position = stop
         tags = buffer[position]
@@ -315,7 +327,9 @@ def _read_alter_share_group_offsets_response_partition(
     return items, position
 
 
-def _write_alter_share_group_offsets_response_partition(out: list[Buffer], items: Sequence[AlterShareGroupOffsetsResponsePartition], version: int) -> None:
+def _write_alter_share_group_offsets_response_partition(
+    out: list[Buffer], items: Sequence[AlterShareGroupOffsetsResponsePartition], version: int,
+) -> None:
     for item in items:
         out.append(_ih.pack(item.partition_index, item.error_code))
         if item.error_message is None:
@@ -351,7 +365,9 @@ def _read_alter_share_group_offsets_response_topic(
         count -= 1
         if count < 0 or count > (end - position) // 8:
             raise bad_length("AlterShareGroupOffsetsResponseTopic.partitions", count, end - position)
-        item.partitions, position = _read_alter_share_group_offsets_response_partition(buffer, position, end, version, count)
+        (
+            item.partitions, position,
+        ) = _read_alter_share_group_offsets_response_partition(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -360,7 +376,9 @@ def _read_alter_share_group_offsets_response_topic(
     return items, position
 
 
-def _write_alter_share_group_offsets_response_topic(out: list[Buffer], items: Sequence[AlterShareGroupOffsetsResponseTopic], version: int) -> None:
+def _write_alter_share_group_offsets_response_topic(
+    out: list[Buffer], items: Sequence[AlterShareGroupOffsetsResponseTopic], version: int,
+) -> None:
     for item in items:
         raw = item.topic_name.encode()
         length = len(raw) + 1
@@ -400,7 +418,9 @@ def _read_alter_share_group_offsets_response(
         count -= 1
         if count < 0 or count > (end - position) // 19:
             raise bad_length("AlterShareGroupOffsetsResponse.responses", count, end - position)
-        item.responses, position = _read_alter_share_group_offsets_response_topic(buffer, position, end, version, count)
+        (
+            item.responses, position,
+        ) = _read_alter_share_group_offsets_response_topic(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -409,7 +429,9 @@ def _read_alter_share_group_offsets_response(
     return items, position
 
 
-def _write_alter_share_group_offsets_response(out: list[Buffer], items: Sequence[AlterShareGroupOffsetsResponse], version: int) -> None:
+def _write_alter_share_group_offsets_response(
+    out: list[Buffer], items: Sequence[AlterShareGroupOffsetsResponse], version: int,
+) -> None:
     for item in items:
         out.append(_ih.pack(item.throttle_time_ms, item.error_code))
         if item.error_message is None:

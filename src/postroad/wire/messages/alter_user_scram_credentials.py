@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class ScramCredentialDeletion(Message):
-    __slots__ = ("name", "mechanism",)
+    __slots__ = ("name", "mechanism")
     name: str
     mechanism: int
 
@@ -46,7 +46,7 @@ class ScramCredentialDeletion(Message):
 
 
 class ScramCredentialUpsertion(Message):
-    __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password",)
+    __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password")
     name: str
     mechanism: int
     iterations: int
@@ -69,7 +69,7 @@ class ScramCredentialUpsertion(Message):
 
 
 class AlterUserScramCredentialsRequest(Message):
-    __slots__ = ("deletions", "upsertions",)
+    __slots__ = ("deletions", "upsertions")
     deletions: list[ScramCredentialDeletion]
     upsertions: list[ScramCredentialUpsertion]
 
@@ -83,7 +83,7 @@ class AlterUserScramCredentialsRequest(Message):
 
 
 class AlterUserScramCredentialsResult(Message):
-    __slots__ = ("user", "error_code", "error_message",)
+    __slots__ = ("user", "error_code", "error_message")
     user: str
     error_code: int
     error_message: str | None
@@ -100,7 +100,7 @@ class AlterUserScramCredentialsResult(Message):
 
 
 class AlterUserScramCredentialsResponse(Message):
-    __slots__ = ("throttle_time_ms", "results",)
+    __slots__ = ("throttle_time_ms", "results")
     throttle_time_ms: int
     results: list[AlterUserScramCredentialsResult]
 
@@ -191,7 +191,9 @@ def _read_scram_credential_deletion(
     return items, position
 
 
-def _write_scram_credential_deletion(out: list[Buffer], items: Sequence[ScramCredentialDeletion], version: int) -> None:
+def _write_scram_credential_deletion(
+    out: list[Buffer], items: Sequence[ScramCredentialDeletion], version: int,
+) -> None:
     for item in items:
         raw = item.name.encode()
         length = len(raw) + 1
@@ -244,7 +246,9 @@ def _read_scram_credential_upsertion(
     return items, position
 
 
-def _write_scram_credential_upsertion(out: list[Buffer], items: Sequence[ScramCredentialUpsertion], version: int) -> None:
+def _write_scram_credential_upsertion(
+    out: list[Buffer], items: Sequence[ScramCredentialUpsertion], version: int,
+) -> None:
     for item in items:
         raw = item.name.encode()
         length = len(raw) + 1
@@ -292,7 +296,9 @@ def _read_alter_user_scram_credentials_request(
     return items, position
 
 
-def _write_alter_user_scram_credentials_request(out: list[Buffer], items: Sequence[AlterUserScramCredentialsRequest], version: int) -> None:
+def _write_alter_user_scram_credentials_request(
+    out: list[Buffer], items: Sequence[AlterUserScramCredentialsRequest], version: int,
+) -> None:
     for item in items:
         length = len(item.deletions) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
@@ -342,7 +348,9 @@ def _read_alter_user_scram_credentials_result(
     return items, position
 
 
-def _write_alter_user_scram_credentials_result(out: list[Buffer], items: Sequence[AlterUserScramCredentialsResult], version: int) -> None:
+def _write_alter_user_scram_credentials_result(
+    out: list[Buffer], items: Sequence[AlterUserScramCredentialsResult], version: int,
+) -> None:
     for item in items:
         raw = item.user.encode()
         length = len(raw) + 1
@@ -372,7 +380,9 @@ def _read_alter_user_scram_credentials_response(
         count -= 1
         if count < 0 or count > (end - position) // 5:
             raise bad_length("AlterUserScramCredentialsResponse.results", count, end - position)
-        item.results, position = _read_alter_user_scram_credentials_result(buffer, position, end, version, count)
+        (
+            item.results, position,
+        ) = _read_alter_user_scram_credentials_result(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -381,7 +391,9 @@ def _read_alter_user_scram_credentials_response(
     return items, position
 
 
-def _write_alter_user_scram_credentials_response(out: list[Buffer], items: Sequence[AlterUserScramCredentialsResponse], version: int) -> None:
+def _write_alter_user_scram_credentials_response(
+    out: list[Buffer], items: Sequence[AlterUserScramCredentialsResponse], version: int,
+) -> None:
     for item in items:
         out.append(_i.pack(item.throttle_time_ms))
         length = len(item.results) + 1

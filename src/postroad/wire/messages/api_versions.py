@@ -36,7 +36,7 @@ new = object.__new__
 
 
 class ApiVersionsRequest(Message):
-    __slots__ = ("client_software_name", "client_software_version",)
+    __slots__ = ("client_software_name", "client_software_version")
     client_software_name: str  # v3+
     client_software_version: str  # v3+
 
@@ -50,7 +50,7 @@ class ApiVersionsRequest(Message):
 
 
 class ApiVersion(Message):
-    __slots__ = ("api_key", "min_version", "max_version",)
+    __slots__ = ("api_key", "min_version", "max_version")
     api_key: int
     min_version: int
     max_version: int
@@ -67,7 +67,7 @@ class ApiVersion(Message):
 
 
 class SupportedFeatureKey(Message):
-    __slots__ = ("name", "min_version", "max_version",)
+    __slots__ = ("name", "min_version", "max_version")
     name: str
     min_version: int
     max_version: int
@@ -84,7 +84,7 @@ class SupportedFeatureKey(Message):
 
 
 class FinalizedFeatureKey(Message):
-    __slots__ = ("name", "max_version_level", "min_version_level",)
+    __slots__ = ("name", "max_version_level", "min_version_level")
     name: str
     max_version_level: int
     min_version_level: int
@@ -101,7 +101,10 @@ class FinalizedFeatureKey(Message):
 
 
 class ApiVersionsResponse(Message):
-    __slots__ = ("error_code", "api_keys", "throttle_time_ms", "supported_features", "finalized_features_epoch", "finalized_features", "zk_migration_ready",)
+    __slots__ = (
+        "error_code", "api_keys", "throttle_time_ms", "supported_features", "finalized_features_epoch",
+        "finalized_features", "zk_migration_ready",
+    )
     error_code: int
     api_keys: list[ApiVersion]
     throttle_time_ms: int  # v1+
@@ -299,7 +302,9 @@ def _read_supported_feature_key(
     return items, position
 
 
-def _write_supported_feature_key(out: list[Buffer], items: Sequence[SupportedFeatureKey], version: int) -> None:
+def _write_supported_feature_key(
+    out: list[Buffer], items: Sequence[SupportedFeatureKey], version: int,
+) -> None:
     for item in items:
         raw = item.name.encode()
         length = len(raw) + 1
@@ -332,7 +337,9 @@ def _read_finalized_feature_key(
     return items, position
 
 
-def _write_finalized_feature_key(out: list[Buffer], items: Sequence[FinalizedFeatureKey], version: int) -> None:
+def _write_finalized_feature_key(
+    out: list[Buffer], items: Sequence[FinalizedFeatureKey], version: int,
+) -> None:
     for item in items:
         raw = item.name.encode()
         length = len(raw) + 1
@@ -376,7 +383,9 @@ def _read_api_versions_response(
                         count -= 1
                         if count < 0 or count > (end - position) // 6:
                             raise bad_length("ApiVersionsResponse.supported_features", count, end - position)
-                        item.supported_features, position = _read_supported_feature_key(buffer, position, end, version, count)
+                        (
+                            item.supported_features, position,
+                        ) = _read_supported_feature_key(buffer, position, end, version, count)
                     elif tag == 1:
                         (item.finalized_features_epoch,) = _q.unpack_from(buffer, position)
                         position += 8
@@ -388,7 +397,9 @@ def _read_api_versions_response(
                         count -= 1
                         if count < 0 or count > (end - position) // 6:
                             raise bad_length("ApiVersionsResponse.finalized_features", count, end - position)
-                        item.finalized_features, position = _read_finalized_feature_key(buffer, position, end, version, count)
+                        (
+                            item.finalized_features, position,
+                        ) = _read_finalized_feature_key(buffer, position, end, version, count)
                     elif tag == 3:
                         zk_migration_ready = buffer[position]
                         position += 1
@@ -421,7 +432,9 @@ def _read_api_versions_response(
     return items, position
 
 
-def _write_api_versions_response(out: list[Buffer], items: Sequence[ApiVersionsResponse], version: int) -> None:
+def _write_api_versions_response(
+    out: list[Buffer], items: Sequence[ApiVersionsResponse], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             out.append(_h.pack(item.error_code))

@@ -35,7 +35,7 @@ new = object.__new__
 
 
 class RequestTopicPartitions(Message):
-    __slots__ = ("topic_id", "partitions",)
+    __slots__ = ("topic_id", "partitions")
     topic_id: bytes
     partitions: list[int]
 
@@ -49,7 +49,10 @@ class RequestTopicPartitions(Message):
 
 
 class ConsumerGroupHeartbeatRequest(Message):
-    __slots__ = ("group_id", "member_id", "member_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "subscribed_topic_names", "subscribed_topic_regex", "server_assignor", "topic_partitions",)
+    __slots__ = (
+        "group_id", "member_id", "member_epoch", "instance_id", "rack_id", "rebalance_timeout_ms",
+        "subscribed_topic_names", "subscribed_topic_regex", "server_assignor", "topic_partitions",
+    )
     group_id: str
     member_id: str
     member_epoch: int
@@ -87,7 +90,7 @@ class ConsumerGroupHeartbeatRequest(Message):
 
 
 class ResponseTopicPartitions(Message):
-    __slots__ = ("topic_id", "partitions",)
+    __slots__ = ("topic_id", "partitions")
     topic_id: bytes
     partitions: list[int]
 
@@ -112,7 +115,10 @@ class Assignment(Message):
 
 
 class ConsumerGroupHeartbeatResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "assignment",)
+    __slots__ = (
+        "throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch",
+        "heartbeat_interval_ms", "assignment",
+    )
     throttle_time_ms: int
     error_code: int
     error_message: str | None
@@ -206,7 +212,8 @@ def _read_request_topic_partitions(
         count -= 1
         if count < 0 or count > (end - position) // 4:
             raise bad_length("RequestTopicPartitions.partitions", count, end - position)
-        item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.partitions = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         tags = buffer[position]
         position += 1
@@ -216,13 +223,17 @@ def _read_request_topic_partitions(
     return items, position
 
 
-def _write_request_topic_partitions(out: list[Buffer], items: Sequence[RequestTopicPartitions], version: int) -> None:
+def _write_request_topic_partitions(
+    out: list[Buffer], items: Sequence[RequestTopicPartitions], version: int,
+) -> None:
     for item in items:
         out.append(item.topic_id)
         length = len(item.partitions) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.partitions:
-            out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+            count = len(item.partitions)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.partitions))
         out.append(b"\0")
 
 
@@ -287,7 +298,9 @@ def _read_consumer_group_heartbeat_request(
             item.subscribed_topic_names = None
         else:
             if count < 0 or count > end - position:
-                raise bad_length("ConsumerGroupHeartbeatRequest.subscribed_topic_names", count, end - position)
+                raise bad_length(
+                    "ConsumerGroupHeartbeatRequest.subscribed_topic_names", count, end - position,
+                )
             item.subscribed_topic_names = []
             append = item.subscribed_topic_names.append
             for _ in range(count):
@@ -298,13 +311,14 @@ def _read_consumer_group_heartbeat_request(
                 length -= 1
                 stop = position + length
                 if length < 0 or stop > end:
-                    raise bad_length("ConsumerGroupHeartbeatRequest.subscribed_topic_names", length, end - position)
+                    raise bad_length(
+                        "ConsumerGroupHeartbeatRequest.subscribed_topic_names", length, end - position,
+                    )
                 append(buffer[position:stop].decode())
                 position = stop
         if version >= 1:
             length = buffer[position]
             position += 1
-        if version >= 1:
             if length > 127:
                 length, position = long_uvarint(buffer, position, length)
             length -= 1
@@ -313,7 +327,9 @@ def _read_consumer_group_heartbeat_request(
             else:
                 stop = position + length
                 if length < 0 or stop > end:
-                    raise bad_length("ConsumerGroupHeartbeatRequest.subscribed_topic_regex", length, end - position)
+                    raise bad_length(
+                        "ConsumerGroupHeartbeatRequest.subscribed_topic_regex", length, end - position,
+                    )
                 item.subscribed_topic_regex = buffer[position:stop].decode()
                 position = stop
         else:
@@ -341,7 +357,9 @@ def _read_consumer_group_heartbeat_request(
         else:
             if count < 0 or count > (end - position) // 18:
                 raise bad_length("ConsumerGroupHeartbeatRequest.topic_partitions", count, end - position)
-            item.topic_partitions, position = _read_request_topic_partitions(buffer, position, end, version, count)
+            (
+                item.topic_partitions, position,
+            ) = _read_request_topic_partitions(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -350,7 +368,9 @@ def _read_consumer_group_heartbeat_request(
     return items, position
 
 
-def _write_consumer_group_heartbeat_request(out: list[Buffer], items: Sequence[ConsumerGroupHeartbeatRequest], version: int) -> None:
+def _write_consumer_group_heartbeat_request(
+    out: list[Buffer], items: Sequence[ConsumerGroupHeartbeatRequest], version: int,
+) -> None:
     for item in items:
         raw = item.group_id.encode()
         length = len(raw) + 1
@@ -425,7 +445,8 @@ def _read_response_topic_partitions(
         count -= 1
         if count < 0 or count > (end - position) // 4:
             raise bad_length("ResponseTopicPartitions.partitions", count, end - position)
-        item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.partitions = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         tags = buffer[position]
         position += 1
@@ -435,13 +456,17 @@ def _read_response_topic_partitions(
     return items, position
 
 
-def _write_response_topic_partitions(out: list[Buffer], items: Sequence[ResponseTopicPartitions], version: int) -> None:
+def _write_response_topic_partitions(
+    out: list[Buffer], items: Sequence[ResponseTopicPartitions], version: int,
+) -> None:
     for item in items:
         out.append(item.topic_id)
         length = len(item.partitions) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.partitions:
-            out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+            count = len(item.partitions)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.partitions))
         out.append(b"\0")
 
 
@@ -458,7 +483,9 @@ def _read_assignment(
         count -= 1
         if count < 0 or count > (end - position) // 18:
             raise bad_length("Assignment.topic_partitions", count, end - position)
-        item.topic_partitions, position = _read_response_topic_partitions(buffer, position, end, version, count)
+        (
+            item.topic_partitions, position,
+        ) = _read_response_topic_partitions(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -524,7 +551,9 @@ def _read_consumer_group_heartbeat_response(
     return items, position
 
 
-def _write_consumer_group_heartbeat_response(out: list[Buffer], items: Sequence[ConsumerGroupHeartbeatResponse], version: int) -> None:
+def _write_consumer_group_heartbeat_response(
+    out: list[Buffer], items: Sequence[ConsumerGroupHeartbeatResponse], version: int,
+) -> None:
     for item in items:
         out.append(_ih.pack(item.throttle_time_ms, item.error_code))
         if item.error_message is None:

@@ -28,7 +28,7 @@ new = object.__new__
 
 
 class TopicPartition(Message):
-    __slots__ = ("topic", "partitions",)
+    __slots__ = ("topic", "partitions")
     topic: str
     partitions: list[int]
 
@@ -42,7 +42,7 @@ class TopicPartition(Message):
 
 
 class ConsumerProtocolAssignment(Message):
-    __slots__ = ("assigned_partitions", "user_data",)
+    __slots__ = ("assigned_partitions", "user_data")
     assigned_partitions: list[TopicPartition]
     user_data: bytes | None
 
@@ -98,7 +98,8 @@ def _read_topic_partition(
         position += 4
         if count < 0 or count > (end - position) // 4:
             raise bad_length("TopicPartition.partitions", count, end - position)
-        item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.partitions = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         items.append(item)
     return items, position
@@ -111,7 +112,9 @@ def _write_topic_partition(out: list[Buffer], items: Sequence[TopicPartition], v
         out.append(raw)
         out.append(_i.pack(len(item.partitions)))
         if item.partitions:
-            out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+            count = len(item.partitions)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.partitions))
 
 
 def _read_consumer_protocol_assignment(
@@ -139,7 +142,9 @@ def _read_consumer_protocol_assignment(
     return items, position
 
 
-def _write_consumer_protocol_assignment(out: list[Buffer], items: Sequence[ConsumerProtocolAssignment], version: int) -> None:
+def _write_consumer_protocol_assignment(
+    out: list[Buffer], items: Sequence[ConsumerProtocolAssignment], version: int,
+) -> None:
     for item in items:
         out.append(_i.pack(len(item.assigned_partitions)))
         if item.assigned_partitions:

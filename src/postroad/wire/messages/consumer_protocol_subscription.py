@@ -28,7 +28,7 @@ new = object.__new__
 
 
 class TopicPartition(Message):
-    __slots__ = ("topic", "partitions",)
+    __slots__ = ("topic", "partitions")
     topic: str
     partitions: list[int]
 
@@ -42,7 +42,7 @@ class TopicPartition(Message):
 
 
 class ConsumerProtocolSubscription(Message):
-    __slots__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id",)
+    __slots__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
     topics: list[str]
     user_data: bytes | None
     owned_partitions: list[TopicPartition]  # v1+
@@ -108,7 +108,8 @@ def _read_topic_partition(
         position += 4
         if count < 0 or count > (end - position) // 4:
             raise bad_length("TopicPartition.partitions", count, end - position)
-        item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.partitions = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         items.append(item)
     return items, position
@@ -121,7 +122,9 @@ def _write_topic_partition(out: list[Buffer], items: Sequence[TopicPartition], v
         out.append(raw)
         out.append(_i.pack(len(item.partitions)))
         if item.partitions:
-            out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+            count = len(item.partitions)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.partitions))
 
 
 def _read_consumer_protocol_subscription(
@@ -157,7 +160,6 @@ def _read_consumer_protocol_subscription(
         if version >= 1:
             (count,) = _i.unpack_from(buffer, position)
             position += 4
-        if version >= 1:
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("ConsumerProtocolSubscription.owned_partitions", count, end - position)
             item.owned_partitions, position = _read_topic_partition(buffer, position, end, version, count)
@@ -186,7 +188,9 @@ def _read_consumer_protocol_subscription(
     return items, position
 
 
-def _write_consumer_protocol_subscription(out: list[Buffer], items: Sequence[ConsumerProtocolSubscription], version: int) -> None:
+def _write_consumer_protocol_subscription(
+    out: list[Buffer], items: Sequence[ConsumerProtocolSubscription], version: int,
+) -> None:
     for item in items:
         out.append(_i.pack(len(item.topics)))
         if item.topics:

@@ -32,7 +32,10 @@ new = object.__new__
 
 
 class AclCreation(Message):
-    __slots__ = ("resource_type", "resource_name", "resource_pattern_type", "principal", "host", "operation", "permission_type",)
+    __slots__ = (
+        "resource_type", "resource_name", "resource_pattern_type", "principal", "host", "operation",
+        "permission_type",
+    )
     resource_type: int
     resource_name: str
     resource_pattern_type: int
@@ -72,7 +75,7 @@ class CreateAclsRequest(Message):
 
 
 class AclCreationResult(Message):
-    __slots__ = ("error_code", "error_message",)
+    __slots__ = ("error_code", "error_message")
     error_code: int
     error_message: str | None
 
@@ -86,7 +89,7 @@ class AclCreationResult(Message):
 
 
 class CreateAclsResponse(Message):
-    __slots__ = ("throttle_time_ms", "results",)
+    __slots__ = ("throttle_time_ms", "results")
     throttle_time_ms: int
     results: list[AclCreationResult]
 

@@ -45,7 +45,7 @@ class CreatePartitionsAssignment(Message):
 
 
 class CreatePartitionsTopic(Message):
-    __slots__ = ("name", "count", "assignments",)
+    __slots__ = ("name", "count", "assignments")
     name: str
     count: int
     assignments: list[CreatePartitionsAssignment] | None
@@ -62,7 +62,7 @@ class CreatePartitionsTopic(Message):
 
 
 class CreatePartitionsRequest(Message):
-    __slots__ = ("topics", "timeout_ms", "validate_only",)
+    __slots__ = ("topics", "timeout_ms", "validate_only")
     topics: list[CreatePartitionsTopic]
     timeout_ms: int
     validate_only: bool
@@ -79,7 +79,7 @@ class CreatePartitionsRequest(Message):
 
 
 class CreatePartitionsTopicResult(Message):
-    __slots__ = ("name", "error_code", "error_message",)
+    __slots__ = ("name", "error_code", "error_message")
     name: str
     error_code: int
     error_message: str | None
@@ -96,7 +96,7 @@ class CreatePartitionsTopicResult(Message):
 
 
 class CreatePartitionsResponse(Message):
-    __slots__ = ("throttle_time_ms", "results",)
+    __slots__ = ("throttle_time_ms", "results")
     throttle_time_ms: int
     results: list[CreatePartitionsTopicResult]
 
@@ -178,7 +178,8 @@ def _read_create_partitions_assignment(
             count -= 1
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("CreatePartitionsAssignment.broker_ids", count, end - position)
-            item.broker_ids = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.broker_ids = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             tags = buffer[position]
             position += 1
@@ -192,25 +193,32 @@ def _read_create_partitions_assignment(
             position += 4
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("CreatePartitionsAssignment.broker_ids", count, end - position)
-            item.broker_ids = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.broker_ids = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             items.append(item)
     return items, position
 
 
-def _write_create_partitions_assignment(out: list[Buffer], items: Sequence[CreatePartitionsAssignment], version: int) -> None:
+def _write_create_partitions_assignment(
+    out: list[Buffer], items: Sequence[CreatePartitionsAssignment], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             length = len(item.broker_ids) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.broker_ids:
-                out.append((INT32_ARRAYS[len(item.broker_ids)] if len(item.broker_ids) < 17 else Struct(f">{len(item.broker_ids)}i")).pack(*item.broker_ids))
+                count = len(item.broker_ids)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.broker_ids))
             out.append(b"\0")
     else:
         for item in items:
             out.append(_i.pack(len(item.broker_ids)))
             if item.broker_ids:
-                out.append((INT32_ARRAYS[len(item.broker_ids)] if len(item.broker_ids) < 17 else Struct(f">{len(item.broker_ids)}i")).pack(*item.broker_ids))
+                count = len(item.broker_ids)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.broker_ids))
 
 
 def _read_create_partitions_topic(
@@ -240,7 +248,9 @@ def _read_create_partitions_topic(
             else:
                 if count < 0 or count > (end - position) // 2:
                     raise bad_length("CreatePartitionsTopic.assignments", count, end - position)
-                item.assignments, position = _read_create_partitions_assignment(buffer, position, end, version, count)
+                (
+                    item.assignments, position,
+                ) = _read_create_partitions_assignment(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -263,12 +273,16 @@ def _read_create_partitions_topic(
             else:
                 if count < 0 or count > (end - position) // 4:
                     raise bad_length("CreatePartitionsTopic.assignments", count, end - position)
-                item.assignments, position = _read_create_partitions_assignment(buffer, position, end, version, count)
+                (
+                    item.assignments, position,
+                ) = _read_create_partitions_assignment(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_create_partitions_topic(out: list[Buffer], items: Sequence[CreatePartitionsTopic], version: int) -> None:
+def _write_create_partitions_topic(
+    out: list[Buffer], items: Sequence[CreatePartitionsTopic], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             raw = item.name.encode()
@@ -334,7 +348,9 @@ def _read_create_partitions_request(
     return items, position
 
 
-def _write_create_partitions_request(out: list[Buffer], items: Sequence[CreatePartitionsRequest], version: int) -> None:
+def _write_create_partitions_request(
+    out: list[Buffer], items: Sequence[CreatePartitionsRequest], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             length = len(item.topics) + 1
@@ -409,7 +425,9 @@ def _read_create_partitions_topic_result(
     return items, position
 
 
-def _write_create_partitions_topic_result(out: list[Buffer], items: Sequence[CreatePartitionsTopicResult], version: int) -> None:
+def _write_create_partitions_topic_result(
+    out: list[Buffer], items: Sequence[CreatePartitionsTopicResult], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             raw = item.name.encode()
@@ -449,7 +467,9 @@ def _read_create_partitions_response(
             count -= 1
             if count < 0 or count > (end - position) // 5:
                 raise bad_length("CreatePartitionsResponse.results", count, end - position)
-            item.results, position = _read_create_partitions_topic_result(buffer, position, end, version, count)
+            (
+                item.results, position,
+            ) = _read_create_partitions_topic_result(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -462,12 +482,16 @@ def _read_create_partitions_response(
             position += 8
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("CreatePartitionsResponse.results", count, end - position)
-            item.results, position = _read_create_partitions_topic_result(buffer, position, end, version, count)
+            (
+                item.results, position,
+            ) = _read_create_partitions_topic_result(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_create_partitions_response(out: list[Buffer], items: Sequence[CreatePartitionsResponse], version: int) -> None:
+def _write_create_partitions_response(
+    out: list[Buffer], items: Sequence[CreatePartitionsResponse], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

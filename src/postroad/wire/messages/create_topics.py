@@ -38,7 +38,7 @@ new = object.__new__
 
 
 class CreatableReplicaAssignment(Message):
-    __slots__ = ("partition_index", "broker_ids",)
+    __slots__ = ("partition_index", "broker_ids")
     partition_index: int
     broker_ids: list[int]
 
@@ -52,7 +52,7 @@ class CreatableReplicaAssignment(Message):
 
 
 class CreatableTopicConfig(Message):
-    __slots__ = ("name", "value",)
+    __slots__ = ("name", "value")
     name: str
     value: str | None
 
@@ -66,7 +66,7 @@ class CreatableTopicConfig(Message):
 
 
 class CreatableTopic(Message):
-    __slots__ = ("name", "num_partitions", "replication_factor", "assignments", "configs",)
+    __slots__ = ("name", "num_partitions", "replication_factor", "assignments", "configs")
     name: str
     num_partitions: int
     replication_factor: int
@@ -89,7 +89,7 @@ class CreatableTopic(Message):
 
 
 class CreateTopicsRequest(Message):
-    __slots__ = ("topics", "timeout_ms", "validate_only",)
+    __slots__ = ("topics", "timeout_ms", "validate_only")
     topics: list[CreatableTopic]
     timeout_ms: int
     validate_only: bool
@@ -106,7 +106,7 @@ class CreateTopicsRequest(Message):
 
 
 class CreatableTopicConfigs(Message):
-    __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive",)
+    __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive")
     name: str
     value: str | None
     read_only: bool
@@ -129,7 +129,10 @@ class CreatableTopicConfigs(Message):
 
 
 class CreatableTopicResult(Message):
-    __slots__ = ("name", "topic_id", "error_code", "error_message", "topic_config_error_code", "num_partitions", "replication_factor", "configs",)
+    __slots__ = (
+        "name", "topic_id", "error_code", "error_message", "topic_config_error_code", "num_partitions",
+        "replication_factor", "configs",
+    )
     name: str
     topic_id: bytes  # v7+
     error_code: int
@@ -161,7 +164,7 @@ class CreatableTopicResult(Message):
 
 
 class CreateTopicsResponse(Message):
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ("throttle_time_ms", "topics")
     throttle_time_ms: int
     topics: list[CreatableTopicResult]
 
@@ -250,7 +253,8 @@ def _read_creatable_replica_assignment(
             count -= 1
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("CreatableReplicaAssignment.broker_ids", count, end - position)
-            item.broker_ids = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.broker_ids = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             tags = buffer[position]
             position += 1
@@ -264,26 +268,33 @@ def _read_creatable_replica_assignment(
             position += 8
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("CreatableReplicaAssignment.broker_ids", count, end - position)
-            item.broker_ids = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.broker_ids = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             items.append(item)
     return items, position
 
 
-def _write_creatable_replica_assignment(out: list[Buffer], items: Sequence[CreatableReplicaAssignment], version: int) -> None:
+def _write_creatable_replica_assignment(
+    out: list[Buffer], items: Sequence[CreatableReplicaAssignment], version: int,
+) -> None:
     if version >= 5:
         for item in items:
             out.append(_i.pack(item.partition_index))
             length = len(item.broker_ids) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.broker_ids:
-                out.append((INT32_ARRAYS[len(item.broker_ids)] if len(item.broker_ids) < 17 else Struct(f">{len(item.broker_ids)}i")).pack(*item.broker_ids))
+                count = len(item.broker_ids)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.broker_ids))
             out.append(b"\0")
     else:
         for item in items:
             out.append(_ii.pack(item.partition_index, len(item.broker_ids)))
             if item.broker_ids:
-                out.append((INT32_ARRAYS[len(item.broker_ids)] if len(item.broker_ids) < 17 else Struct(f">{len(item.broker_ids)}i")).pack(*item.broker_ids))
+                count = len(item.broker_ids)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.broker_ids))
 
 
 def _read_creatable_topic_config(
@@ -345,7 +356,9 @@ def _read_creatable_topic_config(
     return items, position
 
 
-def _write_creatable_topic_config(out: list[Buffer], items: Sequence[CreatableTopicConfig], version: int) -> None:
+def _write_creatable_topic_config(
+    out: list[Buffer], items: Sequence[CreatableTopicConfig], version: int,
+) -> None:
     if version >= 5:
         for item in items:
             raw = item.name.encode()
@@ -394,7 +407,9 @@ def _read_creatable_topic(
             count -= 1
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("CreatableTopic.assignments", count, end - position)
-            item.assignments, position = _read_creatable_replica_assignment(buffer, position, end, version, count)
+            (
+                item.assignments, position,
+            ) = _read_creatable_replica_assignment(buffer, position, end, version, count)
             count = buffer[position]
             position += 1
             if count > 127:
@@ -422,7 +437,9 @@ def _read_creatable_topic(
             position += 10
             if count < 0 or count > (end - position) // 8:
                 raise bad_length("CreatableTopic.assignments", count, end - position)
-            item.assignments, position = _read_creatable_replica_assignment(buffer, position, end, version, count)
+            (
+                item.assignments, position,
+            ) = _read_creatable_replica_assignment(buffer, position, end, version, count)
             (count,) = _i.unpack_from(buffer, position)
             position += 4
             if count < 0 or count > (end - position) // 4:
@@ -502,7 +519,9 @@ def _read_create_topics_request(
     return items, position
 
 
-def _write_create_topics_request(out: list[Buffer], items: Sequence[CreateTopicsRequest], version: int) -> None:
+def _write_create_topics_request(
+    out: list[Buffer], items: Sequence[CreateTopicsRequest], version: int,
+) -> None:
     if version >= 5:
         for item in items:
             length = len(item.topics) + 1
@@ -561,7 +580,9 @@ def _read_creatable_topic_configs(
     return items, position
 
 
-def _write_creatable_topic_configs(out: list[Buffer], items: Sequence[CreatableTopicConfigs], version: int) -> None:
+def _write_creatable_topic_configs(
+    out: list[Buffer], items: Sequence[CreatableTopicConfigs], version: int,
+) -> None:
     for item in items:
         raw = item.name.encode()
         length = len(raw) + 1
@@ -669,7 +690,9 @@ def _read_creatable_topic_result(
     return items, position
 
 
-def _write_creatable_topic_result(out: list[Buffer], items: Sequence[CreatableTopicResult], version: int) -> None:
+def _write_creatable_topic_result(
+    out: list[Buffer], items: Sequence[CreatableTopicResult], version: int,
+) -> None:
     if version >= 5:
         for item in items:
             raw = item.name.encode()
@@ -742,7 +765,9 @@ def _read_create_topics_response(
     return items, position
 
 
-def _write_create_topics_response(out: list[Buffer], items: Sequence[CreateTopicsResponse], version: int) -> None:
+def _write_create_topics_response(
+    out: list[Buffer], items: Sequence[CreateTopicsResponse], version: int,
+) -> None:
     if version >= 5:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

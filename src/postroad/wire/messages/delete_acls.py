@@ -32,7 +32,10 @@ new = object.__new__
 
 
 class DeleteAclsFilter(Message):
-    __slots__ = ("resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter", "operation", "permission_type",)
+    __slots__ = (
+        "resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter",
+        "host_filter", "operation", "permission_type",
+    )
     resource_type_filter: int
     resource_name_filter: str | None
     pattern_type_filter: int
@@ -72,7 +75,10 @@ class DeleteAclsRequest(Message):
 
 
 class DeleteAclsMatchingAcl(Message):
-    __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type",)
+    __slots__ = (
+        "error_code", "error_message", "resource_type", "resource_name", "pattern_type", "principal", "host",
+        "operation", "permission_type",
+    )
     error_code: int
     error_message: str | None
     resource_type: int
@@ -107,7 +113,7 @@ class DeleteAclsMatchingAcl(Message):
 
 
 class DeleteAclsFilterResult(Message):
-    __slots__ = ("error_code", "error_message", "matching_acls",)
+    __slots__ = ("error_code", "error_message", "matching_acls")
     error_code: int
     error_message: str | None
     matching_acls: list[DeleteAclsMatchingAcl]
@@ -124,7 +130,7 @@ class DeleteAclsFilterResult(Message):
 
 
 class DeleteAclsResponse(Message):
-    __slots__ = ("throttle_time_ms", "filter_results",)
+    __slots__ = ("throttle_time_ms", "filter_results")
     throttle_time_ms: int
     filter_results: list[DeleteAclsFilterResult]
 
@@ -315,7 +321,9 @@ def _write_delete_acls_filter(out: list[Buffer], items: Sequence[DeleteAclsFilte
     else:
         for item in items:
             raw = b"" if item.resource_name_filter is None else item.resource_name_filter.encode()
-            out.append(_bh.pack(item.resource_type_filter, -1 if item.resource_name_filter is None else len(raw)))
+            out.append(
+                _bh.pack(item.resource_type_filter, -1 if item.resource_name_filter is None else len(raw))
+            )
             out.append(raw)
             raw = b"" if item.principal_filter is None else item.principal_filter.encode()
             out.append(_bh.pack(item.pattern_type_filter, -1 if item.principal_filter is None else len(raw)))
@@ -468,7 +476,9 @@ def _read_delete_acls_matching_acl(
     return items, position
 
 
-def _write_delete_acls_matching_acl(out: list[Buffer], items: Sequence[DeleteAclsMatchingAcl], version: int) -> None:
+def _write_delete_acls_matching_acl(
+    out: list[Buffer], items: Sequence[DeleteAclsMatchingAcl], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_h.pack(item.error_code))
@@ -538,7 +548,9 @@ def _read_delete_acls_filter_result(
             count -= 1
             if count < 0 or count > (end - position) // 11:
                 raise bad_length("DeleteAclsFilterResult.matching_acls", count, end - position)
-            item.matching_acls, position = _read_delete_acls_matching_acl(buffer, position, end, version, count)
+            (
+                item.matching_acls, position,
+            ) = _read_delete_acls_matching_acl(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -561,12 +573,16 @@ def _read_delete_acls_filter_result(
             position += 4
             if count < 0 or count > (end - position) // 14:
                 raise bad_length("DeleteAclsFilterResult.matching_acls", count, end - position)
-            item.matching_acls, position = _read_delete_acls_matching_acl(buffer, position, end, version, count)
+            (
+                item.matching_acls, position,
+            ) = _read_delete_acls_matching_acl(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_delete_acls_filter_result(out: list[Buffer], items: Sequence[DeleteAclsFilterResult], version: int) -> None:
+def _write_delete_acls_filter_result(
+    out: list[Buffer], items: Sequence[DeleteAclsFilterResult], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_h.pack(item.error_code))
@@ -606,7 +622,9 @@ def _read_delete_acls_response(
             count -= 1
             if count < 0 or count > (end - position) // 5:
                 raise bad_length("DeleteAclsResponse.filter_results", count, end - position)
-            item.filter_results, position = _read_delete_acls_filter_result(buffer, position, end, version, count)
+            (
+                item.filter_results, position,
+            ) = _read_delete_acls_filter_result(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -619,7 +637,9 @@ def _read_delete_acls_response(
             position += 8
             if count < 0 or count > (end - position) // 8:
                 raise bad_length("DeleteAclsResponse.filter_results", count, end - position)
-            item.filter_results, position = _read_delete_acls_filter_result(buffer, position, end, version, count)
+            (
+                item.filter_results, position,
+            ) = _read_delete_acls_filter_result(buffer, position, end, version, count)
             items.append(item)
     return items, position
 

@@ -43,7 +43,7 @@ class DeleteGroupsRequest(Message):
 
 
 class DeletableGroupResult(Message):
-    __slots__ = ("group_id", "error_code",)
+    __slots__ = ("group_id", "error_code")
     group_id: str
     error_code: int
 
@@ -57,7 +57,7 @@ class DeletableGroupResult(Message):
 
 
 class DeleteGroupsResponse(Message):
-    __slots__ = ("throttle_time_ms", "results",)
+    __slots__ = ("throttle_time_ms", "results")
     throttle_time_ms: int
     results: list[DeletableGroupResult]
 
@@ -175,7 +175,9 @@ def _read_delete_groups_request(
     return items, position
 
 
-def _write_delete_groups_request(out: list[Buffer], items: Sequence[DeleteGroupsRequest], version: int) -> None:
+def _write_delete_groups_request(
+    out: list[Buffer], items: Sequence[DeleteGroupsRequest], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             length = len(item.groups_names) + 1
@@ -235,7 +237,9 @@ def _read_deletable_group_result(
     return items, position
 
 
-def _write_deletable_group_result(out: list[Buffer], items: Sequence[DeletableGroupResult], version: int) -> None:
+def _write_deletable_group_result(
+    out: list[Buffer], items: Sequence[DeletableGroupResult], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             raw = item.group_id.encode()
@@ -283,7 +287,9 @@ def _read_delete_groups_response(
     return items, position
 
 
-def _write_delete_groups_response(out: list[Buffer], items: Sequence[DeleteGroupsResponse], version: int) -> None:
+def _write_delete_groups_response(
+    out: list[Buffer], items: Sequence[DeleteGroupsResponse], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class DeleteRecordsPartition(Message):
-    __slots__ = ("partition_index", "offset",)
+    __slots__ = ("partition_index", "offset")
     partition_index: int
     offset: int
 
@@ -46,7 +46,7 @@ class DeleteRecordsPartition(Message):
 
 
 class DeleteRecordsTopic(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[DeleteRecordsPartition]
 
@@ -60,7 +60,7 @@ class DeleteRecordsTopic(Message):
 
 
 class DeleteRecordsRequest(Message):
-    __slots__ = ("topics", "timeout_ms",)
+    __slots__ = ("topics", "timeout_ms")
     topics: list[DeleteRecordsTopic]
     timeout_ms: int
 
@@ -74,7 +74,7 @@ class DeleteRecordsRequest(Message):
 
 
 class DeleteRecordsPartitionResult(Message):
-    __slots__ = ("partition_index", "low_watermark", "error_code",)
+    __slots__ = ("partition_index", "low_watermark", "error_code")
     partition_index: int
     low_watermark: int
     error_code: int
@@ -91,7 +91,7 @@ class DeleteRecordsPartitionResult(Message):
 
 
 class DeleteRecordsTopicResult(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[DeleteRecordsPartitionResult]
 
@@ -105,7 +105,7 @@ class DeleteRecordsTopicResult(Message):
 
 
 class DeleteRecordsResponse(Message):
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ("throttle_time_ms", "topics")
     throttle_time_ms: int
     topics: list[DeleteRecordsTopicResult]
 
@@ -196,7 +196,9 @@ def _read_delete_records_partition(
     return items, position
 
 
-def _write_delete_records_partition(out: list[Buffer], items: Sequence[DeleteRecordsPartition], version: int) -> None:
+def _write_delete_records_partition(
+    out: list[Buffer], items: Sequence[DeleteRecordsPartition], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_iqx.pack(item.partition_index, item.offset))
@@ -310,7 +312,9 @@ def _read_delete_records_request(
     return items, position
 
 
-def _write_delete_records_request(out: list[Buffer], items: Sequence[DeleteRecordsRequest], version: int) -> None:
+def _write_delete_records_request(
+    out: list[Buffer], items: Sequence[DeleteRecordsRequest], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             length = len(item.topics) + 1
@@ -333,7 +337,9 @@ def _read_delete_records_partition_result(
     if version >= 2:
         for _ in range(number):
             item = new(DeleteRecordsPartitionResult)
-            item.partition_index, item.low_watermark, item.error_code, tags = _iqhB.unpack_from(buffer, position)
+            (
+                item.partition_index, item.low_watermark, item.error_code, tags,
+            ) = _iqhB.unpack_from(buffer, position)
             position += 15
             if tags:
                 position = skip_tags(buffer, position, end, tags, "DeleteRecordsPartitionResult")
@@ -347,7 +353,9 @@ def _read_delete_records_partition_result(
     return items, position
 
 
-def _write_delete_records_partition_result(out: list[Buffer], items: Sequence[DeleteRecordsPartitionResult], version: int) -> None:
+def _write_delete_records_partition_result(
+    out: list[Buffer], items: Sequence[DeleteRecordsPartitionResult], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_iqhx.pack(item.partition_index, item.low_watermark, item.error_code))
@@ -380,7 +388,9 @@ def _read_delete_records_topic_result(
             count -= 1
             if count < 0 or count > (end - position) // 15:
                 raise bad_length("DeleteRecordsTopicResult.partitions", count, end - position)
-            item.partitions, position = _read_delete_records_partition_result(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_delete_records_partition_result(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -400,12 +410,16 @@ def _read_delete_records_topic_result(
             position += 4
             if count < 0 or count > (end - position) // 14:
                 raise bad_length("DeleteRecordsTopicResult.partitions", count, end - position)
-            item.partitions, position = _read_delete_records_partition_result(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_delete_records_partition_result(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_delete_records_topic_result(out: list[Buffer], items: Sequence[DeleteRecordsTopicResult], version: int) -> None:
+def _write_delete_records_topic_result(
+    out: list[Buffer], items: Sequence[DeleteRecordsTopicResult], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             raw = item.name.encode()
@@ -459,7 +473,9 @@ def _read_delete_records_response(
     return items, position
 
 
-def _write_delete_records_response(out: list[Buffer], items: Sequence[DeleteRecordsResponse], version: int) -> None:
+def _write_delete_records_response(
+    out: list[Buffer], items: Sequence[DeleteRecordsResponse], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

@@ -44,7 +44,7 @@ class DeleteShareGroupOffsetsRequestTopic(Message):
 
 
 class DeleteShareGroupOffsetsRequest(Message):
-    __slots__ = ("group_id", "topics",)
+    __slots__ = ("group_id", "topics")
     group_id: str
     topics: list[DeleteShareGroupOffsetsRequestTopic]
 
@@ -58,7 +58,7 @@ class DeleteShareGroupOffsetsRequest(Message):
 
 
 class DeleteShareGroupOffsetsResponseTopic(Message):
-    __slots__ = ("topic_name", "topic_id", "error_code", "error_message",)
+    __slots__ = ("topic_name", "topic_id", "error_code", "error_message")
     topic_name: str
     topic_id: bytes
     error_code: int
@@ -78,7 +78,7 @@ class DeleteShareGroupOffsetsResponseTopic(Message):
 
 
 class DeleteShareGroupOffsetsResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses",)
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "responses")
     throttle_time_ms: int
     error_code: int
     error_message: str | None
@@ -171,7 +171,9 @@ def _read_delete_share_group_offsets_request_topic(
     return items, position
 
 
-def _write_delete_share_group_offsets_request_topic(out: list[Buffer], items: Sequence[DeleteShareGroupOffsetsRequestTopic], version: int) -> None:
+def _write_delete_share_group_offsets_request_topic(
+    out: list[Buffer], items: Sequence[DeleteShareGroupOffsetsRequestTopic], version: int,
+) -> None:
     for item in items:
         raw = item.topic_name.encode()
         length = len(raw) + 1
@@ -203,7 +205,9 @@ def _read_delete_share_group_offsets_request(
         count -= 1
         if count < 0 or count > (end - position) // 2:
             raise bad_length("DeleteShareGroupOffsetsRequest.topics", count, end - position)
-        item.topics, position = _read_delete_share_group_offsets_request_topic(buffer, position, end, version, count)
+        (
+            item.topics, position,
+        ) = _read_delete_share_group_offsets_request_topic(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -212,7 +216,9 @@ def _read_delete_share_group_offsets_request(
     return items, position
 
 
-def _write_delete_share_group_offsets_request(out: list[Buffer], items: Sequence[DeleteShareGroupOffsetsRequest], version: int) -> None:
+def _write_delete_share_group_offsets_request(
+    out: list[Buffer], items: Sequence[DeleteShareGroupOffsetsRequest], version: int,
+) -> None:
     for item in items:
         raw = item.group_id.encode()
         length = len(raw) + 1
@@ -262,7 +268,9 @@ def _read_delete_share_group_offsets_response_topic(
     return items, position
 
 
-def _write_delete_share_group_offsets_response_topic(out: list[Buffer], items: Sequence[DeleteShareGroupOffsetsResponseTopic], version: int) -> None:
+def _write_delete_share_group_offsets_response_topic(
+    out: list[Buffer], items: Sequence[DeleteShareGroupOffsetsResponseTopic], version: int,
+) -> None:
     for item in items:
         raw = item.topic_name.encode()
         length = len(raw) + 1
@@ -305,7 +313,9 @@ def _read_delete_share_group_offsets_response(
         count -= 1
         if count < 0 or count > (end - position) // 21:
             raise bad_length("DeleteShareGroupOffsetsResponse.responses", count, end - position)
-        item.responses, position = _read_delete_share_group_offsets_response_topic(buffer, position, end, version, count)
+        (
+            item.responses, position,
+        ) = _read_delete_share_group_offsets_response_topic(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -314,7 +324,9 @@ def _read_delete_share_group_offsets_response(
     return items, position
 
 
-def _write_delete_share_group_offsets_response(out: list[Buffer], items: Sequence[DeleteShareGroupOffsetsResponse], version: int) -> None:
+def _write_delete_share_group_offsets_response(
+    out: list[Buffer], items: Sequence[DeleteShareGroupOffsetsResponse], version: int,
+) -> None:
     for item in items:
         out.append(_ih.pack(item.throttle_time_ms, item.error_code))
         if item.error_message is None:

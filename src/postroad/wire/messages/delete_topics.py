@@ -34,7 +34,7 @@ new = object.__new__
 
 
 class DeleteTopicState(Message):
-    __slots__ = ("name", "topic_id",)
+    __slots__ = ("name", "topic_id")
     name: str | None
     topic_id: bytes
 
@@ -48,7 +48,7 @@ class DeleteTopicState(Message):
 
 
 class DeleteTopicsRequest(Message):
-    __slots__ = ("topic_names", "topics", "timeout_ms",)
+    __slots__ = ("topic_names", "topics", "timeout_ms")
     topic_names: list[str]  # v1–v5
     topics: list[DeleteTopicState]  # v6+
     timeout_ms: int
@@ -65,7 +65,7 @@ class DeleteTopicsRequest(Message):
 
 
 class DeletableTopicResult(Message):
-    __slots__ = ("name", "topic_id", "error_code", "error_message",)
+    __slots__ = ("name", "topic_id", "error_code", "error_message")
     name: str | None  # null in v6+
     topic_id: bytes  # v6+
     error_code: int
@@ -85,7 +85,7 @@ class DeletableTopicResult(Message):
 
 
 class DeleteTopicsResponse(Message):
-    __slots__ = ("throttle_time_ms", "responses",)
+    __slots__ = ("throttle_time_ms", "responses")
     throttle_time_ms: int
     responses: list[DeletableTopicResult]
 
@@ -200,12 +200,9 @@ def _read_delete_topics_request(
     if version >= 4:
         for _ in range(number):
             item = new(DeleteTopicsRequest)
-            if version >= 6:
-                pass
-            else:
+            if version <= 5:
                 count = buffer[position]
                 position += 1
-            if version <= 5:
                 if count > 127:
                     count, position = long_uvarint(buffer, position, count)
                 count -= 1
@@ -229,7 +226,6 @@ def _read_delete_topics_request(
             if version >= 6:
                 count = buffer[position]
                 position += 1
-            if version >= 6:
                 if count > 127:
                     count, position = long_uvarint(buffer, position, count)
                 count -= 1
@@ -267,7 +263,9 @@ def _read_delete_topics_request(
     return items, position
 
 
-def _write_delete_topics_request(out: list[Buffer], items: Sequence[DeleteTopicsRequest], version: int) -> None:
+def _write_delete_topics_request(
+    out: list[Buffer], items: Sequence[DeleteTopicsRequest], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             if version <= 5:
@@ -364,7 +362,9 @@ def _read_deletable_topic_result(
     return items, position
 
 
-def _write_deletable_topic_result(out: list[Buffer], items: Sequence[DeletableTopicResult], version: int) -> None:
+def _write_deletable_topic_result(
+    out: list[Buffer], items: Sequence[DeletableTopicResult], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             if item.name is None and version <= 5:
@@ -431,7 +431,9 @@ def _read_delete_topics_response(
     return items, position
 
 
-def _write_delete_topics_response(out: list[Buffer], items: Sequence[DeleteTopicsResponse], version: int) -> None:
+def _write_delete_topics_response(
+    out: list[Buffer], items: Sequence[DeleteTopicsResponse], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

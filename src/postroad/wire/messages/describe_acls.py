@@ -32,7 +32,10 @@ new = object.__new__
 
 
 class DescribeAclsRequest(Message):
-    __slots__ = ("resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter", "operation", "permission_type",)
+    __slots__ = (
+        "resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter",
+        "host_filter", "operation", "permission_type",
+    )
     resource_type_filter: int
     resource_name_filter: str | None
     pattern_type_filter: int
@@ -61,7 +64,7 @@ class DescribeAclsRequest(Message):
 
 
 class AclDescription(Message):
-    __slots__ = ("principal", "host", "operation", "permission_type",)
+    __slots__ = ("principal", "host", "operation", "permission_type")
     principal: str
     host: str
     operation: int
@@ -81,7 +84,7 @@ class AclDescription(Message):
 
 
 class DescribeAclsResource(Message):
-    __slots__ = ("resource_type", "resource_name", "pattern_type", "acls",)
+    __slots__ = ("resource_type", "resource_name", "pattern_type", "acls")
     resource_type: int
     resource_name: str
     pattern_type: int
@@ -101,7 +104,7 @@ class DescribeAclsResource(Message):
 
 
 class DescribeAclsResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources",)
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources")
     throttle_time_ms: int
     error_code: int
     error_message: str | None
@@ -268,7 +271,9 @@ def _read_describe_acls_request(
     return items, position
 
 
-def _write_describe_acls_request(out: list[Buffer], items: Sequence[DescribeAclsRequest], version: int) -> None:
+def _write_describe_acls_request(
+    out: list[Buffer], items: Sequence[DescribeAclsRequest], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_b.pack(item.resource_type_filter))
@@ -298,7 +303,9 @@ def _write_describe_acls_request(out: list[Buffer], items: Sequence[DescribeAcls
     else:
         for item in items:
             raw = b"" if item.resource_name_filter is None else item.resource_name_filter.encode()
-            out.append(_bh.pack(item.resource_type_filter, -1 if item.resource_name_filter is None else len(raw)))
+            out.append(
+                _bh.pack(item.resource_type_filter, -1 if item.resource_name_filter is None else len(raw))
+            )
             out.append(raw)
             raw = b"" if item.principal_filter is None else item.principal_filter.encode()
             out.append(_bh.pack(item.pattern_type_filter, -1 if item.principal_filter is None else len(raw)))
@@ -436,7 +443,9 @@ def _read_describe_acls_resource(
     return items, position
 
 
-def _write_describe_acls_resource(out: list[Buffer], items: Sequence[DescribeAclsResource], version: int) -> None:
+def _write_describe_acls_resource(
+    out: list[Buffer], items: Sequence[DescribeAclsResource], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_b.pack(item.resource_type))
@@ -515,7 +524,9 @@ def _read_describe_acls_response(
     return items, position
 
 
-def _write_describe_acls_response(out: list[Buffer], items: Sequence[DescribeAclsResponse], version: int) -> None:
+def _write_describe_acls_response(
+    out: list[Buffer], items: Sequence[DescribeAclsResponse], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_ih.pack(item.throttle_time_ms, item.error_code))
@@ -534,7 +545,11 @@ def _write_describe_acls_response(out: list[Buffer], items: Sequence[DescribeAcl
     else:
         for item in items:
             raw = b"" if item.error_message is None else item.error_message.encode()
-            out.append(_ihh.pack(item.throttle_time_ms, item.error_code, -1 if item.error_message is None else len(raw)))
+            out.append(
+                _ihh.pack(
+                    item.throttle_time_ms, item.error_code, -1 if item.error_message is None else len(raw),
+                )
+            )
             out.append(raw)
             out.append(_i.pack(len(item.resources)))
             if item.resources:

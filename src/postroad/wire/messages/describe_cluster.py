@@ -33,7 +33,7 @@ new = object.__new__
 
 
 class DescribeClusterRequest(Message):
-    __slots__ = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers",)
+    __slots__ = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers")
     include_cluster_authorized_operations: bool
     endpoint_type: int  # v1+
     include_fenced_brokers: bool  # v2+
@@ -50,7 +50,7 @@ class DescribeClusterRequest(Message):
 
 
 class DescribeClusterBroker(Message):
-    __slots__ = ("broker_id", "host", "port", "rack", "is_fenced",)
+    __slots__ = ("broker_id", "host", "port", "rack", "is_fenced")
     broker_id: int
     host: str
     port: int
@@ -73,7 +73,10 @@ class DescribeClusterBroker(Message):
 
 
 class DescribeClusterResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "endpoint_type", "cluster_id", "controller_id", "brokers", "cluster_authorized_operations",)
+    __slots__ = (
+        "throttle_time_ms", "error_code", "error_message", "endpoint_type", "cluster_id", "controller_id",
+        "brokers", "cluster_authorized_operations",
+    )
     throttle_time_ms: int
     error_code: int
     error_message: str | None
@@ -170,26 +173,39 @@ def _read_describe_cluster_request(
     for _ in range(number):
         item = new(DescribeClusterRequest)
         if version >= 2:
-            include_cluster_authorized_operations, item.endpoint_type, include_fenced_brokers, tags = _BbBB.unpack_from(buffer, position)
+            (
+                include_cluster_authorized_operations, item.endpoint_type, include_fenced_brokers, tags,
+            ) = _BbBB.unpack_from(buffer, position)
             position += 4
             if include_cluster_authorized_operations > 1:
-                raise bad_bool("DescribeClusterRequest.include_cluster_authorized_operations", include_cluster_authorized_operations)
+                raise bad_bool(
+                    "DescribeClusterRequest.include_cluster_authorized_operations",
+                    include_cluster_authorized_operations,
+                )
             item.include_cluster_authorized_operations = include_cluster_authorized_operations == 1
             if include_fenced_brokers > 1:
                 raise bad_bool("DescribeClusterRequest.include_fenced_brokers", include_fenced_brokers)
             item.include_fenced_brokers = include_fenced_brokers == 1
         elif version >= 1:
-            include_cluster_authorized_operations, item.endpoint_type, tags = _BbB.unpack_from(buffer, position)
+            (
+                include_cluster_authorized_operations, item.endpoint_type, tags,
+            ) = _BbB.unpack_from(buffer, position)
             position += 3
             if include_cluster_authorized_operations > 1:
-                raise bad_bool("DescribeClusterRequest.include_cluster_authorized_operations", include_cluster_authorized_operations)
+                raise bad_bool(
+                    "DescribeClusterRequest.include_cluster_authorized_operations",
+                    include_cluster_authorized_operations,
+                )
             item.include_cluster_authorized_operations = include_cluster_authorized_operations == 1
             item.include_fenced_brokers = False
         else:
             include_cluster_authorized_operations, tags = _BB.unpack_from(buffer, position)
             position += 2
             if include_cluster_authorized_operations > 1:
-                raise bad_bool("DescribeClusterRequest.include_cluster_authorized_operations", include_cluster_authorized_operations)
+                raise bad_bool(
+                    "DescribeClusterRequest.include_cluster_authorized_operations",
+                    include_cluster_authorized_operations,
+                )
             item.include_cluster_authorized_operations = include_cluster_authorized_operations == 1
             item.endpoint_type = 1
             item.include_fenced_brokers = False
@@ -199,10 +215,17 @@ def _read_describe_cluster_request(
     return items, position
 
 
-def _write_describe_cluster_request(out: list[Buffer], items: Sequence[DescribeClusterRequest], version: int) -> None:
+def _write_describe_cluster_request(
+    out: list[Buffer], items: Sequence[DescribeClusterRequest], version: int,
+) -> None:
     for item in items:
         if version >= 2:
-            out.append(_ZbZx.pack(item.include_cluster_authorized_operations, item.endpoint_type, item.include_fenced_brokers))
+            out.append(
+                _ZbZx.pack(
+                    item.include_cluster_authorized_operations, item.endpoint_type,
+                    item.include_fenced_brokers,
+                )
+            )
         elif version >= 1:
             out.append(_Zbx.pack(item.include_cluster_authorized_operations, item.endpoint_type))
         else:
@@ -254,7 +277,9 @@ def _read_describe_cluster_broker(
     return items, position
 
 
-def _write_describe_cluster_broker(out: list[Buffer], items: Sequence[DescribeClusterBroker], version: int) -> None:
+def _write_describe_cluster_broker(
+    out: list[Buffer], items: Sequence[DescribeClusterBroker], version: int,
+) -> None:
     for item in items:
         out.append(_i.pack(item.broker_id))
         raw = item.host.encode()
@@ -325,7 +350,9 @@ def _read_describe_cluster_response(
     return items, position
 
 
-def _write_describe_cluster_response(out: list[Buffer], items: Sequence[DescribeClusterResponse], version: int) -> None:
+def _write_describe_cluster_response(
+    out: list[Buffer], items: Sequence[DescribeClusterResponse], version: int,
+) -> None:
     for item in items:
         out.append(_ih.pack(item.throttle_time_ms, item.error_code))
         if item.error_message is None:

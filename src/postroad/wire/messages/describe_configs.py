@@ -33,7 +33,7 @@ new = object.__new__
 
 
 class DescribeConfigsResource(Message):
-    __slots__ = ("resource_type", "resource_name", "configuration_keys",)
+    __slots__ = ("resource_type", "resource_name", "configuration_keys")
     resource_type: int
     resource_name: str
     configuration_keys: list[str] | None
@@ -50,7 +50,7 @@ class DescribeConfigsResource(Message):
 
 
 class DescribeConfigsRequest(Message):
-    __slots__ = ("resources", "include_synonyms", "include_documentation",)
+    __slots__ = ("resources", "include_synonyms", "include_documentation")
     resources: list[DescribeConfigsResource]
     include_synonyms: bool
     include_documentation: bool  # v3+
@@ -67,7 +67,7 @@ class DescribeConfigsRequest(Message):
 
 
 class DescribeConfigsSynonym(Message):
-    __slots__ = ("name", "value", "source",)
+    __slots__ = ("name", "value", "source")
     name: str
     value: str | None
     source: int
@@ -84,7 +84,10 @@ class DescribeConfigsSynonym(Message):
 
 
 class DescribeConfigsResourceResult(Message):
-    __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive", "synonyms", "config_type", "documentation",)
+    __slots__ = (
+        "name", "value", "read_only", "config_source", "is_sensitive", "synonyms", "config_type",
+        "documentation",
+    )
     name: str
     value: str | None
     read_only: bool
@@ -116,7 +119,7 @@ class DescribeConfigsResourceResult(Message):
 
 
 class DescribeConfigsResult(Message):
-    __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "configs",)
+    __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "configs")
     error_code: int
     error_message: str | None
     resource_type: int
@@ -139,7 +142,7 @@ class DescribeConfigsResult(Message):
 
 
 class DescribeConfigsResponse(Message):
-    __slots__ = ("throttle_time_ms", "results",)
+    __slots__ = ("throttle_time_ms", "results")
     throttle_time_ms: int
     results: list[DescribeConfigsResult]
 
@@ -293,7 +296,9 @@ def _read_describe_configs_resource(
     return items, position
 
 
-def _write_describe_configs_resource(out: list[Buffer], items: Sequence[DescribeConfigsResource], version: int) -> None:
+def _write_describe_configs_resource(
+    out: list[Buffer], items: Sequence[DescribeConfigsResource], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             out.append(_b.pack(item.resource_type))
@@ -380,7 +385,9 @@ def _read_describe_configs_request(
     return items, position
 
 
-def _write_describe_configs_request(out: list[Buffer], items: Sequence[DescribeConfigsRequest], version: int) -> None:
+def _write_describe_configs_request(
+    out: list[Buffer], items: Sequence[DescribeConfigsRequest], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             length = len(item.resources) + 1
@@ -460,7 +467,9 @@ def _read_describe_configs_synonym(
     return items, position
 
 
-def _write_describe_configs_synonym(out: list[Buffer], items: Sequence[DescribeConfigsSynonym], version: int) -> None:
+def _write_describe_configs_synonym(
+    out: list[Buffer], items: Sequence[DescribeConfigsSynonym], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             raw = item.name.encode()
@@ -590,7 +599,9 @@ def _read_describe_configs_resource_result(
                 else:
                     stop = position + length
                     if length < 0 or stop > end:
-                        raise bad_length("DescribeConfigsResourceResult.documentation", length, end - position)
+                        raise bad_length(
+                            "DescribeConfigsResourceResult.documentation", length, end - position,
+                        )
                     item.documentation = buffer[position:stop].decode()
                     position = stop
             else:
@@ -599,7 +610,9 @@ def _read_describe_configs_resource_result(
     return items, position
 
 
-def _write_describe_configs_resource_result(out: list[Buffer], items: Sequence[DescribeConfigsResourceResult], version: int) -> None:
+def _write_describe_configs_resource_result(
+    out: list[Buffer], items: Sequence[DescribeConfigsResourceResult], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             raw = item.name.encode()
@@ -683,7 +696,9 @@ def _read_describe_configs_result(
             count -= 1
             if count < 0 or count > (end - position) // 9:
                 raise bad_length("DescribeConfigsResult.configs", count, end - position)
-            item.configs, position = _read_describe_configs_resource_result(buffer, position, end, version, count)
+            (
+                item.configs, position,
+            ) = _read_describe_configs_resource_result(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -713,12 +728,16 @@ def _read_describe_configs_result(
             position += 4
             if count < 0 or count > (end - position) // 11:
                 raise bad_length("DescribeConfigsResult.configs", count, end - position)
-            item.configs, position = _read_describe_configs_resource_result(buffer, position, end, version, count)
+            (
+                item.configs, position,
+            ) = _read_describe_configs_resource_result(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_describe_configs_result(out: list[Buffer], items: Sequence[DescribeConfigsResult], version: int) -> None:
+def _write_describe_configs_result(
+    out: list[Buffer], items: Sequence[DescribeConfigsResult], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             out.append(_h.pack(item.error_code))
@@ -784,7 +803,9 @@ def _read_describe_configs_response(
     return items, position
 
 
-def _write_describe_configs_response(out: list[Buffer], items: Sequence[DescribeConfigsResponse], version: int) -> None:
+def _write_describe_configs_response(
+    out: list[Buffer], items: Sequence[DescribeConfigsResponse], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

@@ -33,7 +33,7 @@ new = object.__new__
 
 
 class DescribeGroupsRequest(Message):
-    __slots__ = ("groups", "include_authorized_operations",)
+    __slots__ = ("groups", "include_authorized_operations")
     groups: list[str]
     include_authorized_operations: bool  # v3+
 
@@ -47,7 +47,9 @@ class DescribeGroupsRequest(Message):
 
 
 class DescribedGroupMember(Message):
-    __slots__ = ("member_id", "group_instance_id", "client_id", "client_host", "member_metadata", "member_assignment",)
+    __slots__ = (
+        "member_id", "group_instance_id", "client_id", "client_host", "member_metadata", "member_assignment",
+    )
     member_id: str
     group_instance_id: str | None  # v4+
     client_id: str
@@ -73,7 +75,10 @@ class DescribedGroupMember(Message):
 
 
 class DescribedGroup(Message):
-    __slots__ = ("error_code", "error_message", "group_id", "group_state", "protocol_type", "protocol_data", "members", "authorized_operations",)
+    __slots__ = (
+        "error_code", "error_message", "group_id", "group_state", "protocol_type", "protocol_data", "members",
+        "authorized_operations",
+    )
     error_code: int
     error_message: str | None  # v6+
     group_id: str
@@ -105,7 +110,7 @@ class DescribedGroup(Message):
 
 
 class DescribeGroupsResponse(Message):
-    __slots__ = ("throttle_time_ms", "groups",)
+    __slots__ = ("throttle_time_ms", "groups")
     throttle_time_ms: int  # v1+
     groups: list[DescribedGroup]
 
@@ -204,7 +209,9 @@ def _read_describe_groups_request(
             include_authorized_operations, tags = _BB.unpack_from(buffer, position)
             position += 2
             if include_authorized_operations > 1:
-                raise bad_bool("DescribeGroupsRequest.include_authorized_operations", include_authorized_operations)
+                raise bad_bool(
+                    "DescribeGroupsRequest.include_authorized_operations", include_authorized_operations,
+                )
             item.include_authorized_operations = include_authorized_operations == 1
             if tags:
                 position = skip_tags(buffer, position, end, tags, "DescribeGroupsRequest")
@@ -230,7 +237,9 @@ def _read_describe_groups_request(
                 include_authorized_operations = buffer[position]
                 position += 1
                 if include_authorized_operations > 1:
-                    raise bad_bool("DescribeGroupsRequest.include_authorized_operations", include_authorized_operations)
+                    raise bad_bool(
+                        "DescribeGroupsRequest.include_authorized_operations", include_authorized_operations,
+                    )
                 item.include_authorized_operations = include_authorized_operations == 1
             else:
                 item.include_authorized_operations = False
@@ -238,7 +247,9 @@ def _read_describe_groups_request(
     return items, position
 
 
-def _write_describe_groups_request(out: list[Buffer], items: Sequence[DescribeGroupsRequest], version: int) -> None:
+def _write_describe_groups_request(
+    out: list[Buffer], items: Sequence[DescribeGroupsRequest], version: int,
+) -> None:
     if version >= 5:
         for item in items:
             length = len(item.groups) + 1
@@ -350,7 +361,6 @@ def _read_described_group_member(
             if version >= 4:
                 (length,) = _h.unpack_from(buffer, position)
                 position += 2
-            if version >= 4:
                 if length == -1:
                     item.group_instance_id = None
                 else:
@@ -393,7 +403,9 @@ def _read_described_group_member(
     return items, position
 
 
-def _write_described_group_member(out: list[Buffer], items: Sequence[DescribedGroupMember], version: int) -> None:
+def _write_described_group_member(
+    out: list[Buffer], items: Sequence[DescribedGroupMember], version: int,
+) -> None:
     if version >= 5:
         for item in items:
             raw = item.member_id.encode()
@@ -664,7 +676,9 @@ def _read_describe_groups_response(
     return items, position
 
 
-def _write_describe_groups_response(out: list[Buffer], items: Sequence[DescribeGroupsResponse], version: int) -> None:
+def _write_describe_groups_response(
+    out: list[Buffer], items: Sequence[DescribeGroupsResponse], version: int,
+) -> None:
     if version >= 5:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

@@ -34,7 +34,7 @@ new = object.__new__
 
 
 class DescribableLogDirTopic(Message):
-    __slots__ = ("topic", "partitions",)
+    __slots__ = ("topic", "partitions")
     topic: str
     partitions: list[int]
 
@@ -59,7 +59,7 @@ class DescribeLogDirsRequest(Message):
 
 
 class DescribeLogDirsPartition(Message):
-    __slots__ = ("partition_index", "partition_size", "offset_lag", "is_future_key",)
+    __slots__ = ("partition_index", "partition_size", "offset_lag", "is_future_key")
     partition_index: int
     partition_size: int
     offset_lag: int
@@ -79,7 +79,7 @@ class DescribeLogDirsPartition(Message):
 
 
 class DescribeLogDirsTopic(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[DescribeLogDirsPartition]
 
@@ -93,7 +93,7 @@ class DescribeLogDirsTopic(Message):
 
 
 class DescribeLogDirsResult(Message):
-    __slots__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes", "is_cordoned",)
+    __slots__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes", "is_cordoned")
     error_code: int
     log_dir: str
     topics: list[DescribeLogDirsTopic]
@@ -119,7 +119,7 @@ class DescribeLogDirsResult(Message):
 
 
 class DescribeLogDirsResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "results",)
+    __slots__ = ("throttle_time_ms", "error_code", "results")
     throttle_time_ms: int
     error_code: int  # v3+
     results: list[DescribeLogDirsResult]
@@ -221,7 +221,8 @@ def _read_describable_log_dir_topic(
             count -= 1
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("DescribableLogDirTopic.partitions", count, end - position)
-            item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.partitions = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             tags = buffer[position]
             position += 1
@@ -242,13 +243,16 @@ def _read_describable_log_dir_topic(
             position += 4
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("DescribableLogDirTopic.partitions", count, end - position)
-            item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.partitions = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             items.append(item)
     return items, position
 
 
-def _write_describable_log_dir_topic(out: list[Buffer], items: Sequence[DescribableLogDirTopic], version: int) -> None:
+def _write_describable_log_dir_topic(
+    out: list[Buffer], items: Sequence[DescribableLogDirTopic], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             raw = item.topic.encode()
@@ -258,7 +262,9 @@ def _write_describable_log_dir_topic(out: list[Buffer], items: Sequence[Describa
             length = len(item.partitions) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.partitions:
-                out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+                count = len(item.partitions)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.partitions))
             out.append(b"\0")
     else:
         for item in items:
@@ -267,7 +273,9 @@ def _write_describable_log_dir_topic(out: list[Buffer], items: Sequence[Describa
             out.append(raw)
             out.append(_i.pack(len(item.partitions)))
             if item.partitions:
-                out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+                count = len(item.partitions)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.partitions))
 
 
 def _read_describe_log_dirs_request(
@@ -308,7 +316,9 @@ def _read_describe_log_dirs_request(
     return items, position
 
 
-def _write_describe_log_dirs_request(out: list[Buffer], items: Sequence[DescribeLogDirsRequest], version: int) -> None:
+def _write_describe_log_dirs_request(
+    out: list[Buffer], items: Sequence[DescribeLogDirsRequest], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             if item.topics is None:
@@ -333,7 +343,9 @@ def _read_describe_log_dirs_partition(
     if version >= 2:
         for _ in range(number):
             item = new(DescribeLogDirsPartition)
-            item.partition_index, item.partition_size, item.offset_lag, is_future_key, tags = _iqqBB.unpack_from(buffer, position)
+            (
+                item.partition_index, item.partition_size, item.offset_lag, is_future_key, tags,
+            ) = _iqqBB.unpack_from(buffer, position)
             position += 22
             if is_future_key > 1:
                 raise bad_bool("DescribeLogDirsPartition.is_future_key", is_future_key)
@@ -344,7 +356,9 @@ def _read_describe_log_dirs_partition(
     else:
         for _ in range(number):
             item = new(DescribeLogDirsPartition)
-            item.partition_index, item.partition_size, item.offset_lag, is_future_key = _iqqB.unpack_from(buffer, position)
+            (
+                item.partition_index, item.partition_size, item.offset_lag, is_future_key,
+            ) = _iqqB.unpack_from(buffer, position)
             position += 21
             if is_future_key > 1:
                 raise bad_bool("DescribeLogDirsPartition.is_future_key", is_future_key)
@@ -353,13 +367,19 @@ def _read_describe_log_dirs_partition(
     return items, position
 
 
-def _write_describe_log_dirs_partition(out: list[Buffer], items: Sequence[DescribeLogDirsPartition], version: int) -> None:
+def _write_describe_log_dirs_partition(
+    out: list[Buffer], items: Sequence[DescribeLogDirsPartition], version: int,
+) -> None:
     if version >= 2:
         for item in items:
-            out.append(_iqqZx.pack(item.partition_index, item.partition_size, item.offset_lag, item.is_future_key))
+            out.append(
+                _iqqZx.pack(item.partition_index, item.partition_size, item.offset_lag, item.is_future_key)
+            )
     else:
         for item in items:
-            out.append(_iqqZ.pack(item.partition_index, item.partition_size, item.offset_lag, item.is_future_key))
+            out.append(
+                _iqqZ.pack(item.partition_index, item.partition_size, item.offset_lag, item.is_future_key)
+            )
 
 
 def _read_describe_log_dirs_topic(
@@ -386,7 +406,9 @@ def _read_describe_log_dirs_topic(
             count -= 1
             if count < 0 or count > (end - position) // 22:
                 raise bad_length("DescribeLogDirsTopic.partitions", count, end - position)
-            item.partitions, position = _read_describe_log_dirs_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_describe_log_dirs_partition(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -406,12 +428,16 @@ def _read_describe_log_dirs_topic(
             position += 4
             if count < 0 or count > (end - position) // 21:
                 raise bad_length("DescribeLogDirsTopic.partitions", count, end - position)
-            item.partitions, position = _read_describe_log_dirs_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_describe_log_dirs_partition(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_describe_log_dirs_topic(out: list[Buffer], items: Sequence[DescribeLogDirsTopic], version: int) -> None:
+def _write_describe_log_dirs_topic(
+    out: list[Buffer], items: Sequence[DescribeLogDirsTopic], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             raw = item.name.encode()
@@ -499,7 +525,9 @@ def _read_describe_log_dirs_result(
     return items, position
 
 
-def _write_describe_log_dirs_result(out: list[Buffer], items: Sequence[DescribeLogDirsResult], version: int) -> None:
+def _write_describe_log_dirs_result(
+    out: list[Buffer], items: Sequence[DescribeLogDirsResult], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_h.pack(item.error_code))
@@ -565,7 +593,9 @@ def _read_describe_log_dirs_response(
     return items, position
 
 
-def _write_describe_log_dirs_response(out: list[Buffer], items: Sequence[DescribeLogDirsResponse], version: int) -> None:
+def _write_describe_log_dirs_response(
+    out: list[Buffer], items: Sequence[DescribeLogDirsResponse], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             if version >= 3:

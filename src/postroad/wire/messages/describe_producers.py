@@ -33,7 +33,7 @@ new = object.__new__
 
 
 class TopicRequest(Message):
-    __slots__ = ("name", "partition_indexes",)
+    __slots__ = ("name", "partition_indexes")
     name: str
     partition_indexes: list[int]
 
@@ -58,7 +58,10 @@ class DescribeProducersRequest(Message):
 
 
 class ProducerState(Message):
-    __slots__ = ("producer_id", "producer_epoch", "last_sequence", "last_timestamp", "coordinator_epoch", "current_txn_start_offset",)
+    __slots__ = (
+        "producer_id", "producer_epoch", "last_sequence", "last_timestamp", "coordinator_epoch",
+        "current_txn_start_offset",
+    )
     producer_id: int
     producer_epoch: int
     last_sequence: int
@@ -84,7 +87,7 @@ class ProducerState(Message):
 
 
 class PartitionResponse(Message):
-    __slots__ = ("partition_index", "error_code", "error_message", "active_producers",)
+    __slots__ = ("partition_index", "error_code", "error_message", "active_producers")
     partition_index: int
     error_code: int
     error_message: str | None
@@ -104,7 +107,7 @@ class PartitionResponse(Message):
 
 
 class TopicResponse(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[PartitionResponse]
 
@@ -118,7 +121,7 @@ class TopicResponse(Message):
 
 
 class DescribeProducersResponse(Message):
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ("throttle_time_ms", "topics")
     throttle_time_ms: int
     topics: list[TopicResponse]
 
@@ -206,7 +209,8 @@ def _read_topic_request(
         count -= 1
         if count < 0 or count > (end - position) // 4:
             raise bad_length("TopicRequest.partition_indexes", count, end - position)
-        item.partition_indexes = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.partition_indexes = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         tags = buffer[position]
         position += 1
@@ -225,7 +229,9 @@ def _write_topic_request(out: list[Buffer], items: Sequence[TopicRequest], versi
         length = len(item.partition_indexes) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.partition_indexes:
-            out.append((INT32_ARRAYS[len(item.partition_indexes)] if len(item.partition_indexes) < 17 else Struct(f">{len(item.partition_indexes)}i")).pack(*item.partition_indexes))
+            count = len(item.partition_indexes)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.partition_indexes))
         out.append(b"\0")
 
 
@@ -251,7 +257,9 @@ def _read_describe_producers_request(
     return items, position
 
 
-def _write_describe_producers_request(out: list[Buffer], items: Sequence[DescribeProducersRequest], version: int) -> None:
+def _write_describe_producers_request(
+    out: list[Buffer], items: Sequence[DescribeProducersRequest], version: int,
+) -> None:
     for item in items:
         length = len(item.topics) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
@@ -266,7 +274,10 @@ def _read_producer_state(
     items: list[ProducerState] = []
     for _ in range(number):
         item = new(ProducerState)
-        item.producer_id, item.producer_epoch, item.last_sequence, item.last_timestamp, item.coordinator_epoch, item.current_txn_start_offset, tags = _qiiqiqB.unpack_from(buffer, position)
+        (
+            item.producer_id, item.producer_epoch, item.last_sequence, item.last_timestamp,
+            item.coordinator_epoch, item.current_txn_start_offset, tags,
+        ) = _qiiqiqB.unpack_from(buffer, position)
         position += 37
         if tags:
             position = skip_tags(buffer, position, end, tags, "ProducerState")
@@ -276,7 +287,12 @@ def _read_producer_state(
 
 def _write_producer_state(out: list[Buffer], items: Sequence[ProducerState], version: int) -> None:
     for item in items:
-        out.append(_qiiqiqx.pack(item.producer_id, item.producer_epoch, item.last_sequence, item.last_timestamp, item.coordinator_epoch, item.current_txn_start_offset))
+        out.append(
+            _qiiqiqx.pack(
+                item.producer_id, item.producer_epoch, item.last_sequence, item.last_timestamp,
+                item.coordinator_epoch, item.current_txn_start_offset,
+            )
+        )
 
 
 def _read_partition_response(
@@ -398,7 +414,9 @@ def _read_describe_producers_response(
     return items, position
 
 
-def _write_describe_producers_response(out: list[Buffer], items: Sequence[DescribeProducersResponse], version: int) -> None:
+def _write_describe_producers_response(
+    out: list[Buffer], items: Sequence[DescribeProducersResponse], version: int,
+) -> None:
     for item in items:
         out.append(_i.pack(item.throttle_time_ms))
         length = len(item.topics) + 1

@@ -34,7 +34,7 @@ new = object.__new__
 
 
 class DescribeShareGroupOffsetsRequestTopic(Message):
-    __slots__ = ("topic_name", "partitions",)
+    __slots__ = ("topic_name", "partitions")
     topic_name: str
     partitions: list[int]
 
@@ -48,7 +48,7 @@ class DescribeShareGroupOffsetsRequestTopic(Message):
 
 
 class DescribeShareGroupOffsetsRequestGroup(Message):
-    __slots__ = ("group_id", "topics",)
+    __slots__ = ("group_id", "topics")
     group_id: str
     topics: list[DescribeShareGroupOffsetsRequestTopic] | None
 
@@ -73,7 +73,7 @@ class DescribeShareGroupOffsetsRequest(Message):
 
 
 class DescribeShareGroupOffsetsResponsePartition(Message):
-    __slots__ = ("partition_index", "start_offset", "leader_epoch", "lag", "error_code", "error_message",)
+    __slots__ = ("partition_index", "start_offset", "leader_epoch", "lag", "error_code", "error_message")
     partition_index: int
     start_offset: int
     leader_epoch: int
@@ -99,7 +99,7 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
 
 
 class DescribeShareGroupOffsetsResponseTopic(Message):
-    __slots__ = ("topic_name", "topic_id", "partitions",)
+    __slots__ = ("topic_name", "topic_id", "partitions")
     topic_name: str
     topic_id: bytes
     partitions: list[DescribeShareGroupOffsetsResponsePartition]
@@ -116,7 +116,7 @@ class DescribeShareGroupOffsetsResponseTopic(Message):
 
 
 class DescribeShareGroupOffsetsResponseGroup(Message):
-    __slots__ = ("group_id", "topics", "error_code", "error_message",)
+    __slots__ = ("group_id", "topics", "error_code", "error_message")
     group_id: str
     topics: list[DescribeShareGroupOffsetsResponseTopic]
     error_code: int
@@ -136,7 +136,7 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
 
 
 class DescribeShareGroupOffsetsResponse(Message):
-    __slots__ = ("throttle_time_ms", "groups",)
+    __slots__ = ("throttle_time_ms", "groups")
     throttle_time_ms: int
     groups: list[DescribeShareGroupOffsetsResponseGroup]
 
@@ -227,7 +227,8 @@ def _read_describe_share_group_offsets_request_topic(
         count -= 1
         if count < 0 or count > (end - position) // 4:
             raise bad_length("DescribeShareGroupOffsetsRequestTopic.partitions", count, end - position)
-        item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.partitions = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         tags = buffer[position]
         position += 1
@@ -237,7 +238,9 @@ def _read_describe_share_group_offsets_request_topic(
     return items, position
 
 
-def _write_describe_share_group_offsets_request_topic(out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsRequestTopic], version: int) -> None:
+def _write_describe_share_group_offsets_request_topic(
+    out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsRequestTopic], version: int,
+) -> None:
     for item in items:
         raw = item.topic_name.encode()
         length = len(raw) + 1
@@ -246,7 +249,9 @@ def _write_describe_share_group_offsets_request_topic(out: list[Buffer], items: 
         length = len(item.partitions) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.partitions:
-            out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+            count = len(item.partitions)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.partitions))
         out.append(b"\0")
 
 
@@ -276,7 +281,9 @@ def _read_describe_share_group_offsets_request_group(
         else:
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("DescribeShareGroupOffsetsRequestGroup.topics", count, end - position)
-            item.topics, position = _read_describe_share_group_offsets_request_topic(buffer, position, end, version, count)
+            (
+                item.topics, position,
+            ) = _read_describe_share_group_offsets_request_topic(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -285,7 +292,9 @@ def _read_describe_share_group_offsets_request_group(
     return items, position
 
 
-def _write_describe_share_group_offsets_request_group(out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsRequestGroup], version: int) -> None:
+def _write_describe_share_group_offsets_request_group(
+    out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsRequestGroup], version: int,
+) -> None:
     for item in items:
         raw = item.group_id.encode()
         length = len(raw) + 1
@@ -314,7 +323,9 @@ def _read_describe_share_group_offsets_request(
         count -= 1
         if count < 0 or count > (end - position) // 3:
             raise bad_length("DescribeShareGroupOffsetsRequest.groups", count, end - position)
-        item.groups, position = _read_describe_share_group_offsets_request_group(buffer, position, end, version, count)
+        (
+            item.groups, position,
+        ) = _read_describe_share_group_offsets_request_group(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -323,7 +334,9 @@ def _read_describe_share_group_offsets_request(
     return items, position
 
 
-def _write_describe_share_group_offsets_request(out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsRequest], version: int) -> None:
+def _write_describe_share_group_offsets_request(
+    out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsRequest], version: int,
+) -> None:
     for item in items:
         length = len(item.groups) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
@@ -339,10 +352,14 @@ def _read_describe_share_group_offsets_response_partition(
     for _ in range(number):
         item = new(DescribeShareGroupOffsetsResponsePartition)
         if version >= 1:
-            item.partition_index, item.start_offset, item.leader_epoch, item.lag, item.error_code, length = _iqiqhB.unpack_from(buffer, position)
+            (
+                item.partition_index, item.start_offset, item.leader_epoch, item.lag, item.error_code, length,
+            ) = _iqiqhB.unpack_from(buffer, position)
             position += 27
         else:
-            item.partition_index, item.start_offset, item.leader_epoch, item.error_code, length = _iqihB.unpack_from(buffer, position)
+            (
+                item.partition_index, item.start_offset, item.leader_epoch, item.error_code, length,
+            ) = _iqihB.unpack_from(buffer, position)
             position += 19
             item.lag = -1
         if length > 127:
@@ -353,7 +370,9 @@ def _read_describe_share_group_offsets_response_partition(
         else:
             stop = position + length
             if length < 0 or stop > end:
-                raise bad_length("DescribeShareGroupOffsetsResponsePartition.error_message", length, end - position)
+                raise bad_length(
+                    "DescribeShareGroupOffsetsResponsePartition.error_message", length, end - position,
+                )
             item.error_message = buffer[position:stop].decode()
             position = stop
         tags = buffer[position]
@@ -364,12 +383,20 @@ def _read_describe_share_group_offsets_response_partition(
     return items, position
 
 
-def _write_describe_share_group_offsets_response_partition(out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsResponsePartition], version: int) -> None:
+def _write_describe_share_group_offsets_response_partition(
+    out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsResponsePartition], version: int,
+) -> None:
     for item in items:
         if version >= 1:
-            out.append(_iqiqh.pack(item.partition_index, item.start_offset, item.leader_epoch, item.lag, item.error_code))
+            out.append(
+                _iqiqh.pack(
+                    item.partition_index, item.start_offset, item.leader_epoch, item.lag, item.error_code,
+                )
+            )
         else:
-            out.append(_iqih.pack(item.partition_index, item.start_offset, item.leader_epoch, item.error_code))
+            out.append(
+                _iqih.pack(item.partition_index, item.start_offset, item.leader_epoch, item.error_code)
+            )
         if item.error_message is None:
             out.append(b"\0")
         else:
@@ -403,7 +430,9 @@ def _read_describe_share_group_offsets_response_topic(
         count -= 1
         if count < 0 or count > (end - position) // 20:
             raise bad_length("DescribeShareGroupOffsetsResponseTopic.partitions", count, end - position)
-        item.partitions, position = _read_describe_share_group_offsets_response_partition(buffer, position, end, version, count)
+        (
+            item.partitions, position,
+        ) = _read_describe_share_group_offsets_response_partition(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -412,7 +441,9 @@ def _read_describe_share_group_offsets_response_topic(
     return items, position
 
 
-def _write_describe_share_group_offsets_response_topic(out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsResponseTopic], version: int) -> None:
+def _write_describe_share_group_offsets_response_topic(
+    out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsResponseTopic], version: int,
+) -> None:
     for item in items:
         raw = item.topic_name.encode()
         length = len(raw) + 1
@@ -449,7 +480,9 @@ def _read_describe_share_group_offsets_response_group(
         count -= 1
         if count < 0 or count > (end - position) // 19:
             raise bad_length("DescribeShareGroupOffsetsResponseGroup.topics", count, end - position)
-        item.topics, position = _read_describe_share_group_offsets_response_topic(buffer, position, end, version, count)
+        (
+            item.topics, position,
+        ) = _read_describe_share_group_offsets_response_topic(buffer, position, end, version, count)
         item.error_code, length = _hB.unpack_from(buffer, position)
         position += 3
         if length > 127:
@@ -460,7 +493,9 @@ def _read_describe_share_group_offsets_response_group(
         else:
             stop = position + length
             if length < 0 or stop > end:
-                raise bad_length("DescribeShareGroupOffsetsResponseGroup.error_message", length, end - position)
+                raise bad_length(
+                    "DescribeShareGroupOffsetsResponseGroup.error_message", length, end - position,
+                )
             item.error_message = buffer[position:stop].decode()
             position = stop
         tags = buffer[position]
@@ -471,7 +506,9 @@ def _read_describe_share_group_offsets_response_group(
     return items, position
 
 
-def _write_describe_share_group_offsets_response_group(out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsResponseGroup], version: int) -> None:
+def _write_describe_share_group_offsets_response_group(
+    out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsResponseGroup], version: int,
+) -> None:
     for item in items:
         raw = item.group_id.encode()
         length = len(raw) + 1
@@ -505,7 +542,9 @@ def _read_describe_share_group_offsets_response(
         count -= 1
         if count < 0 or count > (end - position) // 6:
             raise bad_length("DescribeShareGroupOffsetsResponse.groups", count, end - position)
-        item.groups, position = _read_describe_share_group_offsets_response_group(buffer, position, end, version, count)
+        (
+            item.groups, position,
+        ) = _read_describe_share_group_offsets_response_group(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -514,7 +553,9 @@ def _read_describe_share_group_offsets_response(
     return items, position
 
 
-def _write_describe_share_group_offsets_response(out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsResponse], version: int) -> None:
+def _write_describe_share_group_offsets_response(
+    out: list[Buffer], items: Sequence[DescribeShareGroupOffsetsResponse], version: int,
+) -> None:
     for item in items:
         out.append(_i.pack(item.throttle_time_ms))
         length = len(item.groups) + 1

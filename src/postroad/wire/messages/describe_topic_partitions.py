@@ -47,7 +47,7 @@ class TopicRequest(Message):
 
 
 class RequestCursor(Message):
-    __slots__ = ("topic_name", "partition_index",)
+    __slots__ = ("topic_name", "partition_index")
     topic_name: str
     partition_index: int
 
@@ -61,7 +61,7 @@ class RequestCursor(Message):
 
 
 class DescribeTopicPartitionsRequest(Message):
-    __slots__ = ("topics", "response_partition_limit", "cursor",)
+    __slots__ = ("topics", "response_partition_limit", "cursor")
     topics: list[TopicRequest]
     response_partition_limit: int
     cursor: RequestCursor | None
@@ -78,7 +78,10 @@ class DescribeTopicPartitionsRequest(Message):
 
 
 class DescribeTopicPartitionsResponsePartition(Message):
-    __slots__ = ("error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "eligible_leader_replicas", "last_known_elr", "offline_replicas",)
+    __slots__ = (
+        "error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes",
+        "eligible_leader_replicas", "last_known_elr", "offline_replicas",
+    )
     error_code: int
     partition_index: int
     leader_id: int
@@ -113,7 +116,7 @@ class DescribeTopicPartitionsResponsePartition(Message):
 
 
 class DescribeTopicPartitionsResponseTopic(Message):
-    __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations",)
+    __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations")
     error_code: int
     name: str | None
     topic_id: bytes
@@ -139,7 +142,7 @@ class DescribeTopicPartitionsResponseTopic(Message):
 
 
 class ResponseCursor(Message):
-    __slots__ = ("topic_name", "partition_index",)
+    __slots__ = ("topic_name", "partition_index")
     topic_name: str
     partition_index: int
 
@@ -153,7 +156,7 @@ class ResponseCursor(Message):
 
 
 class DescribeTopicPartitionsResponse(Message):
-    __slots__ = ("throttle_time_ms", "topics", "next_cursor",)
+    __slots__ = ("throttle_time_ms", "topics", "next_cursor")
     throttle_time_ms: int
     topics: list[DescribeTopicPartitionsResponseTopic]
     next_cursor: ResponseCursor | None
@@ -322,7 +325,9 @@ def _read_describe_topic_partitions_request(
     return items, position
 
 
-def _write_describe_topic_partitions_request(out: list[Buffer], items: Sequence[DescribeTopicPartitionsRequest], version: int) -> None:
+def _write_describe_topic_partitions_request(
+    out: list[Buffer], items: Sequence[DescribeTopicPartitionsRequest], version: int,
+) -> None:
     for item in items:
         length = len(item.topics) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
@@ -343,14 +348,17 @@ def _read_describe_topic_partitions_response_partition(
     items: list[DescribeTopicPartitionsResponsePartition] = []
     for _ in range(number):
         item = new(DescribeTopicPartitionsResponsePartition)
-        item.error_code, item.partition_index, item.leader_id, item.leader_epoch, count = _hiiiB.unpack_from(buffer, position)
+        (
+            item.error_code, item.partition_index, item.leader_id, item.leader_epoch, count,
+        ) = _hiiiB.unpack_from(buffer, position)
         position += 15
         if count > 127:
             count, position = long_uvarint(buffer, position, count)
         count -= 1
         if count < 0 or count > (end - position) // 4:
             raise bad_length("DescribeTopicPartitionsResponsePartition.replica_nodes", count, end - position)
-        item.replica_nodes = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.replica_nodes = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         count = buffer[position]
         position += 1
@@ -359,7 +367,8 @@ def _read_describe_topic_partitions_response_partition(
         count -= 1
         if count < 0 or count > (end - position) // 4:
             raise bad_length("DescribeTopicPartitionsResponsePartition.isr_nodes", count, end - position)
-        item.isr_nodes = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.isr_nodes = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         count = buffer[position]
         position += 1
@@ -370,8 +379,12 @@ def _read_describe_topic_partitions_response_partition(
             item.eligible_leader_replicas = None
         else:
             if count < 0 or count > (end - position) // 4:
-                raise bad_length("DescribeTopicPartitionsResponsePartition.eligible_leader_replicas", count, end - position)
-            item.eligible_leader_replicas = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+                raise bad_length(
+                    "DescribeTopicPartitionsResponsePartition.eligible_leader_replicas", count,
+                    end - position,
+                )
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.eligible_leader_replicas = [*numbers.unpack_from(buffer, position)]
             position += count * 4
         count = buffer[position]
         position += 1
@@ -382,8 +395,11 @@ def _read_describe_topic_partitions_response_partition(
             item.last_known_elr = None
         else:
             if count < 0 or count > (end - position) // 4:
-                raise bad_length("DescribeTopicPartitionsResponsePartition.last_known_elr", count, end - position)
-            item.last_known_elr = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+                raise bad_length(
+                    "DescribeTopicPartitionsResponsePartition.last_known_elr", count, end - position,
+                )
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.last_known_elr = [*numbers.unpack_from(buffer, position)]
             position += count * 4
         count = buffer[position]
         position += 1
@@ -391,8 +407,11 @@ def _read_describe_topic_partitions_response_partition(
             count, position = long_uvarint(buffer, position, count)
         count -= 1
         if count < 0 or count > (end - position) // 4:
-            raise bad_length("DescribeTopicPartitionsResponsePartition.offline_replicas", count, end - position)
-        item.offline_replicas = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            raise bad_length(
+                "DescribeTopicPartitionsResponsePartition.offline_replicas", count, end - position,
+            )
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.offline_replicas = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         tags = buffer[position]
         position += 1
@@ -402,35 +421,47 @@ def _read_describe_topic_partitions_response_partition(
     return items, position
 
 
-def _write_describe_topic_partitions_response_partition(out: list[Buffer], items: Sequence[DescribeTopicPartitionsResponsePartition], version: int) -> None:
+def _write_describe_topic_partitions_response_partition(
+    out: list[Buffer], items: Sequence[DescribeTopicPartitionsResponsePartition], version: int,
+) -> None:
     for item in items:
         out.append(_hiii.pack(item.error_code, item.partition_index, item.leader_id, item.leader_epoch))
         length = len(item.replica_nodes) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.replica_nodes:
-            out.append((INT32_ARRAYS[len(item.replica_nodes)] if len(item.replica_nodes) < 17 else Struct(f">{len(item.replica_nodes)}i")).pack(*item.replica_nodes))
+            count = len(item.replica_nodes)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.replica_nodes))
         length = len(item.isr_nodes) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.isr_nodes:
-            out.append((INT32_ARRAYS[len(item.isr_nodes)] if len(item.isr_nodes) < 17 else Struct(f">{len(item.isr_nodes)}i")).pack(*item.isr_nodes))
+            count = len(item.isr_nodes)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.isr_nodes))
         if item.eligible_leader_replicas is None:
             out.append(b"\0")
         else:
             length = len(item.eligible_leader_replicas) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.eligible_leader_replicas:
-                out.append((INT32_ARRAYS[len(item.eligible_leader_replicas)] if len(item.eligible_leader_replicas) < 17 else Struct(f">{len(item.eligible_leader_replicas)}i")).pack(*item.eligible_leader_replicas))
+                count = len(item.eligible_leader_replicas)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.eligible_leader_replicas))
         if item.last_known_elr is None:
             out.append(b"\0")
         else:
             length = len(item.last_known_elr) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.last_known_elr:
-                out.append((INT32_ARRAYS[len(item.last_known_elr)] if len(item.last_known_elr) < 17 else Struct(f">{len(item.last_known_elr)}i")).pack(*item.last_known_elr))
+                count = len(item.last_known_elr)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.last_known_elr))
         length = len(item.offline_replicas) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.offline_replicas:
-            out.append((INT32_ARRAYS[len(item.offline_replicas)] if len(item.offline_replicas) < 17 else Struct(f">{len(item.offline_replicas)}i")).pack(*item.offline_replicas))
+            count = len(item.offline_replicas)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.offline_replicas))
         out.append(b"\0")
 
 
@@ -463,7 +494,9 @@ def _read_describe_topic_partitions_response_topic(
         count -= 1
         if count < 0 or count > (end - position) // 20:
             raise bad_length("DescribeTopicPartitionsResponseTopic.partitions", count, end - position)
-        item.partitions, position = _read_describe_topic_partitions_response_partition(buffer, position, end, version, count)
+        (
+            item.partitions, position,
+        ) = _read_describe_topic_partitions_response_partition(buffer, position, end, version, count)
         item.topic_authorized_operations, tags = _iB.unpack_from(buffer, position)
         position += 5
         if tags:
@@ -472,7 +505,9 @@ def _read_describe_topic_partitions_response_topic(
     return items, position
 
 
-def _write_describe_topic_partitions_response_topic(out: list[Buffer], items: Sequence[DescribeTopicPartitionsResponseTopic], version: int) -> None:
+def _write_describe_topic_partitions_response_topic(
+    out: list[Buffer], items: Sequence[DescribeTopicPartitionsResponseTopic], version: int,
+) -> None:
     for item in items:
         out.append(_h.pack(item.error_code))
         if item.name is None:
@@ -536,7 +571,9 @@ def _read_describe_topic_partitions_response(
         count -= 1
         if count < 0 or count > (end - position) // 26:
             raise bad_length("DescribeTopicPartitionsResponse.topics", count, end - position)
-        item.topics, position = _read_describe_topic_partitions_response_topic(buffer, position, end, version, count)
+        (
+            item.topics, position,
+        ) = _read_describe_topic_partitions_response_topic(buffer, position, end, version, count)
         (marker,) = _b.unpack_from(buffer, position)
         position += 1
         if marker == -1:
@@ -553,7 +590,9 @@ def _read_describe_topic_partitions_response(
     return items, position
 
 
-def _write_describe_topic_partitions_response(out: list[Buffer], items: Sequence[DescribeTopicPartitionsResponse], version: int) -> None:
+def _write_describe_topic_partitions_response(
+    out: list[Buffer], items: Sequence[DescribeTopicPartitionsResponse], version: int,
+) -> None:
     for item in items:
         out.append(_i.pack(item.throttle_time_ms))
         length = len(item.topics) + 1

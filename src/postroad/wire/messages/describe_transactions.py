@@ -44,7 +44,7 @@ class DescribeTransactionsRequest(Message):
 
 
 class TopicData(Message):
-    __slots__ = ("topic", "partitions",)
+    __slots__ = ("topic", "partitions")
     topic: str
     partitions: list[int]
 
@@ -58,7 +58,10 @@ class TopicData(Message):
 
 
 class TransactionState(Message):
-    __slots__ = ("error_code", "transactional_id", "transaction_state", "transaction_timeout_ms", "transaction_start_time_ms", "producer_id", "producer_epoch", "topics",)
+    __slots__ = (
+        "error_code", "transactional_id", "transaction_state", "transaction_timeout_ms",
+        "transaction_start_time_ms", "producer_id", "producer_epoch", "topics",
+    )
     error_code: int
     transactional_id: str
     transaction_state: str
@@ -90,7 +93,7 @@ class TransactionState(Message):
 
 
 class DescribeTransactionsResponse(Message):
-    __slots__ = ("throttle_time_ms", "transaction_states",)
+    __slots__ = ("throttle_time_ms", "transaction_states")
     throttle_time_ms: int
     transaction_states: list[TransactionState]
 
@@ -189,7 +192,9 @@ def _read_describe_transactions_request(
     return items, position
 
 
-def _write_describe_transactions_request(out: list[Buffer], items: Sequence[DescribeTransactionsRequest], version: int) -> None:
+def _write_describe_transactions_request(
+    out: list[Buffer], items: Sequence[DescribeTransactionsRequest], version: int,
+) -> None:
     for item in items:
         length = len(item.transactional_ids) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
@@ -225,7 +230,8 @@ def _read_topic_data(
         count -= 1
         if count < 0 or count > (end - position) // 4:
             raise bad_length("TopicData.partitions", count, end - position)
-        item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.partitions = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         tags = buffer[position]
         position += 1
@@ -244,7 +250,9 @@ def _write_topic_data(out: list[Buffer], items: Sequence[TopicData], version: in
         length = len(item.partitions) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.partitions:
-            out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+            count = len(item.partitions)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.partitions))
         out.append(b"\0")
 
 
@@ -274,7 +282,10 @@ def _read_transaction_state(
             raise bad_length("TransactionState.transaction_state", length, end - position)
         item.transaction_state = buffer[position:stop].decode()
         position = stop
-        item.transaction_timeout_ms, item.transaction_start_time_ms, item.producer_id, item.producer_epoch, count = _iqqhB.unpack_from(buffer, position)
+        (
+            item.transaction_timeout_ms, item.transaction_start_time_ms, item.producer_id,
+            item.producer_epoch, count,
+        ) = _iqqhB.unpack_from(buffer, position)
         position += 23
         if count > 127:
             count, position = long_uvarint(buffer, position, count)
@@ -301,7 +312,12 @@ def _write_transaction_state(out: list[Buffer], items: Sequence[TransactionState
         length = len(raw) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         out.append(raw)
-        out.append(_iqqh.pack(item.transaction_timeout_ms, item.transaction_start_time_ms, item.producer_id, item.producer_epoch))
+        out.append(
+            _iqqh.pack(
+                item.transaction_timeout_ms, item.transaction_start_time_ms, item.producer_id,
+                item.producer_epoch,
+            )
+        )
         length = len(item.topics) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.topics:
@@ -331,7 +347,9 @@ def _read_describe_transactions_response(
     return items, position
 
 
-def _write_describe_transactions_response(out: list[Buffer], items: Sequence[DescribeTransactionsResponse], version: int) -> None:
+def _write_describe_transactions_response(
+    out: list[Buffer], items: Sequence[DescribeTransactionsResponse], version: int,
+) -> None:
     for item in items:
         out.append(_i.pack(item.throttle_time_ms))
         length = len(item.transaction_states) + 1

@@ -54,7 +54,7 @@ class DescribeUserScramCredentialsRequest(Message):
 
 
 class CredentialInfo(Message):
-    __slots__ = ("mechanism", "iterations",)
+    __slots__ = ("mechanism", "iterations")
     mechanism: int
     iterations: int
 
@@ -68,7 +68,7 @@ class CredentialInfo(Message):
 
 
 class DescribeUserScramCredentialsResult(Message):
-    __slots__ = ("user", "error_code", "error_message", "credential_infos",)
+    __slots__ = ("user", "error_code", "error_message", "credential_infos")
     user: str
     error_code: int
     error_message: str | None
@@ -88,7 +88,7 @@ class DescribeUserScramCredentialsResult(Message):
 
 
 class DescribeUserScramCredentialsResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "results",)
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")
     throttle_time_ms: int
     error_code: int
     error_message: str | None
@@ -217,7 +217,9 @@ def _read_describe_user_scram_credentials_request(
     return items, position
 
 
-def _write_describe_user_scram_credentials_request(out: list[Buffer], items: Sequence[DescribeUserScramCredentialsRequest], version: int) -> None:
+def _write_describe_user_scram_credentials_request(
+    out: list[Buffer], items: Sequence[DescribeUserScramCredentialsRequest], version: int,
+) -> None:
     for item in items:
         if item.users is None:
             out.append(b"\0")
@@ -293,7 +295,9 @@ def _read_describe_user_scram_credentials_result(
     return items, position
 
 
-def _write_describe_user_scram_credentials_result(out: list[Buffer], items: Sequence[DescribeUserScramCredentialsResult], version: int) -> None:
+def _write_describe_user_scram_credentials_result(
+    out: list[Buffer], items: Sequence[DescribeUserScramCredentialsResult], version: int,
+) -> None:
     for item in items:
         raw = item.user.encode()
         length = len(raw) + 1
@@ -340,7 +344,9 @@ def _read_describe_user_scram_credentials_response(
         count -= 1
         if count < 0 or count > (end - position) // 6:
             raise bad_length("DescribeUserScramCredentialsResponse.results", count, end - position)
-        item.results, position = _read_describe_user_scram_credentials_result(buffer, position, end, version, count)
+        (
+            item.results, position,
+        ) = _read_describe_user_scram_credentials_result(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -349,7 +355,9 @@ def _read_describe_user_scram_credentials_response(
     return items, position
 
 
-def _write_describe_user_scram_credentials_response(out: list[Buffer], items: Sequence[DescribeUserScramCredentialsResponse], version: int) -> None:
+def _write_describe_user_scram_credentials_response(
+    out: list[Buffer], items: Sequence[DescribeUserScramCredentialsResponse], version: int,
+) -> None:
     for item in items:
         out.append(_ih.pack(item.throttle_time_ms, item.error_code))
         if item.error_message is None:

@@ -33,7 +33,7 @@ new = object.__new__
 
 
 class TopicPartitions(Message):
-    __slots__ = ("topic", "partitions",)
+    __slots__ = ("topic", "partitions")
     topic: str
     partitions: list[int]
 
@@ -47,7 +47,7 @@ class TopicPartitions(Message):
 
 
 class ElectLeadersRequest(Message):
-    __slots__ = ("election_type", "topic_partitions", "timeout_ms",)
+    __slots__ = ("election_type", "topic_partitions", "timeout_ms")
     election_type: int  # v1+
     topic_partitions: list[TopicPartitions] | None
     timeout_ms: int
@@ -64,7 +64,7 @@ class ElectLeadersRequest(Message):
 
 
 class PartitionResult(Message):
-    __slots__ = ("partition_id", "error_code", "error_message",)
+    __slots__ = ("partition_id", "error_code", "error_message")
     partition_id: int
     error_code: int
     error_message: str | None
@@ -81,7 +81,7 @@ class PartitionResult(Message):
 
 
 class ReplicaElectionResult(Message):
-    __slots__ = ("topic", "partition_result",)
+    __slots__ = ("topic", "partition_result")
     topic: str
     partition_result: list[PartitionResult]
 
@@ -95,7 +95,7 @@ class ReplicaElectionResult(Message):
 
 
 class ElectLeadersResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "replica_election_results",)
+    __slots__ = ("throttle_time_ms", "error_code", "replica_election_results")
     throttle_time_ms: int
     error_code: int  # v1+
     replica_election_results: list[ReplicaElectionResult]
@@ -193,7 +193,8 @@ def _read_topic_partitions(
             count -= 1
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("TopicPartitions.partitions", count, end - position)
-            item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.partitions = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             tags = buffer[position]
             position += 1
@@ -214,7 +215,8 @@ def _read_topic_partitions(
             position += 4
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("TopicPartitions.partitions", count, end - position)
-            item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.partitions = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             items.append(item)
     return items, position
@@ -230,7 +232,9 @@ def _write_topic_partitions(out: list[Buffer], items: Sequence[TopicPartitions],
             length = len(item.partitions) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.partitions:
-                out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+                count = len(item.partitions)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.partitions))
             out.append(b"\0")
     else:
         for item in items:
@@ -239,7 +243,9 @@ def _write_topic_partitions(out: list[Buffer], items: Sequence[TopicPartitions],
             out.append(raw)
             out.append(_i.pack(len(item.partitions)))
             if item.partitions:
-                out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+                count = len(item.partitions)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.partitions))
 
 
 def _read_elect_leaders_request(
@@ -259,7 +265,9 @@ def _read_elect_leaders_request(
             else:
                 if count < 0 or count > (end - position) // 3:
                     raise bad_length("ElectLeadersRequest.topic_partitions", count, end - position)
-                item.topic_partitions, position = _read_topic_partitions(buffer, position, end, version, count)
+                (
+                    item.topic_partitions, position,
+                ) = _read_topic_partitions(buffer, position, end, version, count)
             item.timeout_ms, tags = _iB.unpack_from(buffer, position)
             position += 5
             if tags:
@@ -280,14 +288,18 @@ def _read_elect_leaders_request(
             else:
                 if count < 0 or count > (end - position) // 6:
                     raise bad_length("ElectLeadersRequest.topic_partitions", count, end - position)
-                item.topic_partitions, position = _read_topic_partitions(buffer, position, end, version, count)
+                (
+                    item.topic_partitions, position,
+                ) = _read_topic_partitions(buffer, position, end, version, count)
             (item.timeout_ms,) = _i.unpack_from(buffer, position)
             position += 4
             items.append(item)
     return items, position
 
 
-def _write_elect_leaders_request(out: list[Buffer], items: Sequence[ElectLeadersRequest], version: int) -> None:
+def _write_elect_leaders_request(
+    out: list[Buffer], items: Sequence[ElectLeadersRequest], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_b.pack(item.election_type))
@@ -302,7 +314,12 @@ def _write_elect_leaders_request(out: list[Buffer], items: Sequence[ElectLeaders
     else:
         for item in items:
             if version >= 1:
-                out.append(_bi.pack(item.election_type, -1 if item.topic_partitions is None else len(item.topic_partitions)))
+                out.append(
+                    _bi.pack(
+                        item.election_type,
+                        -1 if item.topic_partitions is None else len(item.topic_partitions),
+                    )
+                )
             else:
                 out.append(_i.pack(-1 if item.topic_partitions is None else len(item.topic_partitions)))
             if item.topic_partitions:
@@ -367,7 +384,9 @@ def _write_partition_result(out: list[Buffer], items: Sequence[PartitionResult],
     else:
         for item in items:
             raw = b"" if item.error_message is None else item.error_message.encode()
-            out.append(_ihh.pack(item.partition_id, item.error_code, -1 if item.error_message is None else len(raw)))
+            out.append(
+                _ihh.pack(item.partition_id, item.error_code, -1 if item.error_message is None else len(raw))
+            )
             out.append(raw)
 
 
@@ -420,7 +439,9 @@ def _read_replica_election_result(
     return items, position
 
 
-def _write_replica_election_result(out: list[Buffer], items: Sequence[ReplicaElectionResult], version: int) -> None:
+def _write_replica_election_result(
+    out: list[Buffer], items: Sequence[ReplicaElectionResult], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             raw = item.topic.encode()
@@ -456,7 +477,9 @@ def _read_elect_leaders_response(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("ElectLeadersResponse.replica_election_results", count, end - position)
-            item.replica_election_results, position = _read_replica_election_result(buffer, position, end, version, count)
+            (
+                item.replica_election_results, position,
+            ) = _read_replica_election_result(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -474,12 +497,16 @@ def _read_elect_leaders_response(
                 item.error_code = 0
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("ElectLeadersResponse.replica_election_results", count, end - position)
-            item.replica_election_results, position = _read_replica_election_result(buffer, position, end, version, count)
+            (
+                item.replica_election_results, position,
+            ) = _read_replica_election_result(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_elect_leaders_response(out: list[Buffer], items: Sequence[ElectLeadersResponse], version: int) -> None:
+def _write_elect_leaders_response(
+    out: list[Buffer], items: Sequence[ElectLeadersResponse], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_ih.pack(item.throttle_time_ms, item.error_code))
@@ -491,7 +518,9 @@ def _write_elect_leaders_response(out: list[Buffer], items: Sequence[ElectLeader
     else:
         for item in items:
             if version >= 1:
-                out.append(_ihi.pack(item.throttle_time_ms, item.error_code, len(item.replica_election_results)))
+                out.append(
+                    _ihi.pack(item.throttle_time_ms, item.error_code, len(item.replica_election_results))
+                )
             else:
                 out.append(_ii.pack(item.throttle_time_ms, len(item.replica_election_results)))
             if item.replica_election_results:

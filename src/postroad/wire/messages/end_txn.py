@@ -33,7 +33,7 @@ new = object.__new__
 
 
 class EndTxnRequest(Message):
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "committed",)
+    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "committed")
     transactional_id: str
     producer_id: int
     producer_epoch: int
@@ -53,7 +53,7 @@ class EndTxnRequest(Message):
 
 
 class EndTxnResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch",)
+    __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch")
     throttle_time_ms: int
     error_code: int
     producer_id: int  # v5+
@@ -196,7 +196,9 @@ def _read_end_txn_response(
         for _ in range(number):
             item = new(EndTxnResponse)
             if version >= 5:
-                item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch, tags = _ihqhB.unpack_from(buffer, position)
+                (
+                    item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch, tags,
+                ) = _ihqhB.unpack_from(buffer, position)
                 position += 17
             else:
                 item.throttle_time_ms, item.error_code, tags = _ihB.unpack_from(buffer, position)
@@ -221,7 +223,9 @@ def _write_end_txn_response(out: list[Buffer], items: Sequence[EndTxnResponse], 
     if version >= 3:
         for item in items:
             if version >= 5:
-                out.append(_ihqhx.pack(item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch))
+                out.append(
+                    _ihqhx.pack(item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch)
+                )
             else:
                 out.append(_ihx.pack(item.throttle_time_ms, item.error_code))
     else:

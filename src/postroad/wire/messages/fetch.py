@@ -37,7 +37,7 @@ new = object.__new__
 
 
 class ReplicaState(Message):
-    __slots__ = ("replica_id", "replica_epoch",)
+    __slots__ = ("replica_id", "replica_epoch")
     replica_id: int
     replica_epoch: int
 
@@ -51,7 +51,10 @@ class ReplicaState(Message):
 
 
 class FetchPartition(Message):
-    __slots__ = ("partition", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "log_start_offset", "partition_max_bytes", "replica_directory_id", "high_watermark",)
+    __slots__ = (
+        "partition", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "log_start_offset",
+        "partition_max_bytes", "replica_directory_id", "high_watermark",
+    )
     partition: int
     current_leader_epoch: int  # v9+
     fetch_offset: int
@@ -83,7 +86,7 @@ class FetchPartition(Message):
 
 
 class FetchTopic(Message):
-    __slots__ = ("topic", "topic_id", "partitions",)
+    __slots__ = ("topic", "topic_id", "partitions")
     topic: str  # v4–v12
     topic_id: bytes  # v13+
     partitions: list[FetchPartition]
@@ -100,7 +103,7 @@ class FetchTopic(Message):
 
 
 class ForgottenTopic(Message):
-    __slots__ = ("topic", "topic_id", "partitions",)
+    __slots__ = ("topic", "topic_id", "partitions")
     topic: str  # v7–v12
     topic_id: bytes  # v13+
     partitions: list[int]
@@ -117,7 +120,10 @@ class ForgottenTopic(Message):
 
 
 class FetchRequest(Message):
-    __slots__ = ("cluster_id", "replica_id", "replica_state", "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch", "topics", "forgotten_topics_data", "rack_id",)
+    __slots__ = (
+        "cluster_id", "replica_id", "replica_state", "max_wait_ms", "min_bytes", "max_bytes",
+        "isolation_level", "session_id", "session_epoch", "topics", "forgotten_topics_data", "rack_id",
+    )
     cluster_id: str | None  # v12+, tag 0
     replica_id: int  # v4–v14
     replica_state: ReplicaState | None  # v15+, tag 1
@@ -161,7 +167,7 @@ class FetchRequest(Message):
 
 
 class EpochEndOffset(Message):
-    __slots__ = ("epoch", "end_offset",)
+    __slots__ = ("epoch", "end_offset")
     epoch: int
     end_offset: int
 
@@ -175,7 +181,7 @@ class EpochEndOffset(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    __slots__ = ("leader_id", "leader_epoch",)
+    __slots__ = ("leader_id", "leader_epoch")
     leader_id: int
     leader_epoch: int
 
@@ -189,7 +195,7 @@ class LeaderIdAndEpoch(Message):
 
 
 class SnapshotId(Message):
-    __slots__ = ("end_offset", "epoch",)
+    __slots__ = ("end_offset", "epoch")
     end_offset: int
     epoch: int
 
@@ -203,7 +209,7 @@ class SnapshotId(Message):
 
 
 class AbortedTransaction(Message):
-    __slots__ = ("producer_id", "first_offset",)
+    __slots__ = ("producer_id", "first_offset")
     producer_id: int
     first_offset: int
 
@@ -217,7 +223,11 @@ class AbortedTransaction(Message):
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "error_code", "high_watermark", "last_stable_offset", "log_start_offset", "diverging_epoch", "current_leader", "snapshot_id", "aborted_transactions", "preferred_read_replica", "records",)
+    __slots__ = (
+        "partition_index", "error_code", "high_watermark", "last_stable_offset", "log_start_offset",
+        "diverging_epoch", "current_leader", "snapshot_id", "aborted_transactions", "preferred_read_replica",
+        "records",
+    )
     partition_index: int
     error_code: int
     high_watermark: int
@@ -258,7 +268,7 @@ class PartitionData(Message):
 
 
 class FetchableTopicResponse(Message):
-    __slots__ = ("topic", "topic_id", "partitions",)
+    __slots__ = ("topic", "topic_id", "partitions")
     topic: str  # v4–v12
     topic_id: bytes  # v13+
     partitions: list[PartitionData]
@@ -275,7 +285,7 @@ class FetchableTopicResponse(Message):
 
 
 class NodeEndpoint(Message):
-    __slots__ = ("node_id", "host", "port", "rack",)
+    __slots__ = ("node_id", "host", "port", "rack")
     node_id: int
     host: str
     port: int
@@ -295,7 +305,7 @@ class NodeEndpoint(Message):
 
 
 class FetchResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints",)
+    __slots__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
     throttle_time_ms: int
     error_code: int  # v7+
     session_id: int  # v7+
@@ -423,7 +433,10 @@ def _read_fetch_partition(
     if version >= 12:
         for _ in range(number):
             item = new(FetchPartition)
-            item.partition, item.current_leader_epoch, item.fetch_offset, item.last_fetched_epoch, item.log_start_offset, item.partition_max_bytes, tags = _iiqiqiB.unpack_from(buffer, position)
+            (
+                item.partition, item.current_leader_epoch, item.fetch_offset, item.last_fetched_epoch,
+                item.log_start_offset, item.partition_max_bytes, tags,
+            ) = _iiqiqiB.unpack_from(buffer, position)
             position += 33
             item.replica_directory_id = ZERO_UUID
             item.high_watermark = 9223372036854775807
@@ -448,14 +461,21 @@ def _read_fetch_partition(
         for _ in range(number):
             item = new(FetchPartition)
             if version >= 9:
-                item.partition, item.current_leader_epoch, item.fetch_offset, item.log_start_offset, item.partition_max_bytes = _iiqqi.unpack_from(buffer, position)
+                (
+                    item.partition, item.current_leader_epoch, item.fetch_offset, item.log_start_offset,
+                    item.partition_max_bytes,
+                ) = _iiqqi.unpack_from(buffer, position)
                 position += 28
             elif version >= 5:
-                item.partition, item.fetch_offset, item.log_start_offset, item.partition_max_bytes = _iqqi.unpack_from(buffer, position)
+                (
+                    item.partition, item.fetch_offset, item.log_start_offset, item.partition_max_bytes,
+                ) = _iqqi.unpack_from(buffer, position)
                 position += 24
                 item.current_leader_epoch = -1
             else:
-                item.partition, item.fetch_offset, item.partition_max_bytes = _iqi.unpack_from(buffer, position)
+                (
+                    item.partition, item.fetch_offset, item.partition_max_bytes,
+                ) = _iqi.unpack_from(buffer, position)
                 position += 16
                 item.current_leader_epoch = -1
                 item.log_start_offset = -1
@@ -469,7 +489,12 @@ def _read_fetch_partition(
 def _write_fetch_partition(out: list[Buffer], items: Sequence[FetchPartition], version: int) -> None:
     if version >= 12:
         for item in items:
-            out.append(_iiqiqi.pack(item.partition, item.current_leader_epoch, item.fetch_offset, item.last_fetched_epoch, item.log_start_offset, item.partition_max_bytes))
+            out.append(
+                _iiqiqi.pack(
+                    item.partition, item.current_leader_epoch, item.fetch_offset, item.last_fetched_epoch,
+                    item.log_start_offset, item.partition_max_bytes,
+                )
+            )
             tagged: list[Buffer] = []
             if version >= 17 and item.replica_directory_id != ZERO_UUID:
                 tagged.append(tagged_field(0, [_16s.pack(item.replica_directory_id)]))
@@ -480,9 +505,18 @@ def _write_fetch_partition(out: list[Buffer], items: Sequence[FetchPartition], v
     else:
         for item in items:
             if version >= 9:
-                out.append(_iiqqi.pack(item.partition, item.current_leader_epoch, item.fetch_offset, item.log_start_offset, item.partition_max_bytes))
+                out.append(
+                    _iiqqi.pack(
+                        item.partition, item.current_leader_epoch, item.fetch_offset, item.log_start_offset,
+                        item.partition_max_bytes,
+                    )
+                )
             elif version >= 5:
-                out.append(_iqqi.pack(item.partition, item.fetch_offset, item.log_start_offset, item.partition_max_bytes))
+                out.append(
+                    _iqqi.pack(
+                        item.partition, item.fetch_offset, item.log_start_offset, item.partition_max_bytes,
+                    )
+                )
             else:
                 out.append(_iqi.pack(item.partition, item.fetch_offset, item.partition_max_bytes))
 
@@ -494,12 +528,9 @@ def _read_fetch_topic(
     if version >= 12:
         for _ in range(number):
             item = new(FetchTopic)
-            if version >= 13:
-                pass
-            else:
+            if version <= 12:
                 length = buffer[position]
                 position += 1
-            if version <= 12:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -580,12 +611,9 @@ def _read_forgotten_topic(
     if version >= 12:
         for _ in range(number):
             item = new(ForgottenTopic)
-            if version >= 13:
-                pass
-            else:
+            if version <= 12:
                 length = buffer[position]
                 position += 1
-            if version <= 12:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -608,7 +636,8 @@ def _read_forgotten_topic(
             count -= 1
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("ForgottenTopic.partitions", count, end - position)
-            item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.partitions = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             tags = buffer[position]
             position += 1
@@ -629,7 +658,8 @@ def _read_forgotten_topic(
             position += 4
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("ForgottenTopic.partitions", count, end - position)
-            item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.partitions = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             item.topic_id = ZERO_UUID
             items.append(item)
@@ -649,7 +679,9 @@ def _write_forgotten_topic(out: list[Buffer], items: Sequence[ForgottenTopic], v
             length = len(item.partitions) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.partitions:
-                out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+                count = len(item.partitions)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.partitions))
             out.append(b"\0")
     else:
         for item in items:
@@ -658,7 +690,9 @@ def _write_forgotten_topic(out: list[Buffer], items: Sequence[ForgottenTopic], v
             out.append(raw)
             out.append(_i.pack(len(item.partitions)))
             if item.partitions:
-                out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+                count = len(item.partitions)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.partitions))
 
 
 def _read_fetch_request(
@@ -669,11 +703,17 @@ def _read_fetch_request(
         for _ in range(number):
             item = new(FetchRequest)
             if version >= 15:
-                item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level, item.session_id, item.session_epoch, count = _iiibiiB.unpack_from(buffer, position)
+                (
+                    item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level, item.session_id,
+                    item.session_epoch, count,
+                ) = _iiibiiB.unpack_from(buffer, position)
                 position += 22
                 item.replica_id = -1
             else:
-                item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level, item.session_id, item.session_epoch, count = _iiiibiiB.unpack_from(buffer, position)
+                (
+                    item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level,
+                    item.session_id, item.session_epoch, count,
+                ) = _iiiibiiB.unpack_from(buffer, position)
                 position += 26
             if count > 127:
                 count, position = long_uvarint(buffer, position, count)
@@ -688,7 +728,9 @@ def _read_fetch_request(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("FetchRequest.forgotten_topics_data", count, end - position)
-            item.forgotten_topics_data, position = _read_forgotten_topic(buffer, position, end, version, count)
+            (
+                item.forgotten_topics_data, position,
+            ) = _read_forgotten_topic(buffer, position, end, version, count)
             length = buffer[position]
             position += 1
             if length > 127:
@@ -724,7 +766,10 @@ def _read_fetch_request(
                             item.cluster_id = buffer[position:stop].decode()
                             position = stop
                     elif tag == 1 and version >= 15:
-                        (item.replica_state,), position = _read_replica_state(buffer, position, end, version, 1)
+                        (
+                            item.replica_state, ), position = _read_replica_state(buffer, position, end,
+                            version, 1,
+                        )
                     else:
                         position = stop_tag
                     if position != stop_tag:
@@ -734,10 +779,16 @@ def _read_fetch_request(
         for _ in range(number):
             item = new(FetchRequest)
             if version >= 7:
-                item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level, item.session_id, item.session_epoch, count = _iiiibiii.unpack_from(buffer, position)
+                (
+                    item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level,
+                    item.session_id, item.session_epoch, count,
+                ) = _iiiibiii.unpack_from(buffer, position)
                 position += 29
             else:
-                item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level, count = _iiiibi.unpack_from(buffer, position)
+                (
+                    item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level,
+                    count,
+                ) = _iiiibi.unpack_from(buffer, position)
                 position += 21
                 item.session_id = 0
                 item.session_epoch = -1
@@ -747,16 +798,16 @@ def _read_fetch_request(
             if version >= 7:
                 (count,) = _i.unpack_from(buffer, position)
                 position += 4
-            if version >= 7:
                 if count < 0 or count > (end - position) // 6:
                     raise bad_length("FetchRequest.forgotten_topics_data", count, end - position)
-                item.forgotten_topics_data, position = _read_forgotten_topic(buffer, position, end, version, count)
+                (
+                    item.forgotten_topics_data, position,
+                ) = _read_forgotten_topic(buffer, position, end, version, count)
             else:
                 item.forgotten_topics_data = []
             if version >= 11:
                 (length,) = _h.unpack_from(buffer, position)
                 position += 2
-            if version >= 11:
                 stop = position + length
                 if length < 0 or stop > end:
                     raise bad_length("FetchRequest.rack_id", length, end - position)
@@ -774,9 +825,19 @@ def _write_fetch_request(out: list[Buffer], items: Sequence[FetchRequest], versi
     if version >= 12:
         for item in items:
             if version >= 15:
-                out.append(_iiibii.pack(item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level, item.session_id, item.session_epoch))
+                out.append(
+                    _iiibii.pack(
+                        item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level,
+                        item.session_id, item.session_epoch,
+                    )
+                )
             else:
-                out.append(_iiiibii.pack(item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level, item.session_id, item.session_epoch))
+                out.append(
+                    _iiiibii.pack(
+                        item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes,
+                        item.isolation_level, item.session_id, item.session_epoch,
+                    )
+                )
             length = len(item.topics) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.topics:
@@ -807,9 +868,19 @@ def _write_fetch_request(out: list[Buffer], items: Sequence[FetchRequest], versi
     else:
         for item in items:
             if version >= 7:
-                out.append(_iiiibiii.pack(item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level, item.session_id, item.session_epoch, len(item.topics)))
+                out.append(
+                    _iiiibiii.pack(
+                        item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes,
+                        item.isolation_level, item.session_id, item.session_epoch, len(item.topics),
+                    )
+                )
             else:
-                out.append(_iiiibi.pack(item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes, item.isolation_level, len(item.topics)))
+                out.append(
+                    _iiiibi.pack(
+                        item.replica_id, item.max_wait_ms, item.min_bytes, item.max_bytes,
+                        item.isolation_level, len(item.topics),
+                    )
+                )
             if item.topics:
                 _write_fetch_topic(out, item.topics, version)
             if version >= 7:
@@ -916,7 +987,10 @@ def _read_partition_data(
     if version >= 12:
         for _ in range(number):
             item = new(PartitionData)
-            item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset, item.log_start_offset, count = _ihqqqB.unpack_from(buffer, position)
+            (
+                item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset,
+                item.log_start_offset, count,
+            ) = _ihqqqB.unpack_from(buffer, position)
             position += 31
             if count > 127:
                 count, position = long_uvarint(buffer, position, count)
@@ -926,7 +1000,9 @@ def _read_partition_data(
             else:
                 if count < 0 or count > (end - position) // 17:
                     raise bad_length("PartitionData.aborted_transactions", count, end - position)
-                item.aborted_transactions, position = _read_aborted_transaction(buffer, position, end, version, count)
+                (
+                    item.aborted_transactions, position,
+                ) = _read_aborted_transaction(buffer, position, end, version, count)
             item.preferred_read_replica, length = _iB.unpack_from(buffer, position)
             position += 5
             if length > 127:
@@ -952,9 +1028,15 @@ def _read_partition_data(
                 for _ in range(tags):
                     tag, position, stop_tag = read_tag(buffer, position, end, tag, "PartitionData")
                     if tag == 0:
-                        (item.diverging_epoch,), position = _read_epoch_end_offset(buffer, position, end, version, 1)
+                        (
+                            item.diverging_epoch, ), position = _read_epoch_end_offset(buffer, position, end,
+                            version, 1,
+                        )
                     elif tag == 1:
-                        (item.current_leader,), position = _read_leader_id_and_epoch(buffer, position, end, version, 1)
+                        (
+                            item.current_leader, ), position = _read_leader_id_and_epoch(buffer, position,
+                            end, version, 1,
+                        )
                     elif tag == 2:
                         (item.snapshot_id,), position = _read_snapshot_id(buffer, position, end, version, 1)
                     else:
@@ -966,10 +1048,16 @@ def _read_partition_data(
         for _ in range(number):
             item = new(PartitionData)
             if version >= 5:
-                item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset, item.log_start_offset, count = _ihqqqi.unpack_from(buffer, position)
+                (
+                    item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset,
+                    item.log_start_offset, count,
+                ) = _ihqqqi.unpack_from(buffer, position)
                 position += 34
             else:
-                item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset, count = _ihqqi.unpack_from(buffer, position)
+                (
+                    item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset,
+                    count,
+                ) = _ihqqi.unpack_from(buffer, position)
                 position += 26
                 item.log_start_offset = -1
             if count == -1:
@@ -977,7 +1065,9 @@ def _read_partition_data(
             else:
                 if count < 0 or count > (end - position) // 16:
                     raise bad_length("PartitionData.aborted_transactions", count, end - position)
-                item.aborted_transactions, position = _read_aborted_transaction(buffer, position, end, version, count)
+                (
+                    item.aborted_transactions, position,
+                ) = _read_aborted_transaction(buffer, position, end, version, count)
             if version >= 11:
                 item.preferred_read_replica, length = _ii.unpack_from(buffer, position)
                 position += 8
@@ -1003,7 +1093,12 @@ def _read_partition_data(
 def _write_partition_data(out: list[Buffer], items: Sequence[PartitionData], version: int) -> None:
     if version >= 12:
         for item in items:
-            out.append(_ihqqq.pack(item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset, item.log_start_offset))
+            out.append(
+                _ihqqq.pack(
+                    item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset,
+                    item.log_start_offset,
+                )
+            )
             if item.aborted_transactions is None:
                 out.append(b"\0")
             else:
@@ -1038,14 +1133,27 @@ def _write_partition_data(out: list[Buffer], items: Sequence[PartitionData], ver
     else:
         for item in items:
             if version >= 5:
-                out.append(_ihqqqi.pack(item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset, item.log_start_offset, -1 if item.aborted_transactions is None else len(item.aborted_transactions)))
+                out.append(
+                    _ihqqqi.pack(
+                        item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset,
+                        item.log_start_offset,
+                        -1 if item.aborted_transactions is None else len(item.aborted_transactions),
+                    )
+                )
             else:
-                out.append(_ihqqi.pack(item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset, -1 if item.aborted_transactions is None else len(item.aborted_transactions)))
+                out.append(
+                    _ihqqi.pack(
+                        item.partition_index, item.error_code, item.high_watermark, item.last_stable_offset,
+                        -1 if item.aborted_transactions is None else len(item.aborted_transactions),
+                    )
+                )
             if item.aborted_transactions:
                 _write_aborted_transaction(out, item.aborted_transactions, version)
             records = b"" if item.records is None else item.records
             if version >= 11:
-                out.append(_ii.pack(item.preferred_read_replica, -1 if item.records is None else len(records)))
+                out.append(
+                    _ii.pack(item.preferred_read_replica, -1 if item.records is None else len(records))
+                )
             else:
                 out.append(_i.pack(-1 if item.records is None else len(records)))
             out.append(records)
@@ -1058,12 +1166,9 @@ def _read_fetchable_topic_response(
     if version >= 12:
         for _ in range(number):
             item = new(FetchableTopicResponse)
-            if version >= 13:
-                pass
-            else:
+            if version <= 12:
                 length = buffer[position]
                 position += 1
-            if version <= 12:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -1112,7 +1217,9 @@ def _read_fetchable_topic_response(
     return items, position
 
 
-def _write_fetchable_topic_response(out: list[Buffer], items: Sequence[FetchableTopicResponse], version: int) -> None:
+def _write_fetchable_topic_response(
+    out: list[Buffer], items: Sequence[FetchableTopicResponse], version: int,
+) -> None:
     if version >= 12:
         for item in items:
             if version <= 12:
@@ -1199,7 +1306,9 @@ def _read_fetch_response(
     if version >= 12:
         for _ in range(number):
             item = new(FetchResponse)
-            item.throttle_time_ms, item.error_code, item.session_id, count = _ihiB.unpack_from(buffer, position)
+            (
+                item.throttle_time_ms, item.error_code, item.session_id, count,
+            ) = _ihiB.unpack_from(buffer, position)
             position += 11
             if count > 127:
                 count, position = long_uvarint(buffer, position, count)
@@ -1224,7 +1333,9 @@ def _read_fetch_response(
                         count -= 1
                         if count < 0 or count > (end - position) // 11:
                             raise bad_length("FetchResponse.node_endpoints", count, end - position)
-                        item.node_endpoints, position = _read_node_endpoint(buffer, position, end, version, count)
+                        (
+                            item.node_endpoints, position,
+                        ) = _read_node_endpoint(buffer, position, end, version, count)
                     else:
                         position = stop_tag
                     if position != stop_tag:
@@ -1234,7 +1345,9 @@ def _read_fetch_response(
         for _ in range(number):
             item = new(FetchResponse)
             if version >= 7:
-                item.throttle_time_ms, item.error_code, item.session_id, count = _ihii.unpack_from(buffer, position)
+                (
+                    item.throttle_time_ms, item.error_code, item.session_id, count,
+                ) = _ihii.unpack_from(buffer, position)
                 position += 14
             else:
                 item.throttle_time_ms, count = _ii.unpack_from(buffer, position)
@@ -1271,7 +1384,9 @@ def _write_fetch_response(out: list[Buffer], items: Sequence[FetchResponse], ver
     else:
         for item in items:
             if version >= 7:
-                out.append(_ihii.pack(item.throttle_time_ms, item.error_code, item.session_id, len(item.responses)))
+                out.append(
+                    _ihii.pack(item.throttle_time_ms, item.error_code, item.session_id, len(item.responses))
+                )
             else:
                 out.append(_ii.pack(item.throttle_time_ms, len(item.responses)))
             if item.responses:

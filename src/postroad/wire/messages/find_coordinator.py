@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class FindCoordinatorRequest(Message):
-    __slots__ = ("key", "key_type", "coordinator_keys",)
+    __slots__ = ("key", "key_type", "coordinator_keys")
     key: str  # v0–v3
     key_type: int  # v1+
     coordinator_keys: list[str]  # v4+
@@ -49,7 +49,7 @@ class FindCoordinatorRequest(Message):
 
 
 class Coordinator(Message):
-    __slots__ = ("key", "node_id", "host", "port", "error_code", "error_message",)
+    __slots__ = ("key", "node_id", "host", "port", "error_code", "error_message")
     key: str
     node_id: int
     host: str
@@ -75,7 +75,7 @@ class Coordinator(Message):
 
 
 class FindCoordinatorResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "coordinators", "error_message", "node_id", "host", "port",)
+    __slots__ = ("throttle_time_ms", "error_code", "coordinators", "error_message", "node_id", "host", "port")
     throttle_time_ms: int  # v1+
     error_code: int  # v0–v3
     coordinators: list[Coordinator]  # v4+
@@ -165,12 +165,9 @@ def _read_find_coordinator_request(
     if version >= 3:
         for _ in range(number):
             item = new(FindCoordinatorRequest)
-            if version >= 4:
-                pass
-            else:
+            if version <= 3:
                 length = buffer[position]
                 position += 1
-            if version <= 3:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -233,7 +230,9 @@ def _read_find_coordinator_request(
     return items, position
 
 
-def _write_find_coordinator_request(out: list[Buffer], items: Sequence[FindCoordinatorRequest], version: int) -> None:
+def _write_find_coordinator_request(
+    out: list[Buffer], items: Sequence[FindCoordinatorRequest], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             if version <= 3:
@@ -353,12 +352,9 @@ def _read_find_coordinator_response(
                 item.coordinators, position = _read_coordinator(buffer, position, end, version, count)
             else:
                 item.coordinators = []
-            if version >= 4:
-                pass
-            else:
+            if version <= 3:
                 length = buffer[position]
                 position += 1
-            if version <= 3:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -433,7 +429,9 @@ def _read_find_coordinator_response(
     return items, position
 
 
-def _write_find_coordinator_response(out: list[Buffer], items: Sequence[FindCoordinatorResponse], version: int) -> None:
+def _write_find_coordinator_response(
+    out: list[Buffer], items: Sequence[FindCoordinatorResponse], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             if version >= 4:

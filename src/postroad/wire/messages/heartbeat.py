@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class HeartbeatRequest(Message):
-    __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id",)
+    __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id")
     group_id: str
     generation_id: int
     member_id: str
@@ -52,7 +52,7 @@ class HeartbeatRequest(Message):
 
 
 class HeartbeatResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code",)
+    __slots__ = ("throttle_time_ms", "error_code")
     throttle_time_ms: int  # v1+
     error_code: int
 
@@ -182,7 +182,6 @@ def _read_heartbeat_request(
             if version >= 3:
                 (length,) = _h.unpack_from(buffer, position)
                 position += 2
-            if version >= 3:
                 if length == -1:
                     item.group_instance_id = None
                 else:

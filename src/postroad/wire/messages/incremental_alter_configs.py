@@ -33,7 +33,7 @@ new = object.__new__
 
 
 class AlterableConfig(Message):
-    __slots__ = ("name", "config_operation", "value",)
+    __slots__ = ("name", "config_operation", "value")
     name: str
     config_operation: int
     value: str | None
@@ -50,7 +50,7 @@ class AlterableConfig(Message):
 
 
 class AlterConfigsResource(Message):
-    __slots__ = ("resource_type", "resource_name", "configs",)
+    __slots__ = ("resource_type", "resource_name", "configs")
     resource_type: int
     resource_name: str
     configs: list[AlterableConfig]
@@ -67,7 +67,7 @@ class AlterConfigsResource(Message):
 
 
 class IncrementalAlterConfigsRequest(Message):
-    __slots__ = ("resources", "validate_only",)
+    __slots__ = ("resources", "validate_only")
     resources: list[AlterConfigsResource]
     validate_only: bool
 
@@ -81,7 +81,7 @@ class IncrementalAlterConfigsRequest(Message):
 
 
 class AlterConfigsResourceResponse(Message):
-    __slots__ = ("error_code", "error_message", "resource_type", "resource_name",)
+    __slots__ = ("error_code", "error_message", "resource_type", "resource_name")
     error_code: int
     error_message: str | None
     resource_type: int
@@ -101,7 +101,7 @@ class AlterConfigsResourceResponse(Message):
 
 
 class IncrementalAlterConfigsResponse(Message):
-    __slots__ = ("throttle_time_ms", "responses",)
+    __slots__ = ("throttle_time_ms", "responses")
     throttle_time_ms: int
     responses: list[AlterConfigsResourceResponse]
 
@@ -306,7 +306,9 @@ def _read_alter_configs_resource(
     return items, position
 
 
-def _write_alter_configs_resource(out: list[Buffer], items: Sequence[AlterConfigsResource], version: int) -> None:
+def _write_alter_configs_resource(
+    out: list[Buffer], items: Sequence[AlterConfigsResource], version: int,
+) -> None:
     if version >= 1:
         for item in items:
             out.append(_b.pack(item.resource_type))
@@ -369,7 +371,9 @@ def _read_incremental_alter_configs_request(
     return items, position
 
 
-def _write_incremental_alter_configs_request(out: list[Buffer], items: Sequence[IncrementalAlterConfigsRequest], version: int) -> None:
+def _write_incremental_alter_configs_request(
+    out: list[Buffer], items: Sequence[IncrementalAlterConfigsRequest], version: int,
+) -> None:
     if version >= 1:
         for item in items:
             length = len(item.resources) + 1
@@ -444,7 +448,9 @@ def _read_alter_configs_resource_response(
     return items, position
 
 
-def _write_alter_configs_resource_response(out: list[Buffer], items: Sequence[AlterConfigsResourceResponse], version: int) -> None:
+def _write_alter_configs_resource_response(
+    out: list[Buffer], items: Sequence[AlterConfigsResourceResponse], version: int,
+) -> None:
     if version >= 1:
         for item in items:
             out.append(_h.pack(item.error_code))
@@ -485,7 +491,9 @@ def _read_incremental_alter_configs_response(
             count -= 1
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("IncrementalAlterConfigsResponse.responses", count, end - position)
-            item.responses, position = _read_alter_configs_resource_response(buffer, position, end, version, count)
+            (
+                item.responses, position,
+            ) = _read_alter_configs_resource_response(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -498,12 +506,16 @@ def _read_incremental_alter_configs_response(
             position += 8
             if count < 0 or count > (end - position) // 7:
                 raise bad_length("IncrementalAlterConfigsResponse.responses", count, end - position)
-            item.responses, position = _read_alter_configs_resource_response(buffer, position, end, version, count)
+            (
+                item.responses, position,
+            ) = _read_alter_configs_resource_response(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_incremental_alter_configs_response(out: list[Buffer], items: Sequence[IncrementalAlterConfigsResponse], version: int) -> None:
+def _write_incremental_alter_configs_response(
+    out: list[Buffer], items: Sequence[IncrementalAlterConfigsResponse], version: int,
+) -> None:
     if version >= 1:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class InitProducerIdRequest(Message):
-    __slots__ = ("transactional_id", "transaction_timeout_ms", "producer_id", "producer_epoch",)
+    __slots__ = ("transactional_id", "transaction_timeout_ms", "producer_id", "producer_epoch")
     transactional_id: str | None
     transaction_timeout_ms: int
     producer_id: int  # v3+
@@ -52,7 +52,7 @@ class InitProducerIdRequest(Message):
 
 
 class InitProducerIdResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch",)
+    __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch")
     throttle_time_ms: int
     error_code: int
     producer_id: int
@@ -147,7 +147,9 @@ def _read_init_producer_id_request(
                 item.transactional_id = buffer[position:stop].decode()
                 position = stop
             if version >= 3:
-                item.transaction_timeout_ms, item.producer_id, item.producer_epoch, tags = _iqhB.unpack_from(buffer, position)
+                (
+                    item.transaction_timeout_ms, item.producer_id, item.producer_epoch, tags,
+                ) = _iqhB.unpack_from(buffer, position)
                 position += 15
             else:
                 item.transaction_timeout_ms, tags = _iB.unpack_from(buffer, position)
@@ -178,7 +180,9 @@ def _read_init_producer_id_request(
     return items, position
 
 
-def _write_init_producer_id_request(out: list[Buffer], items: Sequence[InitProducerIdRequest], version: int) -> None:
+def _write_init_producer_id_request(
+    out: list[Buffer], items: Sequence[InitProducerIdRequest], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             if item.transactional_id is None:
@@ -207,7 +211,9 @@ def _read_init_producer_id_response(
     if version >= 2:
         for _ in range(number):
             item = new(InitProducerIdResponse)
-            item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch, tags = _ihqhB.unpack_from(buffer, position)
+            (
+                item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch, tags,
+            ) = _ihqhB.unpack_from(buffer, position)
             position += 17
             if tags:
                 position = skip_tags(buffer, position, end, tags, "InitProducerIdResponse")
@@ -215,16 +221,24 @@ def _read_init_producer_id_response(
     else:
         for _ in range(number):
             item = new(InitProducerIdResponse)
-            item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch = _ihqh.unpack_from(buffer, position)
+            (
+                item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch,
+            ) = _ihqh.unpack_from(buffer, position)
             position += 16
             items.append(item)
     return items, position
 
 
-def _write_init_producer_id_response(out: list[Buffer], items: Sequence[InitProducerIdResponse], version: int) -> None:
+def _write_init_producer_id_response(
+    out: list[Buffer], items: Sequence[InitProducerIdResponse], version: int,
+) -> None:
     if version >= 2:
         for item in items:
-            out.append(_ihqhx.pack(item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch))
+            out.append(
+                _ihqhx.pack(item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch)
+            )
     else:
         for item in items:
-            out.append(_ihqh.pack(item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch))
+            out.append(
+                _ihqh.pack(item.throttle_time_ms, item.error_code, item.producer_id, item.producer_epoch)
+            )

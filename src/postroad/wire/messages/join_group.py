@@ -34,7 +34,7 @@ new = object.__new__
 
 
 class JoinGroupRequestProtocol(Message):
-    __slots__ = ("name", "metadata",)
+    __slots__ = ("name", "metadata")
     name: str
     metadata: bytes
 
@@ -48,7 +48,10 @@ class JoinGroupRequestProtocol(Message):
 
 
 class JoinGroupRequest(Message):
-    __slots__ = ("group_id", "session_timeout_ms", "rebalance_timeout_ms", "member_id", "group_instance_id", "protocol_type", "protocols", "reason",)
+    __slots__ = (
+        "group_id", "session_timeout_ms", "rebalance_timeout_ms", "member_id", "group_instance_id",
+        "protocol_type", "protocols", "reason",
+    )
     group_id: str
     session_timeout_ms: int
     rebalance_timeout_ms: int  # v1+
@@ -80,7 +83,7 @@ class JoinGroupRequest(Message):
 
 
 class JoinGroupResponseMember(Message):
-    __slots__ = ("member_id", "group_instance_id", "metadata",)
+    __slots__ = ("member_id", "group_instance_id", "metadata")
     member_id: str
     group_instance_id: str | None  # v5+
     metadata: bytes
@@ -97,7 +100,10 @@ class JoinGroupResponseMember(Message):
 
 
 class JoinGroupResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "generation_id", "protocol_type", "protocol_name", "leader", "skip_assignment", "member_id", "members",)
+    __slots__ = (
+        "throttle_time_ms", "error_code", "generation_id", "protocol_type", "protocol_name", "leader",
+        "skip_assignment", "member_id", "members",
+    )
     throttle_time_ms: int  # v2+
     error_code: int
     generation_id: int
@@ -242,7 +248,9 @@ def _read_join_group_request_protocol(
     return items, position
 
 
-def _write_join_group_request_protocol(out: list[Buffer], items: Sequence[JoinGroupRequestProtocol], version: int) -> None:
+def _write_join_group_request_protocol(
+    out: list[Buffer], items: Sequence[JoinGroupRequestProtocol], version: int,
+) -> None:
     if version >= 6:
         for item in items:
             raw = item.name.encode()
@@ -321,11 +329,12 @@ def _read_join_group_request(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("JoinGroupRequest.protocols", count, end - position)
-            item.protocols, position = _read_join_group_request_protocol(buffer, position, end, version, count)
+            (
+                item.protocols, position,
+            ) = _read_join_group_request_protocol(buffer, position, end, version, count)
             if version >= 8:
                 length = buffer[position]
                 position += 1
-            if version >= 8:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -355,7 +364,9 @@ def _read_join_group_request(
             item.group_id = buffer[position:stop].decode()
             position = stop
             if version >= 1:
-                item.session_timeout_ms, item.rebalance_timeout_ms, length = _iih.unpack_from(buffer, position)
+                (
+                    item.session_timeout_ms, item.rebalance_timeout_ms, length,
+                ) = _iih.unpack_from(buffer, position)
                 position += 10
             else:
                 item.session_timeout_ms, length = _ih.unpack_from(buffer, position)
@@ -369,7 +380,6 @@ def _read_join_group_request(
             if version >= 5:
                 (length,) = _h.unpack_from(buffer, position)
                 position += 2
-            if version >= 5:
                 if length == -1:
                     item.group_instance_id = None
                 else:
@@ -391,7 +401,9 @@ def _read_join_group_request(
             position += 4
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("JoinGroupRequest.protocols", count, end - position)
-            item.protocols, position = _read_join_group_request_protocol(buffer, position, end, version, count)
+            (
+                item.protocols, position,
+            ) = _read_join_group_request_protocol(buffer, position, end, version, count)
             item.reason = None
             items.append(item)
     return items, position
@@ -514,7 +526,6 @@ def _read_join_group_response_member(
             if version >= 5:
                 (length,) = _h.unpack_from(buffer, position)
                 position += 2
-            if version >= 5:
                 if length == -1:
                     item.group_instance_id = None
                 else:
@@ -536,7 +547,9 @@ def _read_join_group_response_member(
     return items, position
 
 
-def _write_join_group_response_member(out: list[Buffer], items: Sequence[JoinGroupResponseMember], version: int) -> None:
+def _write_join_group_response_member(
+    out: list[Buffer], items: Sequence[JoinGroupResponseMember], version: int,
+) -> None:
     if version >= 6:
         for item in items:
             raw = item.member_id.encode()
@@ -577,10 +590,14 @@ def _read_join_group_response(
         for _ in range(number):
             item = new(JoinGroupResponse)
             if version >= 7:
-                item.throttle_time_ms, item.error_code, item.generation_id, length = _ihiB.unpack_from(buffer, position)
+                (
+                    item.throttle_time_ms, item.error_code, item.generation_id, length,
+                ) = _ihiB.unpack_from(buffer, position)
                 position += 11
             else:
-                item.throttle_time_ms, item.error_code, item.generation_id = _ihi.unpack_from(buffer, position)
+                (
+                    item.throttle_time_ms, item.error_code, item.generation_id,
+                ) = _ihi.unpack_from(buffer, position)
                 position += 10
             if version >= 7:
                 if length > 127:
@@ -654,7 +671,9 @@ def _read_join_group_response(
         for _ in range(number):
             item = new(JoinGroupResponse)
             if version >= 2:
-                item.throttle_time_ms, item.error_code, item.generation_id, length = _ihih.unpack_from(buffer, position)
+                (
+                    item.throttle_time_ms, item.error_code, item.generation_id, length,
+                ) = _ihih.unpack_from(buffer, position)
                 position += 12
             else:
                 item.error_code, item.generation_id, length = _hih.unpack_from(buffer, position)

@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class MemberIdentity(Message):
-    __slots__ = ("member_id", "group_instance_id", "reason",)
+    __slots__ = ("member_id", "group_instance_id", "reason")
     member_id: str
     group_instance_id: str | None
     reason: str | None  # v5+
@@ -49,7 +49,7 @@ class MemberIdentity(Message):
 
 
 class LeaveGroupRequest(Message):
-    __slots__ = ("group_id", "member_id", "members",)
+    __slots__ = ("group_id", "member_id", "members")
     group_id: str
     member_id: str  # v0–v2
     members: list[MemberIdentity]  # v3+
@@ -66,7 +66,7 @@ class LeaveGroupRequest(Message):
 
 
 class MemberResponse(Message):
-    __slots__ = ("member_id", "group_instance_id", "error_code",)
+    __slots__ = ("member_id", "group_instance_id", "error_code")
     member_id: str
     group_instance_id: str | None
     error_code: int
@@ -83,7 +83,7 @@ class MemberResponse(Message):
 
 
 class LeaveGroupResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "members",)
+    __slots__ = ("throttle_time_ms", "error_code", "members")
     throttle_time_ms: int  # v1+
     error_code: int
     members: list[MemberResponse]  # v3+
@@ -185,7 +185,6 @@ def _read_member_identity(
             if version >= 5:
                 length = buffer[position]
                 position += 1
-            if version >= 5:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -303,12 +302,9 @@ def _read_leave_group_request(
                 raise bad_length("LeaveGroupRequest.group_id", length, end - position)
             item.group_id = buffer[position:stop].decode()
             position = stop
-            if version >= 3:
-                pass
-            else:
+            if version <= 2:
                 (length,) = _h.unpack_from(buffer, position)
                 position += 2
-            if version <= 2:
                 stop = position + length
                 if length < 0 or stop > end:
                     raise bad_length("LeaveGroupRequest.member_id", length, end - position)
@@ -319,7 +315,6 @@ def _read_leave_group_request(
             if version >= 3:
                 (count,) = _i.unpack_from(buffer, position)
                 position += 4
-            if version >= 3:
                 if count < 0 or count > (end - position) // 4:
                     raise bad_length("LeaveGroupRequest.members", count, end - position)
                 item.members, position = _read_member_identity(buffer, position, end, version, count)

@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class ListGroupsRequest(Message):
-    __slots__ = ("states_filter", "types_filter",)
+    __slots__ = ("states_filter", "types_filter")
     states_filter: list[str]  # v4+
     types_filter: list[str]  # v5+
 
@@ -46,7 +46,7 @@ class ListGroupsRequest(Message):
 
 
 class ListedGroup(Message):
-    __slots__ = ("group_id", "protocol_type", "group_state", "group_type",)
+    __slots__ = ("group_id", "protocol_type", "group_state", "group_type")
     group_id: str
     protocol_type: str
     group_state: str  # v4+
@@ -66,7 +66,7 @@ class ListedGroup(Message):
 
 
 class ListGroupsResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "groups",)
+    __slots__ = ("throttle_time_ms", "error_code", "groups")
     throttle_time_ms: int  # v1+
     error_code: int
     groups: list[ListedGroup]
@@ -143,7 +143,6 @@ def _read_list_groups_request(
             if version >= 4:
                 count = buffer[position]
                 position += 1
-            if version >= 4:
                 if count > 127:
                     count, position = long_uvarint(buffer, position, count)
                 count -= 1
@@ -167,7 +166,6 @@ def _read_list_groups_request(
             if version >= 5:
                 count = buffer[position]
                 position += 1
-            if version >= 5:
                 if count > 127:
                     count, position = long_uvarint(buffer, position, count)
                 count -= 1
@@ -259,7 +257,6 @@ def _read_listed_group(
             if version >= 4:
                 length = buffer[position]
                 position += 1
-            if version >= 4:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -273,7 +270,6 @@ def _read_listed_group(
             if version >= 5:
                 length = buffer[position]
                 position += 1
-            if version >= 5:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1

@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class ListOffsetsPartition(Message):
-    __slots__ = ("partition_index", "current_leader_epoch", "timestamp",)
+    __slots__ = ("partition_index", "current_leader_epoch", "timestamp")
     partition_index: int
     current_leader_epoch: int  # v4+
     timestamp: int
@@ -49,7 +49,7 @@ class ListOffsetsPartition(Message):
 
 
 class ListOffsetsTopic(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[ListOffsetsPartition]
 
@@ -63,7 +63,7 @@ class ListOffsetsTopic(Message):
 
 
 class ListOffsetsRequest(Message):
-    __slots__ = ("replica_id", "isolation_level", "topics", "timeout_ms",)
+    __slots__ = ("replica_id", "isolation_level", "topics", "timeout_ms")
     replica_id: int
     isolation_level: int  # v2+
     topics: list[ListOffsetsTopic]
@@ -83,7 +83,7 @@ class ListOffsetsRequest(Message):
 
 
 class ListOffsetsPartitionResponse(Message):
-    __slots__ = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch",)
+    __slots__ = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
     partition_index: int
     error_code: int
     timestamp: int
@@ -106,7 +106,7 @@ class ListOffsetsPartitionResponse(Message):
 
 
 class ListOffsetsTopicResponse(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[ListOffsetsPartitionResponse]
 
@@ -120,7 +120,7 @@ class ListOffsetsTopicResponse(Message):
 
 
 class ListOffsetsResponse(Message):
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ("throttle_time_ms", "topics")
     throttle_time_ms: int  # v2+
     topics: list[ListOffsetsTopicResponse]
 
@@ -202,7 +202,9 @@ def _read_list_offsets_partition(
     if version >= 6:
         for _ in range(number):
             item = new(ListOffsetsPartition)
-            item.partition_index, item.current_leader_epoch, item.timestamp, tags = _iiqB.unpack_from(buffer, position)
+            (
+                item.partition_index, item.current_leader_epoch, item.timestamp, tags,
+            ) = _iiqB.unpack_from(buffer, position)
             position += 17
             if tags:
                 position = skip_tags(buffer, position, end, tags, "ListOffsetsPartition")
@@ -211,7 +213,9 @@ def _read_list_offsets_partition(
         for _ in range(number):
             item = new(ListOffsetsPartition)
             if version >= 4:
-                item.partition_index, item.current_leader_epoch, item.timestamp = _iiq.unpack_from(buffer, position)
+                (
+                    item.partition_index, item.current_leader_epoch, item.timestamp,
+                ) = _iiq.unpack_from(buffer, position)
                 position += 16
             else:
                 item.partition_index, item.timestamp = _iq.unpack_from(buffer, position)
@@ -221,7 +225,9 @@ def _read_list_offsets_partition(
     return items, position
 
 
-def _write_list_offsets_partition(out: list[Buffer], items: Sequence[ListOffsetsPartition], version: int) -> None:
+def _write_list_offsets_partition(
+    out: list[Buffer], items: Sequence[ListOffsetsPartition], version: int,
+) -> None:
     if version >= 6:
         for item in items:
             out.append(_iiqx.pack(item.partition_index, item.current_leader_epoch, item.timestamp))
@@ -376,7 +382,9 @@ def _read_list_offsets_partition_response(
     if version >= 6:
         for _ in range(number):
             item = new(ListOffsetsPartitionResponse)
-            item.partition_index, item.error_code, item.timestamp, item.offset, item.leader_epoch, tags = _ihqqiB.unpack_from(buffer, position)
+            (
+                item.partition_index, item.error_code, item.timestamp, item.offset, item.leader_epoch, tags,
+            ) = _ihqqiB.unpack_from(buffer, position)
             position += 27
             if tags:
                 position = skip_tags(buffer, position, end, tags, "ListOffsetsPartitionResponse")
@@ -385,24 +393,38 @@ def _read_list_offsets_partition_response(
         for _ in range(number):
             item = new(ListOffsetsPartitionResponse)
             if version >= 4:
-                item.partition_index, item.error_code, item.timestamp, item.offset, item.leader_epoch = _ihqqi.unpack_from(buffer, position)
+                (
+                    item.partition_index, item.error_code, item.timestamp, item.offset, item.leader_epoch,
+                ) = _ihqqi.unpack_from(buffer, position)
                 position += 26
             else:
-                item.partition_index, item.error_code, item.timestamp, item.offset = _ihqq.unpack_from(buffer, position)
+                (
+                    item.partition_index, item.error_code, item.timestamp, item.offset,
+                ) = _ihqq.unpack_from(buffer, position)
                 position += 22
                 item.leader_epoch = -1
             items.append(item)
     return items, position
 
 
-def _write_list_offsets_partition_response(out: list[Buffer], items: Sequence[ListOffsetsPartitionResponse], version: int) -> None:
+def _write_list_offsets_partition_response(
+    out: list[Buffer], items: Sequence[ListOffsetsPartitionResponse], version: int,
+) -> None:
     if version >= 6:
         for item in items:
-            out.append(_ihqqix.pack(item.partition_index, item.error_code, item.timestamp, item.offset, item.leader_epoch))
+            out.append(
+                _ihqqix.pack(
+                    item.partition_index, item.error_code, item.timestamp, item.offset, item.leader_epoch,
+                )
+            )
     else:
         for item in items:
             if version >= 4:
-                out.append(_ihqqi.pack(item.partition_index, item.error_code, item.timestamp, item.offset, item.leader_epoch))
+                out.append(
+                    _ihqqi.pack(
+                        item.partition_index, item.error_code, item.timestamp, item.offset, item.leader_epoch,
+                    )
+                )
             else:
                 out.append(_ihqq.pack(item.partition_index, item.error_code, item.timestamp, item.offset))
 
@@ -431,7 +453,9 @@ def _read_list_offsets_topic_response(
             count -= 1
             if count < 0 or count > (end - position) // 27:
                 raise bad_length("ListOffsetsTopicResponse.partitions", count, end - position)
-            item.partitions, position = _read_list_offsets_partition_response(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_list_offsets_partition_response(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -451,12 +475,16 @@ def _read_list_offsets_topic_response(
             position += 4
             if count < 0 or count > (end - position) // 22:
                 raise bad_length("ListOffsetsTopicResponse.partitions", count, end - position)
-            item.partitions, position = _read_list_offsets_partition_response(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_list_offsets_partition_response(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_list_offsets_topic_response(out: list[Buffer], items: Sequence[ListOffsetsTopicResponse], version: int) -> None:
+def _write_list_offsets_topic_response(
+    out: list[Buffer], items: Sequence[ListOffsetsTopicResponse], version: int,
+) -> None:
     if version >= 6:
         for item in items:
             raw = item.name.encode()
@@ -515,7 +543,9 @@ def _read_list_offsets_response(
     return items, position
 
 
-def _write_list_offsets_response(out: list[Buffer], items: Sequence[ListOffsetsResponse], version: int) -> None:
+def _write_list_offsets_response(
+    out: list[Buffer], items: Sequence[ListOffsetsResponse], version: int,
+) -> None:
     if version >= 6:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class ListTransactionsRequest(Message):
-    __slots__ = ("state_filters", "producer_id_filters", "duration_filter",)
+    __slots__ = ("state_filters", "producer_id_filters", "duration_filter")
     state_filters: list[str]
     producer_id_filters: list[int]
     duration_filter: int  # v1+
@@ -49,7 +49,7 @@ class ListTransactionsRequest(Message):
 
 
 class TransactionState(Message):
-    __slots__ = ("transactional_id", "producer_id", "transaction_state",)
+    __slots__ = ("transactional_id", "producer_id", "transaction_state")
     transactional_id: str
     producer_id: int
     transaction_state: str
@@ -66,7 +66,7 @@ class TransactionState(Message):
 
 
 class ListTransactionsResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "unknown_state_filters", "transaction_states",)
+    __slots__ = ("throttle_time_ms", "error_code", "unknown_state_filters", "transaction_states")
     throttle_time_ms: int
     error_code: int
     unknown_state_filters: list[str]
@@ -169,7 +169,8 @@ def _read_list_transactions_request(
         count -= 1
         if count < 0 or count > (end - position) // 8:
             raise bad_length("ListTransactionsRequest.producer_id_filters", count, end - position)
-        item.producer_id_filters = list(Struct(f">{count}q").unpack_from(buffer, position))
+        numbers = Struct(f">{count}q")
+        item.producer_id_filters = [*numbers.unpack_from(buffer, position)]
         position += count * 8
         if version >= 1:
             item.duration_filter, tags = _qB.unpack_from(buffer, position)
@@ -184,7 +185,9 @@ def _read_list_transactions_request(
     return items, position
 
 
-def _write_list_transactions_request(out: list[Buffer], items: Sequence[ListTransactionsRequest], version: int) -> None:
+def _write_list_transactions_request(
+    out: list[Buffer], items: Sequence[ListTransactionsRequest], version: int,
+) -> None:
     for item in items:
         length = len(item.state_filters) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
@@ -197,7 +200,9 @@ def _write_list_transactions_request(out: list[Buffer], items: Sequence[ListTran
         length = len(item.producer_id_filters) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.producer_id_filters:
-            out.append(Struct(f">{len(item.producer_id_filters)}q").pack(*item.producer_id_filters))
+            count = len(item.producer_id_filters)
+            numbers = Struct(f">{count}q")
+            out.append(numbers.pack(*item.producer_id_filters))
         if version >= 1:
             out.append(_qx.pack(item.duration_filter))
         else:
@@ -294,7 +299,9 @@ def _read_list_transactions_response(
     return items, position
 
 
-def _write_list_transactions_response(out: list[Buffer], items: Sequence[ListTransactionsResponse], version: int) -> None:
+def _write_list_transactions_response(
+    out: list[Buffer], items: Sequence[ListTransactionsResponse], version: int,
+) -> None:
     for item in items:
         out.append(_ih.pack(item.throttle_time_ms, item.error_code))
         length = len(item.unknown_state_filters) + 1

@@ -36,7 +36,7 @@ new = object.__new__
 
 
 class MetadataRequestTopic(Message):
-    __slots__ = ("topic_id", "name",)
+    __slots__ = ("topic_id", "name")
     topic_id: bytes  # v10+
     name: str | None  # null in v10+
 
@@ -50,7 +50,10 @@ class MetadataRequestTopic(Message):
 
 
 class MetadataRequest(Message):
-    __slots__ = ("topics", "allow_auto_topic_creation", "include_cluster_authorized_operations", "include_topic_authorized_operations",)
+    __slots__ = (
+        "topics", "allow_auto_topic_creation", "include_cluster_authorized_operations",
+        "include_topic_authorized_operations",
+    )
     topics: list[MetadataRequestTopic] | None  # null in v1+
     allow_auto_topic_creation: bool  # v4+
     include_cluster_authorized_operations: bool  # v8–v10
@@ -70,7 +73,7 @@ class MetadataRequest(Message):
 
 
 class MetadataResponseBroker(Message):
-    __slots__ = ("node_id", "host", "port", "rack",)
+    __slots__ = ("node_id", "host", "port", "rack")
     node_id: int
     host: str
     port: int
@@ -90,7 +93,10 @@ class MetadataResponseBroker(Message):
 
 
 class MetadataResponsePartition(Message):
-    __slots__ = ("error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "offline_replicas",)
+    __slots__ = (
+        "error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes",
+        "offline_replicas",
+    )
     error_code: int
     partition_index: int
     leader_id: int
@@ -119,7 +125,7 @@ class MetadataResponsePartition(Message):
 
 
 class MetadataResponseTopic(Message):
-    __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations",)
+    __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations")
     error_code: int
     name: str | None  # null in v12+
     topic_id: bytes  # v10+
@@ -145,7 +151,10 @@ class MetadataResponseTopic(Message):
 
 
 class MetadataResponse(Message):
-    __slots__ = ("throttle_time_ms", "brokers", "cluster_id", "controller_id", "topics", "cluster_authorized_operations", "error_code",)
+    __slots__ = (
+        "throttle_time_ms", "brokers", "cluster_id", "controller_id", "topics",
+        "cluster_authorized_operations", "error_code",
+    )
     throttle_time_ms: int  # v3+
     brokers: list[MetadataResponseBroker]
     cluster_id: str | None  # v2+
@@ -288,7 +297,9 @@ def _read_metadata_request_topic(
     return items, position
 
 
-def _write_metadata_request_topic(out: list[Buffer], items: Sequence[MetadataRequestTopic], version: int) -> None:
+def _write_metadata_request_topic(
+    out: list[Buffer], items: Sequence[MetadataRequestTopic], version: int,
+) -> None:
     if version >= 9:
         for item in items:
             if version >= 10:
@@ -331,26 +342,40 @@ def _read_metadata_request(
                     raise bad_length("MetadataRequest.topics", count, end - position)
                 item.topics, position = _read_metadata_request_topic(buffer, position, end, version, count)
             if version >= 11:
-                allow_auto_topic_creation, include_topic_authorized_operations, tags = _BBB.unpack_from(buffer, position)
+                (
+                    allow_auto_topic_creation, include_topic_authorized_operations, tags,
+                ) = _BBB.unpack_from(buffer, position)
                 position += 3
                 if allow_auto_topic_creation > 1:
                     raise bad_bool("MetadataRequest.allow_auto_topic_creation", allow_auto_topic_creation)
                 item.allow_auto_topic_creation = allow_auto_topic_creation == 1
                 if include_topic_authorized_operations > 1:
-                    raise bad_bool("MetadataRequest.include_topic_authorized_operations", include_topic_authorized_operations)
+                    raise bad_bool(
+                        "MetadataRequest.include_topic_authorized_operations",
+                        include_topic_authorized_operations,
+                    )
                 item.include_topic_authorized_operations = include_topic_authorized_operations == 1
                 item.include_cluster_authorized_operations = False
             else:
-                allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations, tags = _BBBB.unpack_from(buffer, position)
+                (
+                    allow_auto_topic_creation, include_cluster_authorized_operations,
+                    include_topic_authorized_operations, tags,
+                ) = _BBBB.unpack_from(buffer, position)
                 position += 4
                 if allow_auto_topic_creation > 1:
                     raise bad_bool("MetadataRequest.allow_auto_topic_creation", allow_auto_topic_creation)
                 item.allow_auto_topic_creation = allow_auto_topic_creation == 1
                 if include_cluster_authorized_operations > 1:
-                    raise bad_bool("MetadataRequest.include_cluster_authorized_operations", include_cluster_authorized_operations)
+                    raise bad_bool(
+                        "MetadataRequest.include_cluster_authorized_operations",
+                        include_cluster_authorized_operations,
+                    )
                 item.include_cluster_authorized_operations = include_cluster_authorized_operations == 1
                 if include_topic_authorized_operations > 1:
-                    raise bad_bool("MetadataRequest.include_topic_authorized_operations", include_topic_authorized_operations)
+                    raise bad_bool(
+                        "MetadataRequest.include_topic_authorized_operations",
+                        include_topic_authorized_operations,
+                    )
                 item.include_topic_authorized_operations = include_topic_authorized_operations == 1
             if tags:
                 position = skip_tags(buffer, position, end, tags, "MetadataRequest")
@@ -367,16 +392,25 @@ def _read_metadata_request(
                     raise bad_length("MetadataRequest.topics", count, end - position)
                 item.topics, position = _read_metadata_request_topic(buffer, position, end, version, count)
             if version >= 8:
-                allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations = _BBB.unpack_from(buffer, position)
+                (
+                    allow_auto_topic_creation, include_cluster_authorized_operations,
+                    include_topic_authorized_operations,
+                ) = _BBB.unpack_from(buffer, position)
                 position += 3
                 if allow_auto_topic_creation > 1:
                     raise bad_bool("MetadataRequest.allow_auto_topic_creation", allow_auto_topic_creation)
                 item.allow_auto_topic_creation = allow_auto_topic_creation == 1
                 if include_cluster_authorized_operations > 1:
-                    raise bad_bool("MetadataRequest.include_cluster_authorized_operations", include_cluster_authorized_operations)
+                    raise bad_bool(
+                        "MetadataRequest.include_cluster_authorized_operations",
+                        include_cluster_authorized_operations,
+                    )
                 item.include_cluster_authorized_operations = include_cluster_authorized_operations == 1
                 if include_topic_authorized_operations > 1:
-                    raise bad_bool("MetadataRequest.include_topic_authorized_operations", include_topic_authorized_operations)
+                    raise bad_bool(
+                        "MetadataRequest.include_topic_authorized_operations",
+                        include_topic_authorized_operations,
+                    )
                 item.include_topic_authorized_operations = include_topic_authorized_operations == 1
             elif version >= 4:
                 allow_auto_topic_creation = buffer[position]
@@ -405,9 +439,16 @@ def _write_metadata_request(out: list[Buffer], items: Sequence[MetadataRequest],
                 if item.topics:
                     _write_metadata_request_topic(out, item.topics, version)
             if version >= 11:
-                out.append(_ZZx.pack(item.allow_auto_topic_creation, item.include_topic_authorized_operations))
+                out.append(
+                    _ZZx.pack(item.allow_auto_topic_creation, item.include_topic_authorized_operations)
+                )
             else:
-                out.append(_ZZZx.pack(item.allow_auto_topic_creation, item.include_cluster_authorized_operations, item.include_topic_authorized_operations))
+                out.append(
+                    _ZZZx.pack(
+                        item.allow_auto_topic_creation, item.include_cluster_authorized_operations,
+                        item.include_topic_authorized_operations,
+                    )
+                )
     else:
         for item in items:
             if item.topics is None and version <= 0:
@@ -416,7 +457,12 @@ def _write_metadata_request(out: list[Buffer], items: Sequence[MetadataRequest],
             if item.topics:
                 _write_metadata_request_topic(out, item.topics, version)
             if version >= 8:
-                out.append(_ZZZ.pack(item.allow_auto_topic_creation, item.include_cluster_authorized_operations, item.include_topic_authorized_operations))
+                out.append(
+                    _ZZZ.pack(
+                        item.allow_auto_topic_creation, item.include_cluster_authorized_operations,
+                        item.include_topic_authorized_operations,
+                    )
+                )
             elif version >= 4:
                 out.append(_Z.pack(item.allow_auto_topic_creation))
 
@@ -487,7 +533,9 @@ def _read_metadata_response_broker(
     return items, position
 
 
-def _write_metadata_response_broker(out: list[Buffer], items: Sequence[MetadataResponseBroker], version: int) -> None:
+def _write_metadata_response_broker(
+    out: list[Buffer], items: Sequence[MetadataResponseBroker], version: int,
+) -> None:
     if version >= 9:
         for item in items:
             out.append(_i.pack(item.node_id))
@@ -523,14 +571,17 @@ def _read_metadata_response_partition(
     if version >= 9:
         for _ in range(number):
             item = new(MetadataResponsePartition)
-            item.error_code, item.partition_index, item.leader_id, item.leader_epoch, count = _hiiiB.unpack_from(buffer, position)
+            (
+                item.error_code, item.partition_index, item.leader_id, item.leader_epoch, count,
+            ) = _hiiiB.unpack_from(buffer, position)
             position += 15
             if count > 127:
                 count, position = long_uvarint(buffer, position, count)
             count -= 1
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("MetadataResponsePartition.replica_nodes", count, end - position)
-            item.replica_nodes = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.replica_nodes = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             count = buffer[position]
             position += 1
@@ -539,7 +590,8 @@ def _read_metadata_response_partition(
             count -= 1
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("MetadataResponsePartition.isr_nodes", count, end - position)
-            item.isr_nodes = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.isr_nodes = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             count = buffer[position]
             position += 1
@@ -548,7 +600,8 @@ def _read_metadata_response_partition(
             count -= 1
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("MetadataResponsePartition.offline_replicas", count, end - position)
-            item.offline_replicas = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.offline_replicas = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             tags = buffer[position]
             position += 1
@@ -559,29 +612,35 @@ def _read_metadata_response_partition(
         for _ in range(number):
             item = new(MetadataResponsePartition)
             if version >= 7:
-                item.error_code, item.partition_index, item.leader_id, item.leader_epoch, count = _hiiii.unpack_from(buffer, position)
+                (
+                    item.error_code, item.partition_index, item.leader_id, item.leader_epoch, count,
+                ) = _hiiii.unpack_from(buffer, position)
                 position += 18
             else:
-                item.error_code, item.partition_index, item.leader_id, count = _hiii.unpack_from(buffer, position)
+                (
+                    item.error_code, item.partition_index, item.leader_id, count,
+                ) = _hiii.unpack_from(buffer, position)
                 position += 14
                 item.leader_epoch = -1
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("MetadataResponsePartition.replica_nodes", count, end - position)
-            item.replica_nodes = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.replica_nodes = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             (count,) = _i.unpack_from(buffer, position)
             position += 4
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("MetadataResponsePartition.isr_nodes", count, end - position)
-            item.isr_nodes = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.isr_nodes = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             if version >= 5:
                 (count,) = _i.unpack_from(buffer, position)
                 position += 4
-            if version >= 5:
                 if count < 0 or count > (end - position) // 4:
                     raise bad_length("MetadataResponsePartition.offline_replicas", count, end - position)
-                item.offline_replicas = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                item.offline_replicas = [*numbers.unpack_from(buffer, position)]
                 position += count * 4
             else:
                 item.offline_replicas = []
@@ -589,38 +648,59 @@ def _read_metadata_response_partition(
     return items, position
 
 
-def _write_metadata_response_partition(out: list[Buffer], items: Sequence[MetadataResponsePartition], version: int) -> None:
+def _write_metadata_response_partition(
+    out: list[Buffer], items: Sequence[MetadataResponsePartition], version: int,
+) -> None:
     if version >= 9:
         for item in items:
             out.append(_hiii.pack(item.error_code, item.partition_index, item.leader_id, item.leader_epoch))
             length = len(item.replica_nodes) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.replica_nodes:
-                out.append((INT32_ARRAYS[len(item.replica_nodes)] if len(item.replica_nodes) < 17 else Struct(f">{len(item.replica_nodes)}i")).pack(*item.replica_nodes))
+                count = len(item.replica_nodes)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.replica_nodes))
             length = len(item.isr_nodes) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.isr_nodes:
-                out.append((INT32_ARRAYS[len(item.isr_nodes)] if len(item.isr_nodes) < 17 else Struct(f">{len(item.isr_nodes)}i")).pack(*item.isr_nodes))
+                count = len(item.isr_nodes)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.isr_nodes))
             length = len(item.offline_replicas) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.offline_replicas:
-                out.append((INT32_ARRAYS[len(item.offline_replicas)] if len(item.offline_replicas) < 17 else Struct(f">{len(item.offline_replicas)}i")).pack(*item.offline_replicas))
+                count = len(item.offline_replicas)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.offline_replicas))
             out.append(b"\0")
     else:
         for item in items:
             if version >= 7:
-                out.append(_hiiii.pack(item.error_code, item.partition_index, item.leader_id, item.leader_epoch, len(item.replica_nodes)))
+                out.append(
+                    _hiiii.pack(
+                        item.error_code, item.partition_index, item.leader_id, item.leader_epoch,
+                        len(item.replica_nodes),
+                    )
+                )
             else:
-                out.append(_hiii.pack(item.error_code, item.partition_index, item.leader_id, len(item.replica_nodes)))
+                out.append(
+                    _hiii.pack(item.error_code, item.partition_index, item.leader_id, len(item.replica_nodes))
+                )
             if item.replica_nodes:
-                out.append((INT32_ARRAYS[len(item.replica_nodes)] if len(item.replica_nodes) < 17 else Struct(f">{len(item.replica_nodes)}i")).pack(*item.replica_nodes))
+                count = len(item.replica_nodes)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.replica_nodes))
             out.append(_i.pack(len(item.isr_nodes)))
             if item.isr_nodes:
-                out.append((INT32_ARRAYS[len(item.isr_nodes)] if len(item.isr_nodes) < 17 else Struct(f">{len(item.isr_nodes)}i")).pack(*item.isr_nodes))
+                count = len(item.isr_nodes)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.isr_nodes))
             if version >= 5:
                 out.append(_i.pack(len(item.offline_replicas)))
                 if item.offline_replicas:
-                    out.append((INT32_ARRAYS[len(item.offline_replicas)] if len(item.offline_replicas) < 17 else Struct(f">{len(item.offline_replicas)}i")).pack(*item.offline_replicas))
+                    count = len(item.offline_replicas)
+                    numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                    out.append(numbers.pack(*item.offline_replicas))
 
 
 def _read_metadata_response_topic(
@@ -661,7 +741,9 @@ def _read_metadata_response_topic(
             count -= 1
             if count < 0 or count > (end - position) // 18:
                 raise bad_length("MetadataResponseTopic.partitions", count, end - position)
-            item.partitions, position = _read_metadata_response_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_metadata_response_partition(buffer, position, end, version, count)
             item.topic_authorized_operations, tags = _iB.unpack_from(buffer, position)
             position += 5
             if tags:
@@ -689,7 +771,9 @@ def _read_metadata_response_topic(
                 item.is_internal = False
             if count < 0 or count > (end - position) // 18:
                 raise bad_length("MetadataResponseTopic.partitions", count, end - position)
-            item.partitions, position = _read_metadata_response_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_metadata_response_partition(buffer, position, end, version, count)
             if version >= 8:
                 (item.topic_authorized_operations,) = _i.unpack_from(buffer, position)
                 position += 4
@@ -700,7 +784,9 @@ def _read_metadata_response_topic(
     return items, position
 
 
-def _write_metadata_response_topic(out: list[Buffer], items: Sequence[MetadataResponseTopic], version: int) -> None:
+def _write_metadata_response_topic(
+    out: list[Buffer], items: Sequence[MetadataResponseTopic], version: int,
+) -> None:
     if version >= 9:
         for item in items:
             out.append(_h.pack(item.error_code))
@@ -807,7 +893,6 @@ def _read_metadata_response(
             if version >= 2:
                 (length,) = _h.unpack_from(buffer, position)
                 position += 2
-            if version >= 2:
                 if length == -1:
                     item.cluster_id = None
                 else:

@@ -33,7 +33,7 @@ new = object.__new__
 
 
 class OffsetCommitRequestPartition(Message):
-    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata",)
+    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
     partition_index: int
     committed_offset: int
     committed_leader_epoch: int  # v6+
@@ -53,7 +53,7 @@ class OffsetCommitRequestPartition(Message):
 
 
 class OffsetCommitRequestTopic(Message):
-    __slots__ = ("name", "topic_id", "partitions",)
+    __slots__ = ("name", "topic_id", "partitions")
     name: str  # v2–v9
     topic_id: bytes  # v10+
     partitions: list[OffsetCommitRequestPartition]
@@ -70,7 +70,10 @@ class OffsetCommitRequestTopic(Message):
 
 
 class OffsetCommitRequest(Message):
-    __slots__ = ("group_id", "generation_id_or_member_epoch", "member_id", "retention_time_ms", "group_instance_id", "topics",)
+    __slots__ = (
+        "group_id", "generation_id_or_member_epoch", "member_id", "retention_time_ms", "group_instance_id",
+        "topics",
+    )
     group_id: str
     generation_id_or_member_epoch: int
     member_id: str
@@ -96,7 +99,7 @@ class OffsetCommitRequest(Message):
 
 
 class OffsetCommitResponsePartition(Message):
-    __slots__ = ("partition_index", "error_code",)
+    __slots__ = ("partition_index", "error_code")
     partition_index: int
     error_code: int
 
@@ -110,7 +113,7 @@ class OffsetCommitResponsePartition(Message):
 
 
 class OffsetCommitResponseTopic(Message):
-    __slots__ = ("name", "topic_id", "partitions",)
+    __slots__ = ("name", "topic_id", "partitions")
     name: str  # v2–v9
     topic_id: bytes  # v10+
     partitions: list[OffsetCommitResponsePartition]
@@ -127,7 +130,7 @@ class OffsetCommitResponseTopic(Message):
 
 
 class OffsetCommitResponse(Message):
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ("throttle_time_ms", "topics")
     throttle_time_ms: int  # v3+
     topics: list[OffsetCommitResponseTopic]
 
@@ -206,7 +209,9 @@ def _read_offset_commit_request_partition(
     if version >= 8:
         for _ in range(number):
             item = new(OffsetCommitRequestPartition)
-            item.partition_index, item.committed_offset, item.committed_leader_epoch, length = _iqiB.unpack_from(buffer, position)
+            (
+                item.partition_index, item.committed_offset, item.committed_leader_epoch, length,
+            ) = _iqiB.unpack_from(buffer, position)
             position += 17
             if length > 127:
                 length, position = long_uvarint(buffer, position, length)
@@ -216,7 +221,9 @@ def _read_offset_commit_request_partition(
             else:
                 stop = position + length
                 if length < 0 or stop > end:
-                    raise bad_length("OffsetCommitRequestPartition.committed_metadata", length, end - position)
+                    raise bad_length(
+                        "OffsetCommitRequestPartition.committed_metadata", length, end - position,
+                    )
                 item.committed_metadata = buffer[position:stop].decode()
                 position = stop
             tags = buffer[position]
@@ -228,7 +235,9 @@ def _read_offset_commit_request_partition(
         for _ in range(number):
             item = new(OffsetCommitRequestPartition)
             if version >= 6:
-                item.partition_index, item.committed_offset, item.committed_leader_epoch, length = _iqih.unpack_from(buffer, position)
+                (
+                    item.partition_index, item.committed_offset, item.committed_leader_epoch, length,
+                ) = _iqih.unpack_from(buffer, position)
                 position += 18
             else:
                 item.partition_index, item.committed_offset, length = _iqh.unpack_from(buffer, position)
@@ -239,14 +248,18 @@ def _read_offset_commit_request_partition(
             else:
                 stop = position + length
                 if length < 0 or stop > end:
-                    raise bad_length("OffsetCommitRequestPartition.committed_metadata", length, end - position)
+                    raise bad_length(
+                        "OffsetCommitRequestPartition.committed_metadata", length, end - position,
+                    )
                 item.committed_metadata = buffer[position:stop].decode()
                 position = stop
             items.append(item)
     return items, position
 
 
-def _write_offset_commit_request_partition(out: list[Buffer], items: Sequence[OffsetCommitRequestPartition], version: int) -> None:
+def _write_offset_commit_request_partition(
+    out: list[Buffer], items: Sequence[OffsetCommitRequestPartition], version: int,
+) -> None:
     if version >= 8:
         for item in items:
             out.append(_iqi.pack(item.partition_index, item.committed_offset, item.committed_leader_epoch))
@@ -262,9 +275,19 @@ def _write_offset_commit_request_partition(out: list[Buffer], items: Sequence[Of
         for item in items:
             raw = b"" if item.committed_metadata is None else item.committed_metadata.encode()
             if version >= 6:
-                out.append(_iqih.pack(item.partition_index, item.committed_offset, item.committed_leader_epoch, -1 if item.committed_metadata is None else len(raw)))
+                out.append(
+                    _iqih.pack(
+                        item.partition_index, item.committed_offset, item.committed_leader_epoch,
+                        -1 if item.committed_metadata is None else len(raw),
+                    )
+                )
             else:
-                out.append(_iqh.pack(item.partition_index, item.committed_offset, -1 if item.committed_metadata is None else len(raw)))
+                out.append(
+                    _iqh.pack(
+                        item.partition_index, item.committed_offset,
+                        -1 if item.committed_metadata is None else len(raw),
+                    )
+                )
             out.append(raw)
 
 
@@ -275,12 +298,9 @@ def _read_offset_commit_request_topic(
     if version >= 8:
         for _ in range(number):
             item = new(OffsetCommitRequestTopic)
-            if version >= 10:
-                pass
-            else:
+            if version <= 9:
                 length = buffer[position]
                 position += 1
-            if version <= 9:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -303,7 +323,9 @@ def _read_offset_commit_request_topic(
             count -= 1
             if count < 0 or count > (end - position) // 18:
                 raise bad_length("OffsetCommitRequestTopic.partitions", count, end - position)
-            item.partitions, position = _read_offset_commit_request_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_offset_commit_request_partition(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -323,13 +345,17 @@ def _read_offset_commit_request_topic(
             position += 4
             if count < 0 or count > (end - position) // 14:
                 raise bad_length("OffsetCommitRequestTopic.partitions", count, end - position)
-            item.partitions, position = _read_offset_commit_request_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_offset_commit_request_partition(buffer, position, end, version, count)
             item.topic_id = ZERO_UUID
             items.append(item)
     return items, position
 
 
-def _write_offset_commit_request_topic(out: list[Buffer], items: Sequence[OffsetCommitRequestTopic], version: int) -> None:
+def _write_offset_commit_request_topic(
+    out: list[Buffer], items: Sequence[OffsetCommitRequestTopic], version: int,
+) -> None:
     if version >= 8:
         for item in items:
             if version <= 9:
@@ -454,7 +480,9 @@ def _read_offset_commit_request(
     return items, position
 
 
-def _write_offset_commit_request(out: list[Buffer], items: Sequence[OffsetCommitRequest], version: int) -> None:
+def _write_offset_commit_request(
+    out: list[Buffer], items: Sequence[OffsetCommitRequest], version: int,
+) -> None:
     if version >= 8:
         for item in items:
             raw = item.group_id.encode()
@@ -520,7 +548,9 @@ def _read_offset_commit_response_partition(
     return items, position
 
 
-def _write_offset_commit_response_partition(out: list[Buffer], items: Sequence[OffsetCommitResponsePartition], version: int) -> None:
+def _write_offset_commit_response_partition(
+    out: list[Buffer], items: Sequence[OffsetCommitResponsePartition], version: int,
+) -> None:
     if version >= 8:
         for item in items:
             out.append(_ihx.pack(item.partition_index, item.error_code))
@@ -536,12 +566,9 @@ def _read_offset_commit_response_topic(
     if version >= 8:
         for _ in range(number):
             item = new(OffsetCommitResponseTopic)
-            if version >= 10:
-                pass
-            else:
+            if version <= 9:
                 length = buffer[position]
                 position += 1
-            if version <= 9:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -564,7 +591,9 @@ def _read_offset_commit_response_topic(
             count -= 1
             if count < 0 or count > (end - position) // 7:
                 raise bad_length("OffsetCommitResponseTopic.partitions", count, end - position)
-            item.partitions, position = _read_offset_commit_response_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_offset_commit_response_partition(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -584,13 +613,17 @@ def _read_offset_commit_response_topic(
             position += 4
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("OffsetCommitResponseTopic.partitions", count, end - position)
-            item.partitions, position = _read_offset_commit_response_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_offset_commit_response_partition(buffer, position, end, version, count)
             item.topic_id = ZERO_UUID
             items.append(item)
     return items, position
 
 
-def _write_offset_commit_response_topic(out: list[Buffer], items: Sequence[OffsetCommitResponseTopic], version: int) -> None:
+def _write_offset_commit_response_topic(
+    out: list[Buffer], items: Sequence[OffsetCommitResponseTopic], version: int,
+) -> None:
     if version >= 8:
         for item in items:
             if version <= 9:
@@ -652,7 +685,9 @@ def _read_offset_commit_response(
     return items, position
 
 
-def _write_offset_commit_response(out: list[Buffer], items: Sequence[OffsetCommitResponse], version: int) -> None:
+def _write_offset_commit_response(
+    out: list[Buffer], items: Sequence[OffsetCommitResponse], version: int,
+) -> None:
     if version >= 8:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

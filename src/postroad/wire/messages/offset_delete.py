@@ -39,7 +39,7 @@ class OffsetDeleteRequestPartition(Message):
 
 
 class OffsetDeleteRequestTopic(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[OffsetDeleteRequestPartition]
 
@@ -53,7 +53,7 @@ class OffsetDeleteRequestTopic(Message):
 
 
 class OffsetDeleteRequest(Message):
-    __slots__ = ("group_id", "topics",)
+    __slots__ = ("group_id", "topics")
     group_id: str
     topics: list[OffsetDeleteRequestTopic]
 
@@ -67,7 +67,7 @@ class OffsetDeleteRequest(Message):
 
 
 class OffsetDeleteResponsePartition(Message):
-    __slots__ = ("partition_index", "error_code",)
+    __slots__ = ("partition_index", "error_code")
     partition_index: int
     error_code: int
 
@@ -81,7 +81,7 @@ class OffsetDeleteResponsePartition(Message):
 
 
 class OffsetDeleteResponseTopic(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[OffsetDeleteResponsePartition]
 
@@ -95,7 +95,7 @@ class OffsetDeleteResponseTopic(Message):
 
 
 class OffsetDeleteResponse(Message):
-    __slots__ = ("error_code", "throttle_time_ms", "topics",)
+    __slots__ = ("error_code", "throttle_time_ms", "topics")
     error_code: int
     throttle_time_ms: int
     topics: list[OffsetDeleteResponseTopic]
@@ -173,7 +173,9 @@ def _read_offset_delete_request_partition(
     return items, position
 
 
-def _write_offset_delete_request_partition(out: list[Buffer], items: Sequence[OffsetDeleteRequestPartition], version: int) -> None:
+def _write_offset_delete_request_partition(
+    out: list[Buffer], items: Sequence[OffsetDeleteRequestPartition], version: int,
+) -> None:
     for item in items:
         out.append(_i.pack(item.partition_index))
 
@@ -195,12 +197,16 @@ def _read_offset_delete_request_topic(
         position += 4
         if count < 0 or count > (end - position) // 4:
             raise bad_length("OffsetDeleteRequestTopic.partitions", count, end - position)
-        item.partitions, position = _read_offset_delete_request_partition(buffer, position, end, version, count)
+        (
+            item.partitions, position,
+        ) = _read_offset_delete_request_partition(buffer, position, end, version, count)
         items.append(item)
     return items, position
 
 
-def _write_offset_delete_request_topic(out: list[Buffer], items: Sequence[OffsetDeleteRequestTopic], version: int) -> None:
+def _write_offset_delete_request_topic(
+    out: list[Buffer], items: Sequence[OffsetDeleteRequestTopic], version: int,
+) -> None:
     for item in items:
         raw = item.name.encode()
         out.append(_h.pack(len(raw)))
@@ -232,7 +238,9 @@ def _read_offset_delete_request(
     return items, position
 
 
-def _write_offset_delete_request(out: list[Buffer], items: Sequence[OffsetDeleteRequest], version: int) -> None:
+def _write_offset_delete_request(
+    out: list[Buffer], items: Sequence[OffsetDeleteRequest], version: int,
+) -> None:
     for item in items:
         raw = item.group_id.encode()
         out.append(_h.pack(len(raw)))
@@ -254,7 +262,9 @@ def _read_offset_delete_response_partition(
     return items, position
 
 
-def _write_offset_delete_response_partition(out: list[Buffer], items: Sequence[OffsetDeleteResponsePartition], version: int) -> None:
+def _write_offset_delete_response_partition(
+    out: list[Buffer], items: Sequence[OffsetDeleteResponsePartition], version: int,
+) -> None:
     for item in items:
         out.append(_ih.pack(item.partition_index, item.error_code))
 
@@ -276,12 +286,16 @@ def _read_offset_delete_response_topic(
         position += 4
         if count < 0 or count > (end - position) // 6:
             raise bad_length("OffsetDeleteResponseTopic.partitions", count, end - position)
-        item.partitions, position = _read_offset_delete_response_partition(buffer, position, end, version, count)
+        (
+            item.partitions, position,
+        ) = _read_offset_delete_response_partition(buffer, position, end, version, count)
         items.append(item)
     return items, position
 
 
-def _write_offset_delete_response_topic(out: list[Buffer], items: Sequence[OffsetDeleteResponseTopic], version: int) -> None:
+def _write_offset_delete_response_topic(
+    out: list[Buffer], items: Sequence[OffsetDeleteResponseTopic], version: int,
+) -> None:
     for item in items:
         raw = item.name.encode()
         out.append(_h.pack(len(raw)))
@@ -306,7 +320,9 @@ def _read_offset_delete_response(
     return items, position
 
 
-def _write_offset_delete_response(out: list[Buffer], items: Sequence[OffsetDeleteResponse], version: int) -> None:
+def _write_offset_delete_response(
+    out: list[Buffer], items: Sequence[OffsetDeleteResponse], version: int,
+) -> None:
     for item in items:
         out.append(_hii.pack(item.error_code, item.throttle_time_ms, len(item.topics)))
         if item.topics:

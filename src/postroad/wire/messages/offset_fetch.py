@@ -36,7 +36,7 @@ new = object.__new__
 
 
 class OffsetFetchRequestTopics(Message):
-    __slots__ = ("name", "topic_id", "partition_indexes",)
+    __slots__ = ("name", "topic_id", "partition_indexes")
     name: str  # v8–v9
     topic_id: bytes  # v10+
     partition_indexes: list[int]
@@ -53,7 +53,7 @@ class OffsetFetchRequestTopics(Message):
 
 
 class OffsetFetchRequestGroup(Message):
-    __slots__ = ("group_id", "member_id", "member_epoch", "topics",)
+    __slots__ = ("group_id", "member_id", "member_epoch", "topics")
     group_id: str
     member_id: str | None  # v9+
     member_epoch: int  # v9+
@@ -73,7 +73,7 @@ class OffsetFetchRequestGroup(Message):
 
 
 class OffsetFetchRequestTopic(Message):
-    __slots__ = ("name", "partition_indexes",)
+    __slots__ = ("name", "partition_indexes")
     name: str
     partition_indexes: list[int]
 
@@ -87,7 +87,7 @@ class OffsetFetchRequestTopic(Message):
 
 
 class OffsetFetchRequest(Message):
-    __slots__ = ("group_id", "groups", "topics", "require_stable",)
+    __slots__ = ("group_id", "groups", "topics", "require_stable")
     group_id: str  # v1–v7
     groups: list[OffsetFetchRequestGroup]  # v8+
     topics: list[OffsetFetchRequestTopic] | None  # v1–v7, null in v2–v7
@@ -107,7 +107,7 @@ class OffsetFetchRequest(Message):
 
 
 class OffsetFetchResponsePartition(Message):
-    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code",)
+    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code")
     partition_index: int
     committed_offset: int
     committed_leader_epoch: int  # v5–v7
@@ -130,7 +130,7 @@ class OffsetFetchResponsePartition(Message):
 
 
 class OffsetFetchResponseTopic(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[OffsetFetchResponsePartition]
 
@@ -144,7 +144,7 @@ class OffsetFetchResponseTopic(Message):
 
 
 class OffsetFetchResponsePartitions(Message):
-    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code",)
+    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code")
     partition_index: int
     committed_offset: int
     committed_leader_epoch: int
@@ -167,7 +167,7 @@ class OffsetFetchResponsePartitions(Message):
 
 
 class OffsetFetchResponseTopics(Message):
-    __slots__ = ("name", "topic_id", "partitions",)
+    __slots__ = ("name", "topic_id", "partitions")
     name: str  # v8–v9
     topic_id: bytes  # v10+
     partitions: list[OffsetFetchResponsePartitions]
@@ -184,7 +184,7 @@ class OffsetFetchResponseTopics(Message):
 
 
 class OffsetFetchResponseGroup(Message):
-    __slots__ = ("group_id", "topics", "error_code",)
+    __slots__ = ("group_id", "topics", "error_code")
     group_id: str
     topics: list[OffsetFetchResponseTopics]
     error_code: int
@@ -201,7 +201,7 @@ class OffsetFetchResponseGroup(Message):
 
 
 class OffsetFetchResponse(Message):
-    __slots__ = ("throttle_time_ms", "topics", "groups", "error_code",)
+    __slots__ = ("throttle_time_ms", "topics", "groups", "error_code")
     throttle_time_ms: int  # v3+
     topics: list[OffsetFetchResponseTopic]  # v1–v7
     groups: list[OffsetFetchResponseGroup]  # v8+
@@ -285,12 +285,9 @@ def _read_offset_fetch_request_topics(
     items: list[OffsetFetchRequestTopics] = []
     for _ in range(number):
         item = new(OffsetFetchRequestTopics)
-        if version >= 10:
-            pass
-        else:
+        if version <= 9:
             length = buffer[position]
             position += 1
-        if version <= 9:
             if length > 127:
                 length, position = long_uvarint(buffer, position, length)
             length -= 1
@@ -313,7 +310,8 @@ def _read_offset_fetch_request_topics(
         count -= 1
         if count < 0 or count > (end - position) // 4:
             raise bad_length("OffsetFetchRequestTopics.partition_indexes", count, end - position)
-        item.partition_indexes = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.partition_indexes = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         tags = buffer[position]
         position += 1
@@ -323,7 +321,9 @@ def _read_offset_fetch_request_topics(
     return items, position
 
 
-def _write_offset_fetch_request_topics(out: list[Buffer], items: Sequence[OffsetFetchRequestTopics], version: int) -> None:
+def _write_offset_fetch_request_topics(
+    out: list[Buffer], items: Sequence[OffsetFetchRequestTopics], version: int,
+) -> None:
     for item in items:
         if version <= 9:
             raw = item.name.encode()
@@ -335,7 +335,9 @@ def _write_offset_fetch_request_topics(out: list[Buffer], items: Sequence[Offset
         length = len(item.partition_indexes) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.partition_indexes:
-            out.append((INT32_ARRAYS[len(item.partition_indexes)] if len(item.partition_indexes) < 17 else Struct(f">{len(item.partition_indexes)}i")).pack(*item.partition_indexes))
+            count = len(item.partition_indexes)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.partition_indexes))
         out.append(b"\0")
 
 
@@ -358,7 +360,6 @@ def _read_offset_fetch_request_group(
         if version >= 9:
             length = buffer[position]
             position += 1
-        if version >= 9:
             if length > 127:
                 length, position = long_uvarint(buffer, position, length)
             length -= 1
@@ -396,7 +397,9 @@ def _read_offset_fetch_request_group(
     return items, position
 
 
-def _write_offset_fetch_request_group(out: list[Buffer], items: Sequence[OffsetFetchRequestGroup], version: int) -> None:
+def _write_offset_fetch_request_group(
+    out: list[Buffer], items: Sequence[OffsetFetchRequestGroup], version: int,
+) -> None:
     for item in items:
         raw = item.group_id.encode()
         length = len(raw) + 1
@@ -446,7 +449,8 @@ def _read_offset_fetch_request_topic(
             count -= 1
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("OffsetFetchRequestTopic.partition_indexes", count, end - position)
-            item.partition_indexes = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.partition_indexes = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             tags = buffer[position]
             position += 1
@@ -467,13 +471,16 @@ def _read_offset_fetch_request_topic(
             position += 4
             if count < 0 or count > (end - position) // 4:
                 raise bad_length("OffsetFetchRequestTopic.partition_indexes", count, end - position)
-            item.partition_indexes = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            item.partition_indexes = [*numbers.unpack_from(buffer, position)]
             position += count * 4
             items.append(item)
     return items, position
 
 
-def _write_offset_fetch_request_topic(out: list[Buffer], items: Sequence[OffsetFetchRequestTopic], version: int) -> None:
+def _write_offset_fetch_request_topic(
+    out: list[Buffer], items: Sequence[OffsetFetchRequestTopic], version: int,
+) -> None:
     if version >= 6:
         for item in items:
             raw = item.name.encode()
@@ -483,7 +490,9 @@ def _write_offset_fetch_request_topic(out: list[Buffer], items: Sequence[OffsetF
             length = len(item.partition_indexes) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.partition_indexes:
-                out.append((INT32_ARRAYS[len(item.partition_indexes)] if len(item.partition_indexes) < 17 else Struct(f">{len(item.partition_indexes)}i")).pack(*item.partition_indexes))
+                count = len(item.partition_indexes)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.partition_indexes))
             out.append(b"\0")
     else:
         for item in items:
@@ -492,7 +501,9 @@ def _write_offset_fetch_request_topic(out: list[Buffer], items: Sequence[OffsetF
             out.append(raw)
             out.append(_i.pack(len(item.partition_indexes)))
             if item.partition_indexes:
-                out.append((INT32_ARRAYS[len(item.partition_indexes)] if len(item.partition_indexes) < 17 else Struct(f">{len(item.partition_indexes)}i")).pack(*item.partition_indexes))
+                count = len(item.partition_indexes)
+                numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+                out.append(numbers.pack(*item.partition_indexes))
 
 
 def _read_offset_fetch_request(
@@ -502,12 +513,9 @@ def _read_offset_fetch_request(
     if version >= 6:
         for _ in range(number):
             item = new(OffsetFetchRequest)
-            if version >= 8:
-                pass
-            else:
+            if version <= 7:
                 length = buffer[position]
                 position += 1
-            if version <= 7:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -521,21 +529,19 @@ def _read_offset_fetch_request(
             if version >= 8:
                 count = buffer[position]
                 position += 1
-            if version >= 8:
                 if count > 127:
                     count, position = long_uvarint(buffer, position, count)
                 count -= 1
                 if count < 0 or count > (end - position) // 3:
                     raise bad_length("OffsetFetchRequest.groups", count, end - position)
-                item.groups, position = _read_offset_fetch_request_group(buffer, position, end, version, count)
+                (
+                    item.groups, position,
+                ) = _read_offset_fetch_request_group(buffer, position, end, version, count)
             else:
                 item.groups = []
-            if version >= 8:
-                pass
-            else:
+            if version <= 7:
                 count = buffer[position]
                 position += 1
-            if version <= 7:
                 if count > 127:
                     count, position = long_uvarint(buffer, position, count)
                 count -= 1
@@ -544,7 +550,9 @@ def _read_offset_fetch_request(
                 else:
                     if count < 0 or count > (end - position) // 3:
                         raise bad_length("OffsetFetchRequest.topics", count, end - position)
-                    item.topics, position = _read_offset_fetch_request_topic(buffer, position, end, version, count)
+                    (
+                        item.topics, position,
+                    ) = _read_offset_fetch_request_topic(buffer, position, end, version, count)
             else:
                 item.topics = None
             if version >= 7:
@@ -577,7 +585,9 @@ def _read_offset_fetch_request(
             else:
                 if count < 0 or count > (end - position) // 6:
                     raise bad_length("OffsetFetchRequest.topics", count, end - position)
-                item.topics, position = _read_offset_fetch_request_topic(buffer, position, end, version, count)
+                (
+                    item.topics, position,
+                ) = _read_offset_fetch_request_topic(buffer, position, end, version, count)
             item.groups = []
             item.require_stable = False
             items.append(item)
@@ -628,7 +638,9 @@ def _read_offset_fetch_response_partition(
     if version >= 6:
         for _ in range(number):
             item = new(OffsetFetchResponsePartition)
-            item.partition_index, item.committed_offset, item.committed_leader_epoch, length = _iqiB.unpack_from(buffer, position)
+            (
+                item.partition_index, item.committed_offset, item.committed_leader_epoch, length,
+            ) = _iqiB.unpack_from(buffer, position)
             position += 17
             if length > 127:
                 length, position = long_uvarint(buffer, position, length)
@@ -650,7 +662,9 @@ def _read_offset_fetch_response_partition(
         for _ in range(number):
             item = new(OffsetFetchResponsePartition)
             if version >= 5:
-                item.partition_index, item.committed_offset, item.committed_leader_epoch, length = _iqih.unpack_from(buffer, position)
+                (
+                    item.partition_index, item.committed_offset, item.committed_leader_epoch, length,
+                ) = _iqih.unpack_from(buffer, position)
                 position += 18
             else:
                 item.partition_index, item.committed_offset, length = _iqh.unpack_from(buffer, position)
@@ -670,7 +684,9 @@ def _read_offset_fetch_response_partition(
     return items, position
 
 
-def _write_offset_fetch_response_partition(out: list[Buffer], items: Sequence[OffsetFetchResponsePartition], version: int) -> None:
+def _write_offset_fetch_response_partition(
+    out: list[Buffer], items: Sequence[OffsetFetchResponsePartition], version: int,
+) -> None:
     if version >= 6:
         for item in items:
             out.append(_iqi.pack(item.partition_index, item.committed_offset, item.committed_leader_epoch))
@@ -686,9 +702,19 @@ def _write_offset_fetch_response_partition(out: list[Buffer], items: Sequence[Of
         for item in items:
             raw = b"" if item.metadata is None else item.metadata.encode()
             if version >= 5:
-                out.append(_iqih.pack(item.partition_index, item.committed_offset, item.committed_leader_epoch, -1 if item.metadata is None else len(raw)))
+                out.append(
+                    _iqih.pack(
+                        item.partition_index, item.committed_offset, item.committed_leader_epoch,
+                        -1 if item.metadata is None else len(raw),
+                    )
+                )
             else:
-                out.append(_iqh.pack(item.partition_index, item.committed_offset, -1 if item.metadata is None else len(raw)))
+                out.append(
+                    _iqh.pack(
+                        item.partition_index, item.committed_offset,
+                        -1 if item.metadata is None else len(raw),
+                    )
+                )
             out.append(raw)
             out.append(_h.pack(item.error_code))
 
@@ -717,7 +743,9 @@ def _read_offset_fetch_response_topic(
             count -= 1
             if count < 0 or count > (end - position) // 20:
                 raise bad_length("OffsetFetchResponseTopic.partitions", count, end - position)
-            item.partitions, position = _read_offset_fetch_response_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_offset_fetch_response_partition(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -737,12 +765,16 @@ def _read_offset_fetch_response_topic(
             position += 4
             if count < 0 or count > (end - position) // 16:
                 raise bad_length("OffsetFetchResponseTopic.partitions", count, end - position)
-            item.partitions, position = _read_offset_fetch_response_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_offset_fetch_response_partition(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_offset_fetch_response_topic(out: list[Buffer], items: Sequence[OffsetFetchResponseTopic], version: int) -> None:
+def _write_offset_fetch_response_topic(
+    out: list[Buffer], items: Sequence[OffsetFetchResponseTopic], version: int,
+) -> None:
     if version >= 6:
         for item in items:
             raw = item.name.encode()
@@ -770,7 +802,9 @@ def _read_offset_fetch_response_partitions(
     items: list[OffsetFetchResponsePartitions] = []
     for _ in range(number):
         item = new(OffsetFetchResponsePartitions)
-        item.partition_index, item.committed_offset, item.committed_leader_epoch, length = _iqiB.unpack_from(buffer, position)
+        (
+            item.partition_index, item.committed_offset, item.committed_leader_epoch, length,
+        ) = _iqiB.unpack_from(buffer, position)
         position += 17
         if length > 127:
             length, position = long_uvarint(buffer, position, length)
@@ -791,7 +825,9 @@ def _read_offset_fetch_response_partitions(
     return items, position
 
 
-def _write_offset_fetch_response_partitions(out: list[Buffer], items: Sequence[OffsetFetchResponsePartitions], version: int) -> None:
+def _write_offset_fetch_response_partitions(
+    out: list[Buffer], items: Sequence[OffsetFetchResponsePartitions], version: int,
+) -> None:
     for item in items:
         out.append(_iqi.pack(item.partition_index, item.committed_offset, item.committed_leader_epoch))
         if item.metadata is None:
@@ -810,12 +846,9 @@ def _read_offset_fetch_response_topics(
     items: list[OffsetFetchResponseTopics] = []
     for _ in range(number):
         item = new(OffsetFetchResponseTopics)
-        if version >= 10:
-            pass
-        else:
+        if version <= 9:
             length = buffer[position]
             position += 1
-        if version <= 9:
             if length > 127:
                 length, position = long_uvarint(buffer, position, length)
             length -= 1
@@ -838,7 +871,9 @@ def _read_offset_fetch_response_topics(
         count -= 1
         if count < 0 or count > (end - position) // 20:
             raise bad_length("OffsetFetchResponseTopics.partitions", count, end - position)
-        item.partitions, position = _read_offset_fetch_response_partitions(buffer, position, end, version, count)
+        (
+            item.partitions, position,
+        ) = _read_offset_fetch_response_partitions(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -847,7 +882,9 @@ def _read_offset_fetch_response_topics(
     return items, position
 
 
-def _write_offset_fetch_response_topics(out: list[Buffer], items: Sequence[OffsetFetchResponseTopics], version: int) -> None:
+def _write_offset_fetch_response_topics(
+    out: list[Buffer], items: Sequence[OffsetFetchResponseTopics], version: int,
+) -> None:
     for item in items:
         if version <= 9:
             raw = item.name.encode()
@@ -895,7 +932,9 @@ def _read_offset_fetch_response_group(
     return items, position
 
 
-def _write_offset_fetch_response_group(out: list[Buffer], items: Sequence[OffsetFetchResponseGroup], version: int) -> None:
+def _write_offset_fetch_response_group(
+    out: list[Buffer], items: Sequence[OffsetFetchResponseGroup], version: int,
+) -> None:
     for item in items:
         raw = item.group_id.encode()
         length = len(raw) + 1
@@ -927,19 +966,22 @@ def _read_offset_fetch_response(
                 count -= 1
                 if count < 0 or count > (end - position) // 3:
                     raise bad_length("OffsetFetchResponse.topics", count, end - position)
-                item.topics, position = _read_offset_fetch_response_topic(buffer, position, end, version, count)
+                (
+                    item.topics, position,
+                ) = _read_offset_fetch_response_topic(buffer, position, end, version, count)
             else:
                 item.topics = []
             if version >= 8:
                 count = buffer[position]
                 position += 1
-            if version >= 8:
                 if count > 127:
                     count, position = long_uvarint(buffer, position, count)
                 count -= 1
                 if count < 0 or count > (end - position) // 5:
                     raise bad_length("OffsetFetchResponse.groups", count, end - position)
-                item.groups, position = _read_offset_fetch_response_group(buffer, position, end, version, count)
+                (
+                    item.groups, position,
+                ) = _read_offset_fetch_response_group(buffer, position, end, version, count)
             else:
                 item.groups = []
             if version >= 8:
@@ -975,7 +1017,9 @@ def _read_offset_fetch_response(
     return items, position
 
 
-def _write_offset_fetch_response(out: list[Buffer], items: Sequence[OffsetFetchResponse], version: int) -> None:
+def _write_offset_fetch_response(
+    out: list[Buffer], items: Sequence[OffsetFetchResponse], version: int,
+) -> None:
     if version >= 6:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

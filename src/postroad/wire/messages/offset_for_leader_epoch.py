@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class OffsetForLeaderPartition(Message):
-    __slots__ = ("partition", "current_leader_epoch", "leader_epoch",)
+    __slots__ = ("partition", "current_leader_epoch", "leader_epoch")
     partition: int
     current_leader_epoch: int
     leader_epoch: int
@@ -49,7 +49,7 @@ class OffsetForLeaderPartition(Message):
 
 
 class OffsetForLeaderTopic(Message):
-    __slots__ = ("topic", "partitions",)
+    __slots__ = ("topic", "partitions")
     topic: str
     partitions: list[OffsetForLeaderPartition]
 
@@ -63,7 +63,7 @@ class OffsetForLeaderTopic(Message):
 
 
 class OffsetForLeaderEpochRequest(Message):
-    __slots__ = ("replica_id", "topics",)
+    __slots__ = ("replica_id", "topics")
     replica_id: int  # v3+
     topics: list[OffsetForLeaderTopic]
 
@@ -77,7 +77,7 @@ class OffsetForLeaderEpochRequest(Message):
 
 
 class EpochEndOffset(Message):
-    __slots__ = ("error_code", "partition", "leader_epoch", "end_offset",)
+    __slots__ = ("error_code", "partition", "leader_epoch", "end_offset")
     error_code: int
     partition: int
     leader_epoch: int
@@ -97,7 +97,7 @@ class EpochEndOffset(Message):
 
 
 class OffsetForLeaderTopicResult(Message):
-    __slots__ = ("topic", "partitions",)
+    __slots__ = ("topic", "partitions")
     topic: str
     partitions: list[EpochEndOffset]
 
@@ -111,7 +111,7 @@ class OffsetForLeaderTopicResult(Message):
 
 
 class OffsetForLeaderEpochResponse(Message):
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ("throttle_time_ms", "topics")
     throttle_time_ms: int
     topics: list[OffsetForLeaderTopicResult]
 
@@ -187,7 +187,9 @@ def _read_offset_for_leader_partition(
     if version >= 4:
         for _ in range(number):
             item = new(OffsetForLeaderPartition)
-            item.partition, item.current_leader_epoch, item.leader_epoch, tags = _iiiB.unpack_from(buffer, position)
+            (
+                item.partition, item.current_leader_epoch, item.leader_epoch, tags,
+            ) = _iiiB.unpack_from(buffer, position)
             position += 13
             if tags:
                 position = skip_tags(buffer, position, end, tags, "OffsetForLeaderPartition")
@@ -201,7 +203,9 @@ def _read_offset_for_leader_partition(
     return items, position
 
 
-def _write_offset_for_leader_partition(out: list[Buffer], items: Sequence[OffsetForLeaderPartition], version: int) -> None:
+def _write_offset_for_leader_partition(
+    out: list[Buffer], items: Sequence[OffsetForLeaderPartition], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             out.append(_iiix.pack(item.partition, item.current_leader_epoch, item.leader_epoch))
@@ -234,7 +238,9 @@ def _read_offset_for_leader_topic(
             count -= 1
             if count < 0 or count > (end - position) // 13:
                 raise bad_length("OffsetForLeaderTopic.partitions", count, end - position)
-            item.partitions, position = _read_offset_for_leader_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_offset_for_leader_partition(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -254,12 +260,16 @@ def _read_offset_for_leader_topic(
             position += 4
             if count < 0 or count > (end - position) // 12:
                 raise bad_length("OffsetForLeaderTopic.partitions", count, end - position)
-            item.partitions, position = _read_offset_for_leader_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_offset_for_leader_partition(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_offset_for_leader_topic(out: list[Buffer], items: Sequence[OffsetForLeaderTopic], version: int) -> None:
+def _write_offset_for_leader_topic(
+    out: list[Buffer], items: Sequence[OffsetForLeaderTopic], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             raw = item.topic.encode()
@@ -318,7 +328,9 @@ def _read_offset_for_leader_epoch_request(
     return items, position
 
 
-def _write_offset_for_leader_epoch_request(out: list[Buffer], items: Sequence[OffsetForLeaderEpochRequest], version: int) -> None:
+def _write_offset_for_leader_epoch_request(
+    out: list[Buffer], items: Sequence[OffsetForLeaderEpochRequest], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             out.append(_i.pack(item.replica_id))
@@ -344,7 +356,9 @@ def _read_epoch_end_offset(
     if version >= 4:
         for _ in range(number):
             item = new(EpochEndOffset)
-            item.error_code, item.partition, item.leader_epoch, item.end_offset, tags = _hiiqB.unpack_from(buffer, position)
+            (
+                item.error_code, item.partition, item.leader_epoch, item.end_offset, tags,
+            ) = _hiiqB.unpack_from(buffer, position)
             position += 19
             if tags:
                 position = skip_tags(buffer, position, end, tags, "EpochEndOffset")
@@ -352,7 +366,9 @@ def _read_epoch_end_offset(
     else:
         for _ in range(number):
             item = new(EpochEndOffset)
-            item.error_code, item.partition, item.leader_epoch, item.end_offset = _hiiq.unpack_from(buffer, position)
+            (
+                item.error_code, item.partition, item.leader_epoch, item.end_offset,
+            ) = _hiiq.unpack_from(buffer, position)
             position += 18
             items.append(item)
     return items, position
@@ -416,7 +432,9 @@ def _read_offset_for_leader_topic_result(
     return items, position
 
 
-def _write_offset_for_leader_topic_result(out: list[Buffer], items: Sequence[OffsetForLeaderTopicResult], version: int) -> None:
+def _write_offset_for_leader_topic_result(
+    out: list[Buffer], items: Sequence[OffsetForLeaderTopicResult], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             raw = item.topic.encode()
@@ -452,7 +470,9 @@ def _read_offset_for_leader_epoch_response(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("OffsetForLeaderEpochResponse.topics", count, end - position)
-            item.topics, position = _read_offset_for_leader_topic_result(buffer, position, end, version, count)
+            (
+                item.topics, position,
+            ) = _read_offset_for_leader_topic_result(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -465,12 +485,16 @@ def _read_offset_for_leader_epoch_response(
             position += 8
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("OffsetForLeaderEpochResponse.topics", count, end - position)
-            item.topics, position = _read_offset_for_leader_topic_result(buffer, position, end, version, count)
+            (
+                item.topics, position,
+            ) = _read_offset_for_leader_topic_result(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_offset_for_leader_epoch_response(out: list[Buffer], items: Sequence[OffsetForLeaderEpochResponse], version: int) -> None:
+def _write_offset_for_leader_epoch_response(
+    out: list[Buffer], items: Sequence[OffsetForLeaderEpochResponse], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))

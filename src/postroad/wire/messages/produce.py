@@ -36,7 +36,7 @@ new = object.__new__
 
 
 class PartitionProduceData(Message):
-    __slots__ = ("index", "records",)
+    __slots__ = ("index", "records")
     index: int
     records: Buffer | None
 
@@ -50,7 +50,7 @@ class PartitionProduceData(Message):
 
 
 class TopicProduceData(Message):
-    __slots__ = ("name", "topic_id", "partition_data",)
+    __slots__ = ("name", "topic_id", "partition_data")
     name: str  # v3–v12
     topic_id: bytes  # v13+
     partition_data: list[PartitionProduceData]
@@ -67,7 +67,7 @@ class TopicProduceData(Message):
 
 
 class ProduceRequest(Message):
-    __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data",)
+    __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
     transactional_id: str | None
     acks: int
     timeout_ms: int
@@ -87,7 +87,7 @@ class ProduceRequest(Message):
 
 
 class BatchIndexAndErrorMessage(Message):
-    __slots__ = ("batch_index", "batch_index_error_message",)
+    __slots__ = ("batch_index", "batch_index_error_message")
     batch_index: int
     batch_index_error_message: str | None
 
@@ -101,7 +101,7 @@ class BatchIndexAndErrorMessage(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    __slots__ = ("leader_id", "leader_epoch",)
+    __slots__ = ("leader_id", "leader_epoch")
     leader_id: int
     leader_epoch: int
 
@@ -115,7 +115,10 @@ class LeaderIdAndEpoch(Message):
 
 
 class PartitionProduceResponse(Message):
-    __slots__ = ("index", "error_code", "base_offset", "log_append_time_ms", "log_start_offset", "record_errors", "error_message", "current_leader",)
+    __slots__ = (
+        "index", "error_code", "base_offset", "log_append_time_ms", "log_start_offset", "record_errors",
+        "error_message", "current_leader",
+    )
     index: int
     error_code: int
     base_offset: int
@@ -147,7 +150,7 @@ class PartitionProduceResponse(Message):
 
 
 class TopicProduceResponse(Message):
-    __slots__ = ("name", "topic_id", "partition_responses",)
+    __slots__ = ("name", "topic_id", "partition_responses")
     name: str  # v3–v12
     topic_id: bytes  # v13+
     partition_responses: list[PartitionProduceResponse]
@@ -164,7 +167,7 @@ class TopicProduceResponse(Message):
 
 
 class NodeEndpoint(Message):
-    __slots__ = ("node_id", "host", "port", "rack",)
+    __slots__ = ("node_id", "host", "port", "rack")
     node_id: int
     host: str
     port: int
@@ -184,7 +187,7 @@ class NodeEndpoint(Message):
 
 
 class ProduceResponse(Message):
-    __slots__ = ("responses", "throttle_time_ms", "node_endpoints",)
+    __slots__ = ("responses", "throttle_time_ms", "node_endpoints")
     responses: list[TopicProduceResponse]
     throttle_time_ms: int
     node_endpoints: list[NodeEndpoint]  # v10+, tag 0
@@ -303,7 +306,9 @@ def _read_partition_produce_data(
     return items, position
 
 
-def _write_partition_produce_data(out: list[Buffer], items: Sequence[PartitionProduceData], version: int) -> None:
+def _write_partition_produce_data(
+    out: list[Buffer], items: Sequence[PartitionProduceData], version: int,
+) -> None:
     if version >= 9:
         for item in items:
             out.append(_i.pack(item.index))
@@ -329,12 +334,9 @@ def _read_topic_produce_data(
     if version >= 9:
         for _ in range(number):
             item = new(TopicProduceData)
-            if version >= 13:
-                pass
-            else:
+            if version <= 12:
                 length = buffer[position]
                 position += 1
-            if version <= 12:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -357,7 +359,9 @@ def _read_topic_produce_data(
             count -= 1
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("TopicProduceData.partition_data", count, end - position)
-            item.partition_data, position = _read_partition_produce_data(buffer, position, end, version, count)
+            (
+                item.partition_data, position,
+            ) = _read_partition_produce_data(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -377,7 +381,9 @@ def _read_topic_produce_data(
             position += 4
             if count < 0 or count > (end - position) // 8:
                 raise bad_length("TopicProduceData.partition_data", count, end - position)
-            item.partition_data, position = _read_partition_produce_data(buffer, position, end, version, count)
+            (
+                item.partition_data, position,
+            ) = _read_partition_produce_data(buffer, position, end, version, count)
             item.topic_id = ZERO_UUID
             items.append(item)
     return items, position
@@ -506,7 +512,9 @@ def _read_batch_index_and_error_message(
             else:
                 stop = position + length
                 if length < 0 or stop > end:
-                    raise bad_length("BatchIndexAndErrorMessage.batch_index_error_message", length, end - position)
+                    raise bad_length(
+                        "BatchIndexAndErrorMessage.batch_index_error_message", length, end - position,
+                    )
                 item.batch_index_error_message = buffer[position:stop].decode()
                 position = stop
             tags = buffer[position]
@@ -524,14 +532,18 @@ def _read_batch_index_and_error_message(
             else:
                 stop = position + length
                 if length < 0 or stop > end:
-                    raise bad_length("BatchIndexAndErrorMessage.batch_index_error_message", length, end - position)
+                    raise bad_length(
+                        "BatchIndexAndErrorMessage.batch_index_error_message", length, end - position,
+                    )
                 item.batch_index_error_message = buffer[position:stop].decode()
                 position = stop
             items.append(item)
     return items, position
 
 
-def _write_batch_index_and_error_message(out: list[Buffer], items: Sequence[BatchIndexAndErrorMessage], version: int) -> None:
+def _write_batch_index_and_error_message(
+    out: list[Buffer], items: Sequence[BatchIndexAndErrorMessage], version: int,
+) -> None:
     if version >= 9:
         for item in items:
             out.append(_i.pack(item.batch_index))
@@ -576,14 +588,19 @@ def _read_partition_produce_response(
     if version >= 9:
         for _ in range(number):
             item = new(PartitionProduceResponse)
-            item.index, item.error_code, item.base_offset, item.log_append_time_ms, item.log_start_offset, count = _ihqqqB.unpack_from(buffer, position)
+            (
+                item.index, item.error_code, item.base_offset, item.log_append_time_ms, item.log_start_offset,
+                count,
+            ) = _ihqqqB.unpack_from(buffer, position)
             position += 31
             if count > 127:
                 count, position = long_uvarint(buffer, position, count)
             count -= 1
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("PartitionProduceResponse.record_errors", count, end - position)
-            item.record_errors, position = _read_batch_index_and_error_message(buffer, position, end, version, count)
+            (
+                item.record_errors, position,
+            ) = _read_batch_index_and_error_message(buffer, position, end, version, count)
             length = buffer[position]
             position += 1
             if length > 127:
@@ -607,7 +624,10 @@ def _read_partition_produce_response(
                 for _ in range(tags):
                     tag, position, stop_tag = read_tag(buffer, position, end, tag, "PartitionProduceResponse")
                     if tag == 0 and version >= 10:
-                        (item.current_leader,), position = _read_leader_id_and_epoch(buffer, position, end, version, 1)
+                        (
+                            item.current_leader, ), position = _read_leader_id_and_epoch(buffer, position,
+                            end, version, 1,
+                        )
                     else:
                         position = stop_tag
                     if position != stop_tag:
@@ -617,25 +637,34 @@ def _read_partition_produce_response(
         for _ in range(number):
             item = new(PartitionProduceResponse)
             if version >= 8:
-                item.index, item.error_code, item.base_offset, item.log_append_time_ms, item.log_start_offset, count = _ihqqqi.unpack_from(buffer, position)
+                (
+                    item.index, item.error_code, item.base_offset, item.log_append_time_ms,
+                    item.log_start_offset, count,
+                ) = _ihqqqi.unpack_from(buffer, position)
                 position += 34
             elif version >= 5:
-                item.index, item.error_code, item.base_offset, item.log_append_time_ms, item.log_start_offset = _ihqqq.unpack_from(buffer, position)
+                (
+                    item.index, item.error_code, item.base_offset, item.log_append_time_ms,
+                    item.log_start_offset,
+                ) = _ihqqq.unpack_from(buffer, position)
                 position += 30
             else:
-                item.index, item.error_code, item.base_offset, item.log_append_time_ms = _ihqq.unpack_from(buffer, position)
+                (
+                    item.index, item.error_code, item.base_offset, item.log_append_time_ms,
+                ) = _ihqq.unpack_from(buffer, position)
                 position += 22
                 item.log_start_offset = -1
             if version >= 8:
                 if count < 0 or count > (end - position) // 6:
                     raise bad_length("PartitionProduceResponse.record_errors", count, end - position)
-                item.record_errors, position = _read_batch_index_and_error_message(buffer, position, end, version, count)
+                (
+                    item.record_errors, position,
+                ) = _read_batch_index_and_error_message(buffer, position, end, version, count)
             else:
                 item.record_errors = []
             if version >= 8:
                 (length,) = _h.unpack_from(buffer, position)
                 position += 2
-            if version >= 8:
                 if length == -1:
                     item.error_message = None
                 else:
@@ -651,10 +680,17 @@ def _read_partition_produce_response(
     return items, position
 
 
-def _write_partition_produce_response(out: list[Buffer], items: Sequence[PartitionProduceResponse], version: int) -> None:
+def _write_partition_produce_response(
+    out: list[Buffer], items: Sequence[PartitionProduceResponse], version: int,
+) -> None:
     if version >= 9:
         for item in items:
-            out.append(_ihqqq.pack(item.index, item.error_code, item.base_offset, item.log_append_time_ms, item.log_start_offset))
+            out.append(
+                _ihqqq.pack(
+                    item.index, item.error_code, item.base_offset, item.log_append_time_ms,
+                    item.log_start_offset,
+                )
+            )
             length = len(item.record_errors) + 1
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             if item.record_errors:
@@ -668,7 +704,11 @@ def _write_partition_produce_response(out: list[Buffer], items: Sequence[Partiti
                 out.append(raw)
             tagged: list[Buffer] = []
             value: list[Buffer]
-            if version >= 10 and item.current_leader is not None and item.current_leader != LeaderIdAndEpoch():
+            if (
+                version >= 10
+                and item.current_leader is not None
+                and item.current_leader != LeaderIdAndEpoch()
+            ):
                 value = []
                 _write_leader_id_and_epoch(value, (item.current_leader,), version)
                 tagged.append(tagged_field(0, value))
@@ -677,7 +717,12 @@ def _write_partition_produce_response(out: list[Buffer], items: Sequence[Partiti
     else:
         for item in items:
             if version >= 5:
-                out.append(_ihqqq.pack(item.index, item.error_code, item.base_offset, item.log_append_time_ms, item.log_start_offset))
+                out.append(
+                    _ihqqq.pack(
+                        item.index, item.error_code, item.base_offset, item.log_append_time_ms,
+                        item.log_start_offset,
+                    )
+                )
             else:
                 out.append(_ihqq.pack(item.index, item.error_code, item.base_offset, item.log_append_time_ms))
             if version >= 8:
@@ -697,12 +742,9 @@ def _read_topic_produce_response(
     if version >= 9:
         for _ in range(number):
             item = new(TopicProduceResponse)
-            if version >= 13:
-                pass
-            else:
+            if version <= 12:
                 length = buffer[position]
                 position += 1
-            if version <= 12:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -725,7 +767,9 @@ def _read_topic_produce_response(
             count -= 1
             if count < 0 or count > (end - position) // 33:
                 raise bad_length("TopicProduceResponse.partition_responses", count, end - position)
-            item.partition_responses, position = _read_partition_produce_response(buffer, position, end, version, count)
+            (
+                item.partition_responses, position,
+            ) = _read_partition_produce_response(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -745,13 +789,17 @@ def _read_topic_produce_response(
             position += 4
             if count < 0 or count > (end - position) // 22:
                 raise bad_length("TopicProduceResponse.partition_responses", count, end - position)
-            item.partition_responses, position = _read_partition_produce_response(buffer, position, end, version, count)
+            (
+                item.partition_responses, position,
+            ) = _read_partition_produce_response(buffer, position, end, version, count)
             item.topic_id = ZERO_UUID
             items.append(item)
     return items, position
 
 
-def _write_topic_produce_response(out: list[Buffer], items: Sequence[TopicProduceResponse], version: int) -> None:
+def _write_topic_produce_response(
+    out: list[Buffer], items: Sequence[TopicProduceResponse], version: int,
+) -> None:
     if version >= 9:
         for item in items:
             if version <= 12:
@@ -863,7 +911,9 @@ def _read_produce_response(
                         count -= 1
                         if count < 0 or count > (end - position) // 11:
                             raise bad_length("ProduceResponse.node_endpoints", count, end - position)
-                        item.node_endpoints, position = _read_node_endpoint(buffer, position, end, version, count)
+                        (
+                            item.node_endpoints, position,
+                        ) = _read_node_endpoint(buffer, position, end, version, count)
                     else:
                         position = stop_tag
                     if position != stop_tag:

@@ -43,7 +43,7 @@ class SaslAuthenticateRequest(Message):
 
 
 class SaslAuthenticateResponse(Message):
-    __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms",)
+    __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
     error_code: int
     error_message: str | None
     auth_bytes: bytes
@@ -151,7 +151,9 @@ def _read_sasl_authenticate_request(
     return items, position
 
 
-def _write_sasl_authenticate_request(out: list[Buffer], items: Sequence[SaslAuthenticateRequest], version: int) -> None:
+def _write_sasl_authenticate_request(
+    out: list[Buffer], items: Sequence[SaslAuthenticateRequest], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             raw = item.auth_bytes
@@ -230,7 +232,9 @@ def _read_sasl_authenticate_response(
     return items, position
 
 
-def _write_sasl_authenticate_response(out: list[Buffer], items: Sequence[SaslAuthenticateResponse], version: int) -> None:
+def _write_sasl_authenticate_response(
+    out: list[Buffer], items: Sequence[SaslAuthenticateResponse], version: int,
+) -> None:
     if version >= 2:
         for item in items:
             out.append(_h.pack(item.error_code))

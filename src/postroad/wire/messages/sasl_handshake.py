@@ -39,7 +39,7 @@ class SaslHandshakeRequest(Message):
 
 
 class SaslHandshakeResponse(Message):
-    __slots__ = ("error_code", "mechanisms",)
+    __slots__ = ("error_code", "mechanisms")
     error_code: int
     mechanisms: list[str]
 
@@ -117,7 +117,9 @@ def _read_sasl_handshake_request(
     return items, position
 
 
-def _write_sasl_handshake_request(out: list[Buffer], items: Sequence[SaslHandshakeRequest], version: int) -> None:
+def _write_sasl_handshake_request(
+    out: list[Buffer], items: Sequence[SaslHandshakeRequest], version: int,
+) -> None:
     for item in items:
         raw = item.mechanism.encode()
         out.append(_h.pack(len(raw)))
@@ -148,7 +150,9 @@ def _read_sasl_handshake_response(
     return items, position
 
 
-def _write_sasl_handshake_response(out: list[Buffer], items: Sequence[SaslHandshakeResponse], version: int) -> None:
+def _write_sasl_handshake_response(
+    out: list[Buffer], items: Sequence[SaslHandshakeResponse], version: int,
+) -> None:
     for item in items:
         out.append(_hi.pack(item.error_code, len(item.mechanisms)))
         if item.mechanisms:

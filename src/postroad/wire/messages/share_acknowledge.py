@@ -34,7 +34,7 @@ new = object.__new__
 
 
 class AcknowledgementBatch(Message):
-    __slots__ = ("first_offset", "last_offset", "acknowledge_types",)
+    __slots__ = ("first_offset", "last_offset", "acknowledge_types")
     first_offset: int
     last_offset: int
     acknowledge_types: list[int]
@@ -51,7 +51,7 @@ class AcknowledgementBatch(Message):
 
 
 class AcknowledgePartition(Message):
-    __slots__ = ("partition_index", "acknowledgement_batches",)
+    __slots__ = ("partition_index", "acknowledgement_batches")
     partition_index: int
     acknowledgement_batches: list[AcknowledgementBatch]
 
@@ -65,7 +65,7 @@ class AcknowledgePartition(Message):
 
 
 class AcknowledgeTopic(Message):
-    __slots__ = ("topic_id", "partitions",)
+    __slots__ = ("topic_id", "partitions")
     topic_id: bytes
     partitions: list[AcknowledgePartition]
 
@@ -79,7 +79,7 @@ class AcknowledgeTopic(Message):
 
 
 class ShareAcknowledgeRequest(Message):
-    __slots__ = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics",)
+    __slots__ = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics")
     group_id: str | None
     member_id: str | None
     share_session_epoch: int
@@ -102,7 +102,7 @@ class ShareAcknowledgeRequest(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    __slots__ = ("leader_id", "leader_epoch",)
+    __slots__ = ("leader_id", "leader_epoch")
     leader_id: int
     leader_epoch: int
 
@@ -116,7 +116,7 @@ class LeaderIdAndEpoch(Message):
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "error_code", "error_message", "current_leader",)
+    __slots__ = ("partition_index", "error_code", "error_message", "current_leader")
     partition_index: int
     error_code: int
     error_message: str | None
@@ -136,7 +136,7 @@ class PartitionData(Message):
 
 
 class ShareAcknowledgeTopicResponse(Message):
-    __slots__ = ("topic_id", "partitions",)
+    __slots__ = ("topic_id", "partitions")
     topic_id: bytes
     partitions: list[PartitionData]
 
@@ -150,7 +150,7 @@ class ShareAcknowledgeTopicResponse(Message):
 
 
 class NodeEndpoint(Message):
-    __slots__ = ("node_id", "host", "port", "rack",)
+    __slots__ = ("node_id", "host", "port", "rack")
     node_id: int
     host: str
     port: int
@@ -170,7 +170,10 @@ class NodeEndpoint(Message):
 
 
 class ShareAcknowledgeResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "acquisition_lock_timeout_ms", "responses", "node_endpoints",)
+    __slots__ = (
+        "throttle_time_ms", "error_code", "error_message", "acquisition_lock_timeout_ms", "responses",
+        "node_endpoints",
+    )
     throttle_time_ms: int
     error_code: int
     error_message: str | None
@@ -265,7 +268,8 @@ def _read_acknowledgement_batch(
         count -= 1
         if count < 0 or count > end - position:
             raise bad_length("AcknowledgementBatch.acknowledge_types", count, end - position)
-        item.acknowledge_types = list(Struct(f">{count}b").unpack_from(buffer, position))
+        numbers = Struct(f">{count}b")
+        item.acknowledge_types = [*numbers.unpack_from(buffer, position)]
         position += count
         tags = buffer[position]
         position += 1
@@ -275,13 +279,17 @@ def _read_acknowledgement_batch(
     return items, position
 
 
-def _write_acknowledgement_batch(out: list[Buffer], items: Sequence[AcknowledgementBatch], version: int) -> None:
+def _write_acknowledgement_batch(
+    out: list[Buffer], items: Sequence[AcknowledgementBatch], version: int,
+) -> None:
     for item in items:
         out.append(_qq.pack(item.first_offset, item.last_offset))
         length = len(item.acknowledge_types) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.acknowledge_types:
-            out.append(Struct(f">{len(item.acknowledge_types)}b").pack(*item.acknowledge_types))
+            count = len(item.acknowledge_types)
+            numbers = Struct(f">{count}b")
+            out.append(numbers.pack(*item.acknowledge_types))
         out.append(b"\0")
 
 
@@ -298,7 +306,9 @@ def _read_acknowledge_partition(
         count -= 1
         if count < 0 or count > (end - position) // 18:
             raise bad_length("AcknowledgePartition.acknowledgement_batches", count, end - position)
-        item.acknowledgement_batches, position = _read_acknowledgement_batch(buffer, position, end, version, count)
+        (
+            item.acknowledgement_batches, position,
+        ) = _read_acknowledgement_batch(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -307,7 +317,9 @@ def _read_acknowledge_partition(
     return items, position
 
 
-def _write_acknowledge_partition(out: list[Buffer], items: Sequence[AcknowledgePartition], version: int) -> None:
+def _write_acknowledge_partition(
+    out: list[Buffer], items: Sequence[AcknowledgePartition], version: int,
+) -> None:
     for item in items:
         out.append(_i.pack(item.partition_index))
         length = len(item.acknowledgement_batches) + 1
@@ -405,7 +417,9 @@ def _read_share_acknowledge_request(
     return items, position
 
 
-def _write_share_acknowledge_request(out: list[Buffer], items: Sequence[ShareAcknowledgeRequest], version: int) -> None:
+def _write_share_acknowledge_request(
+    out: list[Buffer], items: Sequence[ShareAcknowledgeRequest], version: int,
+) -> None:
     for item in items:
         if item.group_id is None:
             out.append(b"\0")
@@ -515,7 +529,9 @@ def _read_share_acknowledge_topic_response(
     return items, position
 
 
-def _write_share_acknowledge_topic_response(out: list[Buffer], items: Sequence[ShareAcknowledgeTopicResponse], version: int) -> None:
+def _write_share_acknowledge_topic_response(
+    out: list[Buffer], items: Sequence[ShareAcknowledgeTopicResponse], version: int,
+) -> None:
     for item in items:
         out.append(item.topic_id)
         length = len(item.partitions) + 1
@@ -611,7 +627,9 @@ def _read_share_acknowledge_response(
         count -= 1
         if count < 0 or count > (end - position) // 18:
             raise bad_length("ShareAcknowledgeResponse.responses", count, end - position)
-        item.responses, position = _read_share_acknowledge_topic_response(buffer, position, end, version, count)
+        (
+            item.responses, position,
+        ) = _read_share_acknowledge_topic_response(buffer, position, end, version, count)
         count = buffer[position]
         position += 1
         if count > 127:
@@ -628,7 +646,9 @@ def _read_share_acknowledge_response(
     return items, position
 
 
-def _write_share_acknowledge_response(out: list[Buffer], items: Sequence[ShareAcknowledgeResponse], version: int) -> None:
+def _write_share_acknowledge_response(
+    out: list[Buffer], items: Sequence[ShareAcknowledgeResponse], version: int,
+) -> None:
     for item in items:
         out.append(_ih.pack(item.throttle_time_ms, item.error_code))
         if item.error_message is None:

@@ -35,7 +35,7 @@ new = object.__new__
 
 
 class AcknowledgementBatch(Message):
-    __slots__ = ("first_offset", "last_offset", "acknowledge_types",)
+    __slots__ = ("first_offset", "last_offset", "acknowledge_types")
     first_offset: int
     last_offset: int
     acknowledge_types: list[int]
@@ -52,7 +52,7 @@ class AcknowledgementBatch(Message):
 
 
 class FetchPartition(Message):
-    __slots__ = ("partition_index", "acknowledgement_batches",)
+    __slots__ = ("partition_index", "acknowledgement_batches")
     partition_index: int
     acknowledgement_batches: list[AcknowledgementBatch]
 
@@ -66,7 +66,7 @@ class FetchPartition(Message):
 
 
 class FetchTopic(Message):
-    __slots__ = ("topic_id", "partitions",)
+    __slots__ = ("topic_id", "partitions")
     topic_id: bytes
     partitions: list[FetchPartition]
 
@@ -80,7 +80,7 @@ class FetchTopic(Message):
 
 
 class ForgottenTopic(Message):
-    __slots__ = ("topic_id", "partitions",)
+    __slots__ = ("topic_id", "partitions")
     topic_id: bytes
     partitions: list[int]
 
@@ -94,7 +94,10 @@ class ForgottenTopic(Message):
 
 
 class ShareFetchRequest(Message):
-    __slots__ = ("group_id", "member_id", "share_session_epoch", "max_wait_ms", "min_bytes", "max_bytes", "max_records", "batch_size", "share_acquire_mode", "is_renew_ack", "topics", "forgotten_topics_data",)
+    __slots__ = (
+        "group_id", "member_id", "share_session_epoch", "max_wait_ms", "min_bytes", "max_bytes",
+        "max_records", "batch_size", "share_acquire_mode", "is_renew_ack", "topics", "forgotten_topics_data",
+    )
     group_id: str | None
     member_id: str | None
     share_session_epoch: int
@@ -138,7 +141,7 @@ class ShareFetchRequest(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    __slots__ = ("leader_id", "leader_epoch",)
+    __slots__ = ("leader_id", "leader_epoch")
     leader_id: int
     leader_epoch: int
 
@@ -152,7 +155,7 @@ class LeaderIdAndEpoch(Message):
 
 
 class AcquiredRecords(Message):
-    __slots__ = ("first_offset", "last_offset", "delivery_count",)
+    __slots__ = ("first_offset", "last_offset", "delivery_count")
     first_offset: int
     last_offset: int
     delivery_count: int
@@ -169,7 +172,10 @@ class AcquiredRecords(Message):
 
 
 class PartitionData(Message):
-    __slots__ = ("partition_index", "error_code", "error_message", "acknowledge_error_code", "acknowledge_error_message", "current_leader", "records", "acquired_records",)
+    __slots__ = (
+        "partition_index", "error_code", "error_message", "acknowledge_error_code",
+        "acknowledge_error_message", "current_leader", "records", "acquired_records",
+    )
     partition_index: int
     error_code: int
     error_message: str | None
@@ -201,7 +207,7 @@ class PartitionData(Message):
 
 
 class ShareFetchableTopicResponse(Message):
-    __slots__ = ("topic_id", "partitions",)
+    __slots__ = ("topic_id", "partitions")
     topic_id: bytes
     partitions: list[PartitionData]
 
@@ -215,7 +221,7 @@ class ShareFetchableTopicResponse(Message):
 
 
 class NodeEndpoint(Message):
-    __slots__ = ("node_id", "host", "port", "rack",)
+    __slots__ = ("node_id", "host", "port", "rack")
     node_id: int
     host: str
     port: int
@@ -235,7 +241,10 @@ class NodeEndpoint(Message):
 
 
 class ShareFetchResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "acquisition_lock_timeout_ms", "responses", "node_endpoints",)
+    __slots__ = (
+        "throttle_time_ms", "error_code", "error_message", "acquisition_lock_timeout_ms", "responses",
+        "node_endpoints",
+    )
     throttle_time_ms: int
     error_code: int
     error_message: str | None
@@ -336,7 +345,8 @@ def _read_acknowledgement_batch(
         count -= 1
         if count < 0 or count > end - position:
             raise bad_length("AcknowledgementBatch.acknowledge_types", count, end - position)
-        item.acknowledge_types = list(Struct(f">{count}b").unpack_from(buffer, position))
+        numbers = Struct(f">{count}b")
+        item.acknowledge_types = [*numbers.unpack_from(buffer, position)]
         position += count
         tags = buffer[position]
         position += 1
@@ -346,13 +356,17 @@ def _read_acknowledgement_batch(
     return items, position
 
 
-def _write_acknowledgement_batch(out: list[Buffer], items: Sequence[AcknowledgementBatch], version: int) -> None:
+def _write_acknowledgement_batch(
+    out: list[Buffer], items: Sequence[AcknowledgementBatch], version: int,
+) -> None:
     for item in items:
         out.append(_qq.pack(item.first_offset, item.last_offset))
         length = len(item.acknowledge_types) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.acknowledge_types:
-            out.append(Struct(f">{len(item.acknowledge_types)}b").pack(*item.acknowledge_types))
+            count = len(item.acknowledge_types)
+            numbers = Struct(f">{count}b")
+            out.append(numbers.pack(*item.acknowledge_types))
         out.append(b"\0")
 
 
@@ -369,7 +383,9 @@ def _read_fetch_partition(
         count -= 1
         if count < 0 or count > (end - position) // 18:
             raise bad_length("FetchPartition.acknowledgement_batches", count, end - position)
-        item.acknowledgement_batches, position = _read_acknowledgement_batch(buffer, position, end, version, count)
+        (
+            item.acknowledgement_batches, position,
+        ) = _read_acknowledgement_batch(buffer, position, end, version, count)
         tags = buffer[position]
         position += 1
         if tags:
@@ -433,7 +449,8 @@ def _read_forgotten_topic(
         count -= 1
         if count < 0 or count > (end - position) // 4:
             raise bad_length("ForgottenTopic.partitions", count, end - position)
-        item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.partitions = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         tags = buffer[position]
         position += 1
@@ -449,7 +466,9 @@ def _write_forgotten_topic(out: list[Buffer], items: Sequence[ForgottenTopic], v
         length = len(item.partitions) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.partitions:
-            out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+            count = len(item.partitions)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.partitions))
         out.append(b"\0")
 
 
@@ -486,13 +505,19 @@ def _read_share_fetch_request(
             item.member_id = buffer[position:stop].decode()
             position = stop
         if version >= 2:
-            item.share_session_epoch, item.max_wait_ms, item.min_bytes, item.max_bytes, item.max_records, item.batch_size, item.share_acquire_mode, is_renew_ack, count = _iiiiiibBB.unpack_from(buffer, position)
+            (
+                item.share_session_epoch, item.max_wait_ms, item.min_bytes, item.max_bytes, item.max_records,
+                item.batch_size, item.share_acquire_mode, is_renew_ack, count,
+            ) = _iiiiiibBB.unpack_from(buffer, position)
             position += 27
             if is_renew_ack > 1:
                 raise bad_bool("ShareFetchRequest.is_renew_ack", is_renew_ack)
             item.is_renew_ack = is_renew_ack == 1
         else:
-            item.share_session_epoch, item.max_wait_ms, item.min_bytes, item.max_bytes, item.max_records, item.batch_size, count = _iiiiiiB.unpack_from(buffer, position)
+            (
+                item.share_session_epoch, item.max_wait_ms, item.min_bytes, item.max_bytes, item.max_records,
+                item.batch_size, count,
+            ) = _iiiiiiB.unpack_from(buffer, position)
             position += 25
             item.share_acquire_mode = 0
             item.is_renew_ack = False
@@ -535,9 +560,19 @@ def _write_share_fetch_request(out: list[Buffer], items: Sequence[ShareFetchRequ
             out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
             out.append(raw)
         if version >= 2:
-            out.append(_iiiiiibZ.pack(item.share_session_epoch, item.max_wait_ms, item.min_bytes, item.max_bytes, item.max_records, item.batch_size, item.share_acquire_mode, item.is_renew_ack))
+            out.append(
+                _iiiiiibZ.pack(
+                    item.share_session_epoch, item.max_wait_ms, item.min_bytes, item.max_bytes,
+                    item.max_records, item.batch_size, item.share_acquire_mode, item.is_renew_ack,
+                )
+            )
         else:
-            out.append(_iiiiii.pack(item.share_session_epoch, item.max_wait_ms, item.min_bytes, item.max_bytes, item.max_records, item.batch_size))
+            out.append(
+                _iiiiii.pack(
+                    item.share_session_epoch, item.max_wait_ms, item.min_bytes, item.max_bytes,
+                    item.max_records, item.batch_size,
+                )
+            )
         length = len(item.topics) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.topics:
@@ -698,7 +733,9 @@ def _read_share_fetchable_topic_response(
     return items, position
 
 
-def _write_share_fetchable_topic_response(out: list[Buffer], items: Sequence[ShareFetchableTopicResponse], version: int) -> None:
+def _write_share_fetchable_topic_response(
+    out: list[Buffer], items: Sequence[ShareFetchableTopicResponse], version: int,
+) -> None:
     for item in items:
         out.append(item.topic_id)
         length = len(item.partitions) + 1

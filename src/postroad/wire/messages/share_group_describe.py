@@ -35,7 +35,7 @@ new = object.__new__
 
 
 class ShareGroupDescribeRequest(Message):
-    __slots__ = ("group_ids", "include_authorized_operations",)
+    __slots__ = ("group_ids", "include_authorized_operations")
     group_ids: list[str]
     include_authorized_operations: bool
 
@@ -49,7 +49,7 @@ class ShareGroupDescribeRequest(Message):
 
 
 class TopicPartitions(Message):
-    __slots__ = ("topic_id", "topic_name", "partitions",)
+    __slots__ = ("topic_id", "topic_name", "partitions")
     topic_id: bytes
     topic_name: str
     partitions: list[int]
@@ -77,7 +77,10 @@ class Assignment(Message):
 
 
 class Member(Message):
-    __slots__ = ("member_id", "rack_id", "member_epoch", "client_id", "client_host", "subscribed_topic_names", "assignment",)
+    __slots__ = (
+        "member_id", "rack_id", "member_epoch", "client_id", "client_host", "subscribed_topic_names",
+        "assignment",
+    )
     member_id: str
     rack_id: str | None
     member_epoch: int
@@ -106,7 +109,10 @@ class Member(Message):
 
 
 class DescribedGroup(Message):
-    __slots__ = ("error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch", "assignor_name", "members", "authorized_operations",)
+    __slots__ = (
+        "error_code", "error_message", "group_id", "group_state", "group_epoch", "assignment_epoch",
+        "assignor_name", "members", "authorized_operations",
+    )
     error_code: int
     error_message: str | None
     group_id: str
@@ -141,7 +147,7 @@ class DescribedGroup(Message):
 
 
 class ShareGroupDescribeResponse(Message):
-    __slots__ = ("throttle_time_ms", "groups",)
+    __slots__ = ("throttle_time_ms", "groups")
     throttle_time_ms: int
     groups: list[DescribedGroup]
 
@@ -239,7 +245,9 @@ def _read_share_group_describe_request(
         include_authorized_operations, tags = _BB.unpack_from(buffer, position)
         position += 2
         if include_authorized_operations > 1:
-            raise bad_bool("ShareGroupDescribeRequest.include_authorized_operations", include_authorized_operations)
+            raise bad_bool(
+                "ShareGroupDescribeRequest.include_authorized_operations", include_authorized_operations,
+            )
         item.include_authorized_operations = include_authorized_operations == 1
         if tags:
             position = skip_tags(buffer, position, end, tags, "ShareGroupDescribeRequest")
@@ -247,7 +255,9 @@ def _read_share_group_describe_request(
     return items, position
 
 
-def _write_share_group_describe_request(out: list[Buffer], items: Sequence[ShareGroupDescribeRequest], version: int) -> None:
+def _write_share_group_describe_request(
+    out: list[Buffer], items: Sequence[ShareGroupDescribeRequest], version: int,
+) -> None:
     for item in items:
         length = len(item.group_ids) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
@@ -283,7 +293,8 @@ def _read_topic_partitions(
         count -= 1
         if count < 0 or count > (end - position) // 4:
             raise bad_length("TopicPartitions.partitions", count, end - position)
-        item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.partitions = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         tags = buffer[position]
         position += 1
@@ -303,7 +314,9 @@ def _write_topic_partitions(out: list[Buffer], items: Sequence[TopicPartitions],
         length = len(item.partitions) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.partitions:
-            out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+            count = len(item.partitions)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.partitions))
         out.append(b"\0")
 
 
@@ -567,7 +580,9 @@ def _read_share_group_describe_response(
     return items, position
 
 
-def _write_share_group_describe_response(out: list[Buffer], items: Sequence[ShareGroupDescribeResponse], version: int) -> None:
+def _write_share_group_describe_response(
+    out: list[Buffer], items: Sequence[ShareGroupDescribeResponse], version: int,
+) -> None:
     for item in items:
         out.append(_i.pack(item.throttle_time_ms))
         length = len(item.groups) + 1

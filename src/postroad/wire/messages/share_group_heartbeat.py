@@ -35,7 +35,7 @@ new = object.__new__
 
 
 class ShareGroupHeartbeatRequest(Message):
-    __slots__ = ("group_id", "member_id", "member_epoch", "rack_id", "subscribed_topic_names",)
+    __slots__ = ("group_id", "member_id", "member_epoch", "rack_id", "subscribed_topic_names")
     group_id: str
     member_id: str
     member_epoch: int
@@ -58,7 +58,7 @@ class ShareGroupHeartbeatRequest(Message):
 
 
 class TopicPartitions(Message):
-    __slots__ = ("topic_id", "partitions",)
+    __slots__ = ("topic_id", "partitions")
     topic_id: bytes
     partitions: list[int]
 
@@ -83,7 +83,10 @@ class Assignment(Message):
 
 
 class ShareGroupHeartbeatResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch", "heartbeat_interval_ms", "assignment",)
+    __slots__ = (
+        "throttle_time_ms", "error_code", "error_message", "member_id", "member_epoch",
+        "heartbeat_interval_ms", "assignment",
+    )
     throttle_time_ms: int
     error_code: int
     error_message: str | None
@@ -223,7 +226,9 @@ def _read_share_group_heartbeat_request(
                 length -= 1
                 stop = position + length
                 if length < 0 or stop > end:
-                    raise bad_length("ShareGroupHeartbeatRequest.subscribed_topic_names", length, end - position)
+                    raise bad_length(
+                        "ShareGroupHeartbeatRequest.subscribed_topic_names", length, end - position,
+                    )
                 append(buffer[position:stop].decode())
                 position = stop
         tags = buffer[position]
@@ -234,7 +239,9 @@ def _read_share_group_heartbeat_request(
     return items, position
 
 
-def _write_share_group_heartbeat_request(out: list[Buffer], items: Sequence[ShareGroupHeartbeatRequest], version: int) -> None:
+def _write_share_group_heartbeat_request(
+    out: list[Buffer], items: Sequence[ShareGroupHeartbeatRequest], version: int,
+) -> None:
     for item in items:
         raw = item.group_id.encode()
         length = len(raw) + 1
@@ -279,7 +286,8 @@ def _read_topic_partitions(
         count -= 1
         if count < 0 or count > (end - position) // 4:
             raise bad_length("TopicPartitions.partitions", count, end - position)
-        item.partitions = list((INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")).unpack_from(buffer, position))
+        numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+        item.partitions = [*numbers.unpack_from(buffer, position)]
         position += count * 4
         tags = buffer[position]
         position += 1
@@ -295,7 +303,9 @@ def _write_topic_partitions(out: list[Buffer], items: Sequence[TopicPartitions],
         length = len(item.partitions) + 1
         out.append(SHORT_UVARINTS[length] if length < 128 else uvarint(length))
         if item.partitions:
-            out.append((INT32_ARRAYS[len(item.partitions)] if len(item.partitions) < 17 else Struct(f">{len(item.partitions)}i")).pack(*item.partitions))
+            count = len(item.partitions)
+            numbers = INT32_ARRAYS[count] if count < 17 else Struct(f">{count}i")
+            out.append(numbers.pack(*item.partitions))
         out.append(b"\0")
 
 
@@ -378,7 +388,9 @@ def _read_share_group_heartbeat_response(
     return items, position
 
 
-def _write_share_group_heartbeat_response(out: list[Buffer], items: Sequence[ShareGroupHeartbeatResponse], version: int) -> None:
+def _write_share_group_heartbeat_response(
+    out: list[Buffer], items: Sequence[ShareGroupHeartbeatResponse], version: int,
+) -> None:
     for item in items:
         out.append(_ih.pack(item.throttle_time_ms, item.error_code))
         if item.error_message is None:

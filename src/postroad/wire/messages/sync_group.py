@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class SyncGroupRequestAssignment(Message):
-    __slots__ = ("member_id", "assignment",)
+    __slots__ = ("member_id", "assignment")
     member_id: str
     assignment: bytes
 
@@ -46,7 +46,10 @@ class SyncGroupRequestAssignment(Message):
 
 
 class SyncGroupRequest(Message):
-    __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id", "protocol_type", "protocol_name", "assignments",)
+    __slots__ = (
+        "group_id", "generation_id", "member_id", "group_instance_id", "protocol_type", "protocol_name",
+        "assignments",
+    )
     group_id: str
     generation_id: int
     member_id: str
@@ -75,7 +78,7 @@ class SyncGroupRequest(Message):
 
 
 class SyncGroupResponse(Message):
-    __slots__ = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment",)
+    __slots__ = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment")
     throttle_time_ms: int  # v1+
     error_code: int
     protocol_type: str | None  # v5+
@@ -203,7 +206,9 @@ def _read_sync_group_request_assignment(
     return items, position
 
 
-def _write_sync_group_request_assignment(out: list[Buffer], items: Sequence[SyncGroupRequestAssignment], version: int) -> None:
+def _write_sync_group_request_assignment(
+    out: list[Buffer], items: Sequence[SyncGroupRequestAssignment], version: int,
+) -> None:
     if version >= 4:
         for item in items:
             raw = item.member_id.encode()
@@ -268,7 +273,6 @@ def _read_sync_group_request(
             if version >= 5:
                 length = buffer[position]
                 position += 1
-            if version >= 5:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -285,7 +289,6 @@ def _read_sync_group_request(
             if version >= 5:
                 length = buffer[position]
                 position += 1
-            if version >= 5:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1
@@ -306,7 +309,9 @@ def _read_sync_group_request(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("SyncGroupRequest.assignments", count, end - position)
-            item.assignments, position = _read_sync_group_request_assignment(buffer, position, end, version, count)
+            (
+                item.assignments, position,
+            ) = _read_sync_group_request_assignment(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -332,7 +337,6 @@ def _read_sync_group_request(
             if version >= 3:
                 (length,) = _h.unpack_from(buffer, position)
                 position += 2
-            if version >= 3:
                 if length == -1:
                     item.group_instance_id = None
                 else:
@@ -347,7 +351,9 @@ def _read_sync_group_request(
             position += 4
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("SyncGroupRequest.assignments", count, end - position)
-            item.assignments, position = _read_sync_group_request_assignment(buffer, position, end, version, count)
+            (
+                item.assignments, position,
+            ) = _read_sync_group_request_assignment(buffer, position, end, version, count)
             item.protocol_type = None
             item.protocol_name = None
             items.append(item)
@@ -441,7 +447,6 @@ def _read_sync_group_response(
             if version >= 5:
                 length = buffer[position]
                 position += 1
-            if version >= 5:
                 if length > 127:
                     length, position = long_uvarint(buffer, position, length)
                 length -= 1

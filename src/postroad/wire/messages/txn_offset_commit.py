@@ -32,7 +32,7 @@ new = object.__new__
 
 
 class TxnOffsetCommitRequestPartition(Message):
-    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata",)
+    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
     partition_index: int
     committed_offset: int
     committed_leader_epoch: int  # v2+
@@ -52,7 +52,7 @@ class TxnOffsetCommitRequestPartition(Message):
 
 
 class TxnOffsetCommitRequestTopic(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[TxnOffsetCommitRequestPartition]
 
@@ -66,7 +66,10 @@ class TxnOffsetCommitRequestTopic(Message):
 
 
 class TxnOffsetCommitRequest(Message):
-    __slots__ = ("transactional_id", "group_id", "producer_id", "producer_epoch", "generation_id", "member_id", "group_instance_id", "topics",)
+    __slots__ = (
+        "transactional_id", "group_id", "producer_id", "producer_epoch", "generation_id", "member_id",
+        "group_instance_id", "topics",
+    )
     transactional_id: str
     group_id: str
     producer_id: int
@@ -98,7 +101,7 @@ class TxnOffsetCommitRequest(Message):
 
 
 class TxnOffsetCommitResponsePartition(Message):
-    __slots__ = ("partition_index", "error_code",)
+    __slots__ = ("partition_index", "error_code")
     partition_index: int
     error_code: int
 
@@ -112,7 +115,7 @@ class TxnOffsetCommitResponsePartition(Message):
 
 
 class TxnOffsetCommitResponseTopic(Message):
-    __slots__ = ("name", "partitions",)
+    __slots__ = ("name", "partitions")
     name: str
     partitions: list[TxnOffsetCommitResponsePartition]
 
@@ -126,7 +129,7 @@ class TxnOffsetCommitResponseTopic(Message):
 
 
 class TxnOffsetCommitResponse(Message):
-    __slots__ = ("throttle_time_ms", "topics",)
+    __slots__ = ("throttle_time_ms", "topics")
     throttle_time_ms: int
     topics: list[TxnOffsetCommitResponseTopic]
 
@@ -205,7 +208,9 @@ def _read_txn_offset_commit_request_partition(
     if version >= 3:
         for _ in range(number):
             item = new(TxnOffsetCommitRequestPartition)
-            item.partition_index, item.committed_offset, item.committed_leader_epoch, length = _iqiB.unpack_from(buffer, position)
+            (
+                item.partition_index, item.committed_offset, item.committed_leader_epoch, length,
+            ) = _iqiB.unpack_from(buffer, position)
             position += 17
             if length > 127:
                 length, position = long_uvarint(buffer, position, length)
@@ -215,7 +220,9 @@ def _read_txn_offset_commit_request_partition(
             else:
                 stop = position + length
                 if length < 0 or stop > end:
-                    raise bad_length("TxnOffsetCommitRequestPartition.committed_metadata", length, end - position)
+                    raise bad_length(
+                        "TxnOffsetCommitRequestPartition.committed_metadata", length, end - position,
+                    )
                 item.committed_metadata = buffer[position:stop].decode()
                 position = stop
             tags = buffer[position]
@@ -227,7 +234,9 @@ def _read_txn_offset_commit_request_partition(
         for _ in range(number):
             item = new(TxnOffsetCommitRequestPartition)
             if version >= 2:
-                item.partition_index, item.committed_offset, item.committed_leader_epoch, length = _iqih.unpack_from(buffer, position)
+                (
+                    item.partition_index, item.committed_offset, item.committed_leader_epoch, length,
+                ) = _iqih.unpack_from(buffer, position)
                 position += 18
             else:
                 item.partition_index, item.committed_offset, length = _iqh.unpack_from(buffer, position)
@@ -238,14 +247,18 @@ def _read_txn_offset_commit_request_partition(
             else:
                 stop = position + length
                 if length < 0 or stop > end:
-                    raise bad_length("TxnOffsetCommitRequestPartition.committed_metadata", length, end - position)
+                    raise bad_length(
+                        "TxnOffsetCommitRequestPartition.committed_metadata", length, end - position,
+                    )
                 item.committed_metadata = buffer[position:stop].decode()
                 position = stop
             items.append(item)
     return items, position
 
 
-def _write_txn_offset_commit_request_partition(out: list[Buffer], items: Sequence[TxnOffsetCommitRequestPartition], version: int) -> None:
+def _write_txn_offset_commit_request_partition(
+    out: list[Buffer], items: Sequence[TxnOffsetCommitRequestPartition], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             out.append(_iqi.pack(item.partition_index, item.committed_offset, item.committed_leader_epoch))
@@ -261,9 +274,19 @@ def _write_txn_offset_commit_request_partition(out: list[Buffer], items: Sequenc
         for item in items:
             raw = b"" if item.committed_metadata is None else item.committed_metadata.encode()
             if version >= 2:
-                out.append(_iqih.pack(item.partition_index, item.committed_offset, item.committed_leader_epoch, -1 if item.committed_metadata is None else len(raw)))
+                out.append(
+                    _iqih.pack(
+                        item.partition_index, item.committed_offset, item.committed_leader_epoch,
+                        -1 if item.committed_metadata is None else len(raw),
+                    )
+                )
             else:
-                out.append(_iqh.pack(item.partition_index, item.committed_offset, -1 if item.committed_metadata is None else len(raw)))
+                out.append(
+                    _iqh.pack(
+                        item.partition_index, item.committed_offset,
+                        -1 if item.committed_metadata is None else len(raw),
+                    )
+                )
             out.append(raw)
 
 
@@ -291,7 +314,9 @@ def _read_txn_offset_commit_request_topic(
             count -= 1
             if count < 0 or count > (end - position) // 18:
                 raise bad_length("TxnOffsetCommitRequestTopic.partitions", count, end - position)
-            item.partitions, position = _read_txn_offset_commit_request_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_txn_offset_commit_request_partition(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -311,12 +336,16 @@ def _read_txn_offset_commit_request_topic(
             position += 4
             if count < 0 or count > (end - position) // 14:
                 raise bad_length("TxnOffsetCommitRequestTopic.partitions", count, end - position)
-            item.partitions, position = _read_txn_offset_commit_request_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_txn_offset_commit_request_partition(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_txn_offset_commit_request_topic(out: list[Buffer], items: Sequence[TxnOffsetCommitRequestTopic], version: int) -> None:
+def _write_txn_offset_commit_request_topic(
+    out: list[Buffer], items: Sequence[TxnOffsetCommitRequestTopic], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             raw = item.name.encode()
@@ -365,7 +394,9 @@ def _read_txn_offset_commit_request(
                 raise bad_length("TxnOffsetCommitRequest.group_id", length, end - position)
             item.group_id = buffer[position:stop].decode()
             position = stop
-            item.producer_id, item.producer_epoch, item.generation_id, length = _qhiB.unpack_from(buffer, position)
+            (
+                item.producer_id, item.producer_epoch, item.generation_id, length,
+            ) = _qhiB.unpack_from(buffer, position)
             position += 15
             if length > 127:
                 length, position = long_uvarint(buffer, position, length)
@@ -395,7 +426,9 @@ def _read_txn_offset_commit_request(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("TxnOffsetCommitRequest.topics", count, end - position)
-            item.topics, position = _read_txn_offset_commit_request_topic(buffer, position, end, version, count)
+            (
+                item.topics, position,
+            ) = _read_txn_offset_commit_request_topic(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -422,7 +455,9 @@ def _read_txn_offset_commit_request(
             position += 14
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("TxnOffsetCommitRequest.topics", count, end - position)
-            item.topics, position = _read_txn_offset_commit_request_topic(buffer, position, end, version, count)
+            (
+                item.topics, position,
+            ) = _read_txn_offset_commit_request_topic(buffer, position, end, version, count)
             item.generation_id = -1
             item.member_id = ""
             item.group_instance_id = None
@@ -430,7 +465,9 @@ def _read_txn_offset_commit_request(
     return items, position
 
 
-def _write_txn_offset_commit_request(out: list[Buffer], items: Sequence[TxnOffsetCommitRequest], version: int) -> None:
+def _write_txn_offset_commit_request(
+    out: list[Buffer], items: Sequence[TxnOffsetCommitRequest], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             raw = item.transactional_id.encode()
@@ -492,7 +529,9 @@ def _read_txn_offset_commit_response_partition(
     return items, position
 
 
-def _write_txn_offset_commit_response_partition(out: list[Buffer], items: Sequence[TxnOffsetCommitResponsePartition], version: int) -> None:
+def _write_txn_offset_commit_response_partition(
+    out: list[Buffer], items: Sequence[TxnOffsetCommitResponsePartition], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             out.append(_ihx.pack(item.partition_index, item.error_code))
@@ -525,7 +564,9 @@ def _read_txn_offset_commit_response_topic(
             count -= 1
             if count < 0 or count > (end - position) // 7:
                 raise bad_length("TxnOffsetCommitResponseTopic.partitions", count, end - position)
-            item.partitions, position = _read_txn_offset_commit_response_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_txn_offset_commit_response_partition(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -545,12 +586,16 @@ def _read_txn_offset_commit_response_topic(
             position += 4
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("TxnOffsetCommitResponseTopic.partitions", count, end - position)
-            item.partitions, position = _read_txn_offset_commit_response_partition(buffer, position, end, version, count)
+            (
+                item.partitions, position,
+            ) = _read_txn_offset_commit_response_partition(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_txn_offset_commit_response_topic(out: list[Buffer], items: Sequence[TxnOffsetCommitResponseTopic], version: int) -> None:
+def _write_txn_offset_commit_response_topic(
+    out: list[Buffer], items: Sequence[TxnOffsetCommitResponseTopic], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             raw = item.name.encode()
@@ -586,7 +631,9 @@ def _read_txn_offset_commit_response(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("TxnOffsetCommitResponse.topics", count, end - position)
-            item.topics, position = _read_txn_offset_commit_response_topic(buffer, position, end, version, count)
+            (
+                item.topics, position,
+            ) = _read_txn_offset_commit_response_topic(buffer, position, end, version, count)
             tags = buffer[position]
             position += 1
             if tags:
@@ -599,12 +646,16 @@ def _read_txn_offset_commit_response(
             position += 8
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("TxnOffsetCommitResponse.topics", count, end - position)
-            item.topics, position = _read_txn_offset_commit_response_topic(buffer, position, end, version, count)
+            (
+                item.topics, position,
+            ) = _read_txn_offset_commit_response_topic(buffer, position, end, version, count)
             items.append(item)
     return items, position
 
 
-def _write_txn_offset_commit_response(out: list[Buffer], items: Sequence[TxnOffsetCommitResponse], version: int) -> None:
+def _write_txn_offset_commit_response(
+    out: list[Buffer], items: Sequence[TxnOffsetCommitResponse], version: int,
+) -> None:
     if version >= 3:
         for item in items:
             out.append(_i.pack(item.throttle_time_ms))
