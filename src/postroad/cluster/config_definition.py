@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -76,18 +75,19 @@ class Definition:
         return self.doc if self.supported else f"Accepted for compatibility, has no effect. {self.doc}"
 
     def parse(self, text: str) -> Value:
-        """Raises InvalidConfig, with what would be right."""
+        """Raises InvalidConfig, with the name and what would be right."""
         try:
-            value = _PARSERS[self.type](text.strip())
+            return self.read(text)
         except ValueError as error:
-            raise self._wrong(text, str(error)) from None
+            raise InvalidConfig(f"{self.name}: {text!r} is not valid; it must be {error}.") from None
+
+    def read(self, text: str) -> Value:
+        """Raises ValueError, with what would be right."""
+        value = _PARSERS[self.type](text.strip())
         right = self.rule(value)
         if right is not None:
-            raise self._wrong(text, right)
+            raise ValueError(right)
         return value
-
-    def _wrong(self, text: str, right: str) -> InvalidConfig:
-        return InvalidConfig(f"{self.name}: {text!r} is not valid; it must be {right}.")
 
 
 def at_least(low: float) -> Rule:
@@ -117,6 +117,8 @@ def anything(value: Value) -> str | None:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: asks for the nearest known one, if one is near."""
+    import difflib  # seldom needed, and every start would pay for it
+
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else "."
 

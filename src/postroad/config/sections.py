@@ -1,0 +1,267 @@
+"""Every setting of a node, by section, declared once: name, default, kind, meaning.
+
+The class of a section is its name in TOML, the fields are the settings. Defaults carry their reason where
+they differ from Kafka's.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from postroad.cluster.topic_config import FlushMode
+from postroad.config.declaration import Section, setting, topic_default
+from postroad.config.values import UNLIMITED, choice, duration, number, path, size, switch, text
+
+MINUTE_MS: Final = 60_000
+DAY_MS: Final = 86_400_000
+MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node(Section):
+    """Which node of the cluster this is."""
+
+    id: int = setting(
+        1,
+        number(0),
+        "The node's number, unique in its cluster; kept in the data directory, it never changes.",
+        kafka="node.id",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster(Section):
+    """The cluster that the node belongs to."""
+
+    name: str = setting(
+        "postroad", text(), "What people call the cluster; shown by tools, compared by nothing."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data(Section):
+    """Where messages and the coordination store are kept."""
+
+    dir: Path = setting(
+        Path("postroad-data"),
+        path(),
+        "The data directory, made (0700) if it is missing; relative to where the node is started.",
+        kafka="log.dirs",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kafka(Section):
+    """Where Kafka clients connect."""
+
+    host: str = setting("127.0.0.1", text(), "The address to listen on.")
+    port: int = setting(9092, number(0, 65535), "The port to listen on; 0: any free one.")
+    advertised_host: str = setting("", text(), "The host that clients are told to connect to; empty: host.")
+    advertised_port: int = setting(
+        0, number(0, 65535), "The port that clients are told to connect to; 0: the one that is listened on."
+    )
+    insecure: bool = setting(
+        False,
+        switch(),
+        "Allow an address that others can reach, though there is no TLS and no authentication.",
+    )
+
+    @property
+    def loopback(self) -> bool:
+        """Only this machine can reach the address."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def host_to_advertise(self) -> str:
+        return self.advertised_host or self.host
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topics(Section):
+    """How topics are created, and what holds for those that don't say otherwise."""
+
+    auto_create: bool = setting(
+        True, switch(), "Create a topic when a client first asks for it.", kafka="auto.create.topics.enable"
+    )
+    deletable: bool = setting(True, switch(), "Let clients delete topics.", kafka="delete.topic.enable")
+    partitions: int = setting(
+        1,
+        number(1, 10_000),
+        "Partitions of a topic whose creator does not say how many.",
+        kafka="num.partitions",
+    )
+    replicas: int = setting(
+        1,
+        number(1, 100),
+        "Replicas of a topic whose creator does not say how many.",
+        kafka="default.replication.factor",
+    )
+    retention_ms: int = topic_default("retention.ms", 7 * DAY_MS, duration(UNLIMITED))
+    retention_bytes: int = topic_default("retention.bytes", UNLIMITED, size(UNLIMITED))
+    segment_bytes: int = topic_default("segment.bytes", 1 << 30, size(14))
+    segment_ms: int = topic_default("segment.ms", 7 * DAY_MS, duration(1))
+    max_message_bytes: int = topic_default("max.message.bytes", MIB + 12, size(0))
+    cleanup_policy: str = topic_default("cleanup.policy", "delete", text())
+    compression_type: str = topic_default("compression.type", "producer", text())
+    timestamp_type: str = topic_default("message.timestamp.type", "CreateTime", text())
+    min_insync_replicas: int = topic_default("min.insync.replicas", 1, number(1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Durability(Section):
+    """When an acknowledged message is safe from a power cut. Topics may say otherwise."""
+
+    # Kafka leaves it to the operating system and trusts the other replicas; a single node has none.
+    flush: FlushMode = topic_default("postroad.flush", "sync", choice("sync", "os", "interval"))
+    flush_interval_ms: int = topic_default("postroad.flush.interval.ms", 1000, duration(1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits(Section):
+    """Bounds that keep one client from taking what others need."""
+
+    connections_max: int = setting(
+        10_000, number(1), "Connections in all; more are closed at once.", kafka="max.connections"
+    )
+    connections_per_address_max: int = setting(
+        5_000,
+        number(1),
+        "Connections from one address; more are closed at once.",
+        kafka="max.connections.per.ip",
+    )
+    request_bytes_max: int = setting(
+        100 * MIB,
+        size(1024, 1 << 30),
+        "The largest request; a larger one ends its connection.",
+        kafka="socket.request.max.bytes",
+    )
+    frame_ms: int = setting(
+        30_000,
+        duration(1),
+        "A request that has begun must be complete within this time, else its connection ends.",
+    )
+    idle_ms: int = setting(
+        10 * MINUTE_MS,
+        duration(1),
+        "A connection without a request for so long is closed.",
+        kafka="connections.max.idle.ms",
+    )
+    write_buffer_bytes_max: int = setting(
+        4 * MIB,
+        size(1024),
+        "While more than this waits for a client to read it, the client's further requests wait too.",
+    )
+    fetch_bytes_max: int = setting(
+        55 * MIB,
+        size(1024, 1 << 30),
+        "The largest answer to a fetch, whatever the client asks for.",
+        kafka="fetch.max.bytes",
+    )
+    fetch_sessions_max: int = setting(
+        1000,
+        number(0),
+        "Fetch sessions that are kept; clients without one send their whole list each time.",
+        kafka="max.incremental.fetch.session.cache.slots",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups(Section):
+    """Consumer groups and their committed offsets."""
+
+    session_min_ms: int = setting(
+        6_000,
+        duration(1),
+        "The shortest session timeout that a member may ask for.",
+        kafka="group.min.session.timeout.ms",
+    )
+    session_max_ms: int = setting(
+        30 * MINUTE_MS,
+        duration(1),
+        "The longest session timeout that a member may ask for.",
+        kafka="group.max.session.timeout.ms",
+    )
+    # Kafka waits 3 s. A group that comes up in parts then rebalances once more, which takes milliseconds
+    # on one node; three seconds for the first message of every new consumer are felt by everyone.
+    rebalance_delay_ms: int = setting(
+        0,
+        duration(0),
+        "How long a new group waits for more members before it assigns partitions.",
+        kafka="group.initial.rebalance.delay.ms",
+    )
+    members_max: int = setting(10_000, number(1), "Members of one group.", kafka="group.max.size")
+    consumer_heartbeat_ms: int = setting(
+        5_000,
+        duration(1),
+        "How often members of the newer protocol (KIP-848) send a heartbeat.",
+        kafka="group.consumer.heartbeat.interval.ms",
+    )
+    consumer_session_ms: int = setting(
+        45_000,
+        duration(1),
+        "A member of the newer protocol (KIP-848) is out when not heard of for so long.",
+        kafka="group.consumer.session.timeout.ms",
+    )
+    offsets_retention_ms: int = setting(
+        7 * DAY_MS,
+        duration(1),
+        "Offsets of a group without members are forgotten after this time.",
+        kafka="offsets.retention.minutes",
+        kafka_unit=MINUTE_MS,
+    )
+    # Kafka has 50, to spread groups over nodes. On one node a single log lets all commits share a sync.
+    offsets_partitions: int = setting(
+        1,
+        number(1, 1000),
+        "Partitions of __consumer_offsets; fixed when the first group appears.",
+        kafka="offsets.topic.num.partitions",
+    )
+    offset_metadata_bytes_max: int = setting(
+        4096,
+        size(0, MIB),
+        "The longest text that may be committed with an offset.",
+        kafka="offset.metadata.max.bytes",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storage(Section):
+    """Work on the logs that goes on in the background."""
+
+    retention_check_ms: int = setting(
+        5 * MINUTE_MS,
+        duration(10),
+        "How often old segments are looked for.",
+        kafka="log.retention.check.interval.ms",
+    )
+    compaction: bool = setting(True, switch(), "Compact topics that ask for it.", kafka="log.cleaner.enable")
+    compaction_check_ms: int = setting(
+        15_000, duration(10), "How often logs to compact are looked for.", kafka="log.cleaner.backoff.ms"
+    )
+    compaction_memory_bytes: int = setting(
+        128 * MIB,
+        size(MIB),
+        "Memory for the keys of one compaction; larger logs take several rounds.",
+        kafka="log.cleaner.dedupe.buffer.size",
+    )
+    producer_expiry_ms: int = setting(
+        DAY_MS,
+        duration(1),
+        "An idempotent producer that was silent for so long is forgotten.",
+        kafka="producer.id.expiration.ms",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logging(Section):
+    """What the node tells about itself."""
+
+    level: str = setting(
+        "info", choice("debug", "info", "warning", "error"), "The least important that is told."
+    )
