@@ -1,0 +1,37 @@
+"""CreatePartitions (37), versions 0–3: a topic gets more partitions (never fewer)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.errors import ApiError
+from postroad.wire.messages import create_partitions as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    return _create(node, request, call.version)
+
+
+async def _create(node: Node, request: codec.CreatePartitionsRequest, version: int) -> bytes:
+    results = [await _create_one(node, topic, request.validate_only) for topic in request.topics]
+    return codec.encode_response(codec.CreatePartitionsResponse(results=results), version)
+
+
+async def _create_one(
+    node: Node, topic: codec.CreatePartitionsTopic, validate_only: bool
+) -> codec.CreatePartitionsTopicResult:
+    assignments = None if topic.assignments is None else [given.broker_ids for given in topic.assignments]
+    try:
+        await node.add_partitions(topic.name, topic.count, assignments, validate_only=validate_only)
+    except ApiError as error:
+        return codec.CreatePartitionsTopicResult(topic.name, error.code, str(error))
+    return codec.CreatePartitionsTopicResult(topic.name)

@@ -1,0 +1,60 @@
+"""CreateTopics (19), versions 2–7. The answer comes when the topics can be used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.cluster import topic_config
+from postroad.errors import ApiError, InvalidRequest
+from postroad.wire.messages import create_topics as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    return _create(node, request, call.version)
+
+
+async def _create(node: Node, request: codec.CreateTopicsRequest, version: int) -> bytes:
+    times = Counter(topic.name for topic in request.topics)
+    results = [
+        await _create_one(node, topic, times[topic.name], request.validate_only) for topic in request.topics
+    ]
+    return codec.encode_response(codec.CreateTopicsResponse(topics=results), version)
+
+
+async def _create_one(
+    node: Node, topic: codec.CreatableTopic, times: int, validate_only: bool
+) -> codec.CreatableTopicResult:
+    try:
+        if times > 1:
+            raise InvalidRequest("The request names this topic more than once.")
+        assignments = {given.partition_index: given.broker_ids for given in topic.assignments}
+        created = await node.create_topic(
+            topic.name,
+            partitions=topic.num_partitions,
+            replicas=topic.replication_factor,
+            assignments=assignments or None,
+            config={given.name: given.value for given in topic.configs},
+            validate_only=validate_only,
+        )
+    except ApiError as error:
+        return codec.CreatableTopicResult(topic.name, error_code=error.code, error_message=str(error))
+    return codec.CreatableTopicResult(
+        topic.name,
+        created.id,
+        num_partitions=len(created.partitions),
+        replication_factor=len(created.partitions[0].replicas),
+        configs=[
+            codec.CreatableTopicConfigs(entry.name, entry.value, entry.read_only, entry.source)
+            for entry in topic_config.describe(created.config, node.settings.topic_defaults)
+        ],
+    )

@@ -1,0 +1,55 @@
+"""DeleteRecords (21), versions 0–2: everything below an offset (-1: the high watermark) goes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.errors import ApiError, OffsetOutOfRange, PolicyViolation, UnknownTopicOrPartition
+from postroad.wire.messages import delete_records as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+HIGH_WATERMARK: Final = -1
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    return _delete(node, request, call.version)
+
+
+async def _delete(node: Node, request: codec.DeleteRecordsRequest, version: int) -> bytes:
+    topics = [
+        codec.DeleteRecordsTopicResult(
+            topic.name, [await _delete_one(node, topic.name, p) for p in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    return codec.encode_response(codec.DeleteRecordsResponse(topics=topics), version)
+
+
+async def _delete_one(
+    node: Node, topic: str, wanted: codec.DeleteRecordsPartition
+) -> codec.DeleteRecordsPartitionResult:
+    index = wanted.partition_index
+    try:
+        partition = node.partitions.find(topic, index)
+        if partition is None:
+            raise UnknownTopicOrPartition()
+        if not partition.log.settings.cleanup_delete:
+            raise PolicyViolation("The topic is compacted only (cleanup.policy); write tombstones instead.")
+        high = partition.high_watermark
+        offset = high if wanted.offset == HIGH_WATERMARK else wanted.offset
+        if not 0 <= offset <= high:
+            raise OffsetOutOfRange(f"Records up to offset {high} can be deleted.")
+        low = await node.slow_workers.call(partial(partition.log.delete_before, offset))
+    except ApiError as error:
+        return codec.DeleteRecordsPartitionResult(index, -1, error.code)
+    node.housekeeping.expire(partition)
+    return codec.DeleteRecordsPartitionResult(index, low)

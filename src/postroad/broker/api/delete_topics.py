@@ -1,0 +1,58 @@
+"""DeleteTopics (20), versions 1–6: by name, or from version 6 on by id."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.cluster.image import Topic
+from postroad.errors import ApiError, InvalidRequest, UnknownTopicId, UnknownTopicOrPartition
+from postroad.wire.messages import delete_topics as codec
+from postroad.wire.primitives import ZERO_UUID
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+_IDS_FROM: Final = 6
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    return _delete(node, request, call.version)
+
+
+async def _delete(node: Node, request: codec.DeleteTopicsRequest, version: int) -> bytes:
+    wanted = (
+        request.topics if version >= _IDS_FROM else [codec.DeleteTopicState(n) for n in request.topic_names]
+    )
+    results = [await _delete_one(node, topic) for topic in wanted]
+    return codec.encode_response(codec.DeleteTopicsResponse(responses=results), version)
+
+
+async def _delete_one(node: Node, wanted: codec.DeleteTopicState) -> codec.DeletableTopicResult:
+    result = codec.DeletableTopicResult(wanted.name, wanted.topic_id)
+    try:
+        topic = _find(node, wanted)
+        result.name, result.topic_id = topic.name, topic.id
+        await node.delete_topic(topic)
+    except ApiError as error:
+        result.error_code, result.error_message = error.code, str(error)
+    return result
+
+
+def _find(node: Node, wanted: codec.DeleteTopicState) -> Topic:
+    if (wanted.name is None) == (wanted.topic_id == ZERO_UUID):
+        raise InvalidRequest("Name the topic either by its name or by its id.")
+    if wanted.name is None:
+        found = node.image.topics_by_id.get(wanted.topic_id)
+        if found is None:
+            raise UnknownTopicId()
+    else:
+        found = node.image.topics.get(wanted.name)
+        if found is None:
+            raise UnknownTopicOrPartition()
+    return found

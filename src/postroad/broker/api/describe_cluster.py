@@ -1,0 +1,35 @@
+"""DescribeCluster (60), versions 0–2: the nodes (endpoint type 1) or the controller's address (2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker import operations
+from postroad.broker.dispatch import Call, Result
+from postroad.errors import InvalidRequest
+from postroad.wire.messages import describe_cluster as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+BROKERS: Final = 1
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    response = codec.DescribeClusterResponse(
+        endpoint_type=request.endpoint_type, cluster_id=node.image.cluster_id or ""
+    )
+    if call.version >= 1 and request.endpoint_type != BROKERS:
+        response.error_code = InvalidRequest.code
+        response.error_message = "Every node is reached at its Kafka address: ask for endpoint type 1."
+        return codec.encode_response(response, call.version)
+    response.controller_id = node.controller_id
+    response.brokers = [codec.DescribeClusterBroker(n.id, n.host, n.port) for n in node.image.nodes.values()]
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = operations.CLUSTER
+    return codec.encode_response(response, call.version)

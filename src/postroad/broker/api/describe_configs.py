@@ -1,0 +1,76 @@
+"""DescribeConfigs (32), versions 1–4: of topics (2) and of this node (4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from postroad import config
+from postroad.broker.dispatch import Call, Result
+from postroad.cluster import topic_config
+from postroad.cluster.config_definition import ConfigEntry
+from postroad.errors import ApiError, InvalidRequest, UnknownTopicOrPartition
+from postroad.wire.messages import describe_configs as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+TOPIC, NODE = 2, 4
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    results = [_describe(node, resource, request) for resource in request.resources]
+    return codec.encode_response(codec.DescribeConfigsResponse(results=results), call.version)
+
+
+def _describe(
+    node: Node, resource: codec.DescribeConfigsResource, request: codec.DescribeConfigsRequest
+) -> codec.DescribeConfigsResult:
+    result = codec.DescribeConfigsResult(
+        resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
+    try:
+        entries = _entries(node, resource)
+    except ApiError as error:
+        result.error_code, result.error_message = error.code, str(error)
+    else:
+        result.configs = [_shown(entry, request) for entry in entries]
+    return result
+
+
+def _entries(node: Node, resource: codec.DescribeConfigsResource) -> Iterable[ConfigEntry]:
+    keys = resource.configuration_keys
+    if resource.resource_type == TOPIC:
+        topic = node.image.topics.get(resource.resource_name)
+        if topic is None:
+            raise node.topic_name_error(resource.resource_name) or UnknownTopicOrPartition()
+        return topic_config.describe(topic.config, node.settings.topic_defaults, keys)
+    if resource.resource_type == NODE:
+        if resource.resource_name not in ("", str(node.settings.node.id)):
+            raise InvalidRequest(
+                f"This is node {node.settings.node.id}; ask node {resource.resource_name} itself."
+            )
+        return [entry for entry in config.describe(node.loaded) if not keys or entry.name in keys]
+    raise InvalidRequest(
+        f"There are configs of topics (2) and nodes (4), none of type {resource.resource_type}."
+    )
+
+
+def _shown(entry: ConfigEntry, request: codec.DescribeConfigsRequest) -> codec.DescribeConfigsResourceResult:
+    return codec.DescribeConfigsResourceResult(
+        entry.name,
+        entry.value,
+        entry.read_only,
+        entry.source,
+        False,
+        [codec.DescribeConfigsSynonym(*synonym) for synonym in entry.synonyms]
+        if request.include_synonyms
+        else [],
+        entry.type,
+        entry.documentation if request.include_documentation else None,
+    )

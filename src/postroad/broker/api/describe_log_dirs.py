@@ -1,0 +1,48 @@
+"""DescribeLogDirs (35), versions 1–5: how much disk each partition takes."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.partition import Partition
+from postroad.wire.messages import describe_log_dirs as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    space = os.statvfs(node.directory.logs)
+    result = codec.DescribeLogDirsResult(
+        log_dir=str(node.directory.logs.absolute()),
+        topics=_topics(node, request),
+        total_bytes=space.f_blocks * space.f_frsize,
+        usable_bytes=space.f_bavail * space.f_frsize,
+    )
+    return codec.encode_response(codec.DescribeLogDirsResponse(results=[result]), call.version)
+
+
+def _topics(node: Node, request: codec.DescribeLogDirsRequest) -> list[codec.DescribeLogDirsTopic]:
+    if request.topics is None:
+        wanted = {name: node.partitions.of(name) for name in node.image.topics}
+    else:
+        wanted = {
+            t.topic: [p for p in node.partitions.of(t.topic) if p.index in t.partitions]
+            for t in request.topics
+        }
+    return [
+        codec.DescribeLogDirsTopic(name, [_size(partition) for partition in partitions])
+        for name, partitions in wanted.items()
+        if partitions
+    ]
+
+
+def _size(partition: Partition) -> codec.DescribeLogDirsPartition:
+    return codec.DescribeLogDirsPartition(partition.index, partition.log.size_bytes)

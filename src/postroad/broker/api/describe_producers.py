@@ -1,0 +1,36 @@
+"""DescribeProducers (61), version 0: the idempotent producers that a partition remembers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.errors import UnknownTopicOrPartition
+from postroad.wire.messages import describe_producers as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    topics = [
+        codec.TopicResponse(
+            topic.name, [_partition(node, topic.name, index) for index in topic.partition_indexes]
+        )
+        for topic in request.topics
+    ]
+    return codec.encode_response(codec.DescribeProducersResponse(topics=topics), call.version)
+
+
+def _partition(node: Node, topic: str, index: int) -> codec.PartitionResponse:
+    partition = node.partitions.find(topic, index)
+    if partition is None:
+        error = UnknownTopicOrPartition()
+        return codec.PartitionResponse(index, error.code, str(error))
+    active = [codec.ProducerState(*producer) for producer in partition.log.producers()]
+    return codec.PartitionResponse(index, active_producers=active)

@@ -1,0 +1,72 @@
+"""DescribeTopicPartitions (75), version 0: topics page by page, so that large clusters can be listed (KIP-966)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker import operations
+from postroad.broker.dispatch import Call, Result
+from postroad.cluster.image import Topic
+from postroad.errors import InvalidRequest, ProtocolError, UnknownTopicOrPartition
+from postroad.wire.messages import describe_topic_partitions as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+PARTITIONS_MAX: Final = 2000  # in one answer, whatever was asked for
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    if request.cursor is not None and request.cursor.partition_index < 0:
+        raise ProtocolError(f"{InvalidRequest.summary} (a cursor below zero)")
+    left = max(1, min(request.response_partition_limit, PARTITIONS_MAX))
+    response = codec.DescribeTopicPartitionsResponse()
+    for name, first in _wanted(node, request):
+        topic = node.image.topics.get(name)
+        if topic is None:
+            error = node.topic_name_error(name) or UnknownTopicOrPartition()
+            response.topics.append(codec.DescribeTopicPartitionsResponseTopic(error.code, name))
+            continue
+        if left == 0:
+            response.next_cursor = codec.ResponseCursor(name, first)
+            break
+        shown = topic.partitions[first : first + left]
+        response.topics.append(_topic(topic, first, len(shown)))
+        left -= len(shown)
+        if first + len(shown) < len(topic.partitions):
+            response.next_cursor = codec.ResponseCursor(name, first + len(shown))
+            break
+    return codec.encode_response(response, call.version)
+
+
+def _wanted(node: Node, request: codec.DescribeTopicPartitionsRequest) -> list[tuple[str, int]]:
+    """(topic, first partition) in order, from the cursor on."""
+    names = sorted({topic.name for topic in request.topics} or node.image.topics)
+    cursor = request.cursor
+    if cursor is None:
+        return [(name, 0) for name in names]
+    return [
+        (name, cursor.partition_index if name == cursor.topic_name else 0)
+        for name in names
+        if name >= cursor.topic_name
+    ]
+
+
+def _topic(topic: Topic, first: int, count: int) -> codec.DescribeTopicPartitionsResponseTopic:
+    return codec.DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.internal,
+        partitions=[
+            codec.DescribeTopicPartitionsResponsePartition(
+                0, index, state.leader, state.leader_epoch, list(state.replicas), list(state.isr)
+            )
+            for index, state in enumerate(topic.partitions[first : first + count], first)
+        ],
+        topic_authorized_operations=operations.TOPIC,
+    )

@@ -1,0 +1,221 @@
+"""Fetch (1), versions 4–18: messages go out.
+
+Committed batches leave as they lie in the segment, by sendfile. Where fewer than `min_bytes` are
+there the request parks, registered with each of its partitions, until a commit wakes it or
+`max_wait` is over. The first partition with data answers at least one whole batch even beyond the
+limits (KIP-74), so a consumer can't get stuck. Data that this process has not written itself is
+checked once, in a thread, before it is served (`_verify`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.connection import Answer, Body, Part
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.fetch_sessions import FetchSession
+from postroad.broker.partition import Partition
+from postroad.errors import (
+    ApiError,
+    CorruptMessage,
+    UnknownServerError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from postroad.log.partition_log import Slice
+from postroad.wire import fetch as codec
+from postroad.wire.fetch import FetchRequest, PartitionAnswer, PartitionFetch
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+COPY_BYTES_MAX: Final = 16 * 1024  # up to here a read into memory is cheaper than a sendfile of its own
+WAIT_MS_MAX: Final = 5 * 60 * 1000  # nobody waits longer, whatever was asked for
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode(call.body, call.version)
+    try:
+        session = node.fetch_sessions.begin(request)
+    except ApiError as error:
+        return codec.encode([], call.version, error.code)
+    fetch = Fetch(node, call, request, session)
+    if fetch.collect() or request.max_wait_ms <= 0:
+        if not fetch.unverified:
+            return fetch.body()
+        return fetch.verify(call.park())
+    return fetch.park(call.park())
+
+
+class Fetch:
+    """One fetch, from its first look at the logs to its answer."""
+
+    __slots__ = (
+        "_answer",
+        "_answers",
+        "_node",
+        "_request",
+        "_session",
+        "_timer",
+        "_version",
+        "_wanted",
+        "unverified",
+    )
+
+    def __init__(self, node: Node, call: Call, request: FetchRequest, session: FetchSession | None) -> None:
+        self._node = node
+        self._version = call.version
+        self._request = request
+        self._session = session
+        self._wanted: Iterable[PartitionFetch] = (
+            request.partitions if session is None else list(session.partitions.values())
+        )
+        self._answers: list[PartitionAnswer] = []
+        self._answer: Answer | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.unverified: list[tuple[int, Partition, Slice]] = []
+
+    def collect(self) -> bool:
+        """Look at every partition; whether there is enough (or an error) to answer with."""
+        request = self._request
+        answers = self._answers = []
+        self.unverified = []
+        left = min(request.max_bytes, self._node.settings.limits.fetch_bytes_max)
+        total = 0
+        failed = False
+        for wanted in self._wanted:
+            try:
+                answer = self._look(wanted, left, total == 0)
+            except ApiError as error:
+                answer = PartitionAnswer(wanted.topic, wanted.index, error.code, -1, -1, -1, None)
+                failed = True
+            answers.append(answer)
+            if answer.records is not None:
+                size = _size(answer.records)
+                total += size
+                left -= size
+        return failed or total >= request.min_bytes
+
+    def _look(self, wanted: PartitionFetch, left: int, first: bool) -> PartitionAnswer:
+        topic, index, epoch, offset, max_bytes = wanted
+        node = self._node
+        partition = node.partitions.find(topic, index)
+        if partition is None:
+            raise UnknownTopicId() if isinstance(topic, bytes) else UnknownTopicOrPartition()
+        if epoch != -1:
+            partition.check_epoch(epoch)
+        high = partition.high_watermark
+        records: bytes | Slice | None = None
+        if offset != high:  # at the end there is nothing to look for
+            found = partition.read(offset, min(max_bytes, left) if left > 0 else 0)
+            if found is not None and (first or (found.length <= left and found.length <= max_bytes)):
+                records = self._take(partition, found)
+        return PartitionAnswer(topic, index, 0, high, high, partition.log.start_offset, records)
+
+    def _take(self, partition: Partition, found: Slice) -> bytes | Slice:
+        if not found.verified:
+            self.unverified.append((len(self._answers), partition, found))
+        elif found.length <= COPY_BYTES_MAX or found.file.fileno() < 0:
+            return found.file.read(found.position, found.length)
+        return found
+
+    def body(self) -> Body:
+        session = self._session
+        if session is None:
+            return codec.encode(self._answers, self._version)
+        return codec.encode(session.news(self._answers), self._version, 0, session.id)
+
+    # --- waiting
+
+    def park(self, answer: Answer) -> Answer:
+        """Wait until one of the partitions commits something, or the time is over."""
+        self._answer = answer
+        for partition in self._partitions():
+            partition.readers[self] = None
+        wait_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
+        self._timer = self._node.loop.call_later(wait_ms / 1000, self._expired)
+        return answer
+
+    def wake(self) -> None:
+        """A partition has news."""
+        answer = self._answer
+        assert answer is not None
+        if answer.abandoned:
+            self._unpark()
+        elif self.collect():
+            self._unpark()
+            self._answer_now(answer)
+
+    def _expired(self) -> None:
+        answer = self._answer
+        assert answer is not None
+        self._unpark()
+        if not answer.abandoned:
+            self.collect()
+            self._answer_now(answer)
+
+    def _unpark(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for partition in self._partitions():
+            partition.readers.pop(self, None)
+
+    def _partitions(self) -> Iterable[Partition]:
+        find = self._node.partitions.find
+        found = (find(wanted.topic, wanted.index) for wanted in self._wanted)
+        return (partition for partition in found if partition is not None)
+
+    def _answer_now(self, answer: Answer) -> None:
+        if self.unverified:
+            self.verify(answer)
+        else:
+            answer.complete(self.body())
+
+    # --- checking what lay on the disk
+
+    def verify(self, answer: Answer) -> Answer:
+        """Check the CRCs of cold data in a thread (which also warms the page cache), then answer."""
+        checks = self.unverified
+
+        def check() -> list[Exception | None]:
+            return [_checked(partition, found) for _, partition, found in checks]
+
+        def done(errors: list[Exception | None], failed: BaseException | None) -> None:
+            if failed is not None:
+                raise failed
+            for (place, partition, found), error in zip(checks, errors, strict=True):
+                self._settle(place, partition, found, error)
+            if not answer.abandoned:
+                answer.complete(self.body())
+
+        self._node.workers.run(check, done)
+        return answer
+
+    def _settle(self, place: int, partition: Partition, found: Slice, error: Exception | None) -> None:
+        if error is None:
+            partition.log.mark_verified(found)
+            return
+        code = error.code if isinstance(error, ApiError) else UnknownServerError.code
+        self._answers[place] = self._answers[place]._replace(error=code, records=None)
+
+
+def _checked(partition: Partition, found: Slice) -> Exception | None:
+    try:
+        partition.log.verify(found)
+    except (CorruptMessage, OSError) as error:
+        return error
+    return None
+
+
+def _size(records: codec.Records) -> int:
+    return len(records) if isinstance(records, bytes) else records.length
+
+
+__all__ = ["FLEXIBLE_FROM", "KEY", "VERSIONS", "Part", "handle"]

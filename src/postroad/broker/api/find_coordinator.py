@@ -1,0 +1,49 @@
+"""FindCoordinator (10), versions 0–6: which node coordinates a group.
+
+Key types: 0 group, 1 transaction, 2 share group. Transactions are not there yet: asking for their
+coordinator gets a clear error instead of a coordinator that then refuses everything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from postroad.broker.dispatch import Call, Result
+from postroad.errors import ApiError, InvalidRequest, TransactionalIdAuthorizationFailed
+from postroad.wire.messages import find_coordinator as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+GROUP, TRANSACTION = 0, 1
+_MANY_FROM: Final = 4
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    keys = request.coordinator_keys if call.version >= _MANY_FROM else [request.key]
+    found = [_find(node, key, request.key_type) for key in keys]
+    response = codec.FindCoordinatorResponse(coordinators=found)
+    if call.version < _MANY_FROM:
+        one = found[0]
+        response.error_code, response.error_message = one.error_code, one.error_message
+        response.node_id, response.host, response.port = one.node_id, one.host, one.port
+    return codec.encode_response(response, call.version)
+
+
+def _find(node: Node, key: str, key_type: int) -> codec.Coordinator:
+    try:
+        owner = node.coordinator_node(key) if key_type == GROUP else _refuse(key_type)
+    except ApiError as error:
+        return codec.Coordinator(key, -1, "", -1, error.code, str(error))
+    return codec.Coordinator(key, owner.id, owner.host, owner.port)
+
+
+def _refuse(key_type: int) -> NoReturn:
+    if key_type == TRANSACTION:
+        raise TransactionalIdAuthorizationFailed()
+    raise InvalidRequest(f"There is no coordinator of type {key_type} on this node.")

@@ -1,0 +1,46 @@
+"""IncrementalAlterConfigs (44), versions 0–1: single overrides are set, deleted, appended to (KIP-339)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.api.alter_configs import check_topic
+from postroad.broker.dispatch import Call, Result
+from postroad.cluster import controller
+from postroad.cluster.controller import ConfigChange
+from postroad.errors import ApiError
+from postroad.wire.messages import incremental_alter_configs as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    return _alter(node, request, call.version)
+
+
+async def _alter(node: Node, request: codec.IncrementalAlterConfigsRequest, version: int) -> bytes:
+    responses = [await _alter_one(node, resource, request.validate_only) for resource in request.resources]
+    return codec.encode_response(codec.IncrementalAlterConfigsResponse(responses=responses), version)
+
+
+async def _alter_one(
+    node: Node, resource: codec.AlterConfigsResource, validate_only: bool
+) -> codec.AlterConfigsResourceResponse:
+    response = codec.AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name)
+    changes = [ConfigChange(given.name, given.config_operation, given.value) for given in resource.configs]
+    defaults = node.settings.topic_defaults
+    try:
+        check_topic(resource.resource_type)
+        await node.decide(
+            lambda image: controller.alter_config(image, resource.resource_name, changes, defaults),
+            validate_only,
+        )
+    except ApiError as error:
+        response.error_code, response.error_message = error.code, str(error)
+    return response

@@ -1,0 +1,85 @@
+"""ListOffsets (2), versions 1–11: the offset at a time, or one of the special places of a log.
+
+Timestamps below zero are names: -1 latest (the high watermark), -2 earliest, -3 the record with the
+largest timestamp (KIP-734), -4 earliest local (KIP-405), -5 latest in remote storage and -6 earliest
+pending upload (there is no remote storage: unknown).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.partition import Partition
+from postroad.errors import ApiError, UnknownTopicOrPartition, UnsupportedVersion
+from postroad.wire.messages import list_offsets as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+UNKNOWN: Final = -1
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    by_time = any(
+        p.timestamp >= 0 or p.timestamp == MAX_TIMESTAMP for t in request.topics for p in t.partitions
+    )
+    if by_time:  # may read the disk
+        return node.workers.call(lambda: _respond(node, request, call.version))
+    return _respond(node, request, call.version)
+
+
+def _respond(node: Node, request: codec.ListOffsetsRequest, version: int) -> bytes:
+    topics = [
+        codec.ListOffsetsTopicResponse(
+            topic.name, [_partition(node, topic.name, p) for p in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    return codec.encode_response(codec.ListOffsetsResponse(topics=topics), version)
+
+
+def _partition(
+    node: Node, topic: str, wanted: codec.ListOffsetsPartition
+) -> codec.ListOffsetsPartitionResponse:
+    index = wanted.partition_index
+    try:
+        partition = node.partitions.find(topic, index)
+        if partition is None:
+            raise UnknownTopicOrPartition()
+        partition.check_epoch(wanted.current_leader_epoch)
+        offset, timestamp, epoch = _find(partition, wanted.timestamp)
+    except ApiError as error:
+        return codec.ListOffsetsPartitionResponse(index, error.code)
+    return codec.ListOffsetsPartitionResponse(index, 0, timestamp, offset, epoch)
+
+
+def _find(partition: Partition, timestamp: int) -> tuple[int, int, int]:
+    """(offset, timestamp, leader epoch)."""
+    if timestamp == LATEST:
+        return partition.high_watermark, UNKNOWN, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = partition.log.start_offset
+        return start, UNKNOWN, partition.log.epoch_at(start)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    if timestamp == MAX_TIMESTAMP:
+        found = partition.log.max_timestamp()
+    elif timestamp >= 0:
+        found = partition.log.offset_for_time(timestamp)
+    else:
+        raise UnsupportedVersion()
+    if found is None or found.offset >= partition.high_watermark:
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    return found.offset, found.timestamp, found.leader_epoch

@@ -1,0 +1,116 @@
+"""Metadata (3), versions 0–13: nodes, topics and who leads their partitions; creates topics on demand.
+
+An empty list asks for all topics in version 0 and for none later on; null asks for all. A topic that
+does not exist is created where client and node both allow it (`topics.auto_create`); the answer then
+waits until the topic can be used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker import operations
+from postroad.broker.dispatch import Call, Result
+from postroad.cluster.image import Topic
+from postroad.errors import ApiError, TopicAlreadyExists, UnknownTopicId, UnknownTopicOrPartition
+from postroad.wire.messages import metadata as codec
+from postroad.wire.primitives import ZERO_UUID
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+_AUTO_CREATION_ASKED_FROM: Final = 4  # before that every client meant it
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    may_create = node.settings.topics.auto_create and (
+        request.allow_auto_topic_creation or call.version < _AUTO_CREATION_ASKED_FROM
+    )
+    missing = [name for name in _names(request) if name not in node.image.topics]
+    if missing and may_create:
+        return _create_and_answer(node, call, request, missing)
+    return _respond(node, call.version, request, {})
+
+
+async def _create_and_answer(
+    node: Node, call: Call, request: codec.MetadataRequest, missing: list[str]
+) -> bytes:
+    refused: dict[str, ApiError] = {}
+    for name in dict.fromkeys(missing):
+        try:
+            await node.create_topic(name)
+        except TopicAlreadyExists as exists:  # by another request meanwhile; or its name collides
+            if name not in node.image.topics:
+                refused[name] = exists
+        except ApiError as error:
+            refused[name] = error
+    return _respond(node, call.version, request, refused)
+
+
+def _names(request: codec.MetadataRequest) -> list[str]:
+    return [topic.name for topic in request.topics or () if topic.name is not None]
+
+
+def _respond(node: Node, version: int, request: codec.MetadataRequest, refused: dict[str, ApiError]) -> bytes:
+    image = node.image
+    wants_all = request.topics is None or (version == 0 and not request.topics)
+    if wants_all:
+        topics = [_topic(topic, request) for topic in image.topics.values()]
+    else:
+        topics = [_wanted(node, wanted, request, refused) for wanted in request.topics or ()]
+    asked = request.include_cluster_authorized_operations
+    response = codec.MetadataResponse(
+        brokers=[codec.MetadataResponseBroker(n.id, n.host, n.port) for n in image.nodes.values()],
+        cluster_id=image.cluster_id,
+        controller_id=node.controller_id,
+        topics=topics,
+        cluster_authorized_operations=operations.CLUSTER if asked else operations.NOT_ASKED,
+    )
+    return codec.encode_response(response, version)
+
+
+def _wanted(
+    node: Node,
+    wanted: codec.MetadataRequestTopic,
+    request: codec.MetadataRequest,
+    refused: dict[str, ApiError],
+) -> codec.MetadataResponseTopic:
+    by_id = wanted.topic_id != ZERO_UUID
+    if by_id:
+        found = node.image.topics_by_id.get(wanted.topic_id)
+        error: ApiError = UnknownTopicId()
+    else:
+        found = node.image.topics.get(wanted.name or "")
+        error = (
+            refused.get(wanted.name or "") or node.topic_name_error(wanted.name) or UnknownTopicOrPartition()
+        )
+    if found is not None:
+        return _topic(found, request)
+    return codec.MetadataResponseTopic(
+        error_code=error.code, name=wanted.name if not by_id else None, topic_id=wanted.topic_id
+    )
+
+
+def _topic(topic: Topic, request: codec.MetadataRequest) -> codec.MetadataResponseTopic:
+    asked = request.include_topic_authorized_operations
+    return codec.MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.internal,
+        partitions=[
+            codec.MetadataResponsePartition(
+                partition_index=index,
+                leader_id=state.leader,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=list(state.replicas),
+                isr_nodes=list(state.isr),
+            )
+            for index, state in enumerate(topic.partitions)
+        ],
+        topic_authorized_operations=operations.TOPIC if asked else operations.NOT_ASKED,
+    )

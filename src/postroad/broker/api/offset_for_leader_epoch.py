@@ -1,0 +1,41 @@
+"""OffsetForLeaderEpoch (23), versions 2–4: where an epoch ended, so that a consumer sees a truncation (KIP-320)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.errors import ApiError, UnknownTopicOrPartition
+from postroad.wire.messages import offset_for_leader_epoch as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    topics = [
+        codec.OffsetForLeaderTopicResult(
+            topic.topic, [_epoch_end(node, topic.topic, p) for p in topic.partitions]
+        )
+        for topic in request.topics
+    ]
+    return codec.encode_response(codec.OffsetForLeaderEpochResponse(topics=topics), call.version)
+
+
+def _epoch_end(node: Node, topic: str, wanted: codec.OffsetForLeaderPartition) -> codec.EpochEndOffset:
+    try:
+        partition = node.partitions.find(topic, wanted.partition)
+        if partition is None:
+            raise UnknownTopicOrPartition()
+        partition.check_epoch(wanted.current_leader_epoch)
+    except ApiError as error:
+        return codec.EpochEndOffset(error.code, wanted.partition)
+    if wanted.leader_epoch == partition.leader_epoch:
+        return codec.EpochEndOffset(0, wanted.partition, partition.leader_epoch, partition.log.end_offset)
+    epoch, end = partition.log.epoch_end(wanted.leader_epoch)
+    return codec.EpochEndOffset(0, wanted.partition, epoch, end)

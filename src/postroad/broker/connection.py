@@ -1,0 +1,325 @@
+"""One client's connection: bytes to frames, answers back in the order of the requests.
+
+The socket is read and written here directly, without a transport: one receive, all whole frames
+handled, one send at the end of the turn (docs/adr/0004-raw-sockets.md has the figures). Requests
+may be answered out of order inside (a long poll waits while a produce is done), but leave in order,
+as the protocol demands.
+
+Bounds: a frame (`frame_bytes_max`), requests in flight, bytes waiting to be sent. At a bound the
+connection stops reading until its peer has taken what is there: back-pressure, no growth. Records
+from files don't count: they go out by sendfile and are in nobody's memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections import deque
+from typing import Final, Protocol, cast
+
+from postroad.broker.turn import Turn
+from postroad.errors import ProtocolError
+from postroad.log.partition_log import Slice
+from postroad.wire.framing import FrameBuffer, response_head
+
+REQUESTS_IN_FLIGHT_MAX: Final = 1024  # clients pipeline 5 to 100; more is a flood
+GATHER_MAX: Final = 256  # buffers in one send: below the kernel's IOV_MAX of 1024
+
+log = logging.getLogger(__name__)
+
+Part = bytes | Slice
+Body = bytes | list[Part]
+
+
+class Answer:
+    """The place of one answer in its connection's order; complete it once, now or later."""
+
+    __slots__ = ("_connection", "correlation", "flexible", "parts")
+
+    def __init__(self, connection: Connection, correlation: int, flexible: bool) -> None:
+        self._connection = connection
+        self.correlation = correlation
+        self.flexible = flexible
+        self.parts: list[Part] | None = None
+
+    @property
+    def abandoned(self) -> bool:
+        """Nobody waits for it any more."""
+        return self._connection.closed
+
+    def complete(self, body: Body) -> None:
+        assert self.parts is None, "an answer is completed once"
+        self.parts = framed(body, self.correlation, self.flexible)
+        self._connection.answered()
+
+    def skip(self) -> None:
+        """No answer is owed after all (acks=0)."""
+        self.parts = []
+        self._connection.answered()
+
+    def hang_up(self, reason: str) -> None:
+        """The only way to tell the peer: close its connection."""
+        self._connection.close(reason)
+
+
+def framed(body: Body, correlation: int, flexible: bool) -> list[Part]:
+    if isinstance(body, bytes):
+        return [response_head(len(body), correlation, flexible) + body]
+    size = sum(len(part) if isinstance(part, bytes) else part.length for part in body)
+    head = response_head(size, correlation, flexible)
+    first = body[0]
+    if isinstance(first, bytes):
+        return [head + first, *body[1:]]
+    return [head, *body]
+
+
+class Owner(Protocol):
+    """What a connection needs of its listener."""
+
+    def handle(self, connection: Connection, frame: memoryview) -> None: ...
+    def may_buffer(self, more_bytes: int) -> bool: ...
+    def forget(self, connection: Connection) -> None: ...
+
+
+class Connection:
+    __slots__ = (
+        "_answers",
+        "_fd",
+        "_loop",
+        "_on_writable",
+        "_out",
+        "_out_bytes",
+        "_owner",
+        "_paused",
+        "_sending",
+        "_sent_of_slice",
+        "_socket",
+        "_turn",
+        "_write_bytes_max",
+        "closed",
+        "frame_began_at",
+        "frames",
+        "last_active",
+        "peer",
+        "state",
+    )
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        peer: str,
+        owner: Owner,
+        loop: asyncio.AbstractEventLoop,
+        turn: Turn,
+        frame_bytes_max: int,
+        write_bytes_max: int,
+    ) -> None:
+        self.peer = peer
+        self.closed = False
+        self.frames = FrameBuffer(frame_bytes_max)
+        self.last_active = loop.time()
+        self.frame_began_at: float | None = None  # since when a frame is unfinished
+        self.state: dict[str, object] = {}  # what APIs remember of the client (software name, …)
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._owner = owner
+        self._loop = loop
+        self._turn = turn
+        self._write_bytes_max = write_bytes_max
+        self._answers: deque[Answer] = deque()  # in the order of the requests; the first is unanswered
+        self._out: deque[Part] = deque()
+        self._out_bytes = 0
+        self._sent_of_slice = 0
+        self._sending = False  # the turn knows that there is something to send
+        self._on_writable = False  # the kernel's buffer is full; the loop tells when it isn't
+        self._paused = False
+        loop.add_reader(self._fd, self._readable)
+
+    # --- in
+
+    def _readable(self) -> None:
+        frames = self.frames
+        before = frames.capacity
+        space = frames.space()
+        if frames.capacity > before and not self._owner.may_buffer(frames.capacity - before):
+            self.close("too much memory is bound in unfinished requests")
+            return
+        try:
+            count = self._socket.recv_into(space)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(f"receive failed: {error.strerror}")
+            return
+        if count == 0:
+            self.close("")
+            return
+        frames.received(count)
+        self.last_active = self._loop.time()
+        self._handle_frames()
+
+    def _handle_frames(self) -> None:
+        frames = self.frames
+        handle = self._owner.handle
+        try:
+            while not self.closed:
+                if self._full():
+                    self._pause()
+                    break
+                frame = frames.next_frame()
+                if frame is None:
+                    break
+                handle(self, frame)
+        except ProtocolError as wrong:
+            self.close(str(wrong))
+            return
+        if frames.partial_bytes == 0 or self._paused:
+            self.frame_began_at = None
+        elif self.frame_began_at is None:
+            self.frame_began_at = self._loop.time()
+
+    def _full(self) -> bool:
+        return len(self._answers) >= REQUESTS_IN_FLIGHT_MAX or self._out_bytes > self._write_bytes_max
+
+    def _pause(self) -> None:
+        if not self._paused:
+            self._paused = True
+            self._loop.remove_reader(self._fd)
+
+    def _resume(self) -> None:
+        self._paused = False
+        self._loop.call_soon(self._continue)
+
+    def _continue(self) -> None:
+        """Frames that were received before the pause come first; then the socket is read again."""
+        self._handle_frames()
+        if not self._paused and not self.closed:
+            self._loop.add_reader(self._fd, self._readable)
+
+    # --- out
+
+    def park(self, correlation: int, flexible: bool) -> Answer:
+        """Reserve the next place in the order of answers."""
+        answer = Answer(self, correlation, flexible)
+        self._answers.append(answer)
+        return answer
+
+    def answer_now(self, body: Body, correlation: int, flexible: bool) -> None:
+        if self._answers:
+            self.park(correlation, flexible).complete(body)
+        else:
+            self._send(framed(body, correlation, flexible))
+
+    def answered(self) -> None:
+        """Some answer is complete: whatever is complete at the front goes out."""
+        answers = self._answers
+        while answers:
+            parts = answers[0].parts
+            if parts is None:
+                return
+            answers.popleft()
+            if parts:
+                self._send(parts)
+        if self._paused and not self.closed and not self._full():
+            self._resume()
+
+    def _send(self, parts: list[Part]) -> None:
+        if self.closed:
+            return
+        self._out.extend(parts)
+        for part in parts:
+            if isinstance(part, bytes):
+                self._out_bytes += len(part)
+        if not self._sending and not self._on_writable:
+            self._sending = True
+            self._turn.send(self)
+
+    def flush(self) -> None:
+        """Send until everything is out or the kernel's buffer is full."""
+        self._sending = False
+        if self.closed:
+            return
+        out = self._out
+        try:
+            while out:
+                whole = self._send_file() if not isinstance(out[0], bytes) else self._send_bytes()
+                if not whole:
+                    self._wait_until_writable()
+                    return
+        except (BlockingIOError, InterruptedError):
+            self._wait_until_writable()
+            return
+        except OSError as error:
+            self.close(f"send failed: {error.strerror}")
+            return
+        if self._on_writable:
+            self._on_writable = False
+            self._loop.remove_writer(self._fd)
+        if self._paused and not self._full():
+            self._resume()
+
+    def _send_bytes(self) -> bool:
+        """Send the bytes at the front with one call; whether all of them went."""
+        out = self._out
+        data = cast(bytes, out.popleft())
+        if out:
+            gathered = [data]
+            while out and isinstance(out[0], bytes) and len(gathered) < GATHER_MAX:
+                gathered.append(cast(bytes, out.popleft()))
+            data = b"".join(gathered) if len(gathered) > 1 else data
+        more = socket.MSG_MORE if out else 0  # a file's bytes follow: fill the packet
+        try:
+            sent = self._socket.send(data, more)
+        except BlockingIOError:
+            out.appendleft(data)
+            raise
+        self._out_bytes -= sent
+        if sent < len(data):
+            out.appendleft(data[sent:])
+            return False
+        return True
+
+    def _send_file(self) -> bool:
+        records = cast(Slice, self._out[0])
+        done = self._sent_of_slice
+        sent = os.sendfile(self._fd, records.file.fileno(), records.position + done, records.length - done)
+        if sent == 0:
+            raise OSError(5, "a segment is shorter than its index says")
+        if done + sent < records.length:
+            self._sent_of_slice = done + sent
+            return False
+        self._out.popleft()
+        self._sent_of_slice = 0
+        return True
+
+    def _wait_until_writable(self) -> None:
+        if not self._on_writable:
+            self._on_writable = True
+            self._loop.add_writer(self._fd, self.flush)
+
+    # --- its end
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is owed in either direction."""
+        return not self._answers and not self._out and not self.frames.partial_bytes
+
+    @property
+    def stuck(self) -> bool:
+        """The peer takes nothing of what is ready for it."""
+        return self._on_writable
+
+    def close(self, reason: str) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        if reason:
+            log.info("connection from %s closed: %s", self.peer, reason)
+        self._loop.remove_reader(self._fd)
+        self._loop.remove_writer(self._fd)
+        self._socket.close()
+        self._out.clear()
+        self._answers.clear()
+        self._owner.forget(self)

@@ -1,0 +1,211 @@
+"""The coordinator of some consumer groups: append, park, apply.
+
+The groups room decides and never touches a file. Here its decisions become durable: the records of
+an outcome are appended to a partition of `__consumer_offsets` as one batch; the replies stay parked
+until that batch is committed; then the records are applied and the replies go out (L14: an
+acknowledged commit survives). Nothing is applied before it is committed, so there is nothing to
+roll back when the disk refuses.
+
+A decision that changes a group must see the one before it, so such decisions of one group wait for
+each other (`change`). Commits of offsets don't need that (`record`): they only add.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, cast
+
+from postroad.broker.clock import Clock
+from postroad.broker.partition import Partition
+from postroad.broker.turn import Turn
+from postroad.errors import ApiError, CoordinatorLoadInProgress, CoordinatorNotAvailable, StorageFailed
+from postroad.groups.answers import Answer, Outcome
+from postroad.groups.coordinator import Groups
+from postroad.groups.records import Record
+from postroad.groups.requests import Now
+from postroad.wire import batch as batches
+from postroad.wire.records import Record as WireRecord
+from postroad.wire.records import decode_records, encode_batch
+
+LOAD_BYTES: Final = 1 << 20  # read at once while loading
+
+Token = Callable[[Answer], None]
+"""What the handlers pass in: called once with the answer."""
+Decide = Callable[[Now], Outcome]
+
+log = logging.getLogger(__name__)
+
+
+class Coordinator:
+    def __init__(
+        self,
+        partition: Partition,
+        groups: Groups,
+        clock: Clock,
+        turn: Turn,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.partition = partition
+        self.groups = groups
+        self.loaded = False
+        self._clock = clock
+        self._turn = turn
+        self._loop = loop
+        self._busy: dict[str, deque[Decide]] = {}  # groups with a decision in flight, and who waits
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at: int | None = None
+
+    # --- decisions
+
+    def change(self, group_id: str, decide: Decide) -> None:
+        """Decide now, or after the decisions on this group that are in flight."""
+        self.check_loaded()
+        waiting = self._busy.get(group_id)
+        if waiting is not None:
+            waiting.append(decide)
+            return
+        self._decide(group_id, decide)
+        self._set_timer()
+
+    def record(self, decide: Decide) -> None:
+        """Decide now; for decisions that don't depend on what is in flight."""
+        self.check_loaded()
+        self._append(decide(self.now()), lambda: None)
+
+    def now(self) -> Now:
+        return Now(self._clock.monotonic_ms(), self._clock.now_ms())
+
+    def check_loaded(self) -> None:
+        if not self.loaded:
+            raise CoordinatorLoadInProgress()
+
+    def _decide(self, group_id: str, decide: Decide) -> None:
+        outcome = decide(self.now())
+        if not outcome.records:
+            _answer(outcome, None)
+            return
+        self._busy[group_id] = deque()
+        self._append(outcome, lambda: self._next(group_id))
+
+    def _next(self, group_id: str) -> None:
+        """The decision in flight is done: those that waited follow, up to the next one with records."""
+        waiting = self._busy.pop(group_id)
+        while waiting:
+            self._decide(group_id, waiting.popleft())
+            if group_id in self._busy:
+                self._busy[group_id].extend(waiting)
+                break
+        self._set_timer()
+
+    def _append(self, outcome: Outcome, after: Callable[[], None]) -> None:
+        if not outcome.records:
+            _answer(outcome, None)
+            after()
+            return
+        append = PendingAppend(self, outcome, after)
+        try:
+            append.stage(self.partition, self._clock.now_ms())
+        except ApiError as error:
+            append.committed(error)
+            return
+        self._turn.settle(append)
+
+    # --- time
+
+    def _set_timer(self) -> None:
+        at = self.groups.next_deadline()
+        if at == self._timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = None
+        if at is not None:
+            delay_ms = max(at - self._clock.monotonic_ms(), 0)
+            self._timer = self._loop.call_later((delay_ms + 1) / 1000, self._due)
+
+    def _due(self) -> None:
+        self._timer = self._timer_at = None
+        for group_id in self.groups.due(self._clock.monotonic_ms()):
+            self.change(group_id, lambda now, group_id=group_id: self.groups.expire(group_id, now))  # type: ignore[misc]
+        self._set_timer()
+
+    # --- start and end
+
+    def read_records(self) -> list[Record]:
+        """All records of the partition, in order; in a thread, before anything is appended."""
+        found: list[Record] = []
+        offset, end = self.partition.log.start_offset, self.partition.log.end_offset
+        while offset < end:
+            read = self.partition.log.read(offset, LOAD_BYTES, end)
+            if read is None:
+                break
+            self.partition.log.verify(read)
+            data = memoryview(read.file.read(read.position, read.length))
+            for position, header in batches.walk(data):
+                if header.next_offset > offset:
+                    inside = decode_records(data[position : position + header.size])
+                    found += [Record(cast(bytes, r.key), r.value) for r in inside]
+                    offset = header.next_offset
+        return found
+
+    def load(self, records: list[Record]) -> None:
+        """Apply what was read; then groups are served."""
+        for record in records:
+            self.groups.apply(record)
+        self.groups.loaded(self.now())
+        self.loaded = True
+        self._set_timer()
+
+    def close(self) -> None:
+        self.loaded = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class PendingAppend:
+    """An outcome whose records are on their way to the disk."""
+
+    __slots__ = ("_after", "_coordinator", "_needed", "_outcome", "_partition")
+
+    def __init__(self, coordinator: Coordinator, outcome: Outcome, after: Callable[[], None]) -> None:
+        self._coordinator = coordinator
+        self._outcome = outcome
+        self._after = after
+        self._partition = coordinator.partition
+        self._needed = 0
+
+    def stage(self, partition: Partition, now_ms: int) -> None:
+        records = [WireRecord(n, now_ms, r.key, r.value, []) for n, r in enumerate(self._outcome.records)]
+        batch = memoryview(bytearray(encode_batch(records)))
+        header = batches.read_header(batch)
+        appended = partition.append(batch, header, now_ms)
+        self._needed = appended.base_offset + header.last_offset_delta + 1
+
+    def settle(self) -> None:
+        if self._partition.write_error is not None:
+            self.committed(self._partition.write_error)
+        else:
+            self._partition.when_committed(self._needed, self.committed)
+
+    def committed(self, error: ApiError | None) -> None:
+        if error is not None:
+            log.error("a group's change could not be written: %s", error)
+            _answer(self._outcome, CoordinatorNotAvailable(str(error)))
+        else:
+            for record in self._outcome.records:
+                self._coordinator.groups.apply(record)
+            _answer(self._outcome, None)
+        self._after()
+
+
+def _answer(outcome: Outcome, error: ApiError | None) -> None:
+    for token, answer in outcome.replies:
+        cast(Token, token)(answer if error is None else error)
+
+
+__all__ = ["Coordinator", "Decide", "StorageFailed", "Token"]

@@ -1,0 +1,120 @@
+"""The data directory of a node: who may use it, and what it was left with.
+
+    lock             held (flock) by the process that uses the directory
+    node.json        cluster id and node id that the logs belong to (`cluster.identity`)
+    clean-shutdown   there only between a clean stop and the next start
+    coordination.sqlite  the embedded coordination store
+    logs/<topic id>-<partition>/   one directory for each partition
+
+Rules (reliability.md): the directory is 0700; a second process is kept out; a name from a client
+never becomes a path (topic ids do); symbolic links inside are refused; a coordination store that is
+empty or another cluster's, over logs that exist, refuses to start and deletes nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from postroad.cluster.identity import Identity, check_identity, read_identity, write_identity
+from postroad.cluster.ids import id_text
+from postroad.errors import ConfigurationError
+
+_PARTITION_NAME: Final = re.compile(r"([A-Za-z0-9_-]{22})-(\d+)")
+
+
+class DataDirectory:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.logs = path / "logs"
+        self.store = path / "coordination.sqlite"
+        self._marker = path / "clean-shutdown"
+        self._lock: int | None = None
+
+    def open(self) -> bool:
+        """Take the directory; whether it was left by a clean stop. Blocks on the disk."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._take_lock()
+            self._refuse_links(self.path)
+            self.logs.mkdir(exist_ok=True, mode=0o700)
+            self._refuse_links(self.logs)
+            return self._consume_marker()
+        except OSError as error:
+            raise ConfigurationError(
+                f"the data directory {self.path} can't be used: {error.strerror}. "
+                "Choose another with --data DIR."
+            ) from None
+
+    def belong_to(self, cluster_id: str | None, node_id: int) -> None:
+        """Raises unless the logs here and the coordination store are of one cluster (or both are new)."""
+        identity = read_identity(self.path)
+        check_identity(identity, cluster_id=cluster_id, node_id=node_id, has_logs=bool(self.partitions()))
+
+    def note(self, cluster_id: str, node_id: int) -> None:
+        """Durable before the first log is made."""
+        identity = Identity(cluster_id=cluster_id, node_id=node_id)
+        if read_identity(self.path) != identity:
+            write_identity(self.path, identity)
+
+    def partition_directory(self, topic_id: bytes, index: int) -> str:
+        return str(self.logs / f"{id_text(topic_id)}-{index}")
+
+    def partitions(self) -> list[tuple[str, int]]:
+        """(topic id as text, partition) of every directory under logs/."""
+        found = (_PARTITION_NAME.fullmatch(name) for name in sorted(os.listdir(self.logs)))
+        return [(match[1], int(match[2])) for match in found if match]
+
+    def close(self, clean: bool) -> None:
+        """Let the directory go; `clean` only after every log was synced and closed."""
+        if clean:
+            self._leave_marker()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    # --- helpers
+
+    def _take_lock(self) -> None:
+        self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._lock, 20, 0).decode().strip()
+            raise ConfigurationError(
+                f"{self.path} is in use by another postroad process (pid {holder}). "
+                "Stop it, or choose another directory with --data DIR."
+            ) from None
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+    def _refuse_links(self, directory: Path) -> None:
+        for entry in os.scandir(directory):
+            if entry.is_symlink():
+                raise ConfigurationError(
+                    f"{entry.path} is a symbolic link; the data directory must hold its files itself."
+                )
+
+    def _consume_marker(self) -> bool:
+        try:
+            os.unlink(self._marker)
+        except FileNotFoundError:
+            return False
+        self._sync_directory()
+        return True
+
+    def _leave_marker(self) -> None:
+        fd = os.open(self._marker, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        os.fsync(fd)
+        os.close(fd)
+        self._sync_directory()
+
+    def _sync_directory(self) -> None:
+        fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

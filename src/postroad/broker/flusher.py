@@ -1,0 +1,50 @@
+"""Group commit: while one sync of a log runs, everything that arrives waits for the next one.
+
+A partition asks once; its log says what is written but not synced (a SyncJob); the job runs in a
+worker thread; the result comes back on the loop. There is at most one sync in flight for a log, so
+the number of syncs follows the disk's pace and not the number of messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from postroad.broker.workers import Workers
+
+if TYPE_CHECKING:
+    from postroad.broker.partition import Partition
+
+
+class Flusher:
+    def __init__(self, loop: asyncio.AbstractEventLoop, workers: Workers) -> None:
+        self._loop = loop
+        self._workers = workers
+
+    def request(self, partition: Partition) -> None:
+        """Sync what the partition has written so far, soon; `partition.synced` follows."""
+        if partition.syncing:
+            return  # picked up when the running one returns
+        job = partition.log.begin_sync()
+        if job is None:
+            return
+        partition.syncing = True
+
+        def done(_: object, error: BaseException | None) -> None:
+            partition.syncing = False
+            if error is not None and not isinstance(error, OSError):
+                raise error
+            partition.log.finish_sync(job, error)
+            partition.synced()
+
+        self._workers.run(job.run, done)
+
+    def request_later(self, partition: Partition, delay_ms: int) -> None:
+        """At the latest after this delay (flush mode `interval`); one timer for a partition."""
+        if partition.sync_timer is None:
+
+            def due() -> None:
+                partition.sync_timer = None
+                self.request(partition)
+
+            partition.sync_timer = self._loop.call_later(delay_ms / 1000, due)

@@ -1,0 +1,152 @@
+"""The door: accepts connections within the limits and shows out the ones that misuse them.
+
+Limits: connections in total and for each address, memory in receive buffers, time for an
+unfinished frame, idle time, time without the peer taking a byte. One sweep a second looks at all
+of them; a deadline for each connection would cost a timer for each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from postroad.broker.connection import Connection
+from postroad.broker.turn import Turn
+from postroad.config.settings import Limits
+from postroad.errors import ConfigurationError
+
+BACKLOG: Final = 1024
+ACCEPTS_AT_ONCE: Final = 64  # then others get their turn
+SWEEP_S: Final = 1.0
+SHRINK_AFTER_S: Final = 10.0  # a receive buffer that grew is given back after this pause
+
+log = logging.getLogger(__name__)
+
+Handle = Callable[[Connection, memoryview], None]
+
+
+class Listener:
+    def __init__(self, loop: asyncio.AbstractEventLoop, turn: Turn, limits: Limits, handle: Handle) -> None:
+        self.handle = handle
+        self.connections: dict[Connection, None] = {}
+        self._loop = loop
+        self._turn = turn
+        self._limits = limits
+        self._per_address: Counter[str] = Counter()
+        self._buffered_bytes = 0
+        self._sockets: list[socket.socket] = []
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    def bind(self, host: str, port: int) -> int:
+        """Take the address; answers the port (one that was free, where 0 was asked for)."""
+        try:
+            family, _, _, _, address = socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            sock = socket.create_server(address[:2], family=family, backlog=BACKLOG)  # type: ignore[arg-type]
+        except OSError as error:
+            raise ConfigurationError(
+                f"can't listen on {host}:{port}: {error.strerror}. "
+                "Is another node running? Choose another port with --kafka HOST:PORT."
+            ) from None
+        sock.setblocking(False)
+        self._sockets.append(sock)
+        return int(sock.getsockname()[1])
+
+    def open_doors(self) -> None:
+        """Accept connections from here on."""
+        for sock in self._sockets:
+            self._loop.add_reader(sock.fileno(), self._accept, sock)
+        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+
+    def close_doors(self) -> None:
+        """No new connections; those that are here stay."""
+        for sock in self._sockets:
+            self._loop.remove_reader(sock.fileno())
+            sock.close()
+        self._sockets.clear()
+
+    def close(self) -> None:
+        self.close_doors()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in list(self.connections):
+            connection.close("")
+
+    # --- what a connection asks of its owner
+
+    def may_buffer(self, more_bytes: int) -> bool:
+        self._buffered_bytes += more_bytes
+        return self._buffered_bytes <= self._limits.receive_bytes_max
+
+    def forget(self, connection: Connection) -> None:
+        if connection in self.connections:
+            del self.connections[connection]
+            address = connection.peer.rpartition(":")[0]
+            self._per_address[address] -= 1
+            if not self._per_address[address]:
+                del self._per_address[address]
+
+    # --- helpers
+
+    def _accept(self, sock: socket.socket) -> None:
+        for _ in range(ACCEPTS_AT_ONCE):
+            try:
+                accepted, address = sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # no file descriptors left: the connection waits in the backlog
+                log.error("can't accept a connection: %s", error.strerror)
+                return
+            self._admit(accepted, address[0], address[1])
+
+    def _admit(self, accepted: socket.socket, host: str, port: int) -> None:
+        limits = self._limits
+        if len(self.connections) >= limits.connections_max:
+            refusal = f"limits.connections_max is {limits.connections_max}"
+        elif self._per_address[host] >= limits.connections_per_address_max:
+            refusal = f"limits.connections_per_address_max is {limits.connections_per_address_max}"
+        else:
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = Connection(
+                accepted,
+                f"{host}:{port}",
+                self,
+                self._loop,
+                self._turn,
+                limits.request_bytes_max,
+                limits.write_buffer_bytes_max,
+            )
+            self.connections[connection] = None
+            self._per_address[host] += 1
+            return
+        log.warning("connection from %s:%d refused: %s", host, port, refusal)
+        accepted.close()
+
+    def _sweep(self) -> None:
+        now = self._loop.time()
+        for connection in list(self.connections):
+            reason = self._overdue(connection, now)
+            if reason:
+                connection.close(reason)
+            elif now - connection.last_active > SHRINK_AFTER_S:
+                connection.frames.shrink()
+        self._buffered_bytes = sum(connection.frames.capacity for connection in self.connections)
+        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+
+    def _overdue(self, connection: Connection, now: float) -> str:
+        limits = self._limits
+        began = connection.frame_began_at
+        if began is not None and (now - began) * 1000 > limits.frame_ms:
+            return f"a request was not finished within {limits.frame_ms} ms"
+        idle_ms = (now - connection.last_active) * 1000
+        if connection.idle and idle_ms > limits.idle_ms:
+            return f"idle for {limits.idle_ms} ms"
+        if connection.stuck and idle_ms > limits.idle_ms:
+            return f"took nothing for {limits.idle_ms} ms"
+        return ""

@@ -1,0 +1,234 @@
+"""A node: all parts of the shell put together, started in order and stopped in reverse.
+
+Start: take the data directory → open the coordination store → recover the logs → load the groups →
+accept clients. Stop: refuse new clients → answer what is under way → close the logs (written and
+synced) → leave the clean-shutdown marker. Whatever goes wrong in between costs only time: without
+the marker the next start looks at the tails of the logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from postroad.broker import api
+from postroad.broker.clock import Clock
+from postroad.broker.data_directory import DataDirectory
+from postroad.broker.dispatch import Dispatcher
+from postroad.broker.fetch_sessions import FetchSessions
+from postroad.broker.flusher import Flusher
+from postroad.broker.group_coordination import GroupCoordination
+from postroad.broker.housekeeping import Housekeeping
+from postroad.broker.listener import Listener
+from postroad.broker.partitions import Partitions
+from postroad.broker.producer_ids import ProducerIds
+from postroad.broker.tasks import Tasks
+from postroad.broker.topics import Topics
+from postroad.broker.turn import Turn
+from postroad.broker.workers import SLOW_THREADS, SYNC_THREADS, Workers
+from postroad.cluster import controller
+from postroad.cluster.controller import Decision
+from postroad.cluster.ids import make_id
+from postroad.cluster.image import Changes, Image, Topic
+from postroad.cluster.image import Node as NodeEntry
+from postroad.cluster.sqlite import SqliteStore
+from postroad.cluster.store import Event, Put, Store
+from postroad.cluster.topics import check_name
+from postroad.config import Loaded
+from postroad.errors import ApiError, InvalidTopic, TopicDeletionDisabled
+
+LEASE_MS: Final = 10_000
+DRAIN_S: Final = 2.0  # how long a stop waits for answers that are under way
+
+log = logging.getLogger(__name__)
+
+
+class Node:
+    def __init__(self, loaded: Loaded, clock: Clock | None = None) -> None:
+        self.loaded = loaded
+        self.settings = settings = loaded.settings
+        self.clock = clock or Clock()
+        self.directory = DataDirectory(Path(settings.data.dir))
+        self.partitions = Partitions()
+        self.fetch_sessions = FetchSessions(settings.limits.fetch_sessions_max)
+        self.dispatcher = Dispatcher(self, api.ALL)
+        self.tasks = Tasks()
+        self.housekeeping = Housekeeping(self)
+        self.port = 0
+        self._incarnation = os.urandom(8).hex()
+        self._lease = 0
+
+    # --- life
+
+    async def start(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.turn = Turn(self.loop)
+        self.workers = Workers(self.loop, SYNC_THREADS, "sync")
+        self.slow_workers = Workers(self.loop, SLOW_THREADS, "slow")
+        self.flusher = Flusher(self.loop, self.workers)
+        self.listener = Listener(self.loop, self.turn, self.settings.limits, self.dispatcher.handle)
+        self.port = self.listener.bind(self.settings.kafka.host, self.settings.kafka.port)
+        clean = self.directory.open()
+        self.store: Store = await SqliteStore.open(self.directory.store)
+        self.topics = Topics(self, self.store, self.directory)
+        self.groups = GroupCoordination(self)
+        self.producer_ids = ProducerIds(self.topics)
+        await self._join_cluster(clean)
+        self.tasks.start(self.topics.follow(), "follow-store")
+        self.tasks.start(self._keep_lease(), "keep-lease")
+        await self.groups.start()
+        self.tasks.start(self.housekeeping.run_retention(), "retention")
+        self.tasks.start(self.housekeeping.run_compaction(), "compaction")
+        self.listener.open_doors()
+
+    async def stop(self) -> None:
+        """Drain, sync, and leave the directory clean."""
+        self.listener.close_doors()
+        await self._drain()
+        self.groups.close()
+        await self.tasks.close()
+        self.listener.close()
+        for partition in list(self.partitions):
+            await self.topics.close_partition(partition)
+        await self.store.revoke(self._lease)
+        await self.store.close()
+        self.workers.close()
+        self.slow_workers.close()
+        clean = all(partition.log.failed is None for partition in self.partitions)
+        self.directory.close(clean)
+
+    async def _join_cluster(self, clean: bool) -> None:
+        """Agree with the store on who we are, then open what we should have."""
+        node_id = self.settings.node.id
+        snapshot = await self.store.list("")
+        first_look = Image()
+        first_look.catch_up(snapshot)
+        self.directory.belong_to(first_look.cluster_id, node_id)
+        if first_look.cluster_id is None:
+            await self.store.commit(*controller.create_cluster(first_look, os.urandom(16)))
+        self._lease = await self.store.grant(LEASE_MS)
+        me = NodeEntry(node_id, self.advertised_host, self.advertised_port, self._incarnation)
+        await self.store.commit(*controller.register_node(first_look, me, self._lease))
+        for decision in controller.take_leadership(first_look, node_id, clean):
+            await self.store.commit(*decision)
+        await self.topics.catch_up(clean)
+        assert self.image.cluster_id is not None
+        self.directory.note(self.image.cluster_id, node_id)
+        for deleted in list(self.image.deleted.values()):
+            self.tasks.start(self.topics.finish_deletion(deleted), "finish-deletion")
+
+    async def _keep_lease(self) -> None:
+        while True:
+            await asyncio.sleep(LEASE_MS / 3000)
+            await self.store.keep_alive(self._lease)
+
+    async def _drain(self) -> None:
+        deadline = self.loop.time() + DRAIN_S
+        while self.loop.time() < deadline:
+            if all(connection.idle for connection in self.listener.connections):
+                return
+            await asyncio.sleep(0.01)
+
+    # --- who and where
+
+    @property
+    def image(self) -> Image:
+        return self.topics.image
+
+    @property
+    def advertised_host(self) -> str:
+        return self.settings.kafka.host_to_advertise
+
+    @property
+    def advertised_port(self) -> int:
+        return self.settings.kafka.advertised_port or self.port
+
+    @property
+    def controller_id(self) -> int:
+        return self.settings.node.id  # alone, every node is its own controller
+
+    def coordinator_node(self, group_id: str) -> NodeEntry:
+        """The node that leads the group's partition of `__consumer_offsets`."""
+        self.groups.find(group_id)
+        return self.image.nodes[self.settings.node.id]
+
+    # --- changes that requests ask for
+
+    async def decide(self, make: Callable[[Image], Decision], validate_only: bool = False) -> None:
+        if validate_only:
+            make(self.image)
+        else:
+            await self.topics.decide(make)
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = -1,
+        replicas: int = -1,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        config: Mapping[str, str | None] | None = None,
+        validate_only: bool = False,
+        internal: bool = False,
+    ) -> Topic:
+        """The topic, ready for use (only what it would be, if `validate_only`)."""
+        topic_id = make_id(os.urandom(16))
+
+        def decision(image: Image) -> Decision:
+            return controller.create_topic(
+                image,
+                name,
+                topic_id,
+                nodes=sorted(image.nodes),
+                partitions=partitions,
+                replicas=replicas,
+                assignments=assignments,
+                config=config,
+                default_partitions=self.settings.topics.partitions,
+                default_replicas=self.settings.topics.replicas,
+                internal=internal,
+            )
+
+        if validate_only:
+            return imagined(decision(self.image), name)
+        await self.topics.decide(decision)
+        return self.image.topics[name]
+
+    async def delete_topic(self, topic: Topic) -> None:
+        if not self.settings.topics.deletable:
+            raise TopicDeletionDisabled()
+        await self.topics.decide(lambda image: controller.delete_topic(image, topic.name))
+
+    async def add_partitions(
+        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
+    ) -> None:
+        await self.decide(
+            lambda image: controller.add_partitions(
+                image, name, count, nodes=sorted(image.nodes), assignments=assignments
+            ),
+            validate_only,
+        )
+
+    def topics_changed(self, changes: Changes) -> None:
+        """Called after partitions were opened and closed accordingly."""
+        self.groups.topics_changed(changes)
+
+    @staticmethod
+    def topic_name_error(name: str | None) -> ApiError | None:
+        """What is wrong with a topic's name, if anything is."""
+        try:
+            check_name(name or "")
+        except InvalidTopic as error:
+            return error
+        return None
+
+
+def imagined(decision: Decision, name: str) -> Topic:
+    """The topic as it would be, had the decision been committed."""
+    image = Image()
+    image.apply([Event(op.key, op.value, 1) for op in decision.operations if isinstance(op, Put)])
+    return image.topics[name]

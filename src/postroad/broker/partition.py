@@ -1,0 +1,191 @@
+"""A partition on this node: its log, its high watermark, and who waits for it.
+
+High watermark. A record may be read and an acks=all answer may leave only when the record is as
+safe as its topic promises: with flush `sync` when it is on the disk, with `os` and `interval` when
+it is in the file (the kernel keeps it over a crash of the process). L11: log start ≤ high watermark
+≤ log end, and it never falls.
+
+Waiting. `producers` wait for an offset to be committed, in the order of their appends; `readers`
+are long polls that any new committed record wakes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from postroad.broker.flusher import Flusher
+from postroad.broker.turn import Turn
+from postroad.errors import FencedLeaderEpoch, StorageFailed, UnknownLeaderEpoch
+from postroad.log.partition_log import Appended, PartitionLog, Slice
+from postroad.wire.batch import BatchHeader
+
+FLUSH_SYNC = "sync"
+FLUSH_OS = "os"
+FLUSH_INTERVAL = "interval"
+
+log = logging.getLogger(__name__)
+
+
+class Reader(Protocol):
+    def wake(self) -> None: ...
+
+
+Inspect = Callable[[memoryview, BatchHeader], tuple[memoryview, BatchHeader]]
+Committed = Callable[[StorageFailed | None], None]
+"""Called once when the offset is committed (None), or can't be (the error)."""
+
+
+class Partition:
+    __slots__ = (
+        "_flusher",
+        "_staged",
+        "_turn",
+        "busy",
+        "closed",
+        "flush",
+        "flush_interval_ms",
+        "high_watermark",
+        "index",
+        "inspect",
+        "leader_epoch",
+        "log",
+        "producers",
+        "readers",
+        "sync_timer",
+        "syncing",
+        "topic",
+        "topic_id",
+        "write_error",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        log: PartitionLog,
+        leader_epoch: int,
+        turn: Turn,
+        flusher: Flusher,
+        flush: str = FLUSH_SYNC,
+        flush_interval_ms: int = 1000,
+        inspect: Inspect | None = None,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self.flush = flush
+        self.flush_interval_ms = flush_interval_ms
+        self.inspect = inspect  # only where the topic's configs ask to look inside batches
+        self.high_watermark = log.end_offset  # what recovery kept is committed: there is one copy
+        self.producers: deque[tuple[int, Committed]] = deque()
+        self.readers: dict[Reader, None] = {}
+        self.write_error: StorageFailed | None = None  # of this turn
+        self.syncing = False
+        self.busy = False  # housekeeping has a job on the log's files in a thread
+        self.sync_timer: asyncio.TimerHandle | None = None
+        self.closed = False
+        self._staged = False
+        self._turn = turn
+        self._flusher = flusher
+
+    # --- in
+
+    def append(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
+        """Stage a checked batch; it is in the file when this turn has ended (or `write_error` is set)."""
+        if self.closed:
+            raise StorageFailed("The partition is closing.")
+        appended = self.log.append(batch, header, self.leader_epoch, now_ms)
+        if not self._staged:
+            self._staged = True
+            self._turn.stage(self)
+        return appended
+
+    def write(self) -> None:
+        """Called by the turn: staged batches reach the file, then the watermark or a sync moves on."""
+        self._staged = False
+        self.write_error = None
+        try:
+            self.log.write()
+        except StorageFailed as refused:
+            log.error("partition %s-%d: %s", self.topic, self.index, refused)
+            self.write_error = refused
+        if self.flush == FLUSH_SYNC:
+            self._flusher.request(self)
+            return
+        self._commit(self.log.written_offset)
+        if self.flush == FLUSH_INTERVAL:
+            self._flusher.request_later(self, self.flush_interval_ms)
+
+    def synced(self) -> None:
+        """Called by the flusher on the loop, after `log.finish_sync`."""
+        if self.log.failed is not None:
+            self._fail(self.log.failed)
+        elif self.flush == FLUSH_SYNC:
+            self._commit(self.log.synced_offset)
+            if self.log.synced_offset < self.log.written_offset:
+                self._flusher.request(self)
+
+    def when_committed(self, offset: int, call: Committed) -> None:
+        """Call when everything below `offset` is committed; at once if it is already."""
+        if offset <= self.high_watermark:
+            call(None)
+        elif self.log.failed is not None:
+            call(self.log.failed)
+        else:
+            self.producers.append((offset, call))
+
+    def change_flush(self, flush: str, interval_ms: int) -> None:
+        """A config was altered; what waits under the old promise is still kept to it."""
+        self.flush, self.flush_interval_ms = flush, interval_ms
+        self._flusher.request(self)
+        if flush != FLUSH_SYNC and self.log.failed is None:
+            self._commit(self.log.written_offset)
+
+    # --- out
+
+    def read(self, offset: int, max_bytes: int) -> Slice | None:
+        """Committed batches from `offset` on. Raises OffsetOutOfRange."""
+        return self.log.read(offset, max_bytes, self.high_watermark)
+
+    def check_epoch(self, leader_epoch: int) -> None:
+        """Fence a request that speaks of another leadership (KIP-320); -1 does not care."""
+        if leader_epoch in (-1, self.leader_epoch):
+            return
+        if leader_epoch < self.leader_epoch:
+            raise FencedLeaderEpoch()
+        raise UnknownLeaderEpoch()
+
+    def close(self) -> None:
+        """No appends from here on; everyone who waits is told. The log is closed by the caller."""
+        self.closed = True
+        if self.sync_timer is not None:
+            self.sync_timer.cancel()
+        self._fail(StorageFailed("The partition was closed."))
+        self._wake_readers()
+
+    # --- helpers
+
+    def _commit(self, offset: int) -> None:
+        if offset <= self.high_watermark:
+            return
+        self.high_watermark = offset
+        while self.producers and self.producers[0][0] <= offset:
+            self.producers.popleft()[1](None)
+        self._wake_readers()
+
+    def _wake_readers(self) -> None:
+        if self.readers:
+            for reader in list(self.readers):
+                reader.wake()
+
+    def _fail(self, error: StorageFailed) -> None:
+        waiting, self.producers = self.producers, deque()
+        for _, call in waiting:
+            call(error)

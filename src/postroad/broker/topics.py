@@ -1,0 +1,204 @@
+"""Topics on this node: follows the coordination store and keeps the open partitions equal to it.
+
+Nothing here decides: `cluster.controller` does, purely; the decision is committed to the store; the
+store's watch brings it back as events; the image takes them; and the partitions that this node
+should have are opened, changed or closed. A request such as CreateTopics waits until its own
+revision has come round (`reach`), so that what it created can be used when it is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.data_directory import DataDirectory
+from postroad.broker.inspection import inspector
+from postroad.broker.partition import Partition
+from postroad.cluster import controller
+from postroad.cluster.controller import Decision
+from postroad.cluster.ids import id_text
+from postroad.cluster.image import Changes, DeletedTopic, Image, Topic
+from postroad.cluster.store import Store
+from postroad.cluster.topic_config import TopicSettings, resolve
+from postroad.errors import CoordinationError, HistoryCompacted, RequestTimedOut
+from postroad.log.disk import OsDisk
+from postroad.log.partition_log import PartitionLog
+from postroad.log.settings import LogSettings
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+DECISIONS_MAX: Final = 20  # others got in between that often: something is wrong
+REACH_TIMEOUT_S: Final = 30.0
+
+log = logging.getLogger(__name__)
+
+
+class Topics:
+    def __init__(self, node: Node, store: Store, directory: DataDirectory) -> None:
+        self.image = Image()
+        self._node = node
+        self._store = store
+        self._directory = directory
+        self._disk = OsDisk()
+        self._applied = 0  # the store's revision up to which partitions are open
+        self._reached: list[tuple[int, asyncio.Future[None]]] = []
+
+    # --- decisions
+
+    async def decide(self, make: Callable[[Image], Decision]) -> None:
+        """Decide on the image, commit, and wait until this node has followed. Raises what `make` raises."""
+        for _ in range(DECISIONS_MAX):
+            seen = self._applied
+            compares, operations = make(self.image)
+            if not operations:
+                return
+            revision = await self._store.commit(compares, operations)
+            if revision is not None:
+                await self.reach(revision)
+                return
+            await self.reach(seen + 1)  # somebody was faster: decide anew on what came of it
+        raise CoordinationError("The coordination store changed under every attempt.")
+
+    async def reach(self, revision: int) -> None:
+        """Wait until everything up to this revision is applied, partitions opened and all."""
+        if self._applied >= revision:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._reached.append((revision, future))
+        try:
+            await asyncio.wait_for(future, REACH_TIMEOUT_S)
+        except TimeoutError:
+            raise RequestTimedOut("The node has not followed the coordination store in time.") from None
+
+    # --- following
+
+    async def catch_up(self, clean: bool) -> None:
+        """Read the whole store and open what this node should have. At start, before clients come."""
+        snapshot = await self._store.list("")
+        await self._apply(self.image.catch_up(snapshot), clean)
+        self._arrived(snapshot.revision)
+
+    async def follow(self) -> None:
+        """Apply each change of the store as it comes, for as long as the node lives."""
+        while True:
+            try:
+                async for events in self._store.watch("", self._applied):
+                    await self._apply(self.image.apply(events), clean=True)
+                    self._arrived(self.image.revision)
+                return
+            except HistoryCompacted:
+                log.warning("fell behind the coordination store; reading it anew")
+                await self.catch_up(clean=True)
+
+    def _arrived(self, revision: int) -> None:
+        self._applied = revision
+        waiting, self._reached = self._reached, []
+        for wanted, future in waiting:
+            if wanted > revision:
+                self._reached.append((wanted, future))
+            elif not future.done():
+                future.set_result(None)
+
+    async def _apply(self, changes: Changes, clean: bool) -> None:
+        for topic in changes.deleted:
+            await self._close(topic)
+        for topic in changes.created:
+            await self._open(topic, 0, clean)
+        for before, after in changes.altered:
+            await self._alter(before, after, clean)
+        self._node.topics_changed(changes)
+
+    # --- opening, altering, closing
+
+    async def _open(self, topic: Topic, first: int, clean: bool) -> None:
+        settings = self.settings_of(topic)
+        now_ms = self._node.clock.now_ms()
+        opening = [
+            self._node.slow_workers.call(
+                partial(
+                    PartitionLog.open,
+                    self._disk,
+                    self._directory.partition_directory(topic.id, index),
+                    log_settings(settings),
+                    now_ms,
+                    clean,
+                )
+            )
+            for index in range(first, len(topic.partitions))
+        ]
+        opened: list[PartitionLog] = await asyncio.gather(*opening)
+        made = [
+            self._partition(topic, first + place, opened_log, settings)
+            for place, opened_log in enumerate(opened)
+        ]
+        self._node.partitions.add(topic.name, topic.id, made)
+
+    def _partition(
+        self, topic: Topic, index: int, opened: PartitionLog, settings: TopicSettings
+    ) -> Partition:
+        return Partition(
+            topic.name,
+            topic.id,
+            index,
+            opened,
+            topic.partitions[index].leader_epoch,
+            self._node.turn,
+            self._node.flusher,
+            settings.flush,
+            settings.flush_interval_ms,
+            inspector(settings.cleanup_compact and not topic.internal, settings.compression_type),
+        )
+
+    async def _alter(self, before: Topic, after: Topic, clean: bool) -> None:
+        settings = self.settings_of(after)
+        for partition in self._node.partitions.of(after.id):
+            partition.leader_epoch = after.partitions[partition.index].leader_epoch
+            partition.log.settings = log_settings(settings)
+            partition.inspect = inspector(settings.cleanup_compact, settings.compression_type)
+            partition.change_flush(settings.flush, settings.flush_interval_ms)
+        if len(after.partitions) > len(before.partitions):
+            await self._open(after, len(before.partitions), clean)
+
+    async def _close(self, topic: Topic) -> None:
+        """The topic is gone: nobody finds it any more, and its files go."""
+        for partition in self._node.partitions.remove(topic.name, topic.id):
+            await self.close_partition(partition)
+        if topic.id in self.image.deleted:
+            self._node.tasks.start(self.finish_deletion(self.image.deleted[topic.id]), "finish-deletion")
+
+    async def finish_deletion(self, deleted: DeletedTopic) -> None:
+        """Remove the directories, then tell the store; also at start, where a crash came between."""
+        name = id_text(deleted.id)
+        for found, index in self._directory.partitions():
+            if found == name:
+                path = self._directory.partition_directory(deleted.id, index)
+                await self._node.slow_workers.call(partial(self._disk.remove, path))
+        node_id = self._node.settings.node.id
+        await self.decide(
+            lambda image: (
+                controller.finish_deletion(image, image.deleted[deleted.id], node_id)
+                if deleted.id in image.deleted
+                else Decision([], [])
+            )
+        )
+
+    async def close_partition(self, partition: Partition) -> None:
+        partition.close()
+        while partition.syncing or partition.busy:  # a job in a thread still holds its files
+            await asyncio.sleep(0.001)
+        await self._node.slow_workers.call(partition.log.close)
+
+    def settings_of(self, topic: Topic) -> TopicSettings:
+        return resolve(topic.config, self._node.settings.topic_defaults)
+
+
+def log_settings(settings: TopicSettings) -> LogSettings:
+    """The part of a topic's settings that its logs need."""
+    names = {field.name for field in fields(TopicSettings)}
+    shared = {f.name: getattr(settings, f.name) for f in fields(LogSettings) if f.name in names}
+    return LogSettings(**shared)

@@ -1,0 +1,71 @@
+"""One turn of the loop: what arrived together is written together and answered together.
+
+Handlers run while frames come in; they stage batches and leave answers. Before the loop waits for
+new bytes the turn ends once, for all connections:
+
+    1. every partition with staged batches writes them with one call,
+    2. high watermarks move (or a sync is asked for), parked answers are completed,
+    3. every connection with something to say sends it with one call.
+
+So a hundred small requests cost one write and one send. The staged batches are views of the
+receive buffers; they stay valid because nothing is received between two turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+
+class Staged(Protocol):
+    def write(self) -> None: ...
+
+
+class Settling(Protocol):
+    def settle(self) -> None: ...
+
+
+class Sending(Protocol):
+    def flush(self) -> None: ...
+
+
+class Turn:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._scheduled = False
+        self._staged: list[Staged] = []
+        self._settling: list[Settling] = []
+        self._sending: list[Sending] = []
+
+    def stage(self, partition: Staged) -> None:
+        """The partition has batches to write; it asks once a turn."""
+        self._staged.append(partition)
+        self._schedule()
+
+    def settle(self, waiting: Settling) -> None:
+        """Call back once everything staged in this turn is written (or was refused)."""
+        self._settling.append(waiting)
+        self._schedule()
+
+    def send(self, connection: Sending) -> None:
+        """The connection has bytes to send; it asks once a turn."""
+        self._sending.append(connection)
+        self._schedule()
+
+    def end(self) -> None:
+        self._scheduled = False
+        while self._staged or self._settling:
+            staged, self._staged = self._staged, []
+            for partition in staged:
+                partition.write()
+            settling, self._settling = self._settling, []
+            for waiting in settling:
+                waiting.settle()
+        sending, self._sending = self._sending, []
+        for connection in sending:
+            connection.flush()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self.end)

@@ -1,0 +1,283 @@
+"""Fetch, by hand: the hot path of a message on its way out (API 1, versions 4–18).
+
+A request becomes plain tuples; a response is a list of parts in which records are never copied:
+each partition's records stand as the caller gave them (bytes, or a slice of a segment file that
+the connection hands to sendfile). Layouts as in KIP-98 (v4), KIP-227 (v7: sessions), KIP-320 (v9:
+leader epoch), KIP-392 (v11: rack), KIP-482 and KIP-595 (v12), KIP-516 (v13: topic ids), KIP-903
+(v15: replica state moves to a tag).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from struct import error as StructError
+from typing import Final, NamedTuple, Protocol
+
+from postroad.errors import ProtocolError
+from postroad.wire.framing import read_uvarint, skip_tags, write_uvarint
+
+KEY: Final = 1
+MIN_VERSION: Final = 4
+MAX_VERSION: Final = 18
+FLEXIBLE_FROM: Final = 12
+SESSIONS_FROM: Final = 7
+TOPIC_IDS_FROM: Final = 13
+REPLICA_STATE_FROM: Final = 15
+
+TopicKey = str | bytes
+"""A topic's name, or from version 13 on its id (16 bytes)."""
+
+_HEAD: Final = Struct(">iiiib")  # replica, max wait, min bytes, max bytes, isolation
+_HEAD_15: Final = Struct(">iiib")
+_SESSION: Final = Struct(">ii")
+_SHORT: Final = Struct(">h")
+_INT: Final = Struct(">i")
+# index, [leader epoch (9)], offset, [last fetched epoch (12)], [log start (5)], max bytes
+_PARTITION_4: Final = Struct(">iqi")
+_PARTITION_5: Final = Struct(">iqqi")
+_PARTITION_9: Final = Struct(">iiqqi")
+_PARTITION_12: Final = Struct(">iiqiqi")
+_ANSWER_4: Final = Struct(">ihqqi")  # index, error, high watermark, stable, aborted count
+_ANSWER_5: Final = Struct(">ihqqqi")  # … log start
+_ANSWER_11: Final = Struct(">ihqqqii")  # … preferred replica
+_ANSWER_12: Final = Struct(">ihqqqBi")
+
+
+class Sliced(Protocol):
+    """Records that lie in a file."""
+
+    length: int
+
+
+Records = bytes | Sliced
+Part = bytes | Sliced
+
+
+class PartitionFetch(NamedTuple):
+    topic: TopicKey
+    index: int
+    leader_epoch: int
+    offset: int
+    max_bytes: int
+
+
+class FetchRequest(NamedTuple):
+    replica_id: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation: int
+    session_id: int
+    session_epoch: int
+    partitions: list[PartitionFetch]
+    forgotten: list[tuple[TopicKey, int]]
+
+
+class PartitionAnswer(NamedTuple):
+    topic: TopicKey
+    index: int
+    error: int
+    high_watermark: int
+    stable_offset: int
+    start_offset: int
+    records: Records | None
+
+
+def decode(body: memoryview, version: int) -> FetchRequest:
+    try:
+        return _decode(body, version)
+    except (StructError, IndexError):
+        raise ProtocolError("a Fetch request ends before its fields do") from None
+    except UnicodeDecodeError:
+        raise ProtocolError("a Fetch request has a string that is not UTF-8") from None
+
+
+def encode(
+    answers: Iterable[PartitionAnswer], version: int, error: int = 0, session_id: int = 0
+) -> list[Part]:
+    """The response as parts in order; answers of one topic should stand together."""
+    flexible = version >= FLEXIBLE_FROM
+    parts: list[Part] = []
+    head = bytearray(4)  # throttle time
+    if version >= SESSIONS_FROM:
+        head += _SHORT.pack(error) + _INT.pack(session_id)
+    topics = _by_topic(answers)
+    head += write_uvarint(len(topics) + 1) if flexible else _INT.pack(len(topics))
+    for topic, group in topics:
+        _topic_head(head, topic, len(group), flexible)
+        for answer in group:
+            _partition_head(head, answer, version)
+            records = answer.records
+            if records is not None:
+                if isinstance(records, bytes):
+                    head += records
+                else:
+                    parts.append(bytes(head))
+                    parts.append(records)
+                    head.clear()
+            if flexible:
+                head.append(0)
+        if flexible:
+            head.append(0)
+    if flexible:
+        head.append(0)
+    if head:
+        parts.append(bytes(head))
+    return parts
+
+
+def _decode(body: memoryview, version: int) -> FetchRequest:
+    replica_id = -1
+    if version >= REPLICA_STATE_FROM:
+        max_wait_ms, min_bytes, max_bytes, isolation = _HEAD_15.unpack_from(body)
+        at = 13
+    else:
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _HEAD.unpack_from(body)
+        at = 17
+    session_id, session_epoch = 0, -1
+    if version >= SESSIONS_FROM:
+        session_id, session_epoch = _SESSION.unpack_from(body, at)
+        at += 8
+    partitions, at = _partitions(body, at, version)
+    forgotten: list[tuple[TopicKey, int]] = []
+    if version >= SESSIONS_FROM:
+        forgotten, at = _forgotten(body, at, version)
+    if version >= REPLICA_STATE_FROM:
+        replica_id = _replica_id(body, at)
+    return FetchRequest(
+        replica_id,
+        max_wait_ms,
+        min_bytes,
+        max_bytes,
+        isolation,
+        session_id,
+        session_epoch,
+        partitions,
+        forgotten,
+    )
+
+
+def _partitions(body: memoryview, at: int, version: int) -> tuple[list[PartitionFetch], int]:
+    flexible = version >= FLEXIBLE_FROM
+    partitions: list[PartitionFetch] = []
+    topics, at = _count(body, at, flexible)
+    for _ in range(topics):
+        topic, at = _topic(body, at, version)
+        count, at = _count(body, at, flexible)
+        for _ in range(count):
+            epoch = -1
+            if flexible:
+                index, epoch, offset, _, _, max_bytes = _PARTITION_12.unpack_from(body, at)
+                at = skip_tags(body, at + 32)
+            elif version >= 9:
+                index, epoch, offset, _, max_bytes = _PARTITION_9.unpack_from(body, at)
+                at += 28
+            elif version >= 5:
+                index, offset, _, max_bytes = _PARTITION_5.unpack_from(body, at)
+                at += 24
+            else:
+                index, offset, max_bytes = _PARTITION_4.unpack_from(body, at)
+                at += 16
+            partitions.append(PartitionFetch(topic, index, epoch, offset, max_bytes))
+        if flexible:
+            at = skip_tags(body, at)
+    return partitions, at
+
+
+def _forgotten(body: memoryview, at: int, version: int) -> tuple[list[tuple[TopicKey, int]], int]:
+    flexible = version >= FLEXIBLE_FROM
+    forgotten: list[tuple[TopicKey, int]] = []
+    topics, at = _count(body, at, flexible)
+    for _ in range(topics):
+        topic, at = _topic(body, at, version)
+        count, at = _count(body, at, flexible)
+        for _ in range(count):
+            forgotten.append((topic, _INT.unpack_from(body, at)[0]))
+            at += 4
+        if flexible:
+            at = skip_tags(body, at)
+    return forgotten, at
+
+
+def _replica_id(body: memoryview, at: int) -> int:
+    """Tag 1 of the request: a replica says who it is. Consumers leave it out."""
+    size, at = read_uvarint(body, at)  # rack id
+    at += max(size - 1, 0)
+    tags, at = read_uvarint(body, at)
+    for _ in range(tags):
+        tag, at = read_uvarint(body, at)
+        size, at = read_uvarint(body, at)
+        if tag == 1:
+            return int(_INT.unpack_from(body, at)[0])
+        at += size
+    return -1
+
+
+def _topic(body: memoryview, at: int, version: int) -> tuple[TopicKey, int]:
+    if version >= TOPIC_IDS_FROM:
+        return bytes(_take(body, at, 16)), at + 16
+    if version >= FLEXIBLE_FROM:
+        size, at = read_uvarint(body, at)
+        size -= 1
+    else:
+        (size,) = _SHORT.unpack_from(body, at)
+        at += 2
+    return str(_take(body, at, size), "utf-8"), at + size
+
+
+def _take(body: memoryview, at: int, size: int) -> memoryview:
+    if size < 0 or at + size > len(body):
+        raise ProtocolError("a Fetch request has a length beyond its end")
+    return body[at : at + size]
+
+
+def _count(body: memoryview, at: int, flexible: bool) -> tuple[int, int]:
+    """An array's count (null counts as empty); each element takes at least four bytes."""
+    if flexible:
+        count, at = read_uvarint(body, at)
+        count = max(count - 1, 0)
+    else:
+        count = max(_INT.unpack_from(body, at)[0], 0)
+        at += 4
+    if count * 4 > len(body) - at:
+        raise ProtocolError(f"a Fetch request counts {count} elements, more than it has bytes for")
+    return count, at
+
+
+def _by_topic(answers: Iterable[PartitionAnswer]) -> list[tuple[TopicKey, list[PartitionAnswer]]]:
+    groups: list[tuple[TopicKey, list[PartitionAnswer]]] = []
+    for answer in answers:
+        if not groups or groups[-1][0] != answer.topic:
+            groups.append((answer.topic, []))
+        groups[-1][1].append(answer)
+    return groups
+
+
+def _topic_head(head: bytearray, topic: TopicKey, count: int, flexible: bool) -> None:
+    if isinstance(topic, bytes):
+        head += topic
+    else:
+        name = topic.encode()
+        head += write_uvarint(len(name) + 1) if flexible else _SHORT.pack(len(name))
+        head += name
+    head += write_uvarint(count + 1) if flexible else _INT.pack(count)
+
+
+def _partition_head(head: bytearray, answer: PartitionAnswer, version: int) -> None:
+    _, index, error, high, stable, start, records = answer
+    if records is None:
+        size = 0
+    else:
+        size = len(records) if isinstance(records, bytes) else records.length
+    if version >= FLEXIBLE_FROM:
+        head += _ANSWER_12.pack(index, error, high, stable, start, 1, -1)
+        head += write_uvarint(size + 1)
+        return
+    if version >= 11:
+        head += _ANSWER_11.pack(index, error, high, stable, start, 0, -1)
+    elif version >= 5:
+        head += _ANSWER_5.pack(index, error, high, stable, start, 0)
+    else:
+        head += _ANSWER_4.pack(index, error, high, stable, 0)
+    head += _INT.pack(size)

@@ -1,0 +1,201 @@
+"""Frames and headers: how requests are cut from a stream of bytes, without any I/O.
+
+    frame    := length (int32) payload           length counts the payload only
+    request  := api key (int16) version (int16) correlation (int32) client id (nullable string)
+                [tagged fields, where the version is flexible] body
+    response := correlation (int32) [tagged fields, where flexible; never for ApiVersions] body
+
+A FrameBuffer is the receive side of one connection. Memory follows the bytes that came, never a
+length that was merely declared: the buffer at most doubles each time it is full.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from postroad.errors import ProtocolError
+
+BUFFER_BYTES_MIN: Final = 16 * 1024  # 1,000 idle connections hold 16 MB
+LARGE_FRAME_BYTES: Final = 64 * 1024  # from here on a read stops at the frame's end: nothing to move
+
+_LENGTH: Final = Struct(">i")
+_REQUEST: Final = Struct(">hhih")
+_RESPONSE: Final = Struct(">ii")
+_RESPONSE_FLEXIBLE: Final = Struct(">iib")
+
+FOREIGN_GREETINGS: Final = {
+    b"GET ": "HTTP",
+    b"POST": "HTTP",
+    b"HEAD": "HTTP",
+    b"PUT ": "HTTP",
+    b"OPTI": "HTTP",
+    b"PRI ": "HTTP/2",
+    b"\x16\x03\x01\x00": "TLS",
+    b"\x16\x03\x01\x01": "TLS",
+    b"\x16\x03\x01\x02": "TLS",
+    b"\x16\x03\x01\x06": "TLS",
+    b"\x16\x03\x01\x07": "TLS",
+    b"SSH-": "SSH",
+    b"AMQP": "AMQP",
+}
+
+
+class FrameBuffer:
+    """Bytes in, frames out.
+
+    Ask for `space()`, fill it, say how much with `received()`, then take `next_frame()` until it
+    answers None. Frames are views into the buffer: valid, and writable, until the next `space()`.
+    """
+
+    __slots__ = ("_buffer", "_end", "_start", "_view", "frame_bytes_max")
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self._start = 0  # first byte that was not handed out as a frame
+        self._end = 0  # first byte that was not received
+        self._allocate(BUFFER_BYTES_MIN)
+
+    @property
+    def capacity(self) -> int:
+        return len(self._buffer)
+
+    @property
+    def partial_bytes(self) -> int:
+        """How much of an unfinished frame is here; 0 between two frames."""
+        return self._end - self._start
+
+    def space(self) -> memoryview:
+        """Where to receive into; never empty."""
+        if self._start:
+            self._move_to_front()
+        wanted = self._wanted()
+        if self._end == len(self._buffer):
+            self._grow(wanted)
+        if wanted > LARGE_FRAME_BYTES:
+            return self._view[self._end : min(wanted, len(self._buffer))]
+        return self._view[self._end :]
+
+    def received(self, count: int) -> None:
+        self._end += count
+
+    def next_frame(self) -> memoryview | None:
+        """The payload of the next whole frame. Raises ProtocolError where none can follow."""
+        start = self._start + 4
+        if start > self._end:
+            return None
+        (length,) = _LENGTH.unpack_from(self._buffer, self._start)
+        if not 0 < length <= self.frame_bytes_max:
+            raise ProtocolError(self._wrong_length(length))
+        end: int = start + length
+        if end > self._end:
+            return None
+        self._start = end
+        return self._view[start:end]
+
+    def shrink(self) -> None:
+        """Give memory back; only between two frames."""
+        if self._start == self._end and len(self._buffer) > BUFFER_BYTES_MIN:
+            self._start = self._end = 0
+            self._allocate(BUFFER_BYTES_MIN)
+
+    def _wanted(self) -> int:
+        """Bytes of the frame that has begun, its length field included; 0 while unknown."""
+        if self._end < 4:
+            return 0
+        return 4 + int(_LENGTH.unpack_from(self._buffer)[0])
+
+    def _move_to_front(self) -> None:
+        left = self._end - self._start
+        if left:
+            self._view[:left] = self._view[self._start : self._end]
+        self._start, self._end = 0, left
+
+    def _grow(self, wanted: int) -> None:
+        # A new buffer, not a resize: views of the old one may still be held.
+        old = self._view[: self._end]
+        self._allocate(min(2 * len(self._buffer), 1 << max(wanted - 1, 1).bit_length()))
+        self._view[: self._end] = old
+
+    def _allocate(self, size: int) -> None:
+        self._buffer = bytearray(size)
+        self._view = memoryview(self._buffer)
+
+    def _wrong_length(self, length: int) -> str:
+        spoken = FOREIGN_GREETINGS.get(bytes(self._view[self._start : self._start + 4]))
+        if spoken:
+            return f"these bytes are {spoken}; this port speaks the Kafka protocol only"
+        return f"a frame of {length} bytes was announced; 1 to {self.frame_bytes_max} are allowed"
+
+
+class RequestHeader(NamedTuple):
+    api_key: int
+    version: int
+    correlation: int
+    client_id: str | None
+    body_at: int
+
+
+def read_header(frame: memoryview, flexible_from: int | None) -> RequestHeader:
+    """The header of a request whose API turns flexible at that version (None: an unknown API)."""
+    if len(frame) < _REQUEST.size:
+        raise ProtocolError("the frame is too short for a request header")
+    api_key, version, correlation, client_bytes = _REQUEST.unpack_from(frame)
+    at = _REQUEST.size + max(client_bytes, 0)
+    if client_bytes < -1 or at > len(frame):
+        raise ProtocolError("the client id is longer than the frame")
+    client = None if client_bytes < 0 else _text(frame[_REQUEST.size : at])
+    if flexible_from is not None and version >= flexible_from:
+        at = skip_tags(frame, at)
+    return RequestHeader(api_key, version, correlation, client, at)
+
+
+def response_head(body_bytes: int, correlation: int, flexible: bool) -> bytes:
+    """What stands before a response's body: length, correlation and an empty tag section."""
+    if flexible:
+        return _RESPONSE_FLEXIBLE.pack(body_bytes + 5, correlation, 0)
+    return _RESPONSE.pack(body_bytes + 4, correlation)
+
+
+def read_uvarint(data: memoryview, at: int) -> tuple[int, int]:
+    """(value, position after it); at most 32 bits, as Kafka's lengths are."""
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 28:
+            raise ProtocolError("a variable-length number is cut or longer than 32 bits")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def write_uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def skip_tags(data: memoryview, at: int) -> int:
+    """The position after a section of tagged fields, none of which we know."""
+    if at < len(data) and data[at] == 0:
+        return at + 1
+    count, at = read_uvarint(data, at)
+    for _ in range(count):
+        _, at = read_uvarint(data, at)
+        size, at = read_uvarint(data, at)
+        at += size
+        if at > len(data):
+            raise ProtocolError("a tagged field is longer than the frame")
+    return at
+
+
+def _text(data: memoryview) -> str:
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError:
+        raise ProtocolError("a string is not UTF-8") from None

@@ -1,0 +1,202 @@
+"""Produce, by hand: the hot path of a message on its way in (API 0, versions 3–13).
+
+The generated codec makes an object for each topic and partition; here a request is read as plain
+tuples and the record batches stay views of the receive buffer. Layouts as in KIP-98 (v3), KIP-467
+(v8: record errors), KIP-482 (v9: flexible), KIP-951 (v10: leader hints), KIP-516 (v13: topic ids).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as StructError
+from typing import Final, NamedTuple
+
+from postroad.errors import ProtocolError
+from postroad.wire.framing import read_uvarint, skip_tags, write_uvarint
+
+KEY: Final = 0
+MIN_VERSION: Final = 3
+MAX_VERSION: Final = 13
+FLEXIBLE_FROM: Final = 9
+TOPIC_IDS_FROM: Final = 13
+
+TopicKey = str | bytes
+"""A topic's name, or from version 13 on its id (16 bytes)."""
+
+_ACKS: Final = Struct(">hii")  # acks, timeout, number of topics
+_ACKS_FLEXIBLE: Final = Struct(">hi")
+_SHORT: Final = Struct(">h")
+_INT: Final = Struct(">i")
+_PARTITION: Final = Struct(">ii")  # index, bytes of records
+_ANSWER: Final = Struct(">ihqq")  # index, error, base offset, append time
+_ANSWER_START: Final = Struct(">ihqqq")  # … and log start offset
+
+
+class PartitionRecords(NamedTuple):
+    topic: TopicKey
+    index: int
+    records: memoryview | None
+
+
+class ProduceRequest(NamedTuple):
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    partitions: list[PartitionRecords]
+
+
+class PartitionAnswer(NamedTuple):
+    topic: TopicKey
+    index: int
+    error: int
+    base_offset: int
+    append_time_ms: int
+    start_offset: int
+    message: str | None
+
+
+def decode(body: memoryview, version: int) -> ProduceRequest:
+    try:
+        return _decode_flexible(body, version) if version >= FLEXIBLE_FROM else _decode_classic(body)
+    except (StructError, IndexError):
+        raise ProtocolError("a Produce request ends before its fields do") from None
+    except UnicodeDecodeError:
+        raise ProtocolError("a Produce request has a string that is not UTF-8") from None
+
+
+def encode(answers: list[PartitionAnswer], version: int, throttle_ms: int = 0) -> bytes:
+    """The response; answers of one topic stand together."""
+    if version >= FLEXIBLE_FROM:
+        return _encode_flexible(answers, version, throttle_ms)
+    return _encode_classic(answers, version, throttle_ms)
+
+
+def _decode_classic(body: memoryview) -> ProduceRequest:
+    transactional_id, at = _nullable_string(body, 0)
+    acks, timeout_ms, topics = _ACKS.unpack_from(body, at)
+    at += 10
+    partitions: list[PartitionRecords] = []
+    for _ in range(_bounded(topics, body, at)):
+        (size,) = _SHORT.unpack_from(body, at)
+        at += 2
+        topic = str(_take(body, at, size), "utf-8")
+        at += size
+        (count,) = _INT.unpack_from(body, at)
+        at += 4
+        for _ in range(_bounded(count, body, at)):
+            index, size = _PARTITION.unpack_from(body, at)
+            at += 8
+            records = None if size == -1 else _take(body, at, size)
+            at += max(size, 0)
+            partitions.append(PartitionRecords(topic, index, records))
+    return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
+
+
+def _decode_flexible(body: memoryview, version: int) -> ProduceRequest:
+    size, at = read_uvarint(body, 0)
+    transactional_id = None if size == 0 else str(_take(body, at, size - 1), "utf-8")
+    at += max(size - 1, 0)
+    acks, timeout_ms = _ACKS_FLEXIBLE.unpack_from(body, at)
+    topics, at = read_uvarint(body, at + 6)
+    partitions: list[PartitionRecords] = []
+    topic: TopicKey
+    for _ in range(_bounded(topics - 1, body, at)):
+        if version >= TOPIC_IDS_FROM:
+            topic = bytes(_take(body, at, 16))
+            at += 16
+        else:
+            size, at = read_uvarint(body, at)
+            topic = str(_take(body, at, size - 1), "utf-8")
+            at += size - 1
+        count, at = read_uvarint(body, at)
+        for _ in range(_bounded(count - 1, body, at)):
+            (index,) = _INT.unpack_from(body, at)
+            size, at = read_uvarint(body, at + 4)
+            records = None if size == 0 else _take(body, at, size - 1)
+            at = skip_tags(body, at + max(size - 1, 0))
+            partitions.append(PartitionRecords(topic, index, records))
+        at = skip_tags(body, at)
+    return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
+
+
+def _encode_classic(answers: list[PartitionAnswer], version: int, throttle_ms: int) -> bytes:
+    topics = by_topic(answers)
+    parts = [_INT.pack(len(topics))]
+    for topic, group in topics:
+        name = topic.encode() if isinstance(topic, str) else topic
+        parts += (_SHORT.pack(len(name)), name, _INT.pack(len(group)))
+        for _, index, error, base, time_ms, start, message in group:
+            if version < 5:
+                parts.append(_ANSWER.pack(index, error, base, time_ms))
+                continue
+            parts.append(_ANSWER_START.pack(index, error, base, time_ms, start))
+            if version >= 8:
+                parts.append(b"\0\0\0\0")  # no errors of single records
+                parts.append(_nullable(message))
+    parts.append(_INT.pack(throttle_ms))
+    return b"".join(parts)
+
+
+def _encode_flexible(answers: list[PartitionAnswer], version: int, throttle_ms: int) -> bytes:
+    topics = by_topic(answers)
+    parts = [write_uvarint(len(topics) + 1)]
+    for topic, group in topics:
+        if isinstance(topic, str):
+            name = topic.encode()
+            parts.append(write_uvarint(len(name) + 1))
+            parts.append(name)
+        else:
+            parts.append(topic)
+        parts.append(write_uvarint(len(group) + 1))
+        for _, index, error, base, time_ms, start, message in group:
+            parts.append(_ANSWER_START.pack(index, error, base, time_ms, start))
+            # no errors of single records, the message, no tags
+            parts.append(b"\1\0\0" if message is None else b"\1" + _compact(message) + b"\0")
+        parts.append(b"\0")
+    parts.append(_INT.pack(throttle_ms))
+    parts.append(b"\0")
+    return b"".join(parts)
+
+
+def by_topic(answers: list[PartitionAnswer]) -> list[tuple[TopicKey, list[PartitionAnswer]]]:
+    """Neighbours of one topic gathered."""
+    if len(answers) == 1:
+        return [(answers[0].topic, answers)]
+    groups: list[tuple[TopicKey, list[PartitionAnswer]]] = []
+    for answer in answers:
+        if not groups or groups[-1][0] != answer.topic:
+            groups.append((answer.topic, []))
+        groups[-1][1].append(answer)
+    return groups
+
+
+def _take(body: memoryview, at: int, size: int) -> memoryview:
+    if size < 0 or at + size > len(body):
+        raise ProtocolError("a Produce request has a length beyond its end")
+    return body[at : at + size]
+
+
+def _bounded(count: int, body: memoryview, at: int) -> int:
+    """An array's count; each element takes at least six bytes."""
+    if count < 0 or count * 6 > len(body) - at:
+        raise ProtocolError(f"a Produce request counts {count} elements, more than it has bytes for")
+    return count
+
+
+def _nullable_string(body: memoryview, at: int) -> tuple[str | None, int]:
+    (size,) = _SHORT.unpack_from(body, at)
+    if size == -1:
+        return None, at + 2
+    return str(_take(body, at + 2, size), "utf-8"), at + 2 + size
+
+
+def _nullable(text: str | None) -> bytes:
+    if text is None:
+        return b"\xff\xff"
+    data = text.encode()
+    return _SHORT.pack(len(data)) + data
+
+
+def _compact(text: str) -> bytes:
+    data = text.encode()
+    return write_uvarint(len(data) + 1) + data
