@@ -1,0 +1,18 @@
+"""Where the benchmark keeps what it fetched, built and wrote: outside the repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class Missing(Exception):
+    """Something that this machine lacks; the text says what, and how to get it."""
+
+
+def directory(name: str) -> Path:
+    """`name` below the user's cache directory; it exists afterwards."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    path = Path(base) / "postroad" / name
+    path.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,122 @@
+"""A server process that is measured: started, waited for, asked for its CPU time and memory, stopped.
+
+Nothing that is started here outlives `stop`: each process leads its own session, so that ^C reaches the benchmark
+alone, which then ends them by their ids.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+READY_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 20.0
+_CPUCLOCK_SCHED = 2  # Linux: a process's CPU clock is numbered (~pid << 3) | 2
+
+
+class ServerFailed(Exception):
+    """A server ended, or was not ready in time; the text ends with what it printed last."""
+
+
+class Process:
+    """One running server and its children."""
+
+    def __init__(
+        self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._log = log
+        with log.open("wb") as output:
+            self._child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
+                cwd=log.parent,
+                start_new_session=True,
+            )
+
+    @property
+    def running(self) -> bool:
+        return self._child.poll() is None
+
+    def wait_for(self, port: int) -> None:
+        """Returns once `port` accepts connections. Raises ServerFailed."""
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while time.monotonic() < deadline:
+            if not self.running:
+                raise ServerFailed(f"it ended with status {self._child.returncode}:\n{self._last_words()}")
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                return
+            except OSError:
+                time.sleep(0.02)
+        raise ServerFailed(f"not ready within {READY_SECONDS_MAX:.0f} s:\n{self._last_words()}")
+
+    def cpu_seconds(self) -> float:
+        """What all threads of the process and of its living children have used so far, to the nanosecond."""
+        return sum(_cpu_seconds(pid) for pid in self._tree())
+
+    def resident_mb(self) -> float:
+        """Memory that the process and its children hold."""
+        return sum(_resident_kb(pid) for pid in self._tree()) / 1000
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL to whatever is left."""
+        tree = list(self._tree())
+        if self.running:
+            self._child.terminate()
+        try:
+            self._child.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            for pid in tree:
+                _kill(pid)
+            self._child.wait()
+
+    def _tree(self) -> Iterator[int]:
+        waiting = [self._child.pid]
+        while waiting:
+            pid = waiting.pop()
+            yield pid
+            for children in Path(f"/proc/{pid}/task").glob("*/children"):
+                try:
+                    waiting += map(int, children.read_text().split())
+                except OSError:
+                    continue  # the thread ended meanwhile
+
+    def _last_words(self) -> str:
+        return self._log.read_text(errors="replace").strip()[-1500:]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _cpu_seconds(pid: int) -> float:
+    # /proc/PID/stat has the same figure in steps of 10 ms, too coarse for a broker that needs 0.1 s.
+    try:
+        return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
+    except OSError:
+        return 0.0
+
+
+def _resident_kb(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")), 0)
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

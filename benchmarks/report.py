@@ -1,0 +1,160 @@
+"""From measurements to tables: medians, CPU for each message, and the ratio to Kafka in the last column.
+
+The ratio is the median of the ratios of each round: both sides of it were measured within the same seconds, which
+the medians of the columns were not. So it may differ a little from what the columns would give.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+from statistics import median
+
+from benchmarks.results import ModeResults, number
+from benchmarks.workloads import WORKLOADS, Measurement, Row
+
+OURS, BASELINE = "postroad", "kafka"
+_NONE = "–"
+
+
+def render(outcomes: Sequence[ModeResults], rounds: int) -> str:
+    """The whole report in Markdown, which reads as well on a terminal."""
+    parts = ["# Benchmarks", _introduction(rounds), "## Machine and versions", _machine(outcomes)]
+    for outcome in outcomes:
+        parts += [f"## {_TITLES[outcome.mode.name]}", _speed_table(outcome)]
+        parts += ["Server CPU, µs for each message (all threads; median):", _cpu_table(outcome)]
+        parts += ["The servers themselves:", _facts_table(outcome)]
+        parts += [f"{name} is left out here: {why}." for name, why in outcome.left_out.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def to_json(outcomes: Sequence[ModeResults], rounds: int) -> str:
+    """Every single measurement, for other tools."""
+    document = {
+        "date": date.today().isoformat(),
+        "rounds": rounds,
+        "machine": dict(_machine_facts()),
+        "modes": [{**asdict(outcome), "mode": outcome.mode.name.lower()} for outcome in outcomes],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table whose columns are aligned, the first to the left and the others to the right."""
+    lines = [list(header), *map(list, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    shown = [
+        "| " + " | ".join(_aligned(cell, i, widths[i]) for i, cell in enumerate(line)) + " |"
+        for line in lines
+    ]
+    rule = (
+        "|" + "|".join("-" * (w + 2) if i == 0 else "-" * (w + 1) + ":" for i, w in enumerate(widths)) + "|"
+    )
+    return "\n".join([shown[0], rule, *shown[1:]])
+
+
+_TITLES = {
+    "PAGE_CACHE": "Acknowledged from the page cache",
+    "SYNCED": "Synced to disk before it is acknowledged",
+}
+
+
+def _introduction(rounds: int) -> str:
+    return (
+        f"Written by `make bench` on {date.today():%d %B %Y}: medians of {rounds} alternating rounds, client and "
+        "server on the same cores, acks=all. The ratio is Postroad to Kafka, the median over the rounds; in "
+        "brackets the goal, ✓ if it was reached. Absolute figures belong to this machine, ratios travel better. "
+        "How to read and repeat them: `benchmarks/README.md`."
+    )
+
+
+def _speed_table(outcome: ModeResults) -> str:
+    names = list(outcome.servers)
+    rows = []
+    for workload in WORKLOADS:
+        measured = outcome.results.get(workload.key)
+        for index, row in enumerate(workload.rows if measured else ()):
+            assert measured is not None
+            values = {name: [m.values[index] for m in measured.get(name, ())] for name in names}
+            cells = [number(median(values[name])) if values[name] else _NONE for name in names]
+            rows.append(
+                [
+                    f"{row.title}, {row.unit}",
+                    *cells,
+                    _ratio(row, values.get(OURS, []), values.get(BASELINE, [])),
+                ]
+            )
+    return table(["work", *names, f"{OURS} : {BASELINE}"], rows)
+
+
+def _cpu_table(outcome: ModeResults) -> str:
+    names = list(outcome.servers)
+    rows = []
+    for workload in WORKLOADS:
+        if measured := outcome.results.get(workload.key):
+            values = {name: [_cpu_us(m) for m in measured.get(name, ())] for name in names}
+            cells = [number(median(values[name])) if values[name] else _NONE for name in names]
+            row = Row(workload.key, "µs", more_is_better=False)
+            rows.append([workload.key, *cells, _ratio(row, values.get(OURS, []), values.get(BASELINE, []))])
+    return table(["workload", *names, f"{OURS} : {BASELINE}"], rows)
+
+
+def _facts_table(outcome: ModeResults) -> str:
+    rows = [
+        [
+            f"{name} {facts.version}",
+            f"{facts.ready_seconds:.2f}",
+            f"{facts.idle_mb:,.0f}",
+            f"{facts.end_mb:,.0f}",
+        ]
+        for name, facts in outcome.servers.items()
+    ]
+    return table(["server", "ready after, s", "memory at the start, MB", "at the end, MB"], rows)
+
+
+def _machine(outcomes: Sequence[ModeResults]) -> str:
+    facts = list(_machine_facts())
+    versions = {name: facts.version for outcome in outcomes for name, facts in outcome.servers.items()}
+    facts.append(("servers", ", ".join(f"{name} {version}" for name, version in versions.items())))
+    return "\n".join(f"- {name}: {value}" for name, value in facts)
+
+
+def _machine_facts() -> Iterable[tuple[str, str]]:
+    """What the figures depend on, and nothing that names this machine or its owner."""
+    yield "CPU", f"{_first('/proc/cpuinfo', 'model name')}, {os.cpu_count()} cores"
+    memory_kb = _first("/proc/meminfo", "MemTotal").split()[0]
+    yield "memory", f"{int(memory_kb) / 1e6:.0f} GB" if memory_kb.isdigit() else "unknown"
+    yield "system", f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
+
+
+def _first(path: str, name: str) -> str:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return "unknown"
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "unknown")
+
+
+def _ratio(row: Row, ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """Like `1.93× (≥ 1.5 ✓)`."""
+    pairs = [a / b for a, b in zip(ours, theirs, strict=False) if b]
+    if not pairs:
+        return _NONE
+    ratio = median(pairs)
+    if row.goal is None:
+        return f"{ratio:.2f}×"
+    reached = ratio >= row.goal if row.more_is_better else ratio <= row.goal
+    return f"{ratio:.2f}× ({'≥' if row.more_is_better else '≤'} {row.goal:.2g} {'✓' if reached else '✗'})"
+
+
+def _cpu_us(measurement: Measurement) -> float:
+    return measurement.cpu_seconds / measurement.messages * 1e6 if measurement.messages else 0.0
+
+
+def _aligned(cell: str, column: int, width: int) -> str:
+    return cell.ljust(width) if column == 0 else cell.rjust(width)

@@ -1,0 +1,96 @@
+"""Runs the workloads: all servers of a mode are up, and in every round each workload visits one after the other.
+
+So a noisy minute of the machine falls on all sides. The order of the servers turns round from one round to the
+next; the first round warms caches and the JVM's compiler and is thrown away.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.cache import Missing
+from benchmarks.clients import ClientFailed, build
+from benchmarks.process import ServerFailed
+from benchmarks.results import ModeResults, ServerFacts, number
+from benchmarks.servers import PEERS, Mode, Server
+from benchmarks.workloads import Limits, Measurement, Session, Workload
+
+
+def run_mode(
+    mode: Mode, peers: Sequence[str], workloads: Sequence[Workload], rounds: int, limits: Limits, data: Path
+) -> ModeResults:
+    """Measures `rounds` rounds after one that warms up. Servers that can't be had are named in `left_out`."""
+    outcome = ModeResults(mode)
+    todo = [workload for workload in workloads if mode in workload.modes]
+    with _running(mode, peers, data, outcome) as servers:
+        for number in range(rounds + 1):
+            title = f"{mode.value}, " + (f"round {number} of {rounds}" if number else "warm-up")
+            sessions = [Session(server, f"{mode.name[0]}{number}", limits) for server in servers]
+            for results in _round(title, sessions if number % 2 else sessions[::-1], todo):
+                if number:
+                    _keep(outcome, *results)
+        for server in servers:
+            outcome.servers[server.name].end_mb = server.running.resident_mb()
+    return outcome
+
+
+@contextmanager
+def _running(mode: Mode, peers: Sequence[str], data: Path, outcome: ModeResults) -> Iterator[list[Server]]:
+    servers: list[Server] = []
+    try:
+        for name in peers:
+            server = PEERS[name](mode, data / f"{mode.name.lower()}-{name}")
+            servers.append(server)
+            try:
+                build(server.client)
+                server.start()
+            except (Missing, ServerFailed, OSError) as problem:
+                _say(f"{name} is left out ({mode.value}): {problem}")
+                outcome.left_out[name] = str(problem).splitlines()[0].rstrip(":.")
+                server.stop()
+                servers.remove(server)
+                continue
+            facts = ServerFacts(server.version(), server.ready_seconds, server.running.resident_mb())
+            outcome.servers[name] = facts
+            _say(f"{name} {facts.version} is ready ({mode.value})")
+        yield servers
+    finally:
+        for server in servers:
+            server.stop()
+        shutil.rmtree(data, ignore_errors=True)
+
+
+def _round(
+    title: str, sessions: Sequence[Session], workloads: Sequence[Workload]
+) -> Iterator[tuple[Workload, str, Measurement]]:
+    try:
+        for workload in workloads:
+            shown = []
+            for session in sessions:
+                if not workload.fits(type(session.server)):
+                    continue
+                try:
+                    measurement = workload.measure(session)
+                except ClientFailed as problem:
+                    _say(f"{title}: {workload.key} failed on {session.server.name}: {problem}")
+                    continue
+                shown.append(
+                    f"{session.server.name} {' / '.join(number(value) for value in measurement.values)}"
+                )
+                yield workload, session.server.name, measurement
+            _say(f"{title}: {workload.key}: {' · '.join(shown)}")
+    finally:
+        for session in sessions:
+            session.close()
+
+
+def _keep(outcome: ModeResults, workload: Workload, server: str, measurement: Measurement) -> None:
+    outcome.results.setdefault(workload.key, {}).setdefault(server, []).append(measurement)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
