@@ -1,8 +1,8 @@
 """Apache Kafka's jars: from KAFKA_HOME, from the cache, or from the Maven repository that `mvn` knows.
 
-No archive of Kafka is downloaded: the broker is a Maven artifact like any other. `mvn` copies it into the cache,
-once, with its dependencies and a logging binding (Kafka speaks slf4j and ships log4j 2, but the artifact leaves
-the binding between them open).
+No archive of Kafka is downloaded: the broker is a Maven artifact like any other. `mvn` copies it into the
+cache, once, with its dependencies and a logging binding (Kafka speaks slf4j and ships log4j 2, but the
+artifact leaves the binding between them open).
 """
 
 from __future__ import annotations

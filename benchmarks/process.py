@@ -1,7 +1,7 @@
 """A server process that is measured: started, waited for, asked for its CPU time and memory, stopped.
 
-Nothing that is started here outlives `stop`: each process leads its own session, so that ^C reaches the benchmark
-alone, which then ends them by their ids.
+Nothing that is started here outlives `stop`: each process leads its own session, so that ^C reaches the
+benchmark alone, which then ends them by their ids.
 """
 
 from __future__ import annotations

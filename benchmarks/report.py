@@ -1,7 +1,8 @@
 """From measurements to tables: medians, CPU for each message, and the ratio to Kafka in the last column.
 
-The ratio is the median of the ratios of each round: both sides of it were measured within the same seconds, which
-the medians of the columns were not. So it may differ a little from what the columns would give.
+The ratio is the median of the ratios of each round: both sides of it were measured within the same
+seconds, which the medians of the columns were not. So it may differ a little from what the columns would
+give.
 """
 
 from __future__ import annotations
@@ -66,10 +67,10 @@ _TITLES = {
 
 def _introduction(rounds: int) -> str:
     return (
-        f"Written by `make bench` on {date.today():%d %B %Y}: medians of {rounds} alternating rounds, client and "
-        "server on the same cores, acks=all. The ratio is Postroad to Kafka, the median over the rounds; in "
-        "brackets the goal, ✓ if it was reached. Absolute figures belong to this machine, ratios travel better. "
-        "How to read and repeat them: `benchmarks/README.md`."
+        f"Written by `make bench` on {date.today():%d %B %Y}: medians of {rounds} alternating rounds, "
+        "client and server on the same cores, acks=all. The ratio is Postroad to Kafka, the median over the "
+        "rounds; in brackets the goal, ✓ if it was reached. Absolute figures belong to this machine, ratios "
+        "travel better. How to read and repeat them: `benchmarks/README.md`."
     )
 
 

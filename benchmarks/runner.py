@@ -1,7 +1,8 @@
-"""Runs the workloads: all servers of a mode are up, and in every round each workload visits one after the other.
+"""Runs the workloads: all servers of a mode are up, and in every round each workload visits one after the
+other.
 
-So a noisy minute of the machine falls on all sides. The order of the servers turns round from one round to the
-next; the first round warms caches and the JVM's compiler and is thrown away.
+So a noisy minute of the machine falls on all sides. The order of the servers turns round from one round
+to the next; the first round warms caches and the JVM's compiler and is thrown away.
 """
 
 from __future__ import annotations

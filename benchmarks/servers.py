@@ -3,7 +3,8 @@
 Every broker runs in two modes, both with acks=all (or what comes nearest):
 
 - PAGE_CACHE: an acknowledged message is in the page cache, as Kafka's default leaves it.
-- SYNCED: it is on the disk before it is acknowledged. A broker that can't do that is left out, and it is said.
+- SYNCED: it is on the disk before it is acknowledged. A broker that can't do that is left out, and it is
+  said.
 
 Otherwise the brokers keep their defaults. Data lies in a directory that is deleted afterwards.
 """

@@ -1,7 +1,8 @@
 """What is measured: the workloads, the rows of the table that each fills, and the goal of each row.
 
-A workload is one run of a C client against one server, bounded by a number of messages and by seconds, whichever
-comes first, so that a slow broker does not stretch the round. The server's CPU time is taken around that run.
+A workload is one run of a C client against one server, bounded by a number of messages and by seconds,
+whichever comes first, so that a slow broker does not stretch the round. The server's CPU time is taken
+around that run.
 """
 
 from __future__ import annotations
