@@ -32,6 +32,7 @@ class Flusher:
 
         def done(_: object, error: BaseException | None) -> None:
             partition.syncing = False
+            partition.note_quiet()
             if error is not None and not isinstance(error, OSError):
                 raise error
             partition.log.finish_sync(job, error)

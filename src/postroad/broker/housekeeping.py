@@ -62,6 +62,7 @@ class Housekeeping:
                 partition.log.install(job)
         finally:
             partition.busy = False
+            partition.note_quiet()
 
 
 def _report(_: object, error: BaseException | None) -> None:

@@ -42,6 +42,7 @@ Committed = Callable[[StorageFailed | None], None]
 class Partition:
     __slots__ = (
         "_flusher",
+        "_quiet",
         "_staged",
         "_turn",
         "busy",
@@ -92,6 +93,7 @@ class Partition:
         self.sync_timer: asyncio.TimerHandle | None = None
         self.closed = False
         self._staged = False
+        self._quiet: asyncio.Future[None] | None = None
         self._turn = turn
         self._flusher = flusher
 
@@ -169,6 +171,17 @@ class Partition:
             self.sync_timer.cancel()
         self._fail(StorageFailed("The partition was closed."))
         self._wake_readers()
+
+    async def quiet(self) -> None:
+        """Wait until no job in a thread holds the log's files; only after `close`."""
+        while self.syncing or self.busy:
+            self._quiet = asyncio.get_running_loop().create_future()
+            await self._quiet
+
+    def note_quiet(self) -> None:
+        """A job in a thread has returned."""
+        if self._quiet is not None and not self._quiet.done():
+            self._quiet.set_result(None)
 
     # --- helpers
 

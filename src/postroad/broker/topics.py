@@ -189,8 +189,7 @@ class Topics:
 
     async def close_partition(self, partition: Partition) -> None:
         partition.close()
-        while partition.syncing or partition.busy:  # a job in a thread still holds its files
-            await asyncio.sleep(0.001)
+        await partition.quiet()
         await self._node.slow_workers.call(partition.log.close)
 
     def settings_of(self, topic: Topic) -> TopicSettings:

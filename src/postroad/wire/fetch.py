@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from struct import error as StructError
+from struct import error as struct_error
 from typing import Final, NamedTuple, Protocol
 
 from postroad.errors import ProtocolError
@@ -87,7 +87,7 @@ class PartitionAnswer(NamedTuple):
 def decode(body: memoryview, version: int) -> FetchRequest:
     try:
         return _decode(body, version)
-    except (StructError, IndexError):
+    except (struct_error, IndexError):
         raise ProtocolError("a Fetch request ends before its fields do") from None
     except UnicodeDecodeError:
         raise ProtocolError("a Fetch request has a string that is not UTF-8") from None

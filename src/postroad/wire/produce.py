@@ -8,7 +8,7 @@ tuples and the record batches stay views of the receive buffer. Layouts as in KI
 from __future__ import annotations
 
 from struct import Struct
-from struct import error as StructError
+from struct import error as struct_error
 from typing import Final, NamedTuple
 
 from postroad.errors import ProtocolError
@@ -58,7 +58,7 @@ class PartitionAnswer(NamedTuple):
 def decode(body: memoryview, version: int) -> ProduceRequest:
     try:
         return _decode_flexible(body, version) if version >= FLEXIBLE_FROM else _decode_classic(body)
-    except (StructError, IndexError):
+    except (struct_error, IndexError):
         raise ProtocolError("a Produce request ends before its fields do") from None
     except UnicodeDecodeError:
         raise ProtocolError("a Produce request has a string that is not UTF-8") from None

@@ -1,4 +1,4 @@
-"""AlterConfigs (33), versions 0–2: a topic's overrides are replaced as a whole (see incremental_alter_configs)."""
+"""AlterConfigs (33), versions 0–2: a topic's overrides are replaced as a whole."""
 
 from __future__ import annotations
 

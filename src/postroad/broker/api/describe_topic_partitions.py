@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (75), version 0: topics page by page, so that large clusters can be listed (KIP-966)."""
+"""DescribeTopicPartitions (75), version 0: topics page by page, for large clusters (KIP-966)."""
 
 from __future__ import annotations
 

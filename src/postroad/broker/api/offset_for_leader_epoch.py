@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23), versions 2–4: where an epoch ended, so that a consumer sees a truncation (KIP-320)."""
+"""OffsetForLeaderEpoch (23), versions 2–4: where an epoch ended; consumers see truncations (KIP-320)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,197 @@
+"""The hand-written Produce and Fetch speak exactly as the generated codec does, in every version."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postroad.errors import ProtocolError
+from postroad.wire import fetch, produce
+from postroad.wire.messages import fetch as generated_fetch
+from postroad.wire.messages import produce as generated_produce
+
+PRODUCE_VERSIONS = range(produce.MIN_VERSION, produce.MAX_VERSION + 1)
+FETCH_VERSIONS = range(fetch.MIN_VERSION, fetch.MAX_VERSION + 1)
+NAMES = ["orders", "payments.eu", "t" * 249]
+IDS = [bytes([n]) * 16 for n in range(3)]
+
+
+def topics_of(version: int, ids_from: int) -> list[str] | list[bytes]:
+    return IDS if version >= ids_from else NAMES
+
+
+def named(topic: str | bytes) -> dict[str, object]:
+    return {"topic_id": topic} if isinstance(topic, bytes) else {"name": topic}
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+def test_produce_requests_are_read_as_the_generated_codec_writes_them(version: int) -> None:
+    topics = topics_of(version, produce.TOPIC_IDS_FROM)
+    expected = [
+        produce.PartitionRecords(topic, index, memoryview(b"batch" * (n + index)))
+        for n, topic in enumerate(topics)
+        for index in range(3)
+    ]
+    request = generated_produce.ProduceRequest(
+        transactional_id="me" if version % 2 else None,
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=[
+            generated_produce.TopicProduceData(
+                **named(topic),  # type: ignore[arg-type]
+                partition_data=[
+                    generated_produce.PartitionProduceData(p.index, p.records)
+                    for p in expected
+                    if p.topic == topic
+                ],
+            )
+            for topic in topics
+        ],
+    )
+    body = generated_produce.encode_request(request, version)
+    decoded = produce.decode(memoryview(body), version)
+    assert decoded == (request.transactional_id, -1, 30_000, expected)
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+def test_produce_responses_are_written_as_the_generated_codec_reads_them(version: int) -> None:
+    topics = topics_of(version, produce.TOPIC_IDS_FROM)
+    answers = [
+        produce.PartitionAnswer(topic, index, index, 100 + index, 5 - index, 7, None if index else "why")
+        for topic in topics
+        for index in range(3)
+    ]
+    response = generated_produce.decode_response(produce.encode(answers, version), version)
+    read = [
+        (
+            topic.topic_id if version >= 13 else topic.name,
+            p.index,
+            p.error_code,
+            p.base_offset,
+            p.log_append_time_ms,
+        )
+        for topic in response.responses
+        for p in topic.partition_responses
+    ]
+    assert read == [answer[:5] for answer in answers]
+    if version >= 8:
+        assert response.responses[0].partition_responses[0].error_message == "why"
+    assert generated_produce.encode_response(response, version) == produce.encode(answers, version)
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_fetch_requests_are_read_as_the_generated_codec_writes_them(version: int) -> None:
+    topics = topics_of(version, fetch.TOPIC_IDS_FROM)
+    named_topic = [("topic_id" if version >= 13 else "topic", topic) for topic in topics]
+    request = generated_fetch.FetchRequest(
+        replica_id=-1,
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        isolation_level=1,
+        session_id=9,
+        session_epoch=4,
+        topics=[
+            generated_fetch.FetchTopic(
+                **{key: topic},  # type: ignore[arg-type]
+                partitions=[
+                    generated_fetch.FetchPartition(
+                        partition=index, current_leader_epoch=3, fetch_offset=1 << 40, partition_max_bytes=77
+                    )
+                    for index in range(2)
+                ],
+            )
+            for key, topic in named_topic
+        ],
+        forgotten_topics_data=[
+            generated_fetch.ForgottenTopic(**{key: topic}, partitions=[5, 6])  # type: ignore[arg-type]
+            for key, topic in named_topic[:1]
+        ],
+        rack_id="r1",
+    )
+    decoded = fetch.decode(memoryview(generated_fetch.encode_request(request, version)), version)
+    epoch = 3 if version >= 9 else -1
+    assert decoded.partitions == [
+        fetch.PartitionFetch(topic, index, epoch, 1 << 40, 77) for topic in topics for index in range(2)
+    ]
+    assert decoded[:5] == (-1, 500, 1, 1 << 20, 1)
+    if version >= fetch.SESSIONS_FROM:
+        assert (decoded.session_id, decoded.session_epoch) == (9, 4)
+        assert decoded.forgotten == [(topics[0], 5), (topics[0], 6)]
+
+
+def test_a_replica_is_known_by_its_tag() -> None:
+    state = generated_fetch.ReplicaState(replica_id=42, replica_epoch=1)
+    body = generated_fetch.encode_request(generated_fetch.FetchRequest(replica_state=state, rack_id="x"), 17)
+    assert fetch.decode(memoryview(body), 17).replica_id == 42
+
+
+@dataclass
+class FileSlice:
+    data: bytes
+
+    @property
+    def length(self) -> int:
+        return len(self.data)
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_fetch_responses_are_written_as_the_generated_codec_reads_them(version: int) -> None:
+    topics = topics_of(version, fetch.TOPIC_IDS_FROM)
+    contents: list[bytes | FileSlice | None] = [b"small", FileSlice(b"large" * 50_000), None]
+    answers = [
+        fetch.PartitionAnswer(topic, index, index, 100, 99, 5, records)  # type: ignore[arg-type]
+        for topic in topics
+        for index, records in enumerate(contents)
+    ]
+    parts = fetch.encode(answers, version, 0, 1234)
+    assert sum(isinstance(part, FileSlice) for part in parts) == len(topics)
+    body = b"".join(part.data if isinstance(part, FileSlice) else part for part in parts)
+    response = generated_fetch.decode_response(body, version)
+    if version >= fetch.SESSIONS_FROM:
+        assert response.session_id == 1234
+    for topic, group in zip(topics, response.responses, strict=True):
+        assert topic == (group.topic_id if version >= 13 else group.topic)
+        for index, partition in enumerate(group.partitions):
+            assert (partition.partition_index, partition.error_code, partition.high_watermark) == (
+                index,
+                index,
+                100,
+            )
+            expected = contents[index]
+            expected = expected.data if isinstance(expected, FileSlice) else expected
+            assert bytes(partition.records or b"") == (expected or b"")
+
+
+@given(st.binary(max_size=200), st.sampled_from(list(FETCH_VERSIONS)))
+def test_any_bytes_are_a_fetch_or_a_clean_error(data: bytes, version: int) -> None:
+    with contextlib.suppress(ProtocolError):
+        fetch.decode(memoryview(data), version)
+
+
+@given(st.binary(max_size=200), st.sampled_from(list(PRODUCE_VERSIONS)))
+def test_any_bytes_are_a_produce_or_a_clean_error(data: bytes, version: int) -> None:
+    with contextlib.suppress(ProtocolError):
+        produce.decode(memoryview(data), version)
+
+
+def test_mutated_requests_are_read_or_cleanly_refused() -> None:
+    dice = random.Random(7)
+    for version in FETCH_VERSIONS:
+        partitions = [generated_fetch.FetchPartition(partition=n) for n in range(3)]
+        key = "topic_id" if version >= 13 else "topic"
+        topic = generated_fetch.FetchTopic(**{key: IDS[1] if version >= 13 else "t"}, partitions=partitions)  # type: ignore[arg-type]
+        body = bytearray(
+            generated_fetch.encode_request(generated_fetch.FetchRequest(topics=[topic]), version)
+        )
+        for _ in range(2000):
+            mutant = bytearray(body[: dice.randrange(len(body) + 1)])
+            if mutant:
+                mutant[dice.randrange(len(mutant))] = dice.randrange(256)
+            with contextlib.suppress(ProtocolError):
+                fetch.decode(memoryview(mutant), version)
