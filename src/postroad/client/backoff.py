@@ -1,0 +1,32 @@
+"""How long to wait before the next try: doubling, with jitter, up to a ceiling, until a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Final
+
+FIRST_S: Final = 0.02
+CEILING_S: Final = 1.0
+JITTER: Final = 0.2  # so that clients which lost the same node don't come back in step
+
+
+class Backoff:
+    """One for each thing that is tried again. `wait` sleeps, or says that the time is up."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self.deadline = asyncio.get_running_loop().time() + timeout_s
+        self._next_s = FIRST_S
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self.deadline - asyncio.get_running_loop().time())
+
+    async def wait(self) -> bool:
+        """False, at once, if the deadline comes before the next try would."""
+        pause_s = self._next_s * (1 + random.uniform(-JITTER, JITTER))
+        if pause_s >= self.left_s:
+            return False
+        self._next_s = min(CEILING_S, self._next_s * 2)
+        await asyncio.sleep(pause_s)
+        return True

@@ -1,0 +1,210 @@
+"""The routing layer: which node to ask, over which connection, and when to ask again.
+
+One connection for each node and lane. A node answers a connection's requests one after the other,
+so what may wait long (a fetch, joining a group) has a lane of its own and holds up nothing else.
+
+What is cached (who leads, who coordinates) may be out of date at any time: the node that is asked
+says so with an error that is a TryAgain, `retry` forgets what it knew, waits a moment and asks anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final, Self, TypeVar
+
+from postroad.client import metadata
+from postroad.client.backoff import Backoff
+from postroad.client.connection import Connection, open_connection
+from postroad.client.metadata import Address, Cluster, Topic
+from postroad.errors import (
+    BrokerNotAvailable,
+    LeaderNotAvailable,
+    NetworkException,
+    TryAgain,
+    UnknownTopicOrPartition,
+    by_code,
+)
+from postroad.wire.messages import find_coordinator
+from postroad.wire.messages import metadata as metadata_api
+
+CALLS: Final = "calls"
+TIMEOUT_S: Final = 30.0
+UNKNOWN_TOPIC_S: Final = (
+    0.5  # a topic may be too young to be known everywhere; more likely it's a typing error
+)
+_ANY: Final = -1
+_GROUP_KEY: Final = 0
+_COORDINATORS_FROM: Final = 4  # from here on an answer may name several
+
+T = TypeVar("T")
+
+
+class Client:
+    """A connection to a cluster: `async with Client("127.0.0.1:9092") as client: …`
+
+    Safe for any number of tasks of one event loop. Every call ends within `timeout_s`.
+    """
+
+    def __init__(self, bootstrap: str, *, client_id: str = "postroad", timeout_s: float = TIMEOUT_S) -> None:
+        self.timeout_s = timeout_s
+        self._client_id = client_id
+        self._bootstrap = metadata.parse_bootstrap(bootstrap)
+        self._nodes: dict[int, Address] = {}
+        self._topics: dict[str, Topic] = {}
+        self._coordinators: dict[str, int] = {}
+        self._connections: dict[tuple[int, str], Connection] = {}
+        self._opening: dict[tuple[int, str], asyncio.Lock] = {}
+        self._was_connected = False
+        self._lanes = 0
+
+    async def __aenter__(self) -> Self:
+        """Connects, so that a node that isn't there is known at once and not at the first call."""
+        await self.connection()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    # --- asking --------------------------------------------------------------------------------
+
+    async def call(
+        self, api: Any, body: Any, *, node: int = _ANY, lane: str = CALLS, timeout_s: float | None = None
+    ) -> Any:
+        """One request, one try, at that node or any. What the answer says is the caller's affair."""
+        connection = await self.connection(node, lane)
+        return await connection.call(api, body, self.timeout_s if timeout_s is None else timeout_s)
+
+    async def retry(
+        self,
+        attempt: Callable[[], Awaitable[T]],
+        timeout_s: float | None = None,
+        unknown_topic_s: float = UNKNOWN_TOPIC_S,
+    ) -> T:
+        """`attempt` until it raises no TryAgain, or the time is up: then that error."""
+        backoff = Backoff(self.timeout_s if timeout_s is None else timeout_s)
+        patience = Backoff(min(backoff.left_s, unknown_topic_s))
+        while True:
+            try:
+                return await attempt()
+            except UnknownTopicOrPartition:
+                self.forget()
+                if not await patience.wait():
+                    raise
+            except TryAgain:
+                self.forget()
+                if not await backoff.wait():
+                    raise
+
+    async def ask(self, api: Any, body: Any, *, node: int = _ANY) -> Any:
+        """One answer, over as many connections as it takes; for what may safely be asked twice."""
+        return await self.retry(lambda: self.call(api, body, node=node))
+
+    def forget(self) -> None:
+        """What was cached may be out of date."""
+        self._topics.clear()
+        self._coordinators.clear()
+
+    # --- knowing -------------------------------------------------------------------------------
+
+    async def cluster(self, topics: Iterable[str] | None = None, *, create: bool = False) -> Cluster:
+        """Metadata as it is now; `topics` None means all. Topics that are found are cached."""
+        wanted = None
+        if topics is not None:
+            wanted = [metadata_api.MetadataRequestTopic(name=name) for name in topics]
+        request = metadata_api.MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+        cluster = metadata.read(await self.ask(metadata_api, request))
+        self._nodes = dict(cluster.nodes)
+        self._topics.update(cluster.topics)
+        return cluster
+
+    async def topic(self, name: str, *, create: bool = False) -> Topic:
+        """From the cache, or asked for. UnknownTopicOrPartition if there is none (none was made)."""
+        if name in self._topics:
+            return self._topics[name]
+        if not create:
+            return await self._find_topic(name)
+        return await self.retry(lambda: self._find_topic(name, create=True), unknown_topic_s=self.timeout_s)
+
+    async def leader(self, topic: str, partition: int) -> int:
+        return (await self.topic(topic)).leader(partition)
+
+    async def coordinator(self, group: str) -> int:
+        """The node that coordinates the group; may raise a TryAgain."""
+        if group not in self._coordinators:
+            self._coordinators[group] = await self._find_coordinator(group)
+        return self._coordinators[group]
+
+    async def controller(self) -> int:
+        return (await self.cluster([])).controller
+
+    async def nodes(self) -> list[int]:
+        return sorted((await self.cluster([])).nodes)
+
+    async def _find_topic(self, name: str, create: bool = False) -> Topic:
+        cluster = await self.cluster([name], create=create)
+        if name in cluster.topics:
+            return cluster.topics[name]
+        error = by_code(cluster.failed.get(name, UnknownTopicOrPartition.code))
+        if isinstance(error, UnknownTopicOrPartition):
+            raise UnknownTopicOrPartition(f"There is no topic {name}.")
+        raise error
+
+    async def _find_coordinator(self, group: str) -> int:
+        request = find_coordinator.FindCoordinatorRequest(
+            key=group, key_type=_GROUP_KEY, coordinator_keys=[group]
+        )
+        connection = await self.connection()
+        answer = await connection.call(find_coordinator, request, self.timeout_s)
+        if connection.version(find_coordinator) >= _COORDINATORS_FROM:
+            answer = answer.coordinators[0]
+        if answer.error_code:
+            raise by_code(answer.error_code, answer.error_message)
+        self._nodes[answer.node_id] = Address(answer.host, answer.port)
+        return int(answer.node_id)
+
+    # --- connections ---------------------------------------------------------------------------
+
+    async def connection(self, node: int = _ANY, lane: str = CALLS) -> Connection:
+        """An open one, opened if need be. Until the first succeeds, BrokerNotAvailable comes at once;
+        after that a node that is away is a NetworkException, which is retried."""
+        key = (node, lane)
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            connection = self._connections.get(key)
+            if connection is None or not connection.is_open:
+                connection = await self._connect(node)
+                self._connections[key] = connection
+            return connection
+
+    def new_lane(self, purpose: str) -> str:
+        """A lane of the caller's own; to be closed by `close_lane`."""
+        self._lanes += 1
+        return f"{purpose} {self._lanes}"
+
+    def close_lane(self, lane: str) -> None:
+        for key in [key for key in self._connections if key[1] == lane]:
+            self._connections.pop(key).close()
+
+    async def _connect(self, node: int) -> Connection:
+        if node != _ANY and node not in self._nodes:
+            await self.cluster([])
+        if node != _ANY and node not in self._nodes:
+            raise LeaderNotAvailable(f"Node {node} is not in the cluster now.")
+        addresses = [self._nodes[node]] if node != _ANY else [*self._bootstrap, *self._nodes.values()]
+        failure = BrokerNotAvailable()
+        for address in dict.fromkeys(addresses):
+            try:
+                connection = await open_connection(*address, self._client_id)
+            except (BrokerNotAvailable, NetworkException) as error:
+                failure = BrokerNotAvailable(str(error))
+            else:
+                self._was_connected = True
+                return connection
+        if self._was_connected:
+            raise NetworkException(str(failure))
+        raise failure

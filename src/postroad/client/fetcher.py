@@ -1,0 +1,167 @@
+"""Reads on from a position in each partition, one long poll to each leader at a time.
+
+While the caller works on what came, the next fetch is under way: at most one answer for each leader
+waits here. An answer for a position that has changed meanwhile (a seek, a new assignment) is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from postroad.client import offsets
+from postroad.client.backoff import Backoff
+from postroad.client.client import Client
+from postroad.client.metadata import TopicPartition
+from postroad.errors import OffsetOutOfRange, TryAgain, by_code
+from postroad.wire import batch as batches
+from postroad.wire.messages import fetch
+from postroad.wire.records import Record, decode_records
+
+MAX_WAIT_MS: Final = 500  # how long a leader holds an empty answer back
+MAX_BYTES: Final = 50 * 1024 * 1024
+PARTITION_BYTES: Final = 1024 * 1024
+ANSWER_MARGIN_S: Final = 10.0  # beyond MAX_WAIT_MS, before a leader is given up
+
+
+class Fetched(NamedTuple):
+    """Records of one partition in order. `high_watermark` is where its end is now."""
+
+    place: TopicPartition
+    records: list[Record]
+    high_watermark: int
+
+
+class Fetcher:
+    """`reset` is offsets.EARLIEST or LATEST: where to go on when a position no longer exists; None
+    raises OffsetOutOfRange instead."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        reset: int | None,
+        min_bytes: int = 1,
+        max_bytes: int = MAX_BYTES,
+        partition_bytes: int = PARTITION_BYTES,
+    ) -> None:
+        self.positions: dict[TopicPartition, int] = {}
+        self._client = client
+        self._reset = reset
+        self._min_bytes = min_bytes
+        self._max_bytes = max_bytes
+        self._partition_bytes = partition_bytes
+        self._lane = client.new_lane("fetches")
+        self._under_way: dict[int, asyncio.Task[list[Any]]] = {}
+
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions, from there, and no others."""
+        self.positions = dict(positions)
+
+    async def next(self, timeout_s: float) -> list[Fetched]:
+        """What came, in whole answers; empty if nothing did in time. Positions move on by it."""
+        backoff = Backoff(timeout_s)
+        while True:
+            try:
+                await self._ask()
+                done = await self._wait(backoff.left_s)
+                fetched = [part for task in done for part in await self._take(task)]
+                if fetched:
+                    await self._ask()
+            except TryAgain:
+                self._client.forget()
+                if not await backoff.wait():
+                    return []
+                continue
+            if fetched or not backoff.left_s:
+                return fetched
+
+    async def close(self) -> None:
+        for task in self._under_way.values():
+            task.cancel()
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        self._under_way.clear()
+        self._client.close_lane(self._lane)
+
+    async def _ask(self) -> None:
+        """A fetch is under way at each leader of a partition."""
+        for node, places in (await offsets.by_leader(self._client, self.positions)).items():
+            if node not in self._under_way:
+                self._under_way[node] = asyncio.create_task(self._fetch(node, places), name=f"fetch {node}")
+
+    async def _wait(self, timeout_s: float) -> list[asyncio.Task[list[Any]]]:
+        if not self._under_way:
+            await asyncio.sleep(timeout_s)
+            return []
+        done, _ = await asyncio.wait(
+            self._under_way.values(), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        finished = [node for node, task in self._under_way.items() if task in done]
+        return [self._under_way.pop(node) for node in finished]
+
+    async def _fetch(self, node: int, places: list[TopicPartition]) -> list[Any]:
+        """[(place, the offset that was asked for, the answer)]"""
+        asked = {place: self.positions[place] for place in places}
+        topics = [
+            fetch.FetchTopic(
+                topic=topic, partitions=[self._partition(TopicPartition(topic, n)) for n in numbers]
+            )
+            for topic, numbers in offsets.by_topic(places).items()
+        ]
+        request = fetch.FetchRequest(
+            max_wait_ms=MAX_WAIT_MS, min_bytes=self._min_bytes, max_bytes=self._max_bytes, topics=topics
+        )
+        timeout_s = MAX_WAIT_MS / 1000 + ANSWER_MARGIN_S
+        answer = await self._client.call(fetch, request, node=node, lane=self._lane, timeout_s=timeout_s)
+        if answer.error_code:
+            raise by_code(answer.error_code)
+        found = []
+        for topic in answer.responses:
+            for partition in topic.partitions:
+                place = TopicPartition(topic.topic, partition.partition_index)
+                found.append((place, asked[place], partition))
+        return found
+
+    def _partition(self, place: TopicPartition) -> fetch.FetchPartition:
+        return fetch.FetchPartition(
+            partition=place.partition,
+            fetch_offset=self.positions[place],
+            partition_max_bytes=self._partition_bytes,
+        )
+
+    async def _take(self, task: asyncio.Task[list[Any]]) -> list[Fetched]:
+        fetched: list[Fetched] = []
+        failed = 0
+        for place, offset, answer in task.result():
+            if self.positions.get(place) != offset:
+                continue
+            if answer.error_code == OffsetOutOfRange.code:
+                await self._go_back(place, offset)
+            elif answer.error_code:
+                failed = answer.error_code
+            elif answer.records:
+                records = self._decode(place, offset, memoryview(answer.records))
+                if records:
+                    fetched.append(Fetched(place, records, answer.high_watermark))
+        if failed and not fetched:
+            raise by_code(failed)
+        return fetched
+
+    def _decode(self, place: TopicPartition, offset: int, data: memoryview) -> list[Record]:
+        """A batch holds the asked offset somewhere: records before it were read already."""
+        records: list[Record] = []
+        for at, header in batches.walk(data):
+            batches.check(data, header, at)
+            if not header.attributes & batches.CONTROL:
+                records += decode_records(data[at : at + header.size])
+            self.positions[place] = header.next_offset
+        if records and records[0].offset < offset:
+            records = [record for record in records if record.offset >= offset]
+        return records
+
+    async def _go_back(self, place: TopicPartition, offset: int) -> None:
+        if self._reset is None:
+            raise OffsetOutOfRange(f"{place} has no offset {offset}.")
+        found = await offsets.find(self._client, {place: self._reset})
+        self.positions[place] = found[place].offset

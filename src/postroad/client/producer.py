@@ -1,0 +1,279 @@
+"""Sends records: gathers them into a batch for each partition, and sees each batch through.
+
+Rules that hold:
+1. One batch of a partition is under way at a time and the next gathers meanwhile, so order is kept
+   through any number of retries, and batches grow with the load by themselves.
+2. Idempotent (the default): each batch carries the producer's id and a sequence number, so that a
+   retry of what was appended already is answered and not appended twice.
+3. A batch that failed for good leaves a gap in the sequence. That partition goes on under a new id.
+4. At most `buffer_bytes_max` wait; `send` waits for room. A delivery ends within `timeout_s`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Generator, Sequence
+from typing import Any, Final, NamedTuple, Self
+
+from postroad.client.client import Client
+from postroad.client.metadata import Topic, TopicPartition
+from postroad.client.partitioner import StickyPartition, for_key
+from postroad.errors import DuplicateSequence, MessageTooLarge, by_code
+from postroad.wire.batch import NO_PRODUCER, NO_SEQUENCE
+from postroad.wire.compression import codec_of
+from postroad.wire.messages import init_producer_id, produce
+from postroad.wire.records import Record, encode_batch
+
+ALL: Final = -1
+NO_ACKS: Final = 0
+UNKNOWN_OFFSET: Final = -1
+BATCH_BYTES: Final = 256 * 1024  # a quarter of what a topic accepts by default
+BUFFER_BYTES_MAX: Final = 32 * 1024 * 1024
+RECORD_OVERHEAD: Final = 24  # lengths and deltas of a record, generously
+SEQUENCE_MASK: Final = 0x7FFFFFFF
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Sent(NamedTuple):
+    """Where a record is. The offset is -1 with acks=0, or for a duplicate that is long past."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class _Batch:
+    __slots__ = ("bytes", "done", "records")
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.bytes = 0
+        self.done: asyncio.Future[tuple[TopicPartition, int, int]] = (
+            asyncio.get_running_loop().create_future()
+        )
+
+
+class Delivery:
+    """`await` it for the record's place, or its error. It goes on whether anyone waits or not."""
+
+    __slots__ = ("_batch", "_number")
+
+    def __init__(self, batch: _Batch, number: int) -> None:
+        self._batch = batch
+        self._number = number
+
+    def __await__(self) -> Generator[Any, None, Sent]:
+        place, base, append_time = yield from asyncio.shield(self._batch.done).__await__()
+        offset = UNKNOWN_OFFSET if base == UNKNOWN_OFFSET else base + self._number
+        timestamp = self._batch.records[self._number].timestamp if append_time < 0 else append_time
+        return Sent(*place, offset, timestamp)
+
+
+class _Queue:
+    """The batches that wait for one partition, and the task that sends them while there are any."""
+
+    def __init__(self, place: TopicPartition) -> None:
+        self.place = place
+        self.batches: deque[_Batch] = deque()
+        self.task: asyncio.Task[None] | None = None
+        self.producer_id = NO_PRODUCER
+        self.producer_epoch = -1
+        self.next_sequence = 0
+
+
+class Producer:
+    """`async with Producer(client) as producer: await (await producer.send("topic", b"value"))`"""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        acks: int = ALL,
+        compression: str = "none",
+        idempotent: bool | None = None,
+        linger_ms: float = 0,
+        batch_bytes: int = BATCH_BYTES,
+        buffer_bytes_max: int = BUFFER_BYTES_MAX,
+        timeout_s: float | None = None,
+    ) -> None:
+        self._client = client
+        self._acks = acks
+        self._codec = codec_of(compression)
+        self._idempotent = acks == ALL if idempotent is None else idempotent
+        self._linger_s = linger_ms / 1000
+        self._batch_bytes = batch_bytes
+        self._buffer_bytes_max = buffer_bytes_max
+        self._timeout_s = client.timeout_s if timeout_s is None else timeout_s
+        self._queues: dict[TopicPartition, _Queue] = {}
+        self._sticky: dict[str, StickyPartition] = {}
+        self._buffered = 0
+        self._room = asyncio.Event()
+        self._failure: Exception | None = None
+        self._identity = (NO_PRODUCER, -1)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
+        if exc_type is None:
+            await self.flush()
+        tasks = [queue.task for queue in self._queues.values() if queue.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> Delivery:
+        """Queued when this returns; the delivery tells the rest. Waits while the buffer is full."""
+        size = len(value or b"") + len(key or b"") + RECORD_OVERHEAD
+        if size > self._buffer_bytes_max:
+            raise MessageTooLarge(f"A record of {size:,} bytes is larger than the producer's buffer.")
+        found = await self._client.topic(topic, create=True)
+        while self._buffered and self._buffered + size > self._buffer_bytes_max:
+            self._room.clear()
+            await self._room.wait()
+        if partition is None:
+            partition = self._choose(found, key)
+        else:
+            found.leader(partition)  # raises if there is no such partition
+        if timestamp is None:
+            timestamp = time.time_ns() // 1_000_000
+        return self._add(found, partition, size, timestamp, key, value, headers)
+
+    async def flush(self) -> None:
+        """All that was sent is delivered, or has failed: then the first error since the last flush."""
+        while tasks := [queue.task for queue in self._queues.values() if queue.task is not None]:
+            await asyncio.wait(tasks)
+        if (failure := self._failure) is not None:
+            self._failure = None
+            raise failure
+
+    # --- gathering -----------------------------------------------------------------------------
+
+    def _choose(self, topic: Topic, key: bytes | None) -> int:
+        if key is not None:
+            return for_key(key, len(topic.partitions))
+        if topic.name not in self._sticky:
+            self._sticky[topic.name] = StickyPartition()
+        return self._sticky[topic.name].choose(len(topic.partitions))
+
+    def _add(
+        self,
+        topic: Topic,
+        partition: int,
+        size: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+    ) -> Delivery:
+        place = TopicPartition(topic.name, partition)
+        queue = self._queues.get(place)
+        if queue is None:
+            queue = self._queues[place] = _Queue(place)
+        batch = queue.batches[-1] if queue.batches else None
+        if batch is None or batch.bytes + size > self._batch_bytes:
+            if batch is not None and key is None and topic.name in self._sticky:
+                self._sticky[topic.name].move(len(topic.partitions))
+            batch = _Batch()
+            queue.batches.append(batch)
+        number = len(batch.records)
+        batch.records.append(Record(number, timestamp, key, value, headers))
+        batch.bytes += size
+        self._buffered += size
+        if queue.task is None:
+            queue.task = asyncio.create_task(self._drain(queue), name=f"produce {place}")
+        return Delivery(batch, number)
+
+    # --- sending -------------------------------------------------------------------------------
+
+    async def _drain(self, queue: _Queue) -> None:
+        """Send until nothing waits. The task ends then, and the next record starts another."""
+        try:
+            if self._linger_s and len(queue.batches) == 1:
+                await asyncio.sleep(self._linger_s)
+            while queue.batches:
+                batch = queue.batches.popleft()
+                await self._deliver(queue, batch)
+                self._buffered -= batch.bytes
+                self._room.set()
+        finally:
+            queue.task = None
+
+    async def _deliver(self, queue: _Queue, batch: _Batch) -> None:
+        try:
+            await self._identify(queue)
+            base, append_time = await self._produce(queue, batch)
+        except Exception as error:  # whoever awaits the delivery is to see it, whatever it is
+            queue.producer_id = NO_PRODUCER  # rule 3
+            self._failure = self._failure or error
+            batch.done.set_exception(error)
+            batch.done.exception()  # flush reports it even if nobody awaits the delivery
+        else:
+            queue.next_sequence = (queue.next_sequence + len(batch.records)) & SEQUENCE_MASK
+            batch.done.set_result((queue.place, base, append_time))
+
+    async def _identify(self, queue: _Queue) -> None:
+        """The partition has an id. All share one, until one of them had to give it up."""
+        if not self._idempotent or queue.producer_id != NO_PRODUCER:
+            return
+        failed_before = queue.producer_epoch != -1
+        if self._identity[0] == NO_PRODUCER or failed_before:
+            request = init_producer_id.InitProducerIdRequest(transaction_timeout_ms=0)
+
+            async def attempt() -> tuple[int, int]:
+                answer = await self._client.call(init_producer_id, request)
+                if answer.error_code:
+                    raise by_code(answer.error_code)
+                return answer.producer_id, answer.producer_epoch
+
+            self._identity = await self._client.retry(attempt, self._timeout_s)
+        queue.producer_id, queue.producer_epoch = self._identity
+        queue.next_sequence = 0
+
+    async def _produce(self, queue: _Queue, batch: _Batch) -> tuple[int, int]:
+        """(base offset, append time) of the batch; any number of tries within the timeout."""
+        topic, partition = queue.place
+        request = self._request(queue, batch)
+
+        async def attempt() -> tuple[int, int]:
+            node = await self._client.leader(topic, partition)
+            if self._acks == NO_ACKS:
+                await (await self._client.connection(node)).post(produce, request, self._timeout_s)
+                return UNKNOWN_OFFSET, -1
+            answer = await self._client.call(produce, request, node=node, timeout_s=self._timeout_s)
+            result = answer.responses[0].partition_responses[0]
+            if result.error_code:
+                raise by_code(result.error_code, result.error_message)
+            return result.base_offset, result.log_append_time_ms
+
+        try:
+            return await self._client.retry(attempt, self._timeout_s)
+        except DuplicateSequence:
+            return UNKNOWN_OFFSET, -1
+
+    def _request(self, queue: _Queue, batch: _Batch) -> produce.ProduceRequest:
+        data = encode_batch(
+            batch.records,
+            compression=self._codec,
+            producer_id=queue.producer_id,
+            producer_epoch=queue.producer_epoch,
+            base_sequence=queue.next_sequence if self._idempotent else NO_SEQUENCE,
+        )
+        partition = produce.PartitionProduceData(index=queue.place.partition, records=data)
+        topic = produce.TopicProduceData(name=queue.place.topic, partition_data=[partition])
+        return produce.ProduceRequest(
+            acks=self._acks, timeout_ms=int(self._timeout_s * 1000), topic_data=[topic]
+        )

@@ -1,0 +1,147 @@
+"""A node as a process of its own: started, killed, stopped and restarted at will.
+
+The node listens on a free port that the kernel chose and says which in a file (`--ready-file`) once
+it takes connections; nothing is guessed and no output is parsed. A restart keeps port and data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+START_TIMEOUT_S: Final = 20.0  # some 0.3 s is usual; a machine under load takes longer
+STOP_TIMEOUT_S: Final = 20.0
+POLL_S: Final = 0.005
+LOG_TAIL_CHARS: Final = 4000
+
+Setting = str | int | float | bool
+
+
+class NodeFailed(RuntimeError):
+    """The node did not start or did not stop; the text ends with what it wrote last."""
+
+
+class Node:
+    """A running node. `bootstrap` is what Kafka clients want as their bootstrap servers."""
+
+    bootstrap: str
+    pid: int
+
+    def __init__(self, home: Path, config: Mapping[str, Setting] | None = None) -> None:
+        self.data_dir = home / "data"
+        self.log_file = home / "node.log"
+        self._ready_file = home / "ready.json"
+        self._config_file = home / "postroad.toml"
+        self._config_file.write_text(_toml(config or {}))
+        self._listen = "127.0.0.1:0"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Takes connections afterwards. NodeFailed with the end of its log if it doesn't come up."""
+        assert not self.is_running, "the node is running already"
+        self._ready_file.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "postroad", "serve", "--config", str(self._config_file)]
+        command += [
+            "--data",
+            str(self.data_dir),
+            "--kafka",
+            self._listen,
+            "--ready-file",
+            str(self._ready_file),
+        ]
+        with self.log_file.open("ab") as log:
+            # A session of its own: Ctrl-C in a terminal reaches the tests, and they stop the node.
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self.pid = self._process.pid
+        self.bootstrap = self._listen = self._wait_until_ready(self._process)
+
+    def kill(self) -> None:
+        """SIGKILL: no goodbye, no sync, as when the process crashes."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(STOP_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """SIGTERM: drains, syncs and ends. NodeFailed if it doesn't end, or not well."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            code = self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise self._failed(f"did not stop within {STOP_TIMEOUT_S:g} s") from None
+        if code != 0:
+            raise self._failed(f"ended with exit code {code}")
+
+    def restart(self) -> None:
+        """Stops it if it runs, and starts it on the same port with the same data."""
+        self.stop()
+        self.start()
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> str:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._ready_file.exists():
+            if process.poll() is not None:
+                raise self._failed(f"ended with exit code {process.returncode} instead of starting")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise self._failed(f"was not ready within {START_TIMEOUT_S:g} s")
+            time.sleep(POLL_S)
+        return str(json.loads(self._ready_file.read_bytes())["kafka"])
+
+    def _failed(self, what: str) -> NodeFailed:
+        written = self.log_file.read_text(errors="replace")[-LOG_TAIL_CHARS:]
+        return NodeFailed(f"the node {what}; it wrote:\n{written}")
+
+
+@contextmanager
+def node(
+    config: Mapping[str, Setting] | None = None, *, directory: str | os.PathLike[str] | None = None
+) -> Iterator[Node]:
+    """A node on a free port with data of its own, for as long as the block runs.
+
+    `config` are settings by their names in the configuration file, such as
+    {"topics.auto_create": False}. `directory` keeps data and log; without it they are temporary.
+    """
+    home = Path(tempfile.mkdtemp(prefix="postroad-")) if directory is None else Path(directory)
+    running = Node(home, config)
+    try:
+        running.start()
+        yield running
+        running.stop()
+    finally:
+        running.kill()
+        if directory is None:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _toml(config: Mapping[str, Setting]) -> str:
+    """`{"a.b": 1}` as a table `a` with a key `b`; JSON writes these values as TOML does."""
+    sections: dict[str, list[str]] = {}
+    for name, value in config.items():
+        section, _, key = name.rpartition(".")
+        sections.setdefault(section, []).append(f"{key} = {json.dumps(value)}")
+    return (
+        "\n".join(
+            "\n".join([f"[{section}]" if section else "", *lines])
+            for section, lines in sorted(sections.items())
+        )
+        + "\n"
+    )
