@@ -194,10 +194,8 @@ async def test_a_lease_whose_end_met_a_full_disk_is_ended_later(store: SqliteSto
     lease = await store.grant(1000)
     watch = store.watch("", await put(store, "a", lease=lease))
     await execute(store, "CREATE TABLE filler (bytes BLOB)")
-    await execute(
-        store,
-        "CREATE TRIGGER fill BEFORE DELETE ON entries BEGIN INSERT INTO filler VALUES (zeroblob(200000)); END",
-    )
+    fill = "INSERT INTO filler VALUES (zeroblob(200000));"
+    await execute(store, f"CREATE TRIGGER fill BEFORE DELETE ON entries BEGIN {fill} END")
     await limit_pages(store, 10)
     await elapse(2000)
     assert await keys(store) == ["a"]

@@ -23,6 +23,23 @@ from postroad.config.sections import (
 )
 from postroad.errors import ConfigurationError
 
+__all__ = [
+    "SECTIONS",
+    "Cluster",
+    "Data",
+    "Durability",
+    "Groups",
+    "Kafka",
+    "Limits",
+    "Logging",
+    "Node",
+    "Settings",
+    "Storage",
+    "Topics",
+    "all_settings",
+    "declared",
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
