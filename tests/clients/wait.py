@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,3 +22,17 @@ def until(probe: Callable[[], T], what: str, patience_s: float = PATIENCE_S, pau
             return value
         assert time.monotonic() < deadline, f"not within {patience_s:g} s: {what}; last seen: {value!r}"
         time.sleep(pause_s)
+
+
+async def until_async(
+    probe: Callable[[], T | Awaitable[T]], what: str, patience_s: float = PATIENCE_S, pause_s: float = 0.02
+) -> T:
+    """`until` on an event loop; `probe` may be a coroutine function."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        answer = probe()
+        value = await answer if inspect.isawaitable(answer) else answer
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"not within {patience_s:g} s: {what}; last seen: {value!r}"
+        await asyncio.sleep(pause_s)

@@ -1,0 +1,123 @@
+"""Long polls wake at once; a thousand partitions in one fetch and a thousand idle connections are fine."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import statistics
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, TopicPartition
+from kafka import TopicPartition as PythonPartition
+
+from . import python_kafka
+from .confluent import consumer, producer, read, send_all, send_values
+from .conftest import Broker, TopicMaker
+from .wait import until
+
+THOUSAND = 1000
+
+
+def test_parked_fetch_is_answered_as_soon_as_a_message_is_there(broker: Broker, topic: str) -> None:
+    through, waits = producer(broker.bootstrap, linger_ms=0), []
+    with consumer(broker.bootstrap, fetch_wait_max_ms=2000, enable_partition_eof=True) as source:
+        source.assign([TopicPartition(topic, 0, OFFSET_END)])
+        until(lambda: _at_end(source), "the consumer is at the end")
+        for _ in range(20):
+            started = time.monotonic()
+            send_all(through, topic, [{"value": b"wake up"}])
+            until(lambda: _is_message(source), "the message", pause_s=0)
+            waits.append(time.monotonic() - started)
+    assert statistics.median(waits) < 0.1, waits
+
+
+def test_parked_fetch_waits_for_its_minimum_of_bytes_or_its_time(broker: Broker, topic: str) -> None:
+    with consumer(broker.bootstrap, fetch_wait_max_ms=1000, fetch_min_bytes=50_000) as source:
+        source.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        source.poll(0)
+        send_values(broker.bootstrap, topic, 1)
+        started = time.monotonic()
+        read(source, 1)
+        assert time.monotonic() - started > 0.3, "50 kB were not there: only the time-out may have answered"
+        started = time.monotonic()
+        send_all(producer(broker.bootstrap), topic, [{"value": b"x" * 60_000}])
+        read(source, 1)
+        assert time.monotonic() - started < 0.9, "50 kB were there"
+
+
+def test_thousand_partitions_come_in_one_fetch(broker: Broker, new_topic: TopicMaker) -> None:
+    topic = new_topic(partitions=THOUSAND)
+    through = producer(broker.bootstrap)
+    send_all(through, topic, ({"value": str(p).encode(), "partition": p} for p in range(THOUSAND)))
+    with consumer(broker.bootstrap) as source:
+        source.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(THOUSAND)])
+        assert sorted(int(message.value()) for message in read(source, THOUSAND)) == list(range(THOUSAND))
+
+
+def test_thousand_partitions_fit_one_fetch_session(broker: Broker, new_topic: TopicMaker) -> None:
+    topic = new_topic(partitions=THOUSAND)
+    with python_kafka.consumer(broker.bootstrap, fetch_max_wait_ms=200) as source:
+        source.assign([PythonPartition(topic, partition) for partition in range(THOUSAND)])
+        through = producer(broker.bootstrap)
+        for some in (range(0, THOUSAND, 2), range(1, THOUSAND, 2)):
+            send_all(through, topic, ({"value": b"v", "partition": partition} for partition in some))
+            assert {record.partition for record in python_kafka.read(source, len(some))} == set(some)
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """A thousand sockets need more file descriptors than the usual soft limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 4 * THOUSAND:
+        pytest.skip(f"the hard limit of open files is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4 * THOUSAND), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_files")
+def test_thousand_idle_connections_disturb_nobody_and_stay_usable(broker: Broker, topic: str) -> None:
+    with ExitStack() as opened:
+        idle = [
+            opened.enter_context(socket.create_connection((broker.host, broker.port), 10))
+            for _ in range(THOUSAND)
+        ]
+        assert all(_answers(connection) for connection in idle)
+        started = time.monotonic()
+        send_values(broker.bootstrap, topic, 100)
+        with consumer(broker.bootstrap) as source:
+            source.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+            assert len(read(source, 100)) == 100
+        assert time.monotonic() - started < 5
+        assert all(_answers(connection) for connection in idle)
+
+
+def _answers(connection: socket.socket) -> bool:
+    """ApiVersions v0, by hand: key 18, version 0, correlation id 7, no client id."""
+    request = struct.pack(">hhih", 18, 0, 7, -1)
+    connection.sendall(struct.pack(">i", len(request)) + request)
+    (length,) = struct.unpack(">i", _exactly(connection, 4))
+    return struct.unpack_from(">ih", _exactly(connection, length)) == (7, 0)
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        part = connection.recv(count - len(data))
+        assert part, "the broker closed an idle connection"
+        data += part
+    return data
+
+
+def _at_end(source) -> bool:
+    event = source.poll(0.1)
+    return event is not None and event.error() and event.error().code() == KafkaError._PARTITION_EOF
+
+
+def _is_message(source) -> bool:
+    event = source.poll(1)
+    return event is not None and not event.error()
