@@ -7,7 +7,10 @@ from pathlib import Path
 
 
 class Missing(Exception):
-    """Something that this machine lacks; the text says what, and how to get it."""
+    """Something that this machine lacks.
+
+    The text's first line says what and how to get it, and goes into reports; paths and such come after it.
+    """
 
 
 def directory(name: str) -> Path:

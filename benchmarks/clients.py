@@ -47,7 +47,7 @@ def build(name: str) -> Path:
         error = _compile(command)
     if error:
         hint = f" (Debian: apt-get install {package})" if package else ""
-        raise cache.Missing(f"{name}.c can't be compiled{hint}: {error.strip().splitlines()[0]}")
+        raise cache.Missing(f"the client {name}.c can't be compiled{hint}\n{error.strip()[:500]}")
     return program
 
 

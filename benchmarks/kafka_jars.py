@@ -66,7 +66,7 @@ def version(libs: Path) -> str:
 
 def _checked(libs: Path) -> Path:
     if not any(libs.glob("kafka_2.*.jar")):
-        raise cache.Missing(f"{libs} holds no kafka_2.*.jar: KAFKA_HOME must name an unpacked Kafka 4.x")
+        raise cache.Missing(f"KAFKA_HOME must name an unpacked Kafka 4.x with libs/kafka_2.*.jar\n({libs})")
     return libs
 
 

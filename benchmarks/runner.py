@@ -51,7 +51,7 @@ def _running(mode: Mode, peers: Sequence[str], data: Path, outcome: ModeResults)
                 server.start()
             except (Missing, ServerFailed, OSError) as problem:
                 _say(f"{name} is left out ({mode.value}): {problem}")
-                outcome.left_out[name] = str(problem).splitlines()[0].rstrip(":.")
+                outcome.left_out[name] = _reason(problem)
                 server.stop()
                 servers.remove(server)
                 continue
@@ -87,6 +87,12 @@ def _round(
     finally:
         for session in sessions:
             session.close()
+
+
+def _reason(problem: Exception) -> str:
+    """The first line, for the report: what follows it may hold paths."""
+    text = problem.strerror if isinstance(problem, OSError) else str(problem)
+    return (text or type(problem).__name__).splitlines()[0].rstrip(":.")
 
 
 def _keep(outcome: ModeResults, workload: Workload, server: str, measurement: Measurement) -> None:

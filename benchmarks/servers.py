@@ -92,7 +92,7 @@ class Postroad(Server):
             f"127.0.0.1:{self.port}",
         ]
         flush = "os" if self.mode is Mode.PAGE_CACHE else "sync"
-        return command, {"POSTROAD_FLUSH": flush}
+        return command, {"POSTROAD_DURABILITY_FLUSH": flush}
 
     def version(self) -> str:
         return metadata.version("postroad")
@@ -131,9 +131,8 @@ class Kafka(Server):
         format_storage = ["kafka.tools.StorageTool", "format", "-t", self._CLUSTER_ID, "-c", str(properties)]
         done = subprocess.run([*java, *format_storage], capture_output=True, text=True, check=False)
         if done.returncode:
-            raise Missing(
-                f"Kafka's storage could not be formatted: {(done.stderr or done.stdout).strip()[-500:]}"
-            )
+            why = (done.stderr or done.stdout).strip()[-500:]
+            raise Missing(f"Kafka's storage could not be formatted\n{why}")
         return [java[0], *self._JVM, *java[1:], "kafka.Kafka", str(properties)], {}
 
     def version(self) -> str:

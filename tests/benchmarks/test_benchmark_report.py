@@ -1,0 +1,97 @@
+"""Medians in the columns, the ratio to Kafka in the last one, and nothing that names the machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import kafka_jars, report
+from benchmarks.cache import Missing
+from benchmarks.results import ModeResults, ServerFacts, number
+from benchmarks.runner import run_mode
+from benchmarks.servers import Mode
+from benchmarks.workloads import Limits, Measurement
+
+
+def outcome_of(**rounds: list[tuple[float, float]]) -> ModeResults:
+    """produce-1k by server: (MB/s, CPU seconds) of each round."""
+    outcome = ModeResults(Mode.PAGE_CACHE)
+    outcome.servers = {name: ServerFacts("1.2.3", 0.5, 40.0, 60.0) for name in rounds}
+    outcome.results["produce-1k"] = {
+        name: [Measurement(values, 400_000, values[1]) for values in measured]
+        for name, measured in rounds.items()
+    }
+    return outcome
+
+
+def cells(text: str, title: str) -> list[str]:
+    line = next(line for line in text.splitlines() if line.startswith(f"| {title}"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_columns_are_medians_and_the_ratio_is_the_median_of_the_rounds() -> None:
+    outcome = outcome_of(
+        postroad=[(100.0, 0.2), (400.0, 0.2), (300.0, 0.2)],
+        kafka=[(100.0, 0.8), (100.0, 0.8), (200.0, 0.8)],
+    )
+    text = report.render([outcome], rounds=3)
+    assert cells(text, "produce 1 KB") == ["produce 1 KB, MB/s", "300", "100", "1.50× (≥ 1.5 ✓)"]
+    assert cells(text, "server CPU")[-1] == "0.25× (≤ 0.33 ✓)"
+
+
+def test_missed_goal_is_marked() -> None:
+    outcome = outcome_of(postroad=[(100.0, 0.5)], kafka=[(100.0, 1.0)])
+    text = report.render([outcome], rounds=1)
+    assert cells(text, "produce 1 KB")[-1] == "1.00× (≥ 1.5 ✗)"
+    assert cells(text, "server CPU")[-1] == "0.50× (≤ 0.33 ✗)"
+
+
+def test_without_kafka_there_is_a_table_without_ratios() -> None:
+    outcome = outcome_of(postroad=[(100.0, 0.5)], redis=[(50.0, 1.0)])
+    outcome.left_out["kafka"] = "no Java"
+    text = report.render([outcome], rounds=1)
+    assert cells(text, "produce 1 KB")[-1] == "–"
+    assert "kafka is left out here: no Java." in text
+
+
+def test_server_that_fails_is_left_out_with_a_reason_that_names_no_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
+    outcome = run_mode(Mode.PAGE_CACHE, ["kafka"], [], 1, Limits(), tmp_path / "data")
+    assert outcome.servers == {}
+    assert outcome.left_out["kafka"]
+    assert str(tmp_path) not in report.render([outcome], rounds=1)
+    assert not (tmp_path / "data").exists()
+
+
+def test_json_holds_every_round() -> None:
+    outcome = outcome_of(postroad=[(100.0, 0.5), (200.0, 0.5)])
+    document = json.loads(report.to_json([outcome], rounds=2))
+    rounds = document["modes"][0]["results"]["produce-1k"]["postroad"]
+    assert [measurement["values"][0] for measurement in rounds] == [100.0, 200.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1234567.0, "1,230,000"), (1000.0, "1,000"), (691.4, "691"), (45.31, "45.3"), (0.1234, "0.123")],
+)
+def test_numbers_carry_three_figures(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+def test_unknown_workload_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["--only", "produce-2k"])
+    assert "produce-1k" in capsys.readouterr().err
+
+
+def test_kafka_home_without_kafka_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
+    monkeypatch.setattr(kafka_jars.shutil, "which", lambda _: "/bin/true")
+    with pytest.raises(Missing, match="KAFKA_HOME"):
+        kafka_jars.find()
