@@ -1,0 +1,167 @@
+"""One group id: its committed offsets, and the protocol that its members speak.
+
+A group is classic or KIP-848 ("consumer"), never both with members. An empty group of one kind may become
+the other: the first record of the new kind comes with the tombstone of the old one, in one batch. Changing
+the protocol under live members is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from postroad.errors import GroupIdNotFound, InconsistentGroupProtocol, NonEmptyGroup, UnknownMemberId
+from postroad.groups import records
+from postroad.groups.answers import Outcome
+from postroad.groups.classic import ClassicGroup
+from postroad.groups.consumer import ConsumerGroup
+from postroad.groups.deadlines import Deadlines, Timers
+from postroad.groups.offsets import Offsets
+from postroad.groups.records import ClassicValue, ConsumerValue, OffsetValue, Record
+from postroad.groups.requests import Now
+from postroad.groups.settings import GroupSettings
+
+SWEEP: Final = "sweep"  # what a deadline is for: look for offsets that are over
+
+
+class Group:
+    def __init__(self, group_id: str, settings: GroupSettings, deadlines: Deadlines) -> None:
+        self.group_id = group_id
+        self.settings = settings
+        self.timers = Timers(deadlines, group_id)
+        self.offsets = Offsets(group_id)
+        self.classic: ClassicGroup | None = None
+        self.consumer: ConsumerGroup | None = None  # there once it is stored
+
+    @property
+    def is_consumer(self) -> bool:
+        return self.consumer is not None and (self.classic is None or self.classic.is_idle)
+
+    @property
+    def has_members(self) -> bool:
+        classic, consumer = self.classic, self.consumer
+        return bool(
+            (classic is not None and not classic.is_idle) or (consumer is not None and consumer.members)
+        )
+
+    @property
+    def is_gone(self) -> bool:
+        """Neither stored nor alive: the object can be dropped."""
+        return self.classic is None and self.consumer is None and not self.offsets
+
+    # --- hard state ---
+
+    def apply_classic(self, value: ClassicValue | None) -> None:
+        if value is not None:
+            self.ensure_classic().adopt(value)
+        elif self.classic is not None:
+            self.classic.stored = None
+            self.drop_idle_classic()
+
+    def apply_consumer(self, value: ConsumerValue | None) -> None:
+        if value is not None:
+            self.ensure_consumer().apply_group(value)
+        else:
+            self.consumer = None
+
+    # --- which protocol ---
+
+    def classic_for_join(self) -> ClassicGroup:
+        """The classic group, made if there is none; raises InconsistentGroupProtocol where KIP-848 members
+        live."""
+        if self.consumer is not None and self.consumer.members:
+            raise InconsistentGroupProtocol(
+                "The group's members use group.protocol=consumer: stop them first."
+            )
+        return self.ensure_classic()
+
+    def classic_of_member(self) -> ClassicGroup:
+        if self.classic is None or (self.consumer is not None and self.consumer.members):
+            raise UnknownMemberId
+        return self.classic
+
+    def consumer_for_heartbeat(self) -> ConsumerGroup:
+        """The stored group or a blank one; raises GroupIdNotFound where classic members live."""
+        if self.classic is not None and not self.classic.is_idle:
+            raise GroupIdNotFound("The group's members use the classic protocol: stop them first.")
+        return self.consumer or ConsumerGroup(self.group_id, self.settings, self.timers)
+
+    def ensure_classic(self) -> ClassicGroup:
+        if self.classic is None:
+            self.classic = ClassicGroup(self.group_id, self.settings, self.timers)
+        return self.classic
+
+    def ensure_consumer(self) -> ConsumerGroup:
+        if self.consumer is None:
+            self.consumer = ConsumerGroup(self.group_id, self.settings, self.timers)
+        return self.consumer
+
+    def replace_other(self, out: Outcome, *, kind: str) -> None:
+        """If the outcome stores a group of this kind, it takes the place of an empty one of the other
+        kind."""
+        other = records.CONSUMER if kind == records.CLASSIC else records.CLASSIC
+        if out.records and self._is_stored(other):
+            out.records.insert(0, records.encode(other, self.group_id, value=None))
+
+    def drop_idle_classic(self) -> None:
+        """A classic group that was never stored ends with its last member."""
+        if self.classic is not None and self.classic.is_idle and self.classic.stored is None:
+            self.classic = None
+
+    # --- offsets ---
+
+    def subscribed(self, topic: str) -> bool:
+        classic, consumer = self.classic, self.consumer
+        return (classic is not None and classic.subscribed(topic)) or (
+            consumer is not None and consumer.subscribed(topic)
+        )
+
+    def arm_sweep(self, now: Now) -> None:
+        if self.timers.get(SWEEP) is None:
+            self.timers.set(SWEEP, now.ms + self.settings.offsets_sweep_interval_ms)
+
+    def sweep(self, now: Now, out: Outcome) -> None:
+        """Tombstones for offsets that are over, and for an empty group that has none left."""
+        expired = self.offsets.expired(self.settings, now.wall_ms, self._unused_since_ms)
+        out.records += self.offsets.delete(expired)
+        if len(expired) == len(self.offsets) and not self.has_members:
+            out.records += self._tombstones()
+        self.arm_sweep(now)
+
+    def delete(self) -> list[Record]:
+        """Tombstones for all of it; raises NonEmptyGroup while it has members."""
+        if self.has_members:
+            raise NonEmptyGroup
+        return self.offsets.delete(self.offsets.places()) + self._tombstones()
+
+    def _unused_since_ms(self, topic: str, value: OffsetValue) -> int | None:
+        if self.subscribed(topic):
+            return None
+        if self.has_members:
+            return value.commit_ms
+        return max(value.commit_ms, self._changed_ms())
+
+    def _changed_ms(self) -> int:
+        stored = self.classic.stored if self.classic is not None else None
+        return max(
+            stored.changed_ms if stored is not None else 0,
+            self.consumer.changed_ms if self.consumer is not None else 0,
+        )
+
+    def _tombstones(self) -> list[Record]:
+        return [
+            records.encode(kind, self.group_id, value=None)
+            for kind in (records.CLASSIC, records.CONSUMER)
+            if self._is_stored(kind)
+        ]
+
+    def _is_stored(self, kind: str) -> bool:
+        if kind == records.CLASSIC:
+            return self.classic is not None and self.classic.stored is not None
+        return self.consumer is not None
+
+    def check(self) -> None:
+        if self.classic is not None:
+            self.classic.check()
+        if self.consumer is not None:
+            self.consumer.check()
+            assert self.classic is None or self.classic.is_idle or not self.consumer.members, "one protocol"

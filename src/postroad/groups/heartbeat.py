@@ -1,0 +1,283 @@
+"""ConsumerGroupHeartbeat (KIP-848): joining, living in and leaving a group, all in one request.
+
+A heartbeat is worked out on a draft in five steps: find the member, take up its subscription, raise the
+group's epoch if anything changed, compute a new target if the epoch is ahead of it, and move the member one
+step towards its target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from postroad.errors import (
+    FencedInstanceId,
+    FencedMemberEpoch,
+    GroupMaxSizeReached,
+    InvalidRequest,
+    UnknownMemberId,
+    UnreleasedInstanceId,
+    UnsupportedAssignor,
+)
+from postroad.groups.answers import HeartbeatAnswer, Outcome
+from postroad.groups.assignors import ASSIGNORS
+from postroad.groups.consumer import CONSUMER_SESSION, REVOCATION, ConsumerGroup, Draft
+from postroad.groups.deadlines import Key
+from postroad.groups.reconcile import NEWCOMER, NOTHING, Current, MemberState, reconcile
+from postroad.groups.records import MemberValue
+from postroad.groups.regex import matcher
+from postroad.groups.requests import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    HeartbeatRequest,
+    Now,
+    Topics,
+)
+from postroad.groups.target import retarget, subscribed_digest
+
+
+def check_request(request: HeartbeatRequest) -> None:
+    """What can be refused without looking at the group."""
+    if not request.group_id:
+        raise InvalidRequest("The group id is empty.")
+    if request.instance_id == "" or request.rack_id == "":
+        raise InvalidRequest("The instance id and the rack id are null or not empty.")
+    if request.epoch < STATIC_LEAVE_EPOCH:
+        raise InvalidRequest("The member epoch is less than -2.")
+    if request.epoch != JOIN_EPOCH and not request.member_id:
+        raise InvalidRequest("The member id is empty.")
+    if request.epoch == STATIC_LEAVE_EPOCH and request.instance_id is None:
+        raise InvalidRequest("Only a member with an instance id can leave with epoch -2.")
+    if request.assignor is not None and request.assignor not in ASSIGNORS:
+        raise UnsupportedAssignor
+    if request.subscribed_regex:
+        matcher(request.subscribed_regex)
+    if request.epoch == JOIN_EPOCH:
+        _check_join(request)
+
+
+def _check_join(request: HeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms <= 0:
+        raise InvalidRequest("A member that joins must give its rebalance timeout.")
+    if request.owned is None or request.owned:
+        raise InvalidRequest("A member that joins must own no partitions, and say so.")
+    if request.subscribed_names is None and request.subscribed_regex is None:
+        raise InvalidRequest("A member that joins must say what it subscribes to.")
+
+
+def heartbeat(
+    group: ConsumerGroup,
+    request: HeartbeatRequest,
+    new_id: str,
+    topics: Topics,
+    token: object,
+    now: Now,
+    out: Outcome,
+) -> None:
+    """Raises an ApiError, with nothing changed, if the request is refused."""
+    draft = Draft(group)
+    if request.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
+        _leave(draft, request)
+        out.reply(token, HeartbeatAnswer(request.member_id, request.epoch, _interval_ms(group)))
+        out.records += draft.records(now.wall_ms)
+        return
+    member_id, before = _find_or_join(draft, request, new_id)
+    changed = _subscribe(draft, member_id, request)
+    _raise_epoch(draft, topics, changed)
+    if draft.epoch > draft.target_epoch:
+        retarget(draft, topics)
+    current = reconcile(
+        draft.current(member_id),
+        draft.target_epoch,
+        draft.target(member_id),
+        request.owned,
+        lambda tp: draft.is_free_for(member_id, tp),
+    )
+    draft.put_current(member_id, current)
+    _arm(draft, member_id, before, current, now)
+    out.records += draft.records(now.wall_ms)
+    out.reply(token, _answer(group, member_id, request, before, current))
+
+
+def expire(group: ConsumerGroup, keys: Sequence[Key], now: Now, out: Outcome) -> None:
+    """Remove members that went silent or did not give up in time. The next heartbeat finds a new target."""
+    gone = {
+        key.member_id: None
+        for key in keys
+        if key.member_id in group.members and (key.what == CONSUMER_SESSION or _holds_on(group, key))
+    }
+    if not gone:
+        return
+    draft = Draft(group)
+    remove(draft, gone)
+    for member_id in gone:
+        group.timers.set(CONSUMER_SESSION, now.ms + group.settings.expiry_retry_ms, member_id)
+    out.records += draft.records(now.wall_ms)
+
+
+def resume(group: ConsumerGroup, now: Now) -> None:
+    """After the records were read: every member has its full time again."""
+    for member_id, member in group.members.items():
+        group.timers.set(CONSUMER_SESSION, now.ms + group.settings.consumer_session_timeout_ms, member_id)
+        if group.current(member_id).state is MemberState.UNREVOKED:
+            group.timers.set(REVOCATION, now.ms + member.rebalance_timeout_ms, member_id)
+
+
+def remove(draft: Draft, member_ids: Collection[str]) -> None:
+    for member_id in member_ids:
+        draft.remove(member_id)
+    draft.epoch += 1
+    if not draft.members():
+        draft.target_epoch = draft.epoch  # nobody is left whose heartbeat would compute it
+        draft.topics_digest = ""
+
+
+# --- finding the member ---
+
+
+def _find_or_join(draft: Draft, request: HeartbeatRequest, new_id: str) -> tuple[str, Current | None]:
+    """The member's id, and what it owned before this heartbeat (None: it has just joined)."""
+    joining = request.epoch == JOIN_EPOCH
+    if request.instance_id is not None:
+        holder = draft.group.by_instance.get(request.instance_id)
+        if holder is not None and holder != request.member_id:
+            if not joining:
+                raise FencedInstanceId
+            return _take_over(draft, holder, request, new_id), None
+        if holder is None and not joining:
+            raise UnknownMemberId
+    member_id = request.member_id or new_id
+    if draft.member(member_id) is not None:
+        current = draft.current(member_id)
+        if not joining:
+            _check_epoch(request, current)
+        return member_id, current
+    if not joining:
+        raise UnknownMemberId
+    if len(draft.group.members) >= draft.group.settings.consumer_group_size_max:
+        raise GroupMaxSizeReached
+    return member_id, None
+
+
+def _take_over(draft: Draft, former_id: str, request: HeartbeatRequest, new_id: str) -> str:
+    """A static member is back under another id: it gets the place of its former self, if that has left."""
+    former, current = draft.member(former_id), draft.current(former_id)
+    assert former is not None
+    if current.epoch != STATIC_LEAVE_EPOCH:
+        raise UnreleasedInstanceId
+    member_id = request.member_id or new_id
+    target = draft.target(former_id)
+    draft.remove(former_id)
+    draft.put_member(member_id, former)
+    draft.put_target(member_id, target)
+    draft.put_current(member_id, NEWCOMER._replace(assigned=current.assigned))
+    return member_id
+
+
+def _check_epoch(request: HeartbeatRequest, current: Current) -> None:
+    """The epoch before the last one is allowed where the last answer may have been lost."""
+    if request.epoch == current.epoch:
+        return
+    lost_answer = request.epoch == current.previous_epoch and request.owned is not None
+    if not lost_answer or not (request.owned or NOTHING) <= current.assigned:
+        raise FencedMemberEpoch
+
+
+# --- what changes ---
+
+
+def _subscribe(draft: Draft, member_id: str, request: HeartbeatRequest) -> bool:
+    """Take up what the heartbeat says; True if the group must find a new target for it."""
+    former = draft.member(member_id)
+    blank = MemberValue(request.rebalance_timeout_ms, instance_id=request.instance_id)
+    value = former or blank
+    if request.rebalance_timeout_ms > 0:
+        value = msgspec.structs.replace(value, rebalance_timeout_ms=request.rebalance_timeout_ms)
+    if request.subscribed_names is not None:
+        names = tuple(sorted(set(request.subscribed_names)))
+        value = msgspec.structs.replace(value, subscribed_names=names)
+    if request.subscribed_regex is not None:
+        value = msgspec.structs.replace(value, subscribed_regex=request.subscribed_regex or None)
+    if request.assignor is not None:
+        value = msgspec.structs.replace(value, assignor=request.assignor)
+    if request.rack_id is not None:
+        value = msgspec.structs.replace(value, rack_id=request.rack_id)
+    client_id, host = request.client
+    value = msgspec.structs.replace(value, client_id=client_id, client_host=host)
+    draft.put_member(member_id, value)
+    return former is None or _wants(former) != _wants(value)
+
+
+def _wants(value: MemberValue) -> tuple[tuple[str, ...], str | None, str | None]:
+    return value.subscribed_names, value.subscribed_regex, value.assignor
+
+
+def _raise_epoch(draft: Draft, topics: Topics, changed: bool) -> None:
+    group = draft.group
+    if changed:
+        draft.epoch += 1
+    elif topics.version != group.seen_topics_version:
+        if subscribed_digest(draft, topics) != group.topics_digest:
+            draft.epoch += 1
+        else:
+            group.seen_topics_version = topics.version
+
+
+def _leave(draft: Draft, request: HeartbeatRequest) -> None:
+    group, member_id = draft.group, request.member_id
+    if request.instance_id is not None:
+        holder = group.by_instance.get(request.instance_id)
+        if holder is not None and holder != member_id:
+            raise FencedInstanceId
+    if draft.member(member_id) is None:
+        raise UnknownMemberId
+    if request.epoch == STATIC_LEAVE_EPOCH:
+        current = draft.current(member_id)
+        away = current._replace(epoch=STATIC_LEAVE_EPOCH, state=MemberState.STABLE, revoking=NOTHING)
+        draft.put_current(member_id, away)
+        group.timers.cancel(REVOCATION, member_id)
+    else:
+        remove(draft, [member_id])
+
+
+# --- deadlines and the answer ---
+
+
+def _arm(draft: Draft, member_id: str, before: Current | None, current: Current, now: Now) -> None:
+    group = draft.group
+    group.timers.set(CONSUMER_SESSION, now.ms + group.settings.consumer_session_timeout_ms, member_id)
+    if current.state is not MemberState.UNREVOKED:
+        group.timers.cancel(REVOCATION, member_id)
+    elif (
+        before is None
+        or before.revoking != current.revoking
+        or group.timers.get(REVOCATION, member_id) is None
+    ):
+        member = draft.member(member_id)
+        assert member is not None
+        group.timers.set(REVOCATION, now.ms + member.rebalance_timeout_ms, member_id)
+
+
+def _answer(
+    group: ConsumerGroup, member_id: str, request: HeartbeatRequest, before: Current | None, current: Current
+) -> HeartbeatAnswer:
+    """The assignment goes along where it changed, where the last answer was lost, and where the member
+    tells all."""
+    tells_all = (
+        request.rebalance_timeout_ms > 0
+        and request.owned is not None
+        and (request.subscribed_names is not None or request.subscribed_regex is not None)
+    )
+    unknown_to_it = before is None or before.assigned != current.assigned or request.epoch != before.epoch
+    assignment = current.assigned if tells_all or unknown_to_it else None
+    return HeartbeatAnswer(member_id, current.epoch, _interval_ms(group), assignment)
+
+
+def _holds_on(group: ConsumerGroup, key: Key) -> bool:
+    return key.what == REVOCATION and group.current(key.member_id).state is MemberState.UNREVOKED
+
+
+def _interval_ms(group: ConsumerGroup) -> int:
+    return group.settings.consumer_heartbeat_interval_ms

@@ -1,0 +1,37 @@
+"""What an operator may set about groups; Kafka's names and defaults unless a line says why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_SECOND = 1_000
+_MINUTE = 60 * _SECOND
+_DAY = 24 * 60 * _MINUTE
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSettings:
+    """Times in milliseconds."""
+
+    # Classic groups.
+    session_timeout_min_ms: int = 6 * _SECOND
+    session_timeout_max_ms: int = 30 * _MINUTE
+    # Kafka waits 3 s for more members before a new group's first generation; its own quick start sets 0. A
+    # quarter of a second gathers members that start together and is not felt by one that starts alone.
+    initial_rebalance_delay_ms: int = 250
+    group_size_max: int = 10_000
+    # A member whose first join is parked sends no heartbeats; it is given up after this time.
+    new_member_join_timeout_ms: int = 5 * _MINUTE
+
+    # KIP-848 groups.
+    consumer_heartbeat_interval_ms: int = 5 * _SECOND
+    consumer_session_timeout_ms: int = 45 * _SECOND
+    consumer_group_size_max: int = 10_000
+
+    # Offsets.
+    offset_metadata_bytes_max: int = 4096
+    offsets_retention_ms: int = 7 * _DAY
+    offsets_sweep_interval_ms: int = 10 * _MINUTE
+
+    # An expiry whose records could not be appended is tried again after this time.
+    expiry_retry_ms: int = 1 * _SECOND
