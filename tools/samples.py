@@ -29,14 +29,16 @@ def module_of(api: Api) -> ModuleType:
 def samples(api: Api, direction: str, version: int, count: int, seed: int = 0) -> Iterator[Any]:
     """`count` messages, the corners first."""
     random = Random(f"{api.module} {direction} {version} {seed}")
-    sampler = _Sampler(module_of(api), version, random)
+    sampler = Sampler(module_of(api), version, random)
     for style in [DEFAULTS, EMPTY, LARGEST][:count]:
         yield sampler.message(api.messages[direction], style)
     for _ in range(count - 3):
         yield sampler.message(api.messages[direction], RANDOM)
 
 
-class _Sampler:
+class Sampler:
+    """Makes messages of one module and version."""
+
     def __init__(self, module: ModuleType, version: int, random: Random) -> None:
         self.module = module
         self.version = version
@@ -56,8 +58,8 @@ class _Sampler:
         if is_nullable and (style == EMPTY or (style == RANDOM and self.random.random() < 0.2)):
             return None
         if not field.is_array:
-            return self._value(field, style, depth)
-        return [self._value(field, style, depth + 1) for _ in range(self._array_length(field, style, depth))]
+            return self.value(field, style, depth)
+        return [self.value(field, style, depth + 1) for _ in range(self._array_length(field, style, depth))]
 
     def _zero(self, field: Field) -> Any:
         return [] if field.is_array else {"string": "", "bytes": b"", "records": b""}[field.type]
@@ -70,7 +72,7 @@ class _Sampler:
             return self.random.choice((16, 17, 126, 127, 200))  # around where the encodings change
         return self.random.randint(0, longest)
 
-    def _value(self, field: Field, style: str, depth: int) -> Any:
+    def value(self, field: Field, style: str, depth: int = 0) -> Any:
         if field.struct is not None:
             made = self.message(field.struct, style, depth)
             return None if field.is_tagged and not field.is_array and made == type(made)() else made
