@@ -58,7 +58,7 @@ def wrap(indent: str, line: str) -> list[str]:
 
 def _break(line: str) -> tuple[str, str, str]:
     target, equals, value = line.partition(" = ")
-    if equals and ", " in target and "(" not in target:
+    if equals and target.count(", ") > 1 and "(" not in target:
         return "(", target, f") = {value}"
     if "(" in line and not line.endswith("()"):
         start, stop = line.index("(") + 1, line.rindex(")")

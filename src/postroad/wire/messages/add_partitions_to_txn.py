@@ -381,9 +381,9 @@ def _read_add_partitions_to_txn_request(
                 count -= 1
                 if count < 0 or count > (end - position) // 14:
                     raise bad_length("AddPartitionsToTxnRequest.transactions", count, end - position)
-                (
-                    item.transactions, position,
-                ) = _read_add_partitions_to_txn_transaction(buffer, position, end, version, count)
+                item.transactions, position = _read_add_partitions_to_txn_transaction(
+                    buffer, position, end, version, count,
+                )
             else:
                 item.transactions = []
             if version >= 4:
@@ -400,9 +400,9 @@ def _read_add_partitions_to_txn_request(
                 count -= 1
                 if count < 0 or count > (end - position) // 3:
                     raise bad_length("AddPartitionsToTxnRequest.v3_and_below_topics", count, end - position)
-                (
-                    item.v3_and_below_topics, position,
-                ) = _read_add_partitions_to_txn_topic(buffer, position, end, version, count)
+                item.v3_and_below_topics, position = _read_add_partitions_to_txn_topic(
+                    buffer, position, end, version, count,
+                )
             else:
                 item.v3_and_below_topics = []
             tags = buffer[position]
@@ -428,9 +428,9 @@ def _read_add_partitions_to_txn_request(
             position += 14
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("AddPartitionsToTxnRequest.v3_and_below_topics", count, end - position)
-            (
-                item.v3_and_below_topics, position,
-            ) = _read_add_partitions_to_txn_topic(buffer, position, end, version, count)
+            item.v3_and_below_topics, position = _read_add_partitions_to_txn_topic(
+                buffer, position, end, version, count,
+            )
             item.transactions = []
             items.append(item)
     return items, position
@@ -532,9 +532,9 @@ def _read_add_partitions_to_txn_topic_result(
             count -= 1
             if count < 0 or count > (end - position) // 7:
                 raise bad_length("AddPartitionsToTxnTopicResult.results_by_partition", count, end - position)
-            (
-                item.results_by_partition, position,
-            ) = _read_add_partitions_to_txn_partition_result(buffer, position, end, version, count)
+            item.results_by_partition, position = _read_add_partitions_to_txn_partition_result(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -554,9 +554,9 @@ def _read_add_partitions_to_txn_topic_result(
             position += 4
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("AddPartitionsToTxnTopicResult.results_by_partition", count, end - position)
-            (
-                item.results_by_partition, position,
-            ) = _read_add_partitions_to_txn_partition_result(buffer, position, end, version, count)
+            item.results_by_partition, position = _read_add_partitions_to_txn_partition_result(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 
@@ -608,9 +608,9 @@ def _read_add_partitions_to_txn_result(
         count -= 1
         if count < 0 or count > (end - position) // 3:
             raise bad_length("AddPartitionsToTxnResult.topic_results", count, end - position)
-        (
-            item.topic_results, position,
-        ) = _read_add_partitions_to_txn_topic_result(buffer, position, end, version, count)
+        item.topic_results, position = _read_add_partitions_to_txn_topic_result(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:
@@ -655,9 +655,9 @@ def _read_add_partitions_to_txn_response(
                     raise bad_length(
                         "AddPartitionsToTxnResponse.results_by_topic_v3_and_below", count, end - position,
                     )
-                (
-                    item.results_by_topic_v3_and_below, position,
-                ) = _read_add_partitions_to_txn_topic_result(buffer, position, end, version, count)
+                item.results_by_topic_v3_and_below, position = _read_add_partitions_to_txn_topic_result(
+                    buffer, position, end, version, count,
+                )
             else:
                 item.results_by_topic_v3_and_below = []
             if version >= 4:
@@ -673,9 +673,9 @@ def _read_add_partitions_to_txn_response(
                     raise bad_length(
                         "AddPartitionsToTxnResponse.results_by_transaction", count, end - position,
                     )
-                (
-                    item.results_by_transaction, position,
-                ) = _read_add_partitions_to_txn_result(buffer, position, end, version, count)
+                item.results_by_transaction, position = _read_add_partitions_to_txn_result(
+                    buffer, position, end, version, count,
+                )
             else:
                 item.results_by_transaction = []
             tags = buffer[position]
@@ -692,9 +692,9 @@ def _read_add_partitions_to_txn_response(
                 raise bad_length(
                     "AddPartitionsToTxnResponse.results_by_topic_v3_and_below", count, end - position,
                 )
-            (
-                item.results_by_topic_v3_and_below, position,
-            ) = _read_add_partitions_to_txn_topic_result(buffer, position, end, version, count)
+            item.results_by_topic_v3_and_below, position = _read_add_partitions_to_txn_topic_result(
+                buffer, position, end, version, count,
+            )
             item.error_code = 0
             item.results_by_transaction = []
             items.append(item)

@@ -487,9 +487,9 @@ def _read_alter_configs_response(
             count -= 1
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("AlterConfigsResponse.responses", count, end - position)
-            (
-                item.responses, position,
-            ) = _read_alter_configs_resource_response(buffer, position, end, version, count)
+            item.responses, position = _read_alter_configs_resource_response(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -502,9 +502,9 @@ def _read_alter_configs_response(
             position += 8
             if count < 0 or count > (end - position) // 7:
                 raise bad_length("AlterConfigsResponse.responses", count, end - position)
-            (
-                item.responses, position,
-            ) = _read_alter_configs_resource_response(buffer, position, end, version, count)
+            item.responses, position = _read_alter_configs_resource_response(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 

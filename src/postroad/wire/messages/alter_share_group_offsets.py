@@ -223,9 +223,9 @@ def _read_alter_share_group_offsets_request_topic(
         count -= 1
         if count < 0 or count > (end - position) // 13:
             raise bad_length("AlterShareGroupOffsetsRequestTopic.partitions", count, end - position)
-        (
-            item.partitions, position,
-        ) = _read_alter_share_group_offsets_request_partition(buffer, position, end, version, count)
+        item.partitions, position = _read_alter_share_group_offsets_request_partition(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:
@@ -272,9 +272,9 @@ def _read_alter_share_group_offsets_request(
         count -= 1
         if count < 0 or count > (end - position) // 3:
             raise bad_length("AlterShareGroupOffsetsRequest.topics", count, end - position)
-        (
-            item.topics, position,
-        ) = _read_alter_share_group_offsets_request_topic(buffer, position, end, version, count)
+        item.topics, position = _read_alter_share_group_offsets_request_topic(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:
@@ -365,9 +365,9 @@ def _read_alter_share_group_offsets_response_topic(
         count -= 1
         if count < 0 or count > (end - position) // 8:
             raise bad_length("AlterShareGroupOffsetsResponseTopic.partitions", count, end - position)
-        (
-            item.partitions, position,
-        ) = _read_alter_share_group_offsets_response_partition(buffer, position, end, version, count)
+        item.partitions, position = _read_alter_share_group_offsets_response_partition(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:
@@ -418,9 +418,9 @@ def _read_alter_share_group_offsets_response(
         count -= 1
         if count < 0 or count > (end - position) // 19:
             raise bad_length("AlterShareGroupOffsetsResponse.responses", count, end - position)
-        (
-            item.responses, position,
-        ) = _read_alter_share_group_offsets_response_topic(buffer, position, end, version, count)
+        item.responses, position = _read_alter_share_group_offsets_response_topic(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:

@@ -380,9 +380,9 @@ def _read_alter_user_scram_credentials_response(
         count -= 1
         if count < 0 or count > (end - position) // 5:
             raise bad_length("AlterUserScramCredentialsResponse.results", count, end - position)
-        (
-            item.results, position,
-        ) = _read_alter_user_scram_credentials_result(buffer, position, end, version, count)
+        item.results, position = _read_alter_user_scram_credentials_result(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:

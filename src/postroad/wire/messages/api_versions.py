@@ -383,9 +383,9 @@ def _read_api_versions_response(
                         count -= 1
                         if count < 0 or count > (end - position) // 6:
                             raise bad_length("ApiVersionsResponse.supported_features", count, end - position)
-                        (
-                            item.supported_features, position,
-                        ) = _read_supported_feature_key(buffer, position, end, version, count)
+                        item.supported_features, position = _read_supported_feature_key(
+                            buffer, position, end, version, count,
+                        )
                     elif tag == 1:
                         (item.finalized_features_epoch,) = _q.unpack_from(buffer, position)
                         position += 8
@@ -397,9 +397,9 @@ def _read_api_versions_response(
                         count -= 1
                         if count < 0 or count > (end - position) // 6:
                             raise bad_length("ApiVersionsResponse.finalized_features", count, end - position)
-                        (
-                            item.finalized_features, position,
-                        ) = _read_finalized_feature_key(buffer, position, end, version, count)
+                        item.finalized_features, position = _read_finalized_feature_key(
+                            buffer, position, end, version, count,
+                        )
                     elif tag == 3:
                         zk_migration_ready = buffer[position]
                         position += 1

@@ -357,9 +357,9 @@ def _read_consumer_group_heartbeat_request(
         else:
             if count < 0 or count > (end - position) // 18:
                 raise bad_length("ConsumerGroupHeartbeatRequest.topic_partitions", count, end - position)
-            (
-                item.topic_partitions, position,
-            ) = _read_request_topic_partitions(buffer, position, end, version, count)
+            item.topic_partitions, position = _read_request_topic_partitions(
+                buffer, position, end, version, count,
+            )
         tags = buffer[position]
         position += 1
         if tags:
@@ -483,9 +483,9 @@ def _read_assignment(
         count -= 1
         if count < 0 or count > (end - position) // 18:
             raise bad_length("Assignment.topic_partitions", count, end - position)
-        (
-            item.topic_partitions, position,
-        ) = _read_response_topic_partitions(buffer, position, end, version, count)
+        item.topic_partitions, position = _read_response_topic_partitions(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:

@@ -248,9 +248,9 @@ def _read_create_partitions_topic(
             else:
                 if count < 0 or count > (end - position) // 2:
                     raise bad_length("CreatePartitionsTopic.assignments", count, end - position)
-                (
-                    item.assignments, position,
-                ) = _read_create_partitions_assignment(buffer, position, end, version, count)
+                item.assignments, position = _read_create_partitions_assignment(
+                    buffer, position, end, version, count,
+                )
             tags = buffer[position]
             position += 1
             if tags:
@@ -273,9 +273,9 @@ def _read_create_partitions_topic(
             else:
                 if count < 0 or count > (end - position) // 4:
                     raise bad_length("CreatePartitionsTopic.assignments", count, end - position)
-                (
-                    item.assignments, position,
-                ) = _read_create_partitions_assignment(buffer, position, end, version, count)
+                item.assignments, position = _read_create_partitions_assignment(
+                    buffer, position, end, version, count,
+                )
             items.append(item)
     return items, position
 
@@ -467,9 +467,9 @@ def _read_create_partitions_response(
             count -= 1
             if count < 0 or count > (end - position) // 5:
                 raise bad_length("CreatePartitionsResponse.results", count, end - position)
-            (
-                item.results, position,
-            ) = _read_create_partitions_topic_result(buffer, position, end, version, count)
+            item.results, position = _read_create_partitions_topic_result(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -482,9 +482,9 @@ def _read_create_partitions_response(
             position += 8
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("CreatePartitionsResponse.results", count, end - position)
-            (
-                item.results, position,
-            ) = _read_create_partitions_topic_result(buffer, position, end, version, count)
+            item.results, position = _read_create_partitions_topic_result(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 

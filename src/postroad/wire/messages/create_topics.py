@@ -407,9 +407,9 @@ def _read_creatable_topic(
             count -= 1
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("CreatableTopic.assignments", count, end - position)
-            (
-                item.assignments, position,
-            ) = _read_creatable_replica_assignment(buffer, position, end, version, count)
+            item.assignments, position = _read_creatable_replica_assignment(
+                buffer, position, end, version, count,
+            )
             count = buffer[position]
             position += 1
             if count > 127:
@@ -437,9 +437,9 @@ def _read_creatable_topic(
             position += 10
             if count < 0 or count > (end - position) // 8:
                 raise bad_length("CreatableTopic.assignments", count, end - position)
-            (
-                item.assignments, position,
-            ) = _read_creatable_replica_assignment(buffer, position, end, version, count)
+            item.assignments, position = _read_creatable_replica_assignment(
+                buffer, position, end, version, count,
+            )
             (count,) = _i.unpack_from(buffer, position)
             position += 4
             if count < 0 or count > (end - position) // 4:

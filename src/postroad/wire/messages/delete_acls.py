@@ -548,9 +548,9 @@ def _read_delete_acls_filter_result(
             count -= 1
             if count < 0 or count > (end - position) // 11:
                 raise bad_length("DeleteAclsFilterResult.matching_acls", count, end - position)
-            (
-                item.matching_acls, position,
-            ) = _read_delete_acls_matching_acl(buffer, position, end, version, count)
+            item.matching_acls, position = _read_delete_acls_matching_acl(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -573,9 +573,9 @@ def _read_delete_acls_filter_result(
             position += 4
             if count < 0 or count > (end - position) // 14:
                 raise bad_length("DeleteAclsFilterResult.matching_acls", count, end - position)
-            (
-                item.matching_acls, position,
-            ) = _read_delete_acls_matching_acl(buffer, position, end, version, count)
+            item.matching_acls, position = _read_delete_acls_matching_acl(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 
@@ -622,9 +622,9 @@ def _read_delete_acls_response(
             count -= 1
             if count < 0 or count > (end - position) // 5:
                 raise bad_length("DeleteAclsResponse.filter_results", count, end - position)
-            (
-                item.filter_results, position,
-            ) = _read_delete_acls_filter_result(buffer, position, end, version, count)
+            item.filter_results, position = _read_delete_acls_filter_result(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -637,9 +637,9 @@ def _read_delete_acls_response(
             position += 8
             if count < 0 or count > (end - position) // 8:
                 raise bad_length("DeleteAclsResponse.filter_results", count, end - position)
-            (
-                item.filter_results, position,
-            ) = _read_delete_acls_filter_result(buffer, position, end, version, count)
+            item.filter_results, position = _read_delete_acls_filter_result(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 

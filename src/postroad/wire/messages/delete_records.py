@@ -388,9 +388,9 @@ def _read_delete_records_topic_result(
             count -= 1
             if count < 0 or count > (end - position) // 15:
                 raise bad_length("DeleteRecordsTopicResult.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_delete_records_partition_result(buffer, position, end, version, count)
+            item.partitions, position = _read_delete_records_partition_result(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -410,9 +410,9 @@ def _read_delete_records_topic_result(
             position += 4
             if count < 0 or count > (end - position) // 14:
                 raise bad_length("DeleteRecordsTopicResult.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_delete_records_partition_result(buffer, position, end, version, count)
+            item.partitions, position = _read_delete_records_partition_result(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 

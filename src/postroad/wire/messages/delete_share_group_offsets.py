@@ -205,9 +205,9 @@ def _read_delete_share_group_offsets_request(
         count -= 1
         if count < 0 or count > (end - position) // 2:
             raise bad_length("DeleteShareGroupOffsetsRequest.topics", count, end - position)
-        (
-            item.topics, position,
-        ) = _read_delete_share_group_offsets_request_topic(buffer, position, end, version, count)
+        item.topics, position = _read_delete_share_group_offsets_request_topic(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:
@@ -313,9 +313,9 @@ def _read_delete_share_group_offsets_response(
         count -= 1
         if count < 0 or count > (end - position) // 21:
             raise bad_length("DeleteShareGroupOffsetsResponse.responses", count, end - position)
-        (
-            item.responses, position,
-        ) = _read_delete_share_group_offsets_response_topic(buffer, position, end, version, count)
+        item.responses, position = _read_delete_share_group_offsets_response_topic(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:

@@ -696,9 +696,9 @@ def _read_describe_configs_result(
             count -= 1
             if count < 0 or count > (end - position) // 9:
                 raise bad_length("DescribeConfigsResult.configs", count, end - position)
-            (
-                item.configs, position,
-            ) = _read_describe_configs_resource_result(buffer, position, end, version, count)
+            item.configs, position = _read_describe_configs_resource_result(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -728,9 +728,9 @@ def _read_describe_configs_result(
             position += 4
             if count < 0 or count > (end - position) // 11:
                 raise bad_length("DescribeConfigsResult.configs", count, end - position)
-            (
-                item.configs, position,
-            ) = _read_describe_configs_resource_result(buffer, position, end, version, count)
+            item.configs, position = _read_describe_configs_resource_result(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 

@@ -406,9 +406,9 @@ def _read_describe_log_dirs_topic(
             count -= 1
             if count < 0 or count > (end - position) // 22:
                 raise bad_length("DescribeLogDirsTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_describe_log_dirs_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_describe_log_dirs_partition(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -428,9 +428,9 @@ def _read_describe_log_dirs_topic(
             position += 4
             if count < 0 or count > (end - position) // 21:
                 raise bad_length("DescribeLogDirsTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_describe_log_dirs_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_describe_log_dirs_partition(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 

@@ -281,9 +281,9 @@ def _read_describe_share_group_offsets_request_group(
         else:
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("DescribeShareGroupOffsetsRequestGroup.topics", count, end - position)
-            (
-                item.topics, position,
-            ) = _read_describe_share_group_offsets_request_topic(buffer, position, end, version, count)
+            item.topics, position = _read_describe_share_group_offsets_request_topic(
+                buffer, position, end, version, count,
+            )
         tags = buffer[position]
         position += 1
         if tags:
@@ -323,9 +323,9 @@ def _read_describe_share_group_offsets_request(
         count -= 1
         if count < 0 or count > (end - position) // 3:
             raise bad_length("DescribeShareGroupOffsetsRequest.groups", count, end - position)
-        (
-            item.groups, position,
-        ) = _read_describe_share_group_offsets_request_group(buffer, position, end, version, count)
+        item.groups, position = _read_describe_share_group_offsets_request_group(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:
@@ -430,9 +430,9 @@ def _read_describe_share_group_offsets_response_topic(
         count -= 1
         if count < 0 or count > (end - position) // 20:
             raise bad_length("DescribeShareGroupOffsetsResponseTopic.partitions", count, end - position)
-        (
-            item.partitions, position,
-        ) = _read_describe_share_group_offsets_response_partition(buffer, position, end, version, count)
+        item.partitions, position = _read_describe_share_group_offsets_response_partition(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:
@@ -480,9 +480,9 @@ def _read_describe_share_group_offsets_response_group(
         count -= 1
         if count < 0 or count > (end - position) // 19:
             raise bad_length("DescribeShareGroupOffsetsResponseGroup.topics", count, end - position)
-        (
-            item.topics, position,
-        ) = _read_describe_share_group_offsets_response_topic(buffer, position, end, version, count)
+        item.topics, position = _read_describe_share_group_offsets_response_topic(
+            buffer, position, end, version, count,
+        )
         item.error_code, length = _hB.unpack_from(buffer, position)
         position += 3
         if length > 127:
@@ -542,9 +542,9 @@ def _read_describe_share_group_offsets_response(
         count -= 1
         if count < 0 or count > (end - position) // 6:
             raise bad_length("DescribeShareGroupOffsetsResponse.groups", count, end - position)
-        (
-            item.groups, position,
-        ) = _read_describe_share_group_offsets_response_group(buffer, position, end, version, count)
+        item.groups, position = _read_describe_share_group_offsets_response_group(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:

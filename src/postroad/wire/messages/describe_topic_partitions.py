@@ -494,9 +494,9 @@ def _read_describe_topic_partitions_response_topic(
         count -= 1
         if count < 0 or count > (end - position) // 20:
             raise bad_length("DescribeTopicPartitionsResponseTopic.partitions", count, end - position)
-        (
-            item.partitions, position,
-        ) = _read_describe_topic_partitions_response_partition(buffer, position, end, version, count)
+        item.partitions, position = _read_describe_topic_partitions_response_partition(
+            buffer, position, end, version, count,
+        )
         item.topic_authorized_operations, tags = _iB.unpack_from(buffer, position)
         position += 5
         if tags:
@@ -571,9 +571,9 @@ def _read_describe_topic_partitions_response(
         count -= 1
         if count < 0 or count > (end - position) // 26:
             raise bad_length("DescribeTopicPartitionsResponse.topics", count, end - position)
-        (
-            item.topics, position,
-        ) = _read_describe_topic_partitions_response_topic(buffer, position, end, version, count)
+        item.topics, position = _read_describe_topic_partitions_response_topic(
+            buffer, position, end, version, count,
+        )
         (marker,) = _b.unpack_from(buffer, position)
         position += 1
         if marker == -1:

@@ -344,9 +344,9 @@ def _read_describe_user_scram_credentials_response(
         count -= 1
         if count < 0 or count > (end - position) // 6:
             raise bad_length("DescribeUserScramCredentialsResponse.results", count, end - position)
-        (
-            item.results, position,
-        ) = _read_describe_user_scram_credentials_result(buffer, position, end, version, count)
+        item.results, position = _read_describe_user_scram_credentials_result(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:

@@ -265,9 +265,9 @@ def _read_elect_leaders_request(
             else:
                 if count < 0 or count > (end - position) // 3:
                     raise bad_length("ElectLeadersRequest.topic_partitions", count, end - position)
-                (
-                    item.topic_partitions, position,
-                ) = _read_topic_partitions(buffer, position, end, version, count)
+                item.topic_partitions, position = _read_topic_partitions(
+                    buffer, position, end, version, count,
+                )
             item.timeout_ms, tags = _iB.unpack_from(buffer, position)
             position += 5
             if tags:
@@ -288,9 +288,9 @@ def _read_elect_leaders_request(
             else:
                 if count < 0 or count > (end - position) // 6:
                     raise bad_length("ElectLeadersRequest.topic_partitions", count, end - position)
-                (
-                    item.topic_partitions, position,
-                ) = _read_topic_partitions(buffer, position, end, version, count)
+                item.topic_partitions, position = _read_topic_partitions(
+                    buffer, position, end, version, count,
+                )
             (item.timeout_ms,) = _i.unpack_from(buffer, position)
             position += 4
             items.append(item)
@@ -477,9 +477,9 @@ def _read_elect_leaders_response(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("ElectLeadersResponse.replica_election_results", count, end - position)
-            (
-                item.replica_election_results, position,
-            ) = _read_replica_election_result(buffer, position, end, version, count)
+            item.replica_election_results, position = _read_replica_election_result(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -497,9 +497,9 @@ def _read_elect_leaders_response(
                 item.error_code = 0
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("ElectLeadersResponse.replica_election_results", count, end - position)
-            (
-                item.replica_election_results, position,
-            ) = _read_replica_election_result(buffer, position, end, version, count)
+            item.replica_election_results, position = _read_replica_election_result(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 

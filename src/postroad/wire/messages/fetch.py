@@ -728,9 +728,9 @@ def _read_fetch_request(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("FetchRequest.forgotten_topics_data", count, end - position)
-            (
-                item.forgotten_topics_data, position,
-            ) = _read_forgotten_topic(buffer, position, end, version, count)
+            item.forgotten_topics_data, position = _read_forgotten_topic(
+                buffer, position, end, version, count,
+            )
             length = buffer[position]
             position += 1
             if length > 127:
@@ -800,9 +800,9 @@ def _read_fetch_request(
                 position += 4
                 if count < 0 or count > (end - position) // 6:
                     raise bad_length("FetchRequest.forgotten_topics_data", count, end - position)
-                (
-                    item.forgotten_topics_data, position,
-                ) = _read_forgotten_topic(buffer, position, end, version, count)
+                item.forgotten_topics_data, position = _read_forgotten_topic(
+                    buffer, position, end, version, count,
+                )
             else:
                 item.forgotten_topics_data = []
             if version >= 11:
@@ -1000,9 +1000,9 @@ def _read_partition_data(
             else:
                 if count < 0 or count > (end - position) // 17:
                     raise bad_length("PartitionData.aborted_transactions", count, end - position)
-                (
-                    item.aborted_transactions, position,
-                ) = _read_aborted_transaction(buffer, position, end, version, count)
+                item.aborted_transactions, position = _read_aborted_transaction(
+                    buffer, position, end, version, count,
+                )
             item.preferred_read_replica, length = _iB.unpack_from(buffer, position)
             position += 5
             if length > 127:
@@ -1065,9 +1065,9 @@ def _read_partition_data(
             else:
                 if count < 0 or count > (end - position) // 16:
                     raise bad_length("PartitionData.aborted_transactions", count, end - position)
-                (
-                    item.aborted_transactions, position,
-                ) = _read_aborted_transaction(buffer, position, end, version, count)
+                item.aborted_transactions, position = _read_aborted_transaction(
+                    buffer, position, end, version, count,
+                )
             if version >= 11:
                 item.preferred_read_replica, length = _ii.unpack_from(buffer, position)
                 position += 8
@@ -1333,9 +1333,9 @@ def _read_fetch_response(
                         count -= 1
                         if count < 0 or count > (end - position) // 11:
                             raise bad_length("FetchResponse.node_endpoints", count, end - position)
-                        (
-                            item.node_endpoints, position,
-                        ) = _read_node_endpoint(buffer, position, end, version, count)
+                        item.node_endpoints, position = _read_node_endpoint(
+                            buffer, position, end, version, count,
+                        )
                     else:
                         position = stop_tag
                     if position != stop_tag:

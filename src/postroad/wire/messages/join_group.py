@@ -329,9 +329,9 @@ def _read_join_group_request(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("JoinGroupRequest.protocols", count, end - position)
-            (
-                item.protocols, position,
-            ) = _read_join_group_request_protocol(buffer, position, end, version, count)
+            item.protocols, position = _read_join_group_request_protocol(
+                buffer, position, end, version, count,
+            )
             if version >= 8:
                 length = buffer[position]
                 position += 1
@@ -401,9 +401,9 @@ def _read_join_group_request(
             position += 4
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("JoinGroupRequest.protocols", count, end - position)
-            (
-                item.protocols, position,
-            ) = _read_join_group_request_protocol(buffer, position, end, version, count)
+            item.protocols, position = _read_join_group_request_protocol(
+                buffer, position, end, version, count,
+            )
             item.reason = None
             items.append(item)
     return items, position

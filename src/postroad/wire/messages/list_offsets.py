@@ -453,9 +453,9 @@ def _read_list_offsets_topic_response(
             count -= 1
             if count < 0 or count > (end - position) // 27:
                 raise bad_length("ListOffsetsTopicResponse.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_list_offsets_partition_response(buffer, position, end, version, count)
+            item.partitions, position = _read_list_offsets_partition_response(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -475,9 +475,9 @@ def _read_list_offsets_topic_response(
             position += 4
             if count < 0 or count > (end - position) // 22:
                 raise bad_length("ListOffsetsTopicResponse.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_list_offsets_partition_response(buffer, position, end, version, count)
+            item.partitions, position = _read_list_offsets_partition_response(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 

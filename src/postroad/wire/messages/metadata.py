@@ -741,9 +741,9 @@ def _read_metadata_response_topic(
             count -= 1
             if count < 0 or count > (end - position) // 18:
                 raise bad_length("MetadataResponseTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_metadata_response_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_metadata_response_partition(
+                buffer, position, end, version, count,
+            )
             item.topic_authorized_operations, tags = _iB.unpack_from(buffer, position)
             position += 5
             if tags:
@@ -771,9 +771,9 @@ def _read_metadata_response_topic(
                 item.is_internal = False
             if count < 0 or count > (end - position) // 18:
                 raise bad_length("MetadataResponseTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_metadata_response_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_metadata_response_partition(
+                buffer, position, end, version, count,
+            )
             if version >= 8:
                 (item.topic_authorized_operations,) = _i.unpack_from(buffer, position)
                 position += 4

@@ -323,9 +323,9 @@ def _read_offset_commit_request_topic(
             count -= 1
             if count < 0 or count > (end - position) // 18:
                 raise bad_length("OffsetCommitRequestTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_offset_commit_request_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_offset_commit_request_partition(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -345,9 +345,9 @@ def _read_offset_commit_request_topic(
             position += 4
             if count < 0 or count > (end - position) // 14:
                 raise bad_length("OffsetCommitRequestTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_offset_commit_request_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_offset_commit_request_partition(
+                buffer, position, end, version, count,
+            )
             item.topic_id = ZERO_UUID
             items.append(item)
     return items, position
@@ -591,9 +591,9 @@ def _read_offset_commit_response_topic(
             count -= 1
             if count < 0 or count > (end - position) // 7:
                 raise bad_length("OffsetCommitResponseTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_offset_commit_response_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_offset_commit_response_partition(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -613,9 +613,9 @@ def _read_offset_commit_response_topic(
             position += 4
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("OffsetCommitResponseTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_offset_commit_response_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_offset_commit_response_partition(
+                buffer, position, end, version, count,
+            )
             item.topic_id = ZERO_UUID
             items.append(item)
     return items, position

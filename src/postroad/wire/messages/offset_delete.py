@@ -197,9 +197,9 @@ def _read_offset_delete_request_topic(
         position += 4
         if count < 0 or count > (end - position) // 4:
             raise bad_length("OffsetDeleteRequestTopic.partitions", count, end - position)
-        (
-            item.partitions, position,
-        ) = _read_offset_delete_request_partition(buffer, position, end, version, count)
+        item.partitions, position = _read_offset_delete_request_partition(
+            buffer, position, end, version, count,
+        )
         items.append(item)
     return items, position
 
@@ -286,9 +286,9 @@ def _read_offset_delete_response_topic(
         position += 4
         if count < 0 or count > (end - position) // 6:
             raise bad_length("OffsetDeleteResponseTopic.partitions", count, end - position)
-        (
-            item.partitions, position,
-        ) = _read_offset_delete_response_partition(buffer, position, end, version, count)
+        item.partitions, position = _read_offset_delete_response_partition(
+            buffer, position, end, version, count,
+        )
         items.append(item)
     return items, position
 

@@ -534,9 +534,9 @@ def _read_offset_fetch_request(
                 count -= 1
                 if count < 0 or count > (end - position) // 3:
                     raise bad_length("OffsetFetchRequest.groups", count, end - position)
-                (
-                    item.groups, position,
-                ) = _read_offset_fetch_request_group(buffer, position, end, version, count)
+                item.groups, position = _read_offset_fetch_request_group(
+                    buffer, position, end, version, count,
+                )
             else:
                 item.groups = []
             if version <= 7:
@@ -550,9 +550,9 @@ def _read_offset_fetch_request(
                 else:
                     if count < 0 or count > (end - position) // 3:
                         raise bad_length("OffsetFetchRequest.topics", count, end - position)
-                    (
-                        item.topics, position,
-                    ) = _read_offset_fetch_request_topic(buffer, position, end, version, count)
+                    item.topics, position = _read_offset_fetch_request_topic(
+                        buffer, position, end, version, count,
+                    )
             else:
                 item.topics = None
             if version >= 7:
@@ -585,9 +585,9 @@ def _read_offset_fetch_request(
             else:
                 if count < 0 or count > (end - position) // 6:
                     raise bad_length("OffsetFetchRequest.topics", count, end - position)
-                (
-                    item.topics, position,
-                ) = _read_offset_fetch_request_topic(buffer, position, end, version, count)
+                item.topics, position = _read_offset_fetch_request_topic(
+                    buffer, position, end, version, count,
+                )
             item.groups = []
             item.require_stable = False
             items.append(item)
@@ -743,9 +743,9 @@ def _read_offset_fetch_response_topic(
             count -= 1
             if count < 0 or count > (end - position) // 20:
                 raise bad_length("OffsetFetchResponseTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_offset_fetch_response_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_offset_fetch_response_partition(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -765,9 +765,9 @@ def _read_offset_fetch_response_topic(
             position += 4
             if count < 0 or count > (end - position) // 16:
                 raise bad_length("OffsetFetchResponseTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_offset_fetch_response_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_offset_fetch_response_partition(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 
@@ -871,9 +871,9 @@ def _read_offset_fetch_response_topics(
         count -= 1
         if count < 0 or count > (end - position) // 20:
             raise bad_length("OffsetFetchResponseTopics.partitions", count, end - position)
-        (
-            item.partitions, position,
-        ) = _read_offset_fetch_response_partitions(buffer, position, end, version, count)
+        item.partitions, position = _read_offset_fetch_response_partitions(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:
@@ -966,9 +966,9 @@ def _read_offset_fetch_response(
                 count -= 1
                 if count < 0 or count > (end - position) // 3:
                     raise bad_length("OffsetFetchResponse.topics", count, end - position)
-                (
-                    item.topics, position,
-                ) = _read_offset_fetch_response_topic(buffer, position, end, version, count)
+                item.topics, position = _read_offset_fetch_response_topic(
+                    buffer, position, end, version, count,
+                )
             else:
                 item.topics = []
             if version >= 8:
@@ -979,9 +979,9 @@ def _read_offset_fetch_response(
                 count -= 1
                 if count < 0 or count > (end - position) // 5:
                     raise bad_length("OffsetFetchResponse.groups", count, end - position)
-                (
-                    item.groups, position,
-                ) = _read_offset_fetch_response_group(buffer, position, end, version, count)
+                item.groups, position = _read_offset_fetch_response_group(
+                    buffer, position, end, version, count,
+                )
             else:
                 item.groups = []
             if version >= 8:

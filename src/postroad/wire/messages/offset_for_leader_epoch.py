@@ -238,9 +238,9 @@ def _read_offset_for_leader_topic(
             count -= 1
             if count < 0 or count > (end - position) // 13:
                 raise bad_length("OffsetForLeaderTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_offset_for_leader_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_offset_for_leader_partition(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -260,9 +260,9 @@ def _read_offset_for_leader_topic(
             position += 4
             if count < 0 or count > (end - position) // 12:
                 raise bad_length("OffsetForLeaderTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_offset_for_leader_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_offset_for_leader_partition(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 
@@ -470,9 +470,9 @@ def _read_offset_for_leader_epoch_response(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("OffsetForLeaderEpochResponse.topics", count, end - position)
-            (
-                item.topics, position,
-            ) = _read_offset_for_leader_topic_result(buffer, position, end, version, count)
+            item.topics, position = _read_offset_for_leader_topic_result(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -485,9 +485,9 @@ def _read_offset_for_leader_epoch_response(
             position += 8
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("OffsetForLeaderEpochResponse.topics", count, end - position)
-            (
-                item.topics, position,
-            ) = _read_offset_for_leader_topic_result(buffer, position, end, version, count)
+            item.topics, position = _read_offset_for_leader_topic_result(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 

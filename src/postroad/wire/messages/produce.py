@@ -359,9 +359,9 @@ def _read_topic_produce_data(
             count -= 1
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("TopicProduceData.partition_data", count, end - position)
-            (
-                item.partition_data, position,
-            ) = _read_partition_produce_data(buffer, position, end, version, count)
+            item.partition_data, position = _read_partition_produce_data(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -381,9 +381,9 @@ def _read_topic_produce_data(
             position += 4
             if count < 0 or count > (end - position) // 8:
                 raise bad_length("TopicProduceData.partition_data", count, end - position)
-            (
-                item.partition_data, position,
-            ) = _read_partition_produce_data(buffer, position, end, version, count)
+            item.partition_data, position = _read_partition_produce_data(
+                buffer, position, end, version, count,
+            )
             item.topic_id = ZERO_UUID
             items.append(item)
     return items, position
@@ -598,9 +598,9 @@ def _read_partition_produce_response(
             count -= 1
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("PartitionProduceResponse.record_errors", count, end - position)
-            (
-                item.record_errors, position,
-            ) = _read_batch_index_and_error_message(buffer, position, end, version, count)
+            item.record_errors, position = _read_batch_index_and_error_message(
+                buffer, position, end, version, count,
+            )
             length = buffer[position]
             position += 1
             if length > 127:
@@ -657,9 +657,9 @@ def _read_partition_produce_response(
             if version >= 8:
                 if count < 0 or count > (end - position) // 6:
                     raise bad_length("PartitionProduceResponse.record_errors", count, end - position)
-                (
-                    item.record_errors, position,
-                ) = _read_batch_index_and_error_message(buffer, position, end, version, count)
+                item.record_errors, position = _read_batch_index_and_error_message(
+                    buffer, position, end, version, count,
+                )
             else:
                 item.record_errors = []
             if version >= 8:
@@ -767,9 +767,9 @@ def _read_topic_produce_response(
             count -= 1
             if count < 0 or count > (end - position) // 33:
                 raise bad_length("TopicProduceResponse.partition_responses", count, end - position)
-            (
-                item.partition_responses, position,
-            ) = _read_partition_produce_response(buffer, position, end, version, count)
+            item.partition_responses, position = _read_partition_produce_response(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -789,9 +789,9 @@ def _read_topic_produce_response(
             position += 4
             if count < 0 or count > (end - position) // 22:
                 raise bad_length("TopicProduceResponse.partition_responses", count, end - position)
-            (
-                item.partition_responses, position,
-            ) = _read_partition_produce_response(buffer, position, end, version, count)
+            item.partition_responses, position = _read_partition_produce_response(
+                buffer, position, end, version, count,
+            )
             item.topic_id = ZERO_UUID
             items.append(item)
     return items, position
@@ -911,9 +911,9 @@ def _read_produce_response(
                         count -= 1
                         if count < 0 or count > (end - position) // 11:
                             raise bad_length("ProduceResponse.node_endpoints", count, end - position)
-                        (
-                            item.node_endpoints, position,
-                        ) = _read_node_endpoint(buffer, position, end, version, count)
+                        item.node_endpoints, position = _read_node_endpoint(
+                            buffer, position, end, version, count,
+                        )
                     else:
                         position = stop_tag
                     if position != stop_tag:

@@ -306,9 +306,9 @@ def _read_acknowledge_partition(
         count -= 1
         if count < 0 or count > (end - position) // 18:
             raise bad_length("AcknowledgePartition.acknowledgement_batches", count, end - position)
-        (
-            item.acknowledgement_batches, position,
-        ) = _read_acknowledgement_batch(buffer, position, end, version, count)
+        item.acknowledgement_batches, position = _read_acknowledgement_batch(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:
@@ -627,9 +627,9 @@ def _read_share_acknowledge_response(
         count -= 1
         if count < 0 or count > (end - position) // 18:
             raise bad_length("ShareAcknowledgeResponse.responses", count, end - position)
-        (
-            item.responses, position,
-        ) = _read_share_acknowledge_topic_response(buffer, position, end, version, count)
+        item.responses, position = _read_share_acknowledge_topic_response(
+            buffer, position, end, version, count,
+        )
         count = buffer[position]
         position += 1
         if count > 127:

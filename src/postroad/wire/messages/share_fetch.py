@@ -383,9 +383,9 @@ def _read_fetch_partition(
         count -= 1
         if count < 0 or count > (end - position) // 18:
             raise bad_length("FetchPartition.acknowledgement_batches", count, end - position)
-        (
-            item.acknowledgement_batches, position,
-        ) = _read_acknowledgement_batch(buffer, position, end, version, count)
+        item.acknowledgement_batches, position = _read_acknowledgement_batch(
+            buffer, position, end, version, count,
+        )
         tags = buffer[position]
         position += 1
         if tags:

@@ -309,9 +309,9 @@ def _read_sync_group_request(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("SyncGroupRequest.assignments", count, end - position)
-            (
-                item.assignments, position,
-            ) = _read_sync_group_request_assignment(buffer, position, end, version, count)
+            item.assignments, position = _read_sync_group_request_assignment(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -351,9 +351,9 @@ def _read_sync_group_request(
             position += 4
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("SyncGroupRequest.assignments", count, end - position)
-            (
-                item.assignments, position,
-            ) = _read_sync_group_request_assignment(buffer, position, end, version, count)
+            item.assignments, position = _read_sync_group_request_assignment(
+                buffer, position, end, version, count,
+            )
             item.protocol_type = None
             item.protocol_name = None
             items.append(item)

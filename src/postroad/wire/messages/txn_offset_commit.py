@@ -314,9 +314,9 @@ def _read_txn_offset_commit_request_topic(
             count -= 1
             if count < 0 or count > (end - position) // 18:
                 raise bad_length("TxnOffsetCommitRequestTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_txn_offset_commit_request_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_txn_offset_commit_request_partition(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -336,9 +336,9 @@ def _read_txn_offset_commit_request_topic(
             position += 4
             if count < 0 or count > (end - position) // 14:
                 raise bad_length("TxnOffsetCommitRequestTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_txn_offset_commit_request_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_txn_offset_commit_request_partition(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 
@@ -426,9 +426,9 @@ def _read_txn_offset_commit_request(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("TxnOffsetCommitRequest.topics", count, end - position)
-            (
-                item.topics, position,
-            ) = _read_txn_offset_commit_request_topic(buffer, position, end, version, count)
+            item.topics, position = _read_txn_offset_commit_request_topic(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -455,9 +455,9 @@ def _read_txn_offset_commit_request(
             position += 14
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("TxnOffsetCommitRequest.topics", count, end - position)
-            (
-                item.topics, position,
-            ) = _read_txn_offset_commit_request_topic(buffer, position, end, version, count)
+            item.topics, position = _read_txn_offset_commit_request_topic(
+                buffer, position, end, version, count,
+            )
             item.generation_id = -1
             item.member_id = ""
             item.group_instance_id = None
@@ -564,9 +564,9 @@ def _read_txn_offset_commit_response_topic(
             count -= 1
             if count < 0 or count > (end - position) // 7:
                 raise bad_length("TxnOffsetCommitResponseTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_txn_offset_commit_response_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_txn_offset_commit_response_partition(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -586,9 +586,9 @@ def _read_txn_offset_commit_response_topic(
             position += 4
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("TxnOffsetCommitResponseTopic.partitions", count, end - position)
-            (
-                item.partitions, position,
-            ) = _read_txn_offset_commit_response_partition(buffer, position, end, version, count)
+            item.partitions, position = _read_txn_offset_commit_response_partition(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 
@@ -631,9 +631,9 @@ def _read_txn_offset_commit_response(
             count -= 1
             if count < 0 or count > (end - position) // 3:
                 raise bad_length("TxnOffsetCommitResponse.topics", count, end - position)
-            (
-                item.topics, position,
-            ) = _read_txn_offset_commit_response_topic(buffer, position, end, version, count)
+            item.topics, position = _read_txn_offset_commit_response_topic(
+                buffer, position, end, version, count,
+            )
             tags = buffer[position]
             position += 1
             if tags:
@@ -646,9 +646,9 @@ def _read_txn_offset_commit_response(
             position += 8
             if count < 0 or count > (end - position) // 6:
                 raise bad_length("TxnOffsetCommitResponse.topics", count, end - position)
-            (
-                item.topics, position,
-            ) = _read_txn_offset_commit_response_topic(buffer, position, end, version, count)
+            item.topics, position = _read_txn_offset_commit_response_topic(
+                buffer, position, end, version, count,
+            )
             items.append(item)
     return items, position
 
