@@ -16,7 +16,7 @@ What holds of every decoder, whatever the bytes:
 2. Unknown tags are skipped; known and unknown ones must come in rising order, so none comes twice.
 3. A wrong byte raises ProtocolError. Nothing recurses; bytes after the message are left alone.
 
-Varints longer than they need to be are accepted, as Kafka does: some clients reserve room for a length
+Varints longer than they need to be are accepted, as Kafka does: a client may reserve room for a length
 and fill it in later.
 """
 
