@@ -6,8 +6,9 @@ until that batch is committed; then the records are applied and the replies go o
 acknowledged commit survives). Nothing is applied before it is committed, so there is nothing to
 roll back when the disk refuses.
 
-A decision that changes a group must see the one before it, so such decisions of one group wait for
-each other (`change`). Commits of offsets don't need that (`record`): they only add.
+A decision that changes a group must see the one before it, so it runs alone: decisions of one group
+wait for each other, first come, first served (`alone`). Commits of offsets only add and share their
+time with each other (`shared`).
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final, cast
 
 from postroad.broker.clock import Clock
 from postroad.broker.partition import Partition
 from postroad.broker.turn import Turn
-from postroad.errors import ApiError, CoordinatorLoadInProgress, CoordinatorNotAvailable, StorageFailed
+from postroad.errors import ApiError, CoordinatorLoadInProgress, CoordinatorNotAvailable
 from postroad.groups.answers import Answer, Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import Record
@@ -39,6 +41,20 @@ Decide = Callable[[Now], Outcome]
 log = logging.getLogger(__name__)
 
 
+class GroupQueue:
+    """The decisions of one group that are in flight, and those that wait for them."""
+
+    __slots__ = ("alone", "in_flight", "waiting")
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.alone = False  # the one in flight wants no other beside it
+        self.waiting: deque[tuple[bool, Decide, Token | None]] = deque()
+
+    def admits(self, alone: bool) -> bool:
+        return not self.in_flight or not (alone or self.alone)
+
+
 class Coordinator:
     def __init__(
         self,
@@ -54,26 +70,19 @@ class Coordinator:
         self._clock = clock
         self._turn = turn
         self._loop = loop
-        self._busy: dict[str, deque[Decide]] = {}  # groups with a decision in flight, and who waits
+        self._queues: dict[str, GroupQueue] = {}  # only of groups with something in flight
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: int | None = None
 
     # --- decisions
 
-    def change(self, group_id: str, decide: Decide) -> None:
-        """Decide now, or after the decisions on this group that are in flight."""
-        self.check_loaded()
-        waiting = self._busy.get(group_id)
-        if waiting is not None:
-            waiting.append(decide)
-            return
-        self._decide(group_id, decide)
-        self._set_timer()
+    def alone(self, group_id: str, decide: Decide, token: Token | None) -> None:
+        """Decide when nothing of this group is in flight; `token` hears an ApiError that is raised."""
+        self._enter(group_id, True, decide, token)
 
-    def record(self, decide: Decide) -> None:
-        """Decide now; for decisions that don't depend on what is in flight."""
-        self.check_loaded()
-        self._append(decide(self.now()), lambda: None)
+    def shared(self, group_id: str, decide: Decide, token: Token) -> None:
+        """Decide when nothing of this group is in flight that wants to be alone."""
+        self._enter(group_id, False, decide, token)
 
     def now(self) -> Now:
         return Now(self._clock.monotonic_ms(), self._clock.now_ms())
@@ -82,29 +91,46 @@ class Coordinator:
         if not self.loaded:
             raise CoordinatorLoadInProgress()
 
-    def _decide(self, group_id: str, decide: Decide) -> None:
-        outcome = decide(self.now())
+    def _enter(self, group_id: str, alone: bool, decide: Decide, token: Token | None) -> None:
+        self.check_loaded()
+        queue = self._queues.get(group_id)
+        if queue is None:
+            queue = self._queues[group_id] = GroupQueue()
+        if queue.waiting or not queue.admits(alone):
+            queue.waiting.append((alone, decide, token))
+            return
+        self._decide(group_id, queue, alone, decide, token)
+        self._settle(group_id, queue)
+
+    def _decide(
+        self, group_id: str, queue: GroupQueue, alone: bool, decide: Decide, token: Token | None
+    ) -> None:
+        try:
+            outcome = decide(self.now())
+        except ApiError as error:
+            if token is not None:
+                token(error)
+            return
         if not outcome.records:
             _answer(outcome, None)
             return
-        self._busy[group_id] = deque()
-        self._append(outcome, lambda: self._next(group_id))
+        queue.in_flight += 1
+        queue.alone = alone
+        self._append(outcome, lambda: self._done(group_id, queue))
 
-    def _next(self, group_id: str) -> None:
-        """The decision in flight is done: those that waited follow, up to the next one with records."""
-        waiting = self._busy.pop(group_id)
-        while waiting:
-            self._decide(group_id, waiting.popleft())
-            if group_id in self._busy:
-                self._busy[group_id].extend(waiting)
-                break
+    def _done(self, group_id: str, queue: GroupQueue) -> None:
+        """A decision is durable (or was refused): those that waited follow."""
+        queue.in_flight -= 1
+        while queue.waiting and queue.admits(queue.waiting[0][0]):
+            self._decide(group_id, queue, *queue.waiting.popleft())
+        self._settle(group_id, queue)
+
+    def _settle(self, group_id: str, queue: GroupQueue) -> None:
+        if not queue.in_flight and not queue.waiting and self._queues.get(group_id) is queue:
+            del self._queues[group_id]
         self._set_timer()
 
     def _append(self, outcome: Outcome, after: Callable[[], None]) -> None:
-        if not outcome.records:
-            _answer(outcome, None)
-            after()
-            return
         append = PendingAppend(self, outcome, after)
         try:
             append.stage(self.partition, self._clock.now_ms())
@@ -129,9 +155,18 @@ class Coordinator:
 
     def _due(self) -> None:
         self._timer = self._timer_at = None
-        for group_id in self.groups.due(self._clock.monotonic_ms()):
-            self.change(group_id, lambda now, group_id=group_id: self.groups.expire(group_id, now))  # type: ignore[misc]
+        for group_id in self.groups.due(self.now()):
+            self.alone(group_id, partial(self.groups.expire, group_id), None)
         self._set_timer()
+
+    def forget_topic(self, topic: str) -> None:
+        """The topic was deleted; its committed offsets go too."""
+        if self.loaded:
+            for group_id in self.groups.groups_with_offsets(topic):
+                self.alone(group_id, partial(self._forget, group_id, topic), None)
+
+    def _forget(self, group_id: str, topic: str, _: Now) -> Outcome:
+        return self.groups.forget_topic(group_id, topic)
 
     # --- start and end
 
@@ -156,7 +191,7 @@ class Coordinator:
         """Apply what was read; then groups are served."""
         for record in records:
             self.groups.apply(record)
-        self.groups.loaded(self.now())
+        self.groups.resume(self.now())
         self.loaded = True
         self._set_timer()
 
@@ -206,6 +241,3 @@ class PendingAppend:
 def _answer(outcome: Outcome, error: ApiError | None) -> None:
     for token, answer in outcome.replies:
         cast(Token, token)(answer if error is None else error)
-
-
-__all__ = ["Coordinator", "Decide", "StorageFailed", "Token"]

@@ -53,6 +53,8 @@ class GroupCoordination:
     async def _load(self, coordinator: Coordinator) -> None:
         records = await self._node.slow_workers.call(coordinator.read_records)
         coordinator.load(records)
+        for topic in coordinator.groups.topics_with_offsets() - self._node.image.topics.keys():
+            coordinator.forget_topic(topic)  # deleted just before the node stopped
 
     def find(self, group_id: str) -> Coordinator:
         """The group's coordinator, by a hash of its id. Raises what the client should be told."""
@@ -79,7 +81,7 @@ class GroupCoordination:
     def topics_changed(self, changes: Changes) -> None:
         for topic in changes.deleted:
             for coordinator in self._coordinators:
-                coordinator.topic_deleted(topic.name)
+                coordinator.forget_topic(topic.name)
 
     def close(self) -> None:
         for coordinator in self._coordinators:

@@ -47,7 +47,7 @@ class Listener:
             family, _, _, _, address = socket.getaddrinfo(
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )[0]
-            sock = socket.create_server(address[:2], family=family, backlog=BACKLOG)  # type: ignore[arg-type]
+            sock = socket.create_server(address[:2], family=family, backlog=BACKLOG)
         except OSError as error:
             raise ConfigurationError(
                 f"can't listen on {host}:{port}: {error.strerror}. "

@@ -47,7 +47,8 @@ _ANSWER_12: Final = Struct(">ihqqqBi")
 class Sliced(Protocol):
     """Records that lie in a file."""
 
-    length: int
+    @property
+    def length(self) -> int: ...
 
 
 Records = bytes | Sliced

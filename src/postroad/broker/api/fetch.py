@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from postroad.broker.connection import Answer, Body, Part
 from postroad.broker.dispatch import Call, Result
@@ -44,7 +44,7 @@ def handle(node: Node, call: Call) -> Result:
     try:
         session = node.fetch_sessions.begin(request)
     except ApiError as error:
-        return codec.encode([], call.version, error.code)
+        return b"".join(cast("list[bytes]", codec.encode([], call.version, error.code)))
     fetch = Fetch(node, call, request, session)
     if fetch.collect() or request.max_wait_ms <= 0:
         if not fetch.unverified:
@@ -128,8 +128,10 @@ class Fetch:
     def body(self) -> Body:
         session = self._session
         if session is None:
-            return codec.encode(self._answers, self._version)
-        return codec.encode(session.news(self._answers), self._version, 0, session.id)
+            parts = codec.encode(self._answers, self._version)
+        else:
+            parts = codec.encode(session.news(self._answers), self._version, 0, session.id)
+        return cast("list[Part]", parts)  # the slices are those that `_take` put in
 
     # --- waiting
 
@@ -216,6 +218,3 @@ def _checked(partition: Partition, found: Slice) -> Exception | None:
 
 def _size(records: codec.Records) -> int:
     return len(records) if isinstance(records, bytes) else records.length
-
-
-__all__ = ["FLEXIBLE_FROM", "KEY", "VERSIONS", "Part", "handle"]

@@ -1,0 +1,76 @@
+"""ConsumerGroupDescribe (69), versions 0–1: groups of the newer protocol with members and assignments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker import operations
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.group_calls import loaded_groups
+from postroad.errors import ApiError
+from postroad.groups.answers import ConsumerMemberDescription
+from postroad.groups.requests import Partitions
+from postroad.wire.messages import consumer_group_describe as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+_CONSUMER_MEMBER: Final = 1  # 0 would be a classic member of the same group
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    groups = [_describe(node, group_id) for group_id in request.group_ids]
+    for group in groups:
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = operations.GROUP
+    return codec.encode_response(codec.ConsumerGroupDescribeResponse(groups=groups), call.version)
+
+
+def _describe(node: Node, group_id: str) -> codec.DescribedGroup:
+    try:
+        found = loaded_groups(node, group_id).describe_consumer(group_id)
+    except ApiError as error:
+        return codec.DescribedGroup(error.code, str(error), group_id)
+    return codec.DescribedGroup(
+        group_id=group_id,
+        group_state=found.state,
+        group_epoch=found.epoch,
+        assignment_epoch=found.target_epoch,
+        assignor_name=found.assignor,
+        members=[_member(node, member) for member in found.members],
+    )
+
+
+def _member(node: Node, member: ConsumerMemberDescription) -> codec.Member:
+    return codec.Member(
+        member.member_id,
+        member.instance_id,
+        member.rack_id,
+        member.epoch,
+        member.client_id,
+        member.client_host,
+        list(member.subscribed_names),
+        member.subscribed_regex,
+        _assignment(node, member.assignment),
+        _assignment(node, member.target),
+        _CONSUMER_MEMBER,
+    )
+
+
+def _assignment(node: Node, partitions: Partitions) -> codec.Assignment:
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, index in sorted(partitions):
+        topics.setdefault(topic_id, []).append(index)
+    known = node.image.topics_by_id
+    return codec.Assignment(
+        [
+            codec.TopicPartitions(topic_id, known[topic_id].name, indexes)
+            for topic_id, indexes in topics.items()
+            if topic_id in known
+        ]
+    )

@@ -1,0 +1,79 @@
+"""ConsumerGroupHeartbeat (68), versions 0–1: everything that a member of the newer protocol says (KIP-848).
+
+Join, leave, subscriptions, the partitions it owns, and in the answer those it should own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.group_calls import client_of, new_member_id, submit
+from postroad.errors import ApiError
+from postroad.groups.answers import Answer, HeartbeatAnswer
+from postroad.groups.requests import HeartbeatRequest, Partitions, TopicPartition
+from postroad.wire.messages import consumer_group_heartbeat as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    wanted = HeartbeatRequest(
+        request.group_id,
+        request.member_id,
+        request.member_epoch,
+        request.instance_id,
+        request.rack_id,
+        request.rebalance_timeout_ms,
+        None if request.subscribed_topic_names is None else tuple(request.subscribed_topic_names),
+        request.subscribed_topic_regex,
+        request.server_assignor,
+        _owned(request),
+        client_of(call),
+    )
+    fresh_id = new_member_id(call)
+    version = call.version
+    return submit(
+        node,
+        call,
+        request.group_id,
+        lambda groups, token, now: groups.consumer_heartbeat(
+            wanted, fresh_id, node.groups.topics, token, now
+        ),
+        lambda answer: codec.encode_response(_response(answer), version),
+    )
+
+
+def _owned(request: codec.ConsumerGroupHeartbeatRequest) -> Partitions | None:
+    if request.topic_partitions is None:
+        return None
+    return frozenset(
+        TopicPartition(topic.topic_id, index)
+        for topic in request.topic_partitions
+        for index in topic.partitions
+    )
+
+
+def _response(answer: Answer) -> codec.ConsumerGroupHeartbeatResponse:
+    if isinstance(answer, ApiError):
+        return codec.ConsumerGroupHeartbeatResponse(error_code=answer.code, error_message=str(answer))
+    assert isinstance(answer, HeartbeatAnswer)
+    return codec.ConsumerGroupHeartbeatResponse(
+        member_id=answer.member_id,
+        member_epoch=answer.epoch,
+        heartbeat_interval_ms=answer.heartbeat_interval_ms,
+        assignment=None if answer.assignment is None else codec.Assignment(_by_topic(answer.assignment)),
+    )
+
+
+def _by_topic(partitions: Partitions) -> list[codec.ResponseTopicPartitions]:
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, index in sorted(partitions):
+        topics.setdefault(topic_id, []).append(index)
+    return [codec.ResponseTopicPartitions(topic_id, indexes) for topic_id, indexes in topics.items()]

@@ -1,0 +1,47 @@
+"""DeleteGroups (42), versions 0–2: groups without members go, with their offsets."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.coordinator import Token
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.group_calls import enter
+from postroad.errors import ApiError
+from postroad.groups.answers import Answer, Outcome
+from postroad.groups.coordinator import Groups
+from postroad.groups.requests import Now
+from postroad.wire.messages import delete_groups as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    results = {group_id: codec.DeletableGroupResult(group_id) for group_id in request.groups_names}
+    if not results:
+        return codec.encode_response(codec.DeleteGroupsResponse(), call.version)
+    parked, version = call.park(), call.version
+    left = dict.fromkeys(results)
+
+    def answered(group_id: str, answer: Answer) -> None:
+        if isinstance(answer, ApiError):
+            results[group_id].error_code = answer.code
+        del left[group_id]
+        if not left and not parked.abandoned:
+            response = codec.DeleteGroupsResponse(results=list(results.values()))
+            parked.complete(codec.encode_response(response, version))
+
+    for group_id in list(results):
+        enter(node, group_id, partial(_delete, group_id), partial(answered, group_id))
+    return parked
+
+
+def _delete(group_id: str, groups: Groups, token: Token, _: Now) -> Outcome:
+    return groups.delete(group_id, token)

@@ -1,0 +1,47 @@
+"""DescribeGroups (15), versions 0–6: classic groups and their members; one unknown is Dead (v6: an error)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker import operations
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.group_calls import loaded_groups
+from postroad.errors import ApiError, GroupIdNotFound
+from postroad.wire.messages import describe_groups as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+_DEAD_IS_AN_ERROR_FROM: Final = 6
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    groups = [_describe(node, group_id, call.version) for group_id in request.groups]
+    for group in groups:
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = operations.GROUP
+    return codec.encode_response(codec.DescribeGroupsResponse(groups=groups), call.version)
+
+
+def _describe(node: Node, group_id: str, version: int) -> codec.DescribedGroup:
+    try:
+        found = loaded_groups(node, group_id).describe_classic(group_id)
+    except ApiError as error:
+        return codec.DescribedGroup(error.code, str(error), group_id)
+    group = codec.DescribedGroup(
+        group_id=group_id,
+        group_state=found.state,
+        protocol_type=found.protocol_type,
+        protocol_data=found.protocol,
+        members=[codec.DescribedGroupMember(*member) for member in found.members],
+    )
+    if found.state == "Dead" and version >= _DEAD_IS_AN_ERROR_FROM:
+        group.error_code = GroupIdNotFound.code
+        group.error_message = f"Group {group_id} not found."
+    return group

@@ -1,0 +1,34 @@
+"""Heartbeat (12), versions 0–4: a member of a classic group is alive, and hears of a rebalance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.errors import ApiError
+from postroad.wire.messages import heartbeat as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    response = codec.HeartbeatResponse()
+    try:
+        coordinator = node.groups.find(request.group_id)
+        coordinator.check_loaded()
+        coordinator.groups.heartbeat(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            coordinator.now(),
+        )
+    except ApiError as error:
+        response.error_code = error.code
+    return codec.encode_response(response, call.version)

@@ -1,0 +1,72 @@
+"""JoinGroup (11), versions 0–9: a member enters a classic group; answered when the generation is complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.group_calls import client_of, new_member_id, submit
+from postroad.errors import ApiError, MemberIdRequired
+from postroad.groups.answers import Answer, Joined, MemberIdGiven
+from postroad.groups.requests import JoinRequest
+from postroad.wire.messages import join_group as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+_MEMBER_ID_REQUIRED_FROM: Final = 4
+_SKIP_ASSIGNMENT_FROM: Final = 9
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    wanted = JoinRequest(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        client_of(call),
+        request.session_timeout_ms,
+        request.rebalance_timeout_ms if call.version >= 1 else request.session_timeout_ms,
+        request.protocol_type,
+        tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
+        member_id_required=call.version >= _MEMBER_ID_REQUIRED_FROM,
+        may_skip_assignment=call.version >= _SKIP_ASSIGNMENT_FROM,
+    )
+    fresh_id = new_member_id(call)
+    version = call.version
+    return submit(
+        node,
+        call,
+        request.group_id,
+        lambda groups, token, now: groups.join(wanted, fresh_id, token, now),
+        lambda answer: codec.encode_response(_response(answer, request.member_id, version), version),
+    )
+
+
+def _response(answer: Answer, member_id: str, version: int) -> codec.JoinGroupResponse:
+    no_protocol = None if version >= 7 else ""
+    if isinstance(answer, ApiError):
+        return codec.JoinGroupResponse(
+            error_code=answer.code, generation_id=-1, protocol_name=no_protocol, member_id=member_id
+        )
+    if isinstance(answer, MemberIdGiven):
+        return codec.JoinGroupResponse(
+            error_code=MemberIdRequired.code,
+            generation_id=-1,
+            protocol_name=no_protocol,
+            member_id=answer.member_id,
+        )
+    assert isinstance(answer, Joined)
+    return codec.JoinGroupResponse(
+        generation_id=answer.generation,
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol,
+        leader=answer.leader,
+        skip_assignment=answer.skip_assignment,
+        member_id=answer.member_id,
+        members=[codec.JoinGroupResponseMember(*member) for member in answer.members],
+    )

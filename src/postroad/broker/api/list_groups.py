@@ -1,0 +1,28 @@
+"""ListGroups (16), versions 0–5: the groups that this node coordinates, by state and type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.errors import CoordinatorLoadInProgress
+from postroad.wire.messages import list_groups as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    response = codec.ListGroupsResponse()
+    for coordinator in node.groups.all():
+        if not coordinator.loaded:
+            response.error_code = CoordinatorLoadInProgress.code
+            continue
+        found = coordinator.groups.list(request.states_filter, request.types_filter)
+        response.groups += [codec.ListedGroup(*group) for group in found]
+    return codec.encode_response(response, call.version)

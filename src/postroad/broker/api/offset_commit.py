@@ -1,0 +1,101 @@
+"""OffsetCommit (8), versions 2–10: how far a group has read; answered when it is durable (L14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.group_calls import submit
+from postroad.errors import ApiError, UnknownTopicId, UnknownTopicOrPartition
+from postroad.groups.answers import Answer, Committed
+from postroad.groups.requests import CommitRequest, OffsetToCommit
+from postroad.wire.messages import offset_commit as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+_TOPIC_IDS_FROM: Final = 10
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    version = call.version
+    if version >= _TOPIC_IDS_FROM:
+        _name_topics(node, request)
+    known = list(_known(node, request))
+    wanted = CommitRequest(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        tuple(offset for offset, _ in known),
+        request.retention_time_ms,
+    )
+    return submit(
+        node,
+        call,
+        request.group_id,
+        lambda groups, token, now: groups.commit(wanted, token, now),
+        lambda answer: codec.encode_response(
+            _response(answer, request, [p for _, p in known], version), version
+        ),
+        shared=True,
+    )
+
+
+def _name_topics(node: Node, request: codec.OffsetCommitRequest) -> None:
+    for topic in request.topics:
+        found = node.image.topics_by_id.get(topic.topic_id)
+        topic.name = found.name if found is not None else ""
+
+
+def _known(
+    node: Node, request: codec.OffsetCommitRequest
+) -> Iterator[tuple[OffsetToCommit, codec.OffsetCommitRequestPartition]]:
+    """The offsets of partitions that exist; the others are answered with an error of their own."""
+    for topic in request.topics:
+        for p in topic.partitions:
+            if node.partitions.find(topic.name, p.partition_index) is not None:
+                yield (
+                    OffsetToCommit(
+                        topic.name,
+                        p.partition_index,
+                        p.committed_offset,
+                        p.committed_leader_epoch,
+                        p.committed_metadata or "",
+                    ),
+                    p,
+                )
+
+
+def _response(
+    answer: Answer,
+    request: codec.OffsetCommitRequest,
+    known: list[codec.OffsetCommitRequestPartition],
+    version: int,
+) -> codec.OffsetCommitResponse:
+    unknown = UnknownTopicId.code if version >= _TOPIC_IDS_FROM else UnknownTopicOrPartition.code
+    if isinstance(answer, ApiError):
+        codes = {id(p): answer.code for topic in request.topics for p in topic.partitions}
+    else:
+        assert isinstance(answer, Committed)
+        codes = {
+            id(p): 0 if error is None else error.code for p, error in zip(known, answer.errors, strict=True)
+        }
+    topics = [
+        codec.OffsetCommitResponseTopic(
+            topic.name,
+            topic.topic_id,
+            [
+                codec.OffsetCommitResponsePartition(p.partition_index, codes.get(id(p), unknown))
+                for p in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return codec.OffsetCommitResponse(topics=topics)

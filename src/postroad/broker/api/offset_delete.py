@@ -1,0 +1,58 @@
+"""OffsetDelete (47), version 0: committed offsets of topics that nobody in the group reads (KIP-496)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.group_calls import submit
+from postroad.errors import ApiError, UnknownTopicOrPartition
+from postroad.groups.answers import Answer, OffsetsDeleted
+from postroad.groups.offsets import Place
+from postroad.wire.messages import offset_delete as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    version = call.version
+    wanted = [(topic.name, p.partition_index) for topic in request.topics for p in topic.partitions]
+    places = [place for place in wanted if node.partitions.find(*place) is not None]
+    return submit(
+        node,
+        call,
+        request.group_id,
+        lambda groups, token, _: groups.delete_offsets(request.group_id, places, token),
+        lambda answer: codec.encode_response(_response(answer, request, places), version),
+    )
+
+
+def _response(
+    answer: Answer, request: codec.OffsetDeleteRequest, places: list[Place]
+) -> codec.OffsetDeleteResponse:
+    if isinstance(answer, ApiError):
+        return codec.OffsetDeleteResponse(error_code=answer.code)
+    assert isinstance(answer, OffsetsDeleted)
+    codes = {
+        place: 0 if error is None else error.code for place, error in zip(places, answer.errors, strict=True)
+    }
+    unknown = UnknownTopicOrPartition.code
+    topics = [
+        codec.OffsetDeleteResponseTopic(
+            topic.name,
+            [
+                codec.OffsetDeleteResponsePartition(
+                    p.partition_index, codes.get((topic.name, p.partition_index), unknown)
+                )
+                for p in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return codec.OffsetDeleteResponse(topics=topics)

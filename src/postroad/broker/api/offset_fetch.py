@@ -1,0 +1,123 @@
+"""OffsetFetch (9), versions 1–10: how far groups have read; several groups from version 8 on.
+
+A group or partition of which nothing is known is answered with offset -1 and no error, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.group_calls import loaded_groups
+from postroad.errors import ApiError, UnknownTopicId
+from postroad.groups.coordinator import Fetched
+from postroad.wire.messages import offset_fetch as codec
+from postroad.wire.primitives import ZERO_UUID
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+_MANY_FROM: Final = 8
+_TOPIC_IDS_FROM: Final = 10
+_GROUP_ERROR_FROM: Final = 2
+NOTHING: Final = -1
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    if call.version >= _MANY_FROM:
+        groups = [_group(node, wanted, call.version) for wanted in request.groups]
+        return codec.encode_response(codec.OffsetFetchResponse(groups=groups), call.version)
+    return codec.encode_response(_one_group(node, request, call.version), call.version)
+
+
+def _group(node: Node, wanted: codec.OffsetFetchRequestGroup, version: int) -> codec.OffsetFetchResponseGroup:
+    if version >= _TOPIC_IDS_FROM:
+        for topic in wanted.topics or ():
+            found = node.image.topics_by_id.get(topic.topic_id)
+            topic.name = found.name if found is not None else ""
+    try:
+        places = (
+            None
+            if wanted.topics is None
+            else [(topic.name, index) for topic in wanted.topics for index in topic.partition_indexes]
+        )
+        fetched = loaded_groups(node, wanted.group_id).fetch(
+            wanted.group_id, places, wanted.member_id, wanted.member_epoch
+        )
+    except ApiError as error:
+        return codec.OffsetFetchResponseGroup(wanted.group_id, error_code=error.code)
+    unknown = _unknown_ids(wanted) if version >= _TOPIC_IDS_FROM else []
+    return codec.OffsetFetchResponseGroup(wanted.group_id, _topics(node, fetched) + unknown)
+
+
+def _topics(node: Node, fetched: Sequence[Fetched]) -> list[codec.OffsetFetchResponseTopics]:
+    topics: dict[str, codec.OffsetFetchResponseTopics] = {}
+    for topic, index, value in fetched:
+        if not topic:
+            continue  # an unknown id: answered by itself
+        if topic not in topics:
+            known = node.image.topics.get(topic)
+            topics[topic] = codec.OffsetFetchResponseTopics(topic, known.id if known else ZERO_UUID)
+        if value is None:
+            partition = codec.OffsetFetchResponsePartitions(index, NOTHING, NOTHING, "")
+        else:
+            partition = codec.OffsetFetchResponsePartitions(
+                index, value.offset, value.leader_epoch, value.metadata
+            )
+        topics[topic].partitions.append(partition)
+    return list(topics.values())
+
+
+def _unknown_ids(wanted: codec.OffsetFetchRequestGroup) -> list[codec.OffsetFetchResponseTopics]:
+    return [
+        codec.OffsetFetchResponseTopics(
+            "",
+            topic.topic_id,
+            [
+                codec.OffsetFetchResponsePartitions(index, NOTHING, NOTHING, "", UnknownTopicId.code)
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in wanted.topics or ()
+        if not topic.name
+    ]
+
+
+def _one_group(node: Node, request: codec.OffsetFetchRequest, version: int) -> codec.OffsetFetchResponse:
+    """Versions 1–7: one group; version 1 has no error for the group as a whole."""
+    places = (
+        None
+        if request.topics is None
+        else [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    )
+    code = 0
+    try:
+        fetched = loaded_groups(node, request.group_id).fetch(request.group_id, places)
+    except ApiError as error:
+        code = error.code
+        fetched = [Fetched(topic, index, None) for topic, index in places or ()]
+    topics = [
+        codec.OffsetFetchResponseTopic(
+            topic.name,
+            [
+                codec.OffsetFetchResponsePartition(
+                    p.partition_index,
+                    p.committed_offset,
+                    p.committed_leader_epoch,
+                    p.metadata,
+                    code if version < _GROUP_ERROR_FROM else 0,
+                )
+                for p in topic.partitions
+            ],
+        )
+        for topic in _topics(node, fetched)
+    ]
+    if code and version >= _GROUP_ERROR_FROM:
+        topics = []
+    return codec.OffsetFetchResponse(topics=topics, error_code=code)

@@ -1,0 +1,62 @@
+"""From a request about a group to its coordinator, and from the room's answer back to the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from postroad.broker.connection import Answer
+from postroad.broker.coordinator import Token
+from postroad.broker.dispatch import Call
+from postroad.errors import ApiError
+from postroad.groups.answers import Answer as GroupAnswer
+from postroad.groups.answers import Outcome
+from postroad.groups.coordinator import Groups
+from postroad.groups.requests import Client, Now
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+Decide = Callable[[Groups, Token, Now], Outcome]
+Respond = Callable[[GroupAnswer], bytes]
+
+
+def submit(
+    node: Node, call: Call, group_id: str, decide: Decide, respond: Respond, *, shared: bool = False
+) -> Answer:
+    """Park the request and hand it to the group's coordinator; `respond` makes the body of its answer."""
+    answer = call.park()
+
+    def reply(result: GroupAnswer) -> None:
+        if not answer.abandoned:
+            answer.complete(respond(result))
+
+    enter(node, group_id, decide, reply, shared=shared)
+    return answer
+
+
+def enter(node: Node, group_id: str, decide: Decide, reply: Token, *, shared: bool = False) -> None:
+    """The same for one of several groups in a request: `reply` hears the answer or the error."""
+    try:
+        coordinator = node.groups.find(group_id)
+        door = coordinator.shared if shared else coordinator.alone
+        door(group_id, lambda now: decide(coordinator.groups, reply, now), reply)
+    except ApiError as error:
+        reply(error)
+
+
+def loaded_groups(node: Node, group_id: str) -> Groups:
+    """For calls that change nothing. Raises where the coordinator can't answer yet."""
+    coordinator = node.groups.find(group_id)
+    coordinator.check_loaded()
+    return coordinator.groups
+
+
+def client_of(call: Call) -> Client:
+    """As Kafka shows it: the host with a slash before it."""
+    return Client(call.client_id or "", "/" + call.connection.peer.rpartition(":")[0])
+
+
+def new_member_id(call: Call) -> str:
+    return f"{call.client_id or 'member'}-{uuid4()}"
