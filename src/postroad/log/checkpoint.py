@@ -1,0 +1,138 @@
+"""The checkpoint of a log: how far its bytes are known to be on the disk, and where it starts.
+
+File `checkpoint`: two slots, at byte 0 and at byte 512 (two sectors), written in turn, big endian:
+
+    4s    magic "PRck"
+    u64   sequence          rises by one with each write
+    i64   start offset      records below it are deleted
+    i64   cleaned offset    compaction has seen everything below it
+    i64   segment           base offset of the segment that the recovery point lies in
+    i64   position          of the recovery point in that segment
+    i64   offset            of the recovery point: every batch below it is on the disk
+    u32   CRC32C of the slot before this field
+
+Valid is the slot whose magic and CRC hold; of two the one with the higher sequence.
+
+Crash. A slot is written after the sync that it tells of, so it may lag but never lie. A torn write
+spoils one slot and leaves the one before. With neither, recovery begins at the newest segment's
+first byte. The point falls only when a follower truncates: then it is synced before any byte is cut.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from typing import Final, NamedTuple
+
+from postroad.log.disk import Disk
+from postroad.wire.batch import crc32c
+
+FILE_NAME: Final = "checkpoint"
+
+_MAGIC: Final = b"PRck"
+_SLOT: Final = struct.Struct(">4sQqqqqq")
+_CRC: Final = struct.Struct(">I")
+_SLOT_BYTES: Final = _SLOT.size + _CRC.size
+_SLOT_STRIDE: Final = 512
+
+
+class Point(NamedTuple):
+    """Every batch below `offset` is on the disk; it would begin at `position` of that segment."""
+
+    segment: int
+    position: int
+    offset: int
+
+
+class Checkpoint(NamedTuple):
+    start_offset: int
+    cleaned_offset: int
+    point: Point
+
+
+class CheckpointFile:
+    """Written by the loop and by sync jobs in threads, hence the lock.
+
+    `generation` fences a sync that was begun before a truncation: its point is refused.
+    """
+
+    def __init__(self, disk: Disk, directory: str, sequence: int, current: Checkpoint) -> None:
+        self._disk = disk
+        self._path = f"{directory}/{FILE_NAME}"
+        self._lock = threading.Lock()
+        self._sequence = sequence
+        self.current = current
+        self.generation = 0
+
+    def save_point(self, point: Point, generation: int) -> None:
+        """After a sync. Nothing happens if the log was truncated since it began."""
+        with self._lock:
+            if generation == self.generation:
+                self._save(self.current._replace(point=point), sync=False)
+
+    def save_offsets(self, start_offset: int, cleaned_offset: int) -> None:
+        with self._lock:
+            self._save(
+                self.current._replace(start_offset=start_offset, cleaned_offset=cleaned_offset), sync=False
+            )
+
+    def lower(self, checkpoint: Checkpoint) -> None:
+        """Before a truncation: durable when this returns, and syncs under way no longer count."""
+        with self._lock:
+            self.generation += 1
+            self._save(checkpoint, sync=True)
+
+    def sync(self) -> None:
+        """What was saved last survives a power cut from here on."""
+        with self._lock:
+            self._save(self.current, sync=True)
+
+    def _save(self, checkpoint: Checkpoint, sync: bool) -> None:
+        self.current = checkpoint
+        sequence = self._sequence + 1
+        try:
+            file = self._disk.open(self._path)
+        except FileNotFoundError:
+            self._create(checkpoint)
+            return
+        try:
+            file.write(sequence % 2 * _SLOT_STRIDE, _encode(sequence, checkpoint))
+            self._sequence = sequence  # a write that failed is repeated in the slot that it spoilt
+            if sync:
+                file.sync()
+        finally:
+            file.close()
+
+    def _create(self, checkpoint: Checkpoint) -> None:
+        """Both slots have their room from the beginning, so that writing never needs more."""
+        slot = _encode(self._sequence, checkpoint)
+        self._disk.replace(self._path, slot.ljust(_SLOT_STRIDE, b"\0") + slot)
+
+
+def read_checkpoint(disk: Disk, directory: str) -> tuple[int, Checkpoint] | None:
+    """The newest valid slot and its sequence, or None."""
+    try:
+        file = disk.open(f"{directory}/{FILE_NAME}")
+    except FileNotFoundError:
+        return None
+    try:
+        content = file.read(0, _SLOT_STRIDE + _SLOT_BYTES)
+    finally:
+        file.close()
+    slots = [_decode(content[start : start + _SLOT_BYTES]) for start in (0, _SLOT_STRIDE)]
+    return max((slot for slot in slots if slot is not None), default=None)
+
+
+def _encode(sequence: int, checkpoint: Checkpoint) -> bytes:
+    start_offset, cleaned_offset, point = checkpoint
+    slot = _SLOT.pack(_MAGIC, sequence, start_offset, cleaned_offset, *point)
+    return slot + _CRC.pack(crc32c(slot))
+
+
+def _decode(slot: bytes) -> tuple[int, Checkpoint] | None:
+    if len(slot) != _SLOT_BYTES or _CRC.unpack(slot[_SLOT.size :])[0] != crc32c(slot[: _SLOT.size]):
+        return None
+    magic, sequence, start_offset, cleaned_offset, segment, position, offset = _SLOT.unpack_from(slot)
+    if magic != _MAGIC:
+        return None
+    return sequence, Checkpoint(start_offset, cleaned_offset, Point(segment, position, offset))

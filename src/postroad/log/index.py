@@ -1,0 +1,201 @@
+"""The sparse index of a segment: where to start looking for an offset, a position or a time.
+
+File `<base offset, 20 digits>.index`, entries of 24 bytes, big endian:
+
+    int64 offset      of a batch in the segment
+    int64 position    where that batch begins; above 0 (the segment's first batch needs no entry)
+    int64 time        the largest max timestamp of all batches before it in the segment
+
+There is an entry about every `index.interval.bytes`. When a segment or the log is closed there comes
+one more, the seal: end offset, size and largest timestamp, the entry of a batch yet to come.
+Valid is the longest prefix in which offsets and positions rise and times do not fall.
+
+Crash. The index is a hint and never synced. A look-up checks that the batch it leads to has the
+entry's offset, and forgets the entry if it has not; what is missing at its end is found by walking
+the segment. So a lost, cut, zeroed or altered index costs time, never an answer.
+Offset and time are one file because they are written together and so can't disagree.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from operator import le, lt
+from typing import Final, NamedTuple
+
+from postroad.log.disk import Disk
+
+ENTRY_BYTES: Final = 24
+FLUSH_ENTRIES: Final = 64  # one small write for about each 256 KiB of messages
+
+_FIELDS: Final = 3
+_THIN_FROM: Final = 1024  # a cold segment's index is thinned to hold some 0.4 MB for each GiB
+_THIN_STEP: Final = 16
+
+
+class Entry(NamedTuple):
+    offset: int
+    position: int
+    time: int
+
+
+class SparseIndex:
+    """In memory, in three arrays so that they can be bisected. Entries are added in order."""
+
+    __slots__ = ("_saved", "_stale", "base_offset", "forgotten", "offsets", "path", "positions", "times")
+
+    def __init__(self, path: str, base_offset: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.offsets = array("q")
+        self.positions = array("q")
+        self.times = array("q")
+        self.forgotten = 0  # entries that turned out to be wrong
+        self._saved = 0  # entries that are in the file
+        self._stale = False  # whether the file may hold more than those
+
+    def add(self, offset: int, position: int, time: int) -> None:
+        if self.positions and position <= self.positions[-1]:
+            return  # a seal, and then the batch that came after it
+        self.offsets.append(offset)
+        self.positions.append(position)
+        self.times.append(time)
+
+    def last(self) -> Entry:
+        return self._entry(len(self.offsets))
+
+    def before_offset(self, offset: int) -> Entry:
+        """The last entry at or below the offset; the segment's beginning if there is none."""
+        return self._entry(bisect_right(self.offsets, offset))
+
+    def before_position(self, position: int) -> Entry:
+        return self._entry(bisect_right(self.positions, position))
+
+    def after_position(self, position: int) -> int | None:
+        """The position of the first entry above this one."""
+        i = bisect_right(self.positions, position)
+        return self.positions[i] if i < len(self.positions) else None
+
+    def before_time(self, time: int) -> Entry:
+        """An entry before which every batch is older than `time`."""
+        return self._entry(bisect_left(self.times, time))
+
+    def truncate(self, position: int) -> None:
+        """Forget entries at or above the position; the file is written anew with the next save."""
+        self._keep(bisect_left(self.positions, position))
+
+    def forget(self, entry: Entry) -> None:
+        """Take out an entry that leads to no batch of its offset."""
+        i = bisect_left(self.positions, entry.position)
+        del self.offsets[i], self.positions[i], self.times[i]
+        self.forgotten += 1
+        self._saved, self._stale = 0, True
+
+    def clear(self) -> None:
+        self.forgotten = 0
+        self._keep(0)
+
+    def unsaved(self) -> int:
+        return len(self.offsets) - self._saved
+
+    def save(self, disk: Disk) -> None:
+        """Append what the file lacks. Raises OSError; the index stays usable, its file has a gap."""
+        entries = self._encode(self._saved)
+        if not entries and not self._stale:
+            return
+        file = disk.open(self.path, create=True)
+        try:
+            if file.size() != self._saved * ENTRY_BYTES:
+                file.truncate(self._saved * ENTRY_BYTES)
+            file.append([entries])
+            self._saved, self._stale = len(self.offsets), False
+        finally:
+            file.close()
+
+    def replace(self, disk: Disk) -> None:
+        """The file holds exactly these entries, durably. Raises OSError."""
+        disk.replace(self.path, self._encode(0))
+        self._saved, self._stale = len(self.offsets), False
+
+    def _encode(self, first: int) -> bytes:
+        entries = array("q")
+        for i in range(first, len(self.offsets)):
+            entries.extend((self.offsets[i], self.positions[i], self.times[i]))
+        _to_big_endian(entries)
+        return entries.tobytes()
+
+    def load(self, disk: Disk, thin: bool) -> None:
+        """Read the file's valid part; thinned, the index can be searched but no longer saved."""
+        content = _read(disk, self.path)
+        entries = array("q")
+        entries.frombytes(content[: len(content) // ENTRY_BYTES * ENTRY_BYTES])
+        _to_big_endian(entries)
+        offsets, positions, times = (entries[field::_FIELDS] for field in range(_FIELDS))
+        if thin and len(offsets) > _THIN_FROM:
+            first = (len(offsets) - 1) % _THIN_STEP  # so that the last entry, the seal, stays
+            offsets, positions, times = (column[first::_THIN_STEP] for column in (offsets, positions, times))
+        self.offsets, self.positions, self.times = offsets, positions, times
+        self._saved, self._stale = len(offsets), len(content) % ENTRY_BYTES != 0
+        self._keep(_valid_entries(self))
+
+    def _entry(self, count: int) -> Entry:
+        if count == 0:
+            return Entry(self.base_offset, 0, -1)
+        return Entry(self.offsets[count - 1], self.positions[count - 1], self.times[count - 1])
+
+    def _keep(self, count: int) -> None:
+        del self.offsets[count:], self.positions[count:], self.times[count:]
+        if self._saved > count:
+            self._saved, self._stale = count, True
+
+
+def read_seal(disk: Disk, path: str) -> Entry | None:
+    """The last entry in the file: the seal, if its position is the segment's size."""
+    try:
+        file = disk.open(path)
+    except FileNotFoundError:
+        return None
+    try:
+        whole = file.size() // ENTRY_BYTES * ENTRY_BYTES
+        if whole == 0 or whole != file.size():
+            return None
+        entry = array("q", file.read(whole - ENTRY_BYTES, ENTRY_BYTES))
+    finally:
+        file.close()
+    _to_big_endian(entry)
+    return Entry(*entry)
+
+
+def _read(disk: Disk, path: str) -> bytes:
+    try:
+        file = disk.open(path)
+    except FileNotFoundError:
+        return b""
+    try:
+        return file.read(0, file.size())
+    finally:
+        file.close()
+
+
+def _valid_entries(index: SparseIndex) -> int:
+    """How many entries from the beginning are in order; comparing runs in C."""
+    offsets, positions, times = index.offsets, index.positions, index.times
+    if not offsets or offsets[0] <= index.base_offset or positions[0] <= 0:
+        return 0
+    rising = list(map(lt, offsets, offsets[1:]))
+    rising_positions = list(map(lt, positions, positions[1:]))
+    steady_times = list(map(le, times, times[1:]))
+    return 1 + min(_first_false(flags) for flags in (rising, rising_positions, steady_times))
+
+
+def _first_false(flags: list[bool]) -> int:
+    try:
+        return flags.index(False)
+    except ValueError:
+        return len(flags)
+
+
+def _to_big_endian(numbers: array[int]) -> None:
+    if sys.byteorder == "little":
+        numbers.byteswap()

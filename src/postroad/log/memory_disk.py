@@ -1,0 +1,224 @@
+"""A disk in memory that keeps synced and unsynced apart, and fails on demand.
+
+For tests and the simulator. It promises exactly what `disk` promises (D1–D3) and no more: `crash`
+hands back the disk that a machine might find after a power cut, where each unsynced write and each
+unsynced name was kept, lost or torn by itself, as `pick` chooses. `on_operation` is called
+before each change and may raise: an OSError to make it fail, anything else to stop the world there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from postroad.log.disk import TEMPORARY, Buffer
+
+Pick = Callable[[int], int]
+"""pick(n) chooses one of 0 … n-1."""
+
+_LOST, _WHOLE, _PREFIX, _ZEROS, _SUFFIX = range(_FATES := 5)
+_SECTOR: Final = 512  # what is written in place within one sector is kept or lost, never torn
+
+
+class _Node:
+    """What a name stands for: current bytes, synced bytes, and the changes between the two."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.content = bytearray(content)
+        self.synced = bytes(content)
+        self.pending: list[tuple[int, bytes | None]] = []  # (position, bytes); None: cut there
+
+    def sync(self) -> None:
+        self.synced = bytes(self.content)
+        self.pending.clear()
+
+    def after_crash(self, pick: Pick) -> _Node:
+        found = bytearray(self.synced)
+        for position, written in self.pending:
+            if written is None:
+                if pick(2):
+                    del found[position:]
+            else:
+                _survive(found, position, written, pick)
+        return _Node(bytes(found))
+
+
+def _survive(found: bytearray, position: int, written: bytes, pick: Pick) -> None:
+    """One unsynced write meets its fate; a file that grew without its bytes reads as zeros."""
+    in_place = position + len(written) <= len(found)
+    fate = pick(2) if in_place and len(written) <= _SECTOR else pick(_FATES)
+    if fate == _LOST:
+        return
+    if fate == _PREFIX:
+        written = written[: pick(len(written) + 1)]
+    elif fate == _ZEROS:
+        written = bytes(len(written))
+    elif fate == _SUFFIX:
+        cut = pick(len(written) + 1)
+        written = bytes(cut) + written[cut:]
+    if len(found) < position:
+        found.extend(bytes(position - len(found)))
+    found[position : position + len(written)] = written
+
+
+class MemoryFile:
+    def __init__(self, disk: MemoryDisk, path: str, node: _Node) -> None:
+        self._disk = disk
+        self._path = path
+        self._node = node
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        self.write(len(self._node.content), b"".join(buffers))
+
+    def write(self, position: int, content: Buffer) -> None:
+        self._disk.before("write", self._path)
+        written = bytes(content)
+        grown = max(0, position + len(written) - len(self._node.content))
+        room = self._disk.room(grown)
+        if room < grown:
+            written = written[: len(written) - (grown - room)]
+        self._node.pending.append((position, written))
+        self._node.content[position : position + len(written)] = written
+        if room < grown:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def read(self, position: int, length: int) -> bytes:
+        return bytes(self._node.content[position : position + length])
+
+    def sync(self) -> None:
+        self._disk.before("sync", self._path)
+        self._node.sync()
+
+    def truncate(self, length: int) -> None:
+        self._disk.before("truncate", self._path)
+        self._node.pending.append((length, None))
+        del self._node.content[length:]
+
+    def size(self) -> int:
+        return len(self._node.content)
+
+    def fileno(self) -> int:
+        return -1
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class MemoryDisk:
+    """`capacity` bounds the bytes of all files together; None does not."""
+
+    def __init__(self, capacity: int | None = None) -> None:
+        self.capacity = capacity
+        self.on_operation: Callable[[str, str], None] | None = None
+        self._names: dict[str, _Node] = {}
+        self._synced_names: dict[str, _Node] = {}
+        self._pending: list[dict[str, _Node | None]] = []  # each: names changed together
+        self._directories: set[str] = set()
+
+    def crash(self, pick: Pick) -> MemoryDisk:
+        """The disk as it is found after a power cut now. This one is left as it is."""
+        names = dict(self._synced_names)
+        for change in self._pending:
+            if pick(2):
+                _apply(names, change)
+        found = MemoryDisk(self.capacity)
+        found._directories = set(self._directories)
+        found._names = {path: names[path].after_crash(pick) for path in sorted(names)}
+        found._synced_names = dict(found._names)
+        return found
+
+    def copy(self) -> MemoryDisk:
+        """The disk as the next process finds it after a kill: everything written is there."""
+        found = MemoryDisk(self.capacity)
+        found._directories = set(self._directories)
+        found._names = {path: _Node(bytes(node.content)) for path, node in self._names.items()}
+        found._synced_names = dict(found._names)
+        return found
+
+    def content(self, path: str) -> bytes:
+        return bytes(self._names[path].content)
+
+    def damage(self, path: str, content: bytes) -> None:
+        """Put other bytes in a file's place, as if they had always been there."""
+        self._names[path] = self._synced_names[path] = _Node(content)
+
+    def before(self, operation: str, path: str) -> None:
+        if self.on_operation is not None:
+            self.on_operation(operation, path)
+
+    def room(self, wanted: int) -> int:
+        """How many of the bytes wanted there is room for."""
+        if self.capacity is None:
+            return wanted
+        return max(0, min(wanted, self.free_bytes()))
+
+    # --- the port
+
+    def open(self, path: str, create: bool = False) -> MemoryFile:
+        node = self._names.get(path)
+        if node is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            self.before("create", path)
+            node = _Node()
+            self._change({path: node})
+        return MemoryFile(self, path, node)
+
+    def list(self, directory: str) -> list[str]:
+        prefix = directory.rstrip("/") + "/"
+        inside = [*self._names, *self._directories]
+        return sorted({path[len(prefix) :].split("/")[0] for path in inside if path.startswith(prefix)})
+
+    def make_directory(self, path: str) -> None:
+        while path not in ("", "/", "."):
+            self._directories.add(path)
+            path = posixpath.dirname(path)
+
+    def remove(self, path: str) -> None:
+        gone = [name for name in self._names if name == path or name.startswith(path + "/")]
+        if gone:
+            self.before("remove", path)
+            self._change(dict.fromkeys(gone))
+        self._directories -= {name for name in self._directories if (name + "/").startswith(path + "/")}
+
+    def rename(self, old: str, new: str) -> None:
+        self.before("rename", old)
+        self._change({old: None, new: self._names[old]})
+
+    def replace(self, path: str, content: bytes) -> None:
+        temporary = path + TEMPORARY
+        file = self.open(temporary, create=True)
+        file.truncate(0)
+        file.append([content])
+        file.sync()
+        self.rename(temporary, path)
+        self.sync_directory(posixpath.dirname(path))
+
+    def sync_directory(self, path: str) -> None:
+        self.before("sync_directory", path)
+        kept = []
+        for change in self._pending:
+            if any(posixpath.dirname(name) == path for name in change):
+                _apply(self._synced_names, change)
+            else:
+                kept.append(change)
+        self._pending = kept
+
+    def free_bytes(self) -> int:
+        used = sum(len(node.content) for node in self._names.values())
+        return 1 << 60 if self.capacity is None else self.capacity - used
+
+    def _change(self, names: dict[str, _Node | None]) -> None:
+        _apply(self._names, names)
+        self._pending.append(names)
+
+
+def _apply(names: dict[str, _Node], change: dict[str, _Node | None]) -> None:
+    for path, node in change.items():
+        if node is None:
+            names.pop(path, None)
+        else:
+            names[path] = node

@@ -1,0 +1,198 @@
+"""Opening a log: what a stop, a kill or a power cut left behind becomes a log that can be used.
+
+Only the region above the checkpoint's recovery point is in doubt. It is scanned batch by batch and
+cut at the first one that does not hold, the segments after that one are removed, what is left is
+synced and the checkpoint moves up. Below the point nothing is read and nothing is ever cut: a batch
+that was damaged since stays where it is, and reading it is answered with CorruptMessage.
+
+R1 after `recover` every batch of the region in doubt has a good CRC and is synced.
+R2 each step can be interrupted and begun again: later segments go, durably, before the cut; the
+   checkpoint moves after the sync. So a crash during recovery leaves a log that recovers to the same.
+R3 segments adjoin: one whose base is not the end of the segment before it in the region in doubt was
+   made after something that is lost, and goes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import NamedTuple
+
+from postroad.log import compaction_files
+from postroad.log.checkpoint import Checkpoint, CheckpointFile, Point, read_checkpoint
+from postroad.log.disk import Disk
+from postroad.log.epochs import FILE_NAME as EPOCHS_FILE
+from postroad.log.epochs import LeaderEpochs, encode_epochs
+from postroad.log.producers import Producers
+from postroad.log.replay import replay
+from postroad.log.run import NO_BATCH
+from postroad.log.scan import DamagedBatch, scan, walk
+from postroad.log.segment import Segment
+from postroad.log.settings import LogSettings
+from postroad.wire.batch import HEADER_BYTES, read_header
+
+
+class Report(NamedTuple):
+    """What opening found and did, for the node's log."""
+
+    scanned_bytes: int
+    cut_bytes: int
+    removed_segments: int
+    reason: str  # why something was cut; empty if nothing was
+
+
+class Recovered(NamedTuple):
+    disk: Disk
+    directory: str
+    segments: list[Segment]
+    checkpoint: CheckpointFile
+    epochs: LeaderEpochs
+    producers: Producers
+    start_offset: int
+    end_offset: int
+    first_ms: int  # when the newest segment got its first batch
+    report: Report
+
+
+def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clean: bool) -> Recovered:
+    """Raises OSError. `clean` (the node was stopped in order) leaves the index to be read on demand."""
+    disk.make_directory(directory)
+    compaction_files.settle_all(disk, directory)
+    names = disk.list(directory)
+    found = read_checkpoint(disk, directory)
+    segments = _find_segments(disk, directory, names, settings, found[1].start_offset if found else 0)
+    if not segments:
+        segments = [_create(disk, directory, found[1].point.offset if found else 0)]
+    point = _trusted_point(segments, found[1].point if found else None)
+    end_offset, report = _recover_tail(disk, directory, segments, point)
+
+    newest = segments[-1]
+    known = found[1] if found else Checkpoint(segments[0].base_offset, 0, point)
+    start_offset = min(max(known.start_offset, segments[0].base_offset), end_offset)
+    epochs, producers = replay(disk, directory, segments, names, point.offset, end_offset, now_ms)
+    checkpoint = CheckpointFile(disk, directory, found[0] if found else 0, known)
+    end = Point(newest.base_offset, newest.size, end_offset)
+    with contextlib.suppress(OSError):  # a full disk: the point lags, and the log still opens
+        if found is None or end != known.point:
+            disk.replace(f"{directory}/{EPOCHS_FILE}", encode_epochs(epochs.entries))
+            checkpoint.save_point(end, checkpoint.generation)
+    first_ms = _first_time(newest, now_ms)
+    if not clean:
+        newest.load_index()
+    newest.let_file_go()
+    return Recovered(
+        disk, directory, segments, checkpoint, epochs, producers, start_offset, end_offset, first_ms, report
+    )
+
+
+def _find_segments(
+    disk: Disk, directory: str, names: list[str], settings: LogSettings, start_offset: int
+) -> list[Segment]:
+    """In order; those that end at or below the start offset were about to be removed."""
+    for orphan in compaction_files.orphans(names):
+        disk.remove(f"{directory}/{orphan}")
+    bases = compaction_files.base_offsets(names)
+    segments = []
+    for base, end in zip(bases, [*bases[1:], -1], strict=False):
+        segment = Segment(disk, directory, base, 0, end)
+        segment.index_interval = settings.index_interval_bytes
+        segment.closed = end >= 0
+        if 0 <= end <= start_offset:
+            segment.remove_files()
+            continue
+        segment.size = segment.own_from = segment.file.size()
+        segment.let_file_go()
+        segments.append(segment)
+    return segments
+
+
+def _create(disk: Disk, directory: str, base_offset: int) -> Segment:
+    segment = Segment(disk, directory, base_offset, 0, base_offset)
+    segment.create()
+    disk.sync_directory(directory)
+    return segment
+
+
+def _trusted_point(segments: list[Segment], point: Point | None) -> Point:
+    """The recovery point where the files bear it out; else as far as they can be trusted."""
+    newest = segments[-1]
+    if point is None:
+        return Point(newest.base_offset, 0, newest.base_offset)
+    for segment in segments:
+        if segment.base_offset == point.segment:
+            return point if point.position <= segment.size else _last_whole(segment)
+    below = [segment for segment in segments if segment.base_offset <= point.offset]
+    if not below:
+        return Point(segments[0].base_offset, 0, segments[0].base_offset)
+    try:
+        return Point(below[-1].base_offset, below[-1].locate(point.offset), point.offset)
+    except DamagedBatch:
+        return _last_whole(below[-1])
+
+
+def _last_whole(segment: Segment) -> Point:
+    """Bytes that were synced are missing at the end: where the last whole batch ends."""
+    entry = segment.index.last()
+    position, offset = entry.position, entry.offset
+    with contextlib.suppress(DamagedBatch):
+        for at, header in walk(segment.file, position, segment.size, offset):
+            position, offset = at + header.size, header.next_offset
+    return Point(segment.base_offset, position, offset)
+
+
+def _recover_tail(disk: Disk, directory: str, segments: list[Segment], point: Point) -> tuple[int, Report]:
+    """Scan from the point on, cut at the first bad batch. Returns the log's end offset."""
+    first = next(i for i, segment in enumerate(segments) if segment.base_offset == point.segment)
+    position, end_offset, scanned, reason = point.position, point.offset, 0, ""
+    kept, cut = first, position
+    for kept in range(first, len(segments)):
+        segment = segments[kept]
+        if kept > first and segment.base_offset != end_offset:
+            kept, cut, reason = (
+                kept - 1,
+                segments[kept - 1].size,
+                "a segment does not adjoin the one before it",
+            )
+            break
+        cut = position
+        try:
+            for at, header in scan(segment.file, position, segment.size, end_offset):
+                cut, end_offset = at + header.size, header.next_offset
+        except DamagedBatch as damage:
+            reason = str(damage)
+        scanned += cut - position
+        segment.verified.add(position, cut)
+        position = 0
+        if reason:
+            break
+    tail, later = segments[kept], segments[kept + 1 :]
+    report = Report(scanned, tail.size - cut + sum(segment.size for segment in later), len(later), reason)
+    if scanned or reason:
+        del segments[kept + 1 :]
+        _make_durable(disk, directory, segments[first:], later, cut, point)
+    tail.end_offset, tail.closed = end_offset, False
+    return end_offset, report
+
+
+def _make_durable(
+    disk: Disk, directory: str, kept: list[Segment], later: list[Segment], cut: int, point: Point
+) -> None:
+    """In this order (R2): later segments are gone, the tail is cut, all is synced, indexes are right."""
+    for segment in reversed(later):
+        segment.remove_files()
+    disk.sync_directory(directory)
+    tail = kept[-1]
+    if cut < tail.size:
+        tail.file.truncate(cut)
+        tail.size = tail.own_from = cut
+    for segment in kept:
+        segment.file.sync()
+        segment.renew_index(point.position if segment.base_offset == point.segment else 0)
+        segment.let_file_go()
+
+
+def _first_time(segment: Segment, now_ms: int) -> int:
+    """When the segment's first batch came, as far as can be known: its age counts from there."""
+    if segment.size < HEADER_BYTES:
+        return NO_BATCH
+    time = read_header(segment.file.read(0, HEADER_BYTES)).max_timestamp
+    return min(time, now_ms) if time >= 0 else now_ms

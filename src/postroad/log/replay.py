@@ -1,0 +1,77 @@
+"""Finding again what the batches themselves tell: leader epochs and the producers' state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from postroad.log.compaction_files import numbered
+from postroad.log.disk import Disk
+from postroad.log.epochs import LeaderEpochs, read_epochs
+from postroad.log.producers import SUFFIX, Producers, read_producers, snapshot_path
+from postroad.log.scan import DamagedBatch, walk
+from postroad.log.segment import Segment
+from postroad.wire.batch import BatchHeader
+
+
+def replay(
+    disk: Disk,
+    directory: str,
+    segments: list[Segment],
+    names: list[str],
+    known_offset: int,
+    end_offset: int,
+    now_ms: int,
+) -> tuple[LeaderEpochs, Producers]:
+    """The state at `end_offset`: from the newest files that fit, and from the headers after them.
+
+    `known_offset`: the file of leader epochs is complete up to it.
+    """
+    epochs = read_epochs(disk, directory)
+    if epochs is None:
+        epochs, known_offset = LeaderEpochs(), 0
+    epochs.truncate(end_offset)
+    producers, snapshot_offset = newest_snapshot(disk, directory, names, end_offset)
+    for header in headers(segments, min(known_offset, snapshot_offset), end_offset):
+        epochs.observe(header.leader_epoch, header.base_offset)
+        if header.base_offset >= snapshot_offset:
+            producers.replay(header, now_ms)
+    producers.commit()
+    return epochs, producers
+
+
+def newest_snapshot(disk: Disk, directory: str, names: list[str], end_offset: int) -> tuple[Producers, int]:
+    """The newest valid snapshot that the log reaches, and its offset; empty at 0 if there is none.
+
+    Later ones tell of batches that are gone: they are removed, or they would be believed again when the
+    log has grown past them.
+    """
+    offsets = numbered(names, SUFFIX)
+    usable = [offset for offset in offsets if offset <= end_offset]
+    for offset in offsets[len(usable) :]:
+        disk.remove(snapshot_path(directory, offset))
+    if len(usable) < len(offsets):
+        disk.sync_directory(directory)
+    for offset in reversed(usable):
+        producers = read_producers(disk, snapshot_path(directory, offset))
+        if producers is not None:
+            return producers, offset
+    return Producers(), 0
+
+
+def headers(segments: list[Segment], start: int, end: int) -> Iterator[BatchHeader]:
+    """Of all batches from `start` to `end`; around a damaged one as far as the index leads."""
+    for segment in segments:
+        if segment.end_offset > start and segment.base_offset < end:
+            yield from _segment_headers(segment, start)
+
+
+def _segment_headers(segment: Segment, start: int) -> Iterator[BatchHeader]:
+    position: int | None = 0 if start <= segment.base_offset else segment.index.before_offset(start).position
+    while position is not None:
+        try:
+            for _, header in walk(segment.file, position, segment.size):
+                if header.base_offset >= start:
+                    yield header
+            return
+        except DamagedBatch as damage:
+            position = segment.index.after_position(damage.position)

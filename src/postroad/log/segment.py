@@ -1,0 +1,283 @@
+"""A segment: one file of batches, exactly as on the wire, and how to find one in it.
+
+File `<base offset, 20 digits>.log`: batches one after the other, nothing else (layout: `wire.batch`).
+Valid is every batch whose length, magic and CRC hold and whose offset is not below the end of the one
+before. The base offset is the log's end when the segment was made: its first batch has that
+offset, or a higher one where compaction or a leader's gap took something away.
+
+Crash. Bytes are only ever added at the end of the newest segment, so what a crash can tear lies above
+the last sync; `recovery` cuts it there. Older segments never change in place: compaction writes
+a new file and puts it in their place by a rename.
+
+S1 `known` and the index only say where a batch begins; a look-up that lands elsewhere is detected.
+S2 [own_from, size) was written by this process from checked batches and need not be verified.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from postroad.errors import CorruptMessage
+from postroad.log.disk import Disk, File
+from postroad.log.index import Entry, SparseIndex, read_seal
+from postroad.log.ranges import Ranges
+from postroad.log.scan import DamagedBatch, scan, walk
+
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+KNOWN_MAX: Final = 256  # boundaries remembered: readers of one segment that follow one another
+WRONG_ENTRIES_MAX: Final = 8  # beyond it the index is rebuilt as a whole
+NO_TIME: Final = -1
+
+
+class Slice(NamedTuple):
+    """Whole batches in a file. It stays readable as long as somebody holds it."""
+
+    file: File
+    position: int
+    length: int
+    verified: bool
+    segment: Segment
+
+
+class Segment:
+    """The file's path may change (compaction settles it); its bytes below `size` never do."""
+
+    __slots__ = (
+        "_file",
+        "_index",
+        "_max_timestamp",
+        "base_offset",
+        "closed",
+        "damaged",
+        "disk",
+        "end_offset",
+        "index_interval",
+        "index_path",
+        "known",
+        "own_from",
+        "path",
+        "settled",
+        "size",
+        "verified",
+    )
+
+    def __init__(self, disk: Disk, directory: str, base_offset: int, size: int, end_offset: int) -> None:
+        self.disk = disk
+        self.base_offset = base_offset
+        self.end_offset = end_offset  # of the last batch, or the next segment's base
+        self.size = size
+        self.path = log_path(directory, base_offset)
+        self.index_path = index_path(directory, base_offset)
+        self.index_interval = 4096
+        self.known: dict[int, int] = {}  # offset → position of a batch that begins there
+        self.verified = Ranges()
+        self.own_from = size
+        self.damaged: set[int] = set()  # positions of batches that failed verification
+        self.closed = False  # nothing will be appended: its index may be thinned in memory
+        self.settled = True  # False while compaction has yet to rename its file
+        self._file: File | None = None
+        self._index: SparseIndex | None = None
+        self._max_timestamp: int | None = None
+
+    # --- the file
+
+    @property
+    def file(self) -> File:
+        file = self._file
+        if file is None:
+            file = self._file = self.disk.open(self.path)
+        return file
+
+    def create(self) -> None:
+        """Make the file, empty; one that a failed write left behind is emptied. Raises OSError."""
+        self._file = self.disk.open(self.path, create=True)
+        if self._file.size():
+            self._file.truncate(0)
+        self._index = SparseIndex(self.index_path, self.base_offset)
+        self._max_timestamp = NO_TIME
+
+    def release(self) -> None:
+        """Let the descriptor and the index go; both come back on demand. Slices keep the file open."""
+        if self.settled:
+            self._file = None
+            self._index = None
+            self.known.clear()
+
+    def let_file_go(self) -> None:
+        """As long as nobody reads or writes: a thousand idle logs need no descriptor."""
+        self._file = None
+
+    def remove_files(self) -> None:
+        self.disk.remove(self.index_path)
+        self.disk.remove(self.path)
+
+    # --- looking up
+
+    def find(self, offset: int, max_bytes: int, limit: int) -> Slice | None:
+        """Whole batches from the one with `offset` (or the next) on, below `limit`, a boundary.
+
+        At most max_bytes, but at least one batch; None if there is none. Raises CorruptMessage.
+        """
+        position = self.known.get(offset)
+        if position is None:
+            position = self.locate(offset)
+        end = self.size if limit >= self.end_offset else self.boundary(limit)
+        if position >= end:
+            return None
+        if end - position > max_bytes:
+            end = self._cut(position, position + max_bytes, end)
+        if self.damaged:
+            end = self._before_damage(position, end)
+        verified = position >= self.own_from or self.verified.cover(position, end)
+        return Slice(self.file, position, end - position, verified, self)
+
+    def boundary(self, offset: int) -> int:
+        """The position where the batch that begins at `offset`, or the next one, is."""
+        position = self.known.get(offset)
+        return self.locate(offset) if position is None else position
+
+    def locate(self, offset: int) -> int:
+        """The position of the batch that holds `offset`, or of the first after it; `size` if none."""
+        entry = self.index.before_offset(offset)
+        try:
+            for position, header in walk(self.file, entry.position, self.size, entry.offset):
+                if position == entry.position and header.base_offset != entry.offset and position:
+                    raise DamagedBatch(position, "is not the one in the index")
+                if header.last_offset >= offset:
+                    self.remember(header.base_offset, position)
+                    return position
+        except DamagedBatch as damage:
+            if damage.position != entry.position or entry.position == 0:
+                raise
+            self._distrust(entry)
+            return self.locate(offset)
+        return self.size
+
+    def _cut(self, position: int, stop: int, end: int) -> int:
+        """The last boundary in (position, stop], or the end of the one batch that is longer."""
+        entry = self.index.before_position(stop)
+        start, floor = (position, 0) if entry.position <= position else (entry.position, entry.offset)
+        try:
+            for at, header in walk(self.file, start, end, floor):
+                if at == entry.position and at > position and header.base_offset != entry.offset:
+                    raise DamagedBatch(at, "is not the one in the index")
+                after = at + header.size
+                if after > stop:
+                    if at > position:
+                        self.remember(header.base_offset, at)
+                        return at
+                    self.remember(header.next_offset, after)
+                    return after
+        except DamagedBatch as damage:
+            if damage.position == position:
+                raise
+            if damage.position == start:
+                self._distrust(entry)
+                return self._cut(position, stop, end)
+            return damage.position  # what lies before the damage is still served
+        return end
+
+    def _before_damage(self, position: int, end: int) -> int:
+        if position in self.damaged:
+            raise CorruptMessage(f"The batch at byte {position} of {self.path} is damaged.")
+        return min([end, *(at for at in tuple(self.damaged) if at > position)])
+
+    def remember(self, offset: int, position: int) -> None:
+        if len(self.known) >= KNOWN_MAX:
+            self.known.clear()
+        self.known[offset] = position
+
+    # --- verifying
+
+    def verify(self, file: File, position: int, end: int) -> None:
+        """Thread-safe. Raises CorruptMessage; later reads then end before the damaged batch."""
+        try:
+            for _ in scan(file, position, end, self.base_offset):
+                pass
+        except DamagedBatch as damage:
+            self.damaged.add(damage.position)
+            raise
+
+    # --- the index
+
+    @property
+    def index(self) -> SparseIndex:
+        if self._index is None:
+            self.load_index()
+        assert self._index is not None
+        return self._index
+
+    def load_index(self) -> None:
+        """From its file, and what that lacks from the segment."""
+        index = self._index = SparseIndex(self.index_path, self.base_offset)
+        index.load(self.disk, thin=self.closed)
+        index.truncate(self.size + 1)
+        self._complete_index()
+
+    def renew_index(self, position: int) -> None:
+        """Entries above the position are made anew, durably: they may tell of batches that are lost."""
+        index = self._index = SparseIndex(self.index_path, self.base_offset)
+        index.load(self.disk, thin=False)
+        index.truncate(min(position, self.size) + 1)
+        self._complete_index()
+        try:
+            index.replace(self.disk)
+        except OSError:  # the disk is full: no index is better than a wrong one
+            self.disk.remove(self.index_path)
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp in the segment, NO_TIME if there is none."""
+        if self._max_timestamp is None:
+            seal = read_seal(self.disk, self.index_path)
+            if seal is not None and seal.position == self.size:
+                self._max_timestamp = seal.time
+            else:
+                self.load_index()
+        assert self._max_timestamp is not None
+        return self._max_timestamp
+
+    @max_timestamp.setter
+    def max_timestamp(self, time: int) -> None:
+        self._max_timestamp = time
+
+    def seal(self) -> None:
+        """The segment is closed: the index ends with where it ends. Raises OSError as `save` does."""
+        self.closed = True
+        self.index.add(self.end_offset, self.size, self.max_timestamp)
+        self.index.save(self.disk)
+
+    def _complete_index(self) -> None:
+        """Walk from the last entry to the end of the file; a damaged batch ends the walk."""
+        index, interval = self._index, self.index_interval
+        assert index is not None
+        last = index.last()
+        due, time = last.position + interval, last.time
+        try:
+            for position, header in walk(self.file, last.position, self.size, last.offset):
+                if position >= due:
+                    index.add(header.base_offset, position, time)
+                    due = position + interval
+                time = max(time, header.max_timestamp)
+        except DamagedBatch as damage:
+            if damage.position == last.position and len(index.offsets):
+                index.clear()
+                self._complete_index()
+                return
+        self._max_timestamp = time
+
+    def _distrust(self, entry: Entry) -> None:
+        """The entry leads to no batch of its offset: either is damaged, so go by the one before it."""
+        self.index.forget(entry)
+        if self.index.forgotten > WRONG_ENTRIES_MAX:
+            self.index.clear()
+            self._complete_index()
+
+
+def log_path(directory: str, base_offset: int) -> str:
+    return f"{directory}/{base_offset:020d}{LOG_SUFFIX}"
+
+
+def index_path(directory: str, base_offset: int) -> str:
+    return f"{directory}/{base_offset:020d}{INDEX_SUFFIX}"

@@ -1,0 +1,37 @@
+"""What a partition's log is told: one immutable value, replaced as a whole when a topic is altered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+CREATE_TIME: Final = "CreateTime"
+LOG_APPEND_TIME: Final = "LogAppendTime"
+NO_LIMIT: Final = -1
+
+_HOUR_MS: Final = 3_600_000
+_DAY_MS: Final = 24 * _HOUR_MS
+_FOREVER_MS: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """The defaults are Kafka's, so that a topic behaves as its users expect."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * _DAY_MS
+    retention_ms: int = 7 * _DAY_MS  # NO_LIMIT: for ever
+    retention_bytes: int = NO_LIMIT
+    cleanup_delete: bool = True
+    cleanup_compact: bool = False
+    delete_retention_ms: int = _DAY_MS
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = _FOREVER_MS
+    max_message_bytes: int = 1_048_588
+    index_interval_bytes: int = 4096
+    timestamp_type: str = CREATE_TIME
+    timestamp_before_max_ms: int = _FOREVER_MS
+    timestamp_after_max_ms: int = _HOUR_MS
+    file_delete_delay_ms: int = 60_000
+    producer_expiry_ms: int = _DAY_MS

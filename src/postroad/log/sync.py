@@ -1,0 +1,81 @@
+"""A sync of one log: what to make durable, captured on the loop and done in a worker thread."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final, NamedTuple
+
+from postroad.log import epochs
+from postroad.log.checkpoint import CheckpointFile, Point
+from postroad.log.compaction_files import numbered
+from postroad.log.disk import Disk
+from postroad.log.producers import SUFFIX, snapshot_path
+from postroad.log.segment import Segment
+
+SNAPSHOTS_KEPT: Final = 2
+
+
+class Snapshot(NamedTuple):
+    """The producers' state when the log ended at `offset`."""
+
+    offset: int
+    content: bytes
+
+
+def save_snapshot(disk: Disk, directory: str, snapshot: Snapshot) -> None:
+    """Durable when this returns; older ones go, but for one in case that the newest is damaged."""
+    disk.replace(snapshot_path(directory, snapshot.offset), snapshot.content)
+    for offset in numbered(disk.list(directory), SUFFIX)[:-SNAPSHOTS_KEPT]:
+        disk.remove(snapshot_path(directory, offset))
+
+
+class SyncJob:
+    """Bytes first, then names, then what is told about them: a checkpoint never lies.
+
+    `run` is for a worker thread; an OSError passes through and is final (see PartitionLog.finish_sync).
+    """
+
+    __slots__ = (
+        "_checkpoint",
+        "_directory",
+        "_disk",
+        "durable",
+        "epochs",
+        "generation",
+        "names",
+        "point",
+        "segments",
+        "snapshot",
+    )
+
+    def __init__(self, disk: Disk, directory: str, checkpoint: CheckpointFile, point: Point) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._checkpoint = checkpoint
+        self.point = point
+        self.generation = checkpoint.generation
+        self.segments: list[Segment] = []
+        self.names = False  # files were created
+        self.epochs: bytes | None = None
+        self.snapshot: Snapshot | None = None
+        self.durable = False  # the checkpoint itself is to survive a power cut
+        # What could not be done is still set after `run`, and belongs into the next job.
+
+    def run(self) -> None:
+        for segment in self.segments:
+            segment.file.sync()
+        if self.names:
+            self._disk.sync_directory(self._directory)
+        # The messages are safe from here on. What follows spares a recovery some reading: it may
+        # fail for want of room and lag behind, but the point never passes an epoch that is not saved.
+        with contextlib.suppress(OSError):
+            if self.snapshot is not None:
+                save_snapshot(self._disk, self._directory, self.snapshot)
+                self.snapshot = None
+            if self.epochs is not None:
+                self._disk.replace(f"{self._directory}/{epochs.FILE_NAME}", self.epochs)
+                self.epochs = None
+            self._checkpoint.save_point(self.point, self.generation)
+            if self.durable:
+                self._checkpoint.sync()
+                self.durable = False
