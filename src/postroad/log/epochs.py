@@ -61,6 +61,10 @@ class LeaderEpochs:
             found = known
         return UNKNOWN, UNKNOWN
 
+    def at(self, offset: int) -> int:
+        """The epoch in which the offset was (or will be) written; -1 if unknown."""
+        return next((epoch for epoch, start in reversed(self.entries) if start <= offset), -1)
+
     def truncate(self, offset: int) -> None:
         """Nothing at or above the offset is in the log any more."""
         while self.entries and self.entries[-1][1] >= offset:

@@ -71,7 +71,7 @@ def _find(partition: Partition, timestamp: int) -> tuple[int, int, int]:
         return partition.high_watermark, UNKNOWN, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = partition.log.start_offset
-        return start, UNKNOWN, partition.log.epoch_at(start)
+        return start, UNKNOWN, partition.log.leader_epochs.at(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN, UNKNOWN, UNKNOWN
     if timestamp == MAX_TIMESTAMP:
