@@ -236,7 +236,7 @@ class Image:
         states = tuple(state for number in sorted(parts) for state in parts[number])
         if len(states) != value.partitions:
             raise CoordinationError(
-                f"The coordination store has {len(states)} of {value.name!r}'s {value.partitions} partitions."
+                f"The store has {len(states)} partitions of topic {value.name}, not {value.partitions}."
             )
         return Topic(value.name, id_bytes(value.id), states, value.config)
 
