@@ -16,6 +16,7 @@ from postroad.config.settings import SECTIONS, Settings, all_settings, declared
 from postroad.errors import ConfigurationError
 
 FILE_VARIABLE: Final = "POSTROAD_CONFIG"
+CLIENT_VARIABLE: Final = "POSTROAD_BOOTSTRAP"  # where the command line finds a node; no setting of one
 DEFAULT: Final = "default"
 COMMAND_LINE: Final = "command line"
 
@@ -99,7 +100,7 @@ def _from_environment(variables: Mapping[str, str]) -> Iterator[Given]:
             yield Given(known[name], value, name)
         elif (
             name.startswith(ENVIRONMENT_PREFIX)
-            and name != FILE_VARIABLE
+            and name not in (FILE_VARIABLE, CLIENT_VARIABLE)
             and not _OF_KUBERNETES.fullmatch(name)
         ):
             raise ConfigurationError(f"environment: there is no setting {name!r}{nearest(name, known)}")

@@ -27,6 +27,11 @@ _QUANTITY: Final = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?)\s*([A-Za-z]+)")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
+def _toml(value: object) -> str:
+    """Numbers, booleans and texts are written as in JSON, but for two things that TOML doesn't take."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 @dataclass(frozen=True)
 class Kind:
     """How values of one kind are read and written.
@@ -36,7 +41,7 @@ class Kind:
 
     read: Callable[[object], Any]
     type: ConfigType
-    toml: Callable[[Any], str] = json.dumps  # numbers, booleans and strings are the same in both
+    toml: Callable[[Any], str] = _toml
     note: Callable[[Any], str] = lambda value: ""  # the same in friendlier words
     examples: str = ""
 
@@ -65,7 +70,7 @@ def path() -> Kind:
             raise ValueError("a path")
         return Path(given).expanduser()
 
-    return Kind(read, ConfigType.STRING, toml=lambda value: json.dumps(str(value), ensure_ascii=False))
+    return Kind(read, ConfigType.STRING, toml=lambda value: _toml(str(value)))
 
 
 def switch() -> Kind:
