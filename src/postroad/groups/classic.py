@@ -92,6 +92,7 @@ class ClassicGroup:
         """Become what was committed: Stable with these members, or Empty. Ids that were handed out stay
         so."""
         staying = {stored.member_id for stored in value.members}
+        unsynced = self.unsynced & staying
         for member_id in [*self.members]:
             self.remove_member(member_id, forget_timer=member_id not in staying)
         for stored in value.members:
@@ -100,7 +101,7 @@ class ClassicGroup:
         self.generation = value.generation
         self.protocol_type, self.protocol, self.leader = value.protocol_type, value.protocol, value.leader
         self.state = State.STABLE if value.members else State.EMPTY
-        self.unsynced &= self.members.keys()
+        self.unsynced = unsynced
         self._leave_rebalance()
 
     def clear(self) -> None:

@@ -29,7 +29,8 @@ class Deadlines:
         self._ripe: dict[str, list[Key]] = {}  # taken from the heap by `due`, not yet handled
 
     def __len__(self) -> int:
-        return len(self._at)
+        """Queued entries, those that are out of date included."""
+        return len(self._heap)
 
     def set(self, key: Key, at_ms: int) -> None:
         self._at[key] = at_ms
