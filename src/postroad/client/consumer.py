@@ -83,6 +83,10 @@ class Consumer:
             await self.commit()
         return await self._fetcher.next(timeout_s)
 
+    def rewind(self, place: TopicPartition, offset: int) -> None:
+        """What was polled from this offset on is not handled: it is polled again, and not committed."""
+        self._fetcher.positions[place] = offset
+
     async def commit(self, timeout_s: float | None = None) -> None:
         """What was polled so far is handled. Nothing happens without a group, or without news.
         A rebalance under way refuses it; then the records come again, to whoever owns them next."""

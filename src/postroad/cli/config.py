@@ -1,0 +1,47 @@
+"""`postroad config`: all settings, their values in effect, and where each comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from postroad.cli import output
+from postroad.cli.serve import load_settings, settings_options
+from postroad.cli.session import json_option
+
+
+@click.command()
+@settings_options
+@json_option
+def config(
+    data: Path | None,
+    kafka: str | None,
+    file: Path | None,
+    overrides: Sequence[str],
+    insecure: bool,
+    as_json: bool,
+) -> None:
+    """Write all settings as TOML with what they mean, ready to be used as a file.
+
+    \b
+    postroad config > postroad.toml
+    postroad serve --config postroad.toml
+    """
+    from postroad.config import to_toml
+
+    loaded = load_settings(data, kafka, file, overrides, insecure)
+    if not as_json:
+        click.echo(to_toml(loaded), nl=False)
+        return
+    output.write_json(
+        {
+            name: {"value": _plain(loaded.settings.get(name)), "from": origin}
+            for name, origin in loaded.origins.items()
+        }
+    )
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,156 @@
+"""`postroad consume`: messages of topics as lines of text or JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from postroad.cli.session import cluster_options, talk
+from postroad.cli.start import BEGINNING, Start, StartType, resolve
+from postroad.cli.topic import known
+
+if TYPE_CHECKING:
+    from postroad.client import Client, Consumer, TopicPartition
+    from postroad.wire.records import Record
+
+POLL_S: Final = 0.5
+
+
+class Format(NamedTuple):
+    """How a message becomes a line."""
+
+    as_json: bool
+    keys: bool
+    headers: bool
+    separator: str
+
+    def line(self, place: TopicPartition, record: Record) -> bytes:
+        if self.as_json:
+            from postroad.cli.record_json import to_json
+
+            return to_json(*place, record) + b"\n"
+        parts = []
+        if self.headers:
+            named = (f"{name}={(value or b'').decode(errors='replace')}" for name, value in record.headers)
+            parts.append(",".join(named).encode(errors="replace"))
+        if self.keys:
+            parts.append(record.key or b"")
+        parts.append(record.value or b"")
+        return self.separator.encode().join(parts) + b"\n"
+
+
+@click.command()
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.option(
+    "--from",
+    "start",
+    type=StartType(),
+    metavar="START",
+    help="beginning (default), end, an offset, -N (the last N of each partition), 15m (ago), a date.",
+)
+@click.option("--from-beginning", is_flag=True, help="The same as --from beginning.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with messages as they come, until Ctrl-C.")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many messages.")
+@click.option(
+    "-p", "--partition", "partitions", multiple=True, type=click.IntRange(min=0), help="Only this partition."
+)
+@click.option("-g", "--group", help="Read as a member of this group, from where it stopped; commits.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Write each message as a line of JSON with all its fields."
+)
+@click.option("--keys", is_flag=True, help="Write keys before values.")
+@click.option("--headers", is_flag=True, help="Write headers before keys and values.")
+@click.option(
+    "--separator", default="\t", metavar="TEXT", help="Between headers, key and value; a tab by default."
+)
+@cluster_options
+def consume(
+    topics: Sequence[str],
+    start: Start | None,
+    from_beginning: bool,
+    follow: bool,
+    count: int | None,
+    partitions: Sequence[int],
+    group: str | None,
+    as_json: bool,
+    keys: bool,
+    headers: bool,
+    separator: str,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Write the messages of topics to standard output, up to where they end now.
+
+    \b
+    postroad consume orders
+    postroad consume orders --from 15m --json | jq .value
+    postroad consume orders --group billing --follow
+    """
+    if group is not None and (start is not None or partitions or from_beginning):
+        raise click.UsageError(
+            "a group has positions and partitions of its own: leave out --from and --partition, "
+            "or move the group with `postroad group reset`"
+        )
+    format_ = Format(as_json, keys, headers, separator)
+
+    async def work(client: Client) -> None:
+        from postroad.client import EARLIEST, Consumer
+
+        for topic in topics:
+            await known(client, topic)
+        async with Consumer(client, group=group, reset=EARLIEST) as consumer:
+            if group is not None:
+                await consumer.subscribe(topics)
+            else:
+                places = await _places(client, topics, partitions)
+                await consumer.assign(await resolve(client, places, start or BEGINNING))
+            await _write(client, consumer, format_, follow, count)
+
+    try:
+        talk(bootstrap, timeout_s, work)
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+
+
+async def _places(client: Client, topics: Sequence[str], partitions: Sequence[int]) -> list[TopicPartition]:
+    from postroad.client import TopicPartition
+
+    places: list[TopicPartition] = []
+    for name in topics:
+        topic = await client.topic(name)
+        for number in partitions or range(len(topic.partitions)):
+            topic.leader(number)  # raises if there is no such partition
+            places.append(TopicPartition(name, number))
+    return places
+
+
+async def _write(
+    client: Client, consumer: Consumer, format_: Format, follow: bool, count: int | None
+) -> None:
+    """Until the end (of what is there when a partition is first read), the count, or Ctrl-C."""
+    from postroad.client import offsets
+
+    left = count
+    ends: dict[TopicPartition, int] = {}
+    while True:
+        if not follow and ends.keys() != consumer.positions.keys():
+            ends = await offsets.latest(client, list(consumer.positions))
+        if ends and all(consumer.positions.get(place, end) >= end for place, end in ends.items()):
+            return
+        for place, records, _ in await consumer.poll(POLL_S):
+            wanted = records if left is None else records[:left]
+            sys.stdout.buffer.write(b"".join(format_.line(place, record) for record in wanted))
+            if left is not None:
+                left -= len(wanted)
+            if len(wanted) < len(records):
+                consumer.rewind(place, records[len(wanted)].offset)
+        sys.stdout.buffer.flush()
+        if left == 0:
+            return
+        if not follow and not consumer.positions:
+            click.echo("other members of the group have all partitions", err=True)
+            return

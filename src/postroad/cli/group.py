@@ -1,0 +1,206 @@
+"""`postroad group …`"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from postroad.cli import output
+from postroad.cli.session import Failed, cluster_options, json_option, talk
+from postroad.cli.start import Start, StartType, resolve
+from postroad.errors import GroupIdNotFound, NonEmptyGroup, UnknownMemberId
+
+if TYPE_CHECKING:
+    from postroad.client import Client, TopicPartition
+    from postroad.client.groups import GroupDescription
+
+LAG_COLUMNS: Final = ("topic", "partition", "committed", "end", "lag", "lag seconds", "member", "host")
+
+
+@click.group()
+def group() -> None:
+    """List, describe, reset and delete consumer groups."""
+
+
+@group.command(name="list")
+@json_option
+@cluster_options
+def list_groups(as_json: bool, bootstrap: str, timeout_s: float) -> None:
+    """List groups with their states."""
+
+    async def work(client: Client) -> list[tuple[str, str, str]]:
+        from postroad.client import groups
+
+        return [(found.group, found.state, found.type) for found in await groups.list_all(client)]
+
+    columns = ("group", "state", "type")
+    rows = talk(bootstrap, timeout_s, work)
+    if as_json:
+        output.write_json(output.objects(columns, rows))
+    elif rows:
+        output.table(columns, rows)
+    else:
+        click.echo("no groups yet: a consumer with a group.id makes one", err=True)
+
+
+@group.command()
+@click.argument("name")
+@json_option
+@cluster_options
+def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None:
+    """Show a group's members, and how far it is behind in messages and in seconds."""
+
+    async def work(client: Client) -> tuple[GroupDescription, list[Any]]:
+        from postroad.cli import lag
+        from postroad.client import groups
+
+        return await groups.describe(client, name), await lag.measure(client, name)
+
+    found, lags = _talk(name, bootstrap, timeout_s, work)
+    rows = _rows(found, lags)
+    if as_json:
+        output.write_json(_as_object(found, rows))
+        return
+    click.echo(
+        f"{name}  {found.state}, {found.type}{found.assignor and f' ({found.assignor})'}, "
+        f"{len(found.members)} members, coordinated by node {found.coordinator}"
+    )
+    if rows:
+        output.table(LAG_COLUMNS, rows)
+
+
+@group.command()
+@click.argument("name")
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC",
+    help="Only this topic; all committed ones otherwise.",
+)
+@click.option(
+    "-p", "--partition", "partitions", multiple=True, type=click.IntRange(min=0), help="Only this partition."
+)
+@click.option(
+    "--to",
+    "start",
+    required=True,
+    type=StartType(),
+    metavar="START",
+    help="As `consume --from`: beginning, end, 1200, -10, 15m, 2026-03-01T08:00.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@json_option
+@cluster_options
+def reset(
+    name: str,
+    topics: Sequence[str],
+    partitions: Sequence[int],
+    start: Start,
+    dry_run: bool,
+    as_json: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Move a group's position. The group must have no members now."""
+
+    async def work(client: Client) -> list[tuple[output.Cell, ...]]:
+        from postroad.client import groups
+
+        before = await groups.committed(client, name)
+        places = await _places(client, topics, partitions, list(before))
+        if not places:
+            raise Failed(f"group {name} has committed nothing: name the topics with --topic")
+        after = await resolve(client, places, start)
+        if not dry_run:
+            await groups.commit(client, name, after)
+        return [(*place, before.get(place), after[place]) for place in places]
+
+    columns = ("topic", "partition", "before", "after")
+    rows = _talk(name, bootstrap, timeout_s, work)
+    if as_json:
+        output.write_json(output.objects(columns, rows))
+        return
+    output.table(columns, rows)
+    if dry_run:
+        click.echo("nothing was changed (--dry-run)", err=True)
+
+
+@group.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@cluster_options
+def delete(names: Sequence[str], bootstrap: str, timeout_s: float) -> None:
+    """Forget groups and their positions. They must have no members now."""
+    for name in names:
+
+        async def work(client: Client, name: str = name) -> None:
+            from postroad.client import groups
+
+            await groups.delete(client, name)
+
+        _talk(name, bootstrap, timeout_s, work)
+        click.echo(f"deleted {name}")
+
+
+def _talk(name: str, bootstrap: str, timeout_s: float, work: Any) -> Any:
+    """As `talk`, with the errors of groups in words that name the group."""
+
+    async def named(client: Client) -> Any:
+        try:
+            return await work(client)
+        except GroupIdNotFound:
+            raise Failed(f"there is no group {name}") from None
+        except (NonEmptyGroup, UnknownMemberId):
+            raise Failed(f"group {name} has members: stop them first") from None
+
+    return talk(bootstrap, timeout_s, named)
+
+
+async def _places(
+    client: Client, topics: Sequence[str], partitions: Sequence[int], committed: Sequence[TopicPartition]
+) -> list[TopicPartition]:
+    from postroad.cli.topic import known
+    from postroad.client import TopicPartition
+
+    places = list(committed)
+    if topics:
+        sizes = {name: len((await known(client, name)).partitions) for name in topics}
+        places = [TopicPartition(name, number) for name, size in sizes.items() for number in range(size)]
+    return sorted(place for place in places if not partitions or place.partition in partitions)
+
+
+def _rows(found: GroupDescription, lags: Sequence[Any]) -> list[tuple[output.Cell, ...]]:
+    """A line for each partition with a commit, then those that are owned and have none."""
+    owners = {place: member for member in found.members for place in member.partitions}
+    rows: list[tuple[output.Cell, ...]] = []
+    for place, committed, end, messages, seconds in lags:
+        owner = owners.pop(place, None)
+        member = (owner.id, owner.host) if owner else (None, None)
+        rows.append((*place, committed, end, messages, seconds, *member))
+    for place, owner in sorted(owners.items()):
+        rows.append((*place, None, None, None, None, owner.id, owner.host))
+    return rows
+
+
+def _as_object(found: GroupDescription, rows: Sequence[Sequence[output.Cell]]) -> dict[str, Any]:
+    return {
+        "group": found.group,
+        "type": found.type,
+        "state": found.state,
+        "assignor": found.assignor,
+        "coordinator": found.coordinator,
+        "members": [
+            {
+                "id": member.id,
+                "instance_id": member.instance_id,
+                "client_id": member.client_id,
+                "host": member.host,
+                "partitions": [list(place) for place in member.partitions],
+            }
+            for member in found.members
+        ],
+        "partitions": output.objects(LAG_COLUMNS, rows),
+    }

@@ -1,0 +1,64 @@
+"""How far a group is behind, in messages and in seconds.
+
+Seconds are the age of the oldest message that the group has not handled: the record at its committed
+offset is read and its timestamp compared with now. A group that is up to date has no age.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final, NamedTuple
+
+from postroad.client import Client, Consumer, TopicPartition, groups, offsets
+
+READ_BYTES: Final = 64 * 1024
+PATIENCE_S: Final = 5.0  # an age that can't be read by then is left out
+
+
+class Lag(NamedTuple):
+    """`seconds` is None where there is none, or where it could not be read."""
+
+    place: TopicPartition
+    committed: int
+    end: int
+    messages: int
+    seconds: float | None
+
+
+async def measure(client: Client, group: str) -> list[Lag]:
+    """For each partition that the group has committed, in order."""
+    committed = await groups.committed(client, group)
+    existing = (await client.cluster({place.topic for place in committed})).topics if committed else {}
+    places = sorted(place for place in committed if place.topic in existing)
+    ends = await offsets.latest(client, places)
+    behind = {place: committed[place] for place in places if committed[place] < ends[place]}
+    times = await _times(client, behind)
+    now_ms = time.time() * 1000
+    return [
+        Lag(
+            place,
+            committed[place],
+            ends[place],
+            max(0, ends[place] - committed[place]),
+            max(0.0, (now_ms - times[place]) / 1000) if place in times else None,
+        )
+        for place in places
+    ]
+
+
+async def _times(client: Client, positions: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The timestamp of the first record at or after each position."""
+    times: dict[TopicPartition, int] = {}
+    if not positions:
+        return times
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    async with Consumer(client, reset=offsets.EARLIEST, partition_bytes=READ_BYTES) as consumer:
+        while missing := {place: at for place, at in positions.items() if place not in times}:
+            left_s = deadline - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                break
+            await consumer.assign(missing)
+            for place, records, _ in await consumer.poll(left_s):
+                times.setdefault(place, records[0].timestamp)
+    return times

@@ -1,0 +1,46 @@
+"""The list of commands. A command's module is loaded when it is called or listed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+import click
+
+from postroad import __version__
+
+# In the order in which somebody new meets them; each is `module:command` below this package.
+COMMANDS: Final = {
+    "serve": "serve:serve",
+    "config": "config:config",
+    "topic": "topic:topic",
+    "publish": "publish:publish",
+    "consume": "consume:consume",
+    "group": "group:group",
+    "bench": "bench:bench",
+}
+
+EPILOG: Final = """\b
+Exit codes:
+  0  done
+  1  it could not be done: no node there, refused, damaged data; the reason is on standard error
+  2  called wrongly: an option or argument is not right
+"""
+
+
+class Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(f"postroad.cli.{module}"), name)
+        return command
+
+
+@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="postroad")
+def main() -> None:
+    """Postroad: a durable message broker that Kafka clients can use unchanged."""

@@ -1,0 +1,79 @@
+"""One command's talk with a cluster: options that all share, and errors as messages with an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from postroad.errors import BrokerNotAvailable, PostroadError
+
+if TYPE_CHECKING:
+    from postroad.client import Client
+
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+FAILED: Final = 1
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Failed(click.ClickException):
+    """Said on standard error; the command ends with 1."""
+
+    exit_code = FAILED
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"postroad: {self.message}", file=file, err=file is None)
+
+
+def cluster_options(command: F) -> F:
+    """--bootstrap and --timeout."""
+    command = click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0.1),
+        default=30.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Give up after this long.",
+    )(command)
+    return click.option(
+        "-b",
+        "--bootstrap",
+        default=DEFAULT_BOOTSTRAP,
+        envvar="POSTROAD_BOOTSTRAP",
+        show_default=True,
+        show_envvar=True,
+        metavar="HOST:PORT[,…]",
+        help="Where a node listens.",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Write JSON, for programs.")(command)
+
+
+def talk(bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]]) -> T:
+    """What `work` gives, done with a connected client."""
+    import asyncio
+
+    from postroad.client import Client
+
+    async def connected() -> T:
+        async with Client(bootstrap, client_id="postroad-cli", timeout_s=timeout_s) as client:
+            return await work(client)
+
+    try:
+        return asyncio.run(connected())
+    except PostroadError as error:
+        raise Failed(explain(error)) from None
+
+
+def explain(error: PostroadError) -> str:
+    """The error in words, with what to do about it where that is known."""
+    text = str(error)
+    if isinstance(error, BrokerNotAvailable) and text.startswith("nothing listens"):
+        return f"{text}: start one with `postroad serve`, or name another with --bootstrap"
+    return text or type(error).__name__

@@ -1,0 +1,83 @@
+"""Where to start reading: `beginning`, `end`, an offset, the last N, or a time.
+
+beginning   end   1200   -10 (the last ten)   15m (a quarter of an hour ago)   2026-03-01T08:00
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+if TYPE_CHECKING:
+    from postroad.client import Client, TopicPartition
+
+_UNITS_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION: Final = re.compile(r"(\d+)([smhd])")
+
+
+class Start(NamedTuple):
+    """`kind` is beginning, end, offset, last or time; `value` an offset, a count or milliseconds."""
+
+    kind: str
+    value: int = 0
+
+
+BEGINNING: Final = Start("beginning")
+END: Final = Start("end")
+
+
+class StartType(click.ParamType[Start]):
+    name = "start"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Start:
+        if isinstance(value, Start):
+            return value
+        found = parse(str(value), int(datetime.now(UTC).timestamp() * 1000))
+        if found is None:
+            self.fail(
+                f"{value!r} is none of: beginning, end, an offset (1200), the last N (-10), "
+                "a time ago (30s, 15m, 2h, 7d), a date and time (2026-03-01T08:00)",
+                param,
+                ctx,
+            )
+        return found
+
+
+def parse(text: str, now_ms: int) -> Start | None:
+    if text in ("beginning", "earliest"):
+        return BEGINNING
+    if text in ("end", "latest"):
+        return END
+    if text.isdecimal():
+        return Start("offset", int(text))
+    if text.startswith("-") and text[1:].isdecimal():
+        return Start("last", int(text[1:]))
+    if ago := _DURATION.fullmatch(text):
+        return Start("time", now_ms - int(ago[1]) * _UNITS_MS[ago[2]])
+    try:
+        return Start("time", int(datetime.fromisoformat(text).timestamp() * 1000))
+    except ValueError:
+        return None
+
+
+async def resolve(
+    client: Client, places: Sequence[TopicPartition], start: Start
+) -> dict[TopicPartition, int]:
+    """An offset within each partition; a start before its beginning or after its end moves there."""
+    from postroad.client import offsets
+
+    first = await offsets.earliest(client, list(places))
+    last = await offsets.latest(client, list(places))
+    if start.kind == "beginning":
+        return first
+    if start.kind == "end":
+        return last
+    if start.kind == "time":
+        found = await offsets.find(client, dict.fromkeys(places, start.value))
+        return {place: at.offset if at.offset >= 0 else last[place] for place, at in found.items()}
+    wanted = {place: start.value if start.kind == "offset" else last[place] - start.value for place in places}
+    return {place: min(max(offset, first[place]), last[place]) for place, offset in wanted.items()}
