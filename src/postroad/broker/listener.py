@@ -16,7 +16,7 @@ from typing import Final
 
 from postroad.broker.connection import Connection
 from postroad.broker.turn import Turn
-from postroad.config.settings import Limits
+from postroad.config.sections import Limits
 from postroad.errors import ConfigurationError
 
 BACKLOG: Final = 1024

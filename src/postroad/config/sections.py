@@ -152,6 +152,10 @@ class Limits(Section):
         "A connection without a request for so long is closed.",
         kafka="connections.max.idle.ms",
     )
+    receive_bytes_max: int = setting(
+        512 * MIB, size(MIB),
+        "Memory for requests that are being received, in all; a connection that would need more is closed.",
+    )  # fmt: skip
     write_buffer_bytes_max: int = setting(
         4 * MIB,
         size(1024),
