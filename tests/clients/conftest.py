@@ -16,7 +16,7 @@ from .wait import until
 ELSEWHERE = os.environ.get("POSTROAD_TEST_BOOTSTRAP")
 
 # KIP-848 members learn of a rebalance at their next heartbeat; the server sets its rhythm (default 5 s).
-BROKER_CONFIG = {"groups.consumer_heartbeat_interval_ms": 300}
+BROKER_CONFIG = {"groups.consumer_heartbeat_ms": 300}
 
 
 @dataclass(frozen=True)
