@@ -27,14 +27,15 @@ from postroad.errors import (
     by_code,
 )
 from postroad.wire.framing import FrameBuffer, skip_tags
-from postroad.wire.messages import api_versions, fetch, offset_commit, offset_fetch, produce
+from postroad.wire.messages import api_versions
 
 IN_FLIGHT_MAX: Final = 64
 FRAME_BYTES_MAX: Final = 256 * 1024 * 1024  # far above a fetch of 50 MiB; memory follows what came
 CONNECT_TIMEOUT_S: Final = 5.0
 ANY_VERSION: Final = 0x7FFF
-# Later versions name topics by id only. Names are enough here, and keep answers easy to read.
-NAMES_UNTIL: Final = {produce.KEY: 12, fetch.KEY: 12, offset_commit.KEY: 9, offset_fetch.KEY: 9}
+# Produce, Fetch, OffsetCommit, OffsetFetch: later versions name topics by id only. Names are enough
+# here, and keep answers easy to read.
+NAMES_UNTIL: Final = {0: 12, 1: 12, 8: 9, 9: 9}
 
 _REQUEST: Final = Struct(">ihhih")  # length, key, version, correlation, bytes of the client id
 _CORRELATION: Final = Struct(">i")
