@@ -34,20 +34,28 @@ class DataDirectory:
         self._marker = path / "clean-shutdown"
         self._lock: int | None = None
 
-    def open(self) -> bool:
-        """Take the directory; whether it was left by a clean stop. Blocks on the disk."""
+    def open(self) -> None:
+        """Take the directory, or say why not. Blocks on the disk."""
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._take_lock()
             self._refuse_links(self.path)
             self.logs.mkdir(exist_ok=True, mode=0o700)
             self._refuse_links(self.logs)
-            return self._consume_marker()
         except OSError as error:
             raise ConfigurationError(
                 f"the data directory {self.path} can't be used: {error.strerror}. "
                 "Choose another with --data DIR."
             ) from None
+
+    def take_marker(self) -> bool:
+        """Whether the directory was left by a clean stop; it counts once."""
+        try:
+            os.unlink(self._marker)
+        except FileNotFoundError:
+            return False
+        self._sync_directory()
+        return True
 
     def belong_to(self, cluster_id: str | None, node_id: int) -> None:
         """Raises unless the logs here and the coordination store are of one cluster (or both are new)."""
@@ -97,14 +105,6 @@ class DataDirectory:
                 raise ConfigurationError(
                     f"{entry.path} is a symbolic link; the data directory must hold its files itself."
                 )
-
-    def _consume_marker(self) -> bool:
-        try:
-            os.unlink(self._marker)
-        except FileNotFoundError:
-            return False
-        self._sync_directory()
-        return True
 
     def _leave_marker(self) -> None:
         fd = os.open(self._marker, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

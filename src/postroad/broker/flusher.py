@@ -8,12 +8,17 @@ the number of syncs follows the disk's pace and not the number of messages.
 from __future__ import annotations
 
 import asyncio
+import logging
+from errno import EIO
 from typing import TYPE_CHECKING
 
 from postroad.broker.workers import Workers
 
 if TYPE_CHECKING:
     from postroad.broker.partition import Partition
+
+
+log = logging.getLogger(__name__)
 
 
 class Flusher:
@@ -34,7 +39,8 @@ class Flusher:
             partition.syncing = False
             partition.note_quiet()
             if error is not None and not isinstance(error, OSError):
-                raise error
+                log.error("a sync failed in an unexpected way", exc_info=error)
+                error = OSError(EIO, str(error))
             partition.log.finish_sync(job, error)
             partition.synced()
 

@@ -52,6 +52,7 @@ class Partition:
         "high_watermark",
         "index",
         "inspect",
+        "internal",
         "leader_epoch",
         "log",
         "producers",
@@ -75,6 +76,7 @@ class Partition:
         flush: str = FLUSH_SYNC,
         flush_interval_ms: int = 1000,
         inspect: Inspect | None = None,
+        internal: bool = False,
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
@@ -83,6 +85,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.flush = flush
         self.flush_interval_ms = flush_interval_ms
+        self.internal = internal  # of a topic that the nodes keep for themselves
         self.inspect = inspect  # only where the topic's configs ask to look inside batches
         self.high_watermark = log.end_offset  # what recovery kept is committed: there is one copy
         self.producers: deque[tuple[int, Committed]] = deque()
@@ -118,6 +121,9 @@ class Partition:
         except StorageFailed as refused:
             log.error("partition %s-%d: %s", self.topic, self.index, refused)
             self.write_error = refused
+        except Exception:
+            log.exception("partition %s-%d stops: its log is not what it should be", self.topic, self.index)
+            self.write_error = self.log.failed = StorageFailed("A defect stopped this partition.")
         if self.flush == FLUSH_SYNC:
             self._flusher.request(self)
             return

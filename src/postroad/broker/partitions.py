@@ -1,38 +1,72 @@
-"""The partitions that this node leads, found by their topic's name or id."""
+"""The partitions that this node leads, found by their topic's name or id.
+
+A partition whose log could not be opened (its disk refuses) is offline: it is remembered with the
+error, so that clients are told the truth, and opened again when its disk allows (`topics`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from postroad.broker.partition import Partition
+from postroad.errors import StorageFailed, UnknownTopicId, UnknownTopicOrPartition
+
+TopicKey = str | bytes
 
 
 class Partitions:
     def __init__(self) -> None:
-        self._topics: dict[str | bytes, list[Partition]] = {}  # under the name and under the id
+        # by index, under the topic's name and under its id: the same dict
+        self._topics: dict[TopicKey, dict[int, Partition | StorageFailed]] = {}
 
-    def find(self, topic: str | bytes, index: int) -> Partition | None:
+    def find(self, topic: TopicKey, index: int) -> Partition | None:
+        """The partition, if it is here and online."""
         found = self._topics.get(topic)
-        if found is None or not 0 <= index < len(found):
+        if found is None:
             return None
-        return found[index]
+        partition = found.get(index)
+        return None if isinstance(partition, StorageFailed) else partition
 
-    def of(self, topic: str | bytes) -> list[Partition]:
-        return self._topics.get(topic, [])
+    def lead(self, topic: TopicKey, index: int) -> Partition:
+        """The partition, to work with. Raises what a client should be told if it is not there."""
+        found = self._topics.get(topic)
+        if found is None:
+            raise UnknownTopicId() if isinstance(topic, bytes) else UnknownTopicOrPartition()
+        partition = found.get(index)
+        if partition is None:
+            raise UnknownTopicOrPartition()
+        if isinstance(partition, StorageFailed):
+            raise partition
+        return partition
 
-    def add(self, name: str, topic_id: bytes, partitions: list[Partition]) -> None:
-        """New partitions of a topic, following those that are there."""
-        there = self._topics.setdefault(name, [])
+    def of(self, topic: TopicKey) -> list[Partition]:
+        """Those of a topic that are online, in order."""
+        found = self._topics.get(topic, {})
+        return [partition for partition in found.values() if isinstance(partition, Partition)]
+
+    def put(self, name: str, topic_id: bytes, index: int, partition: Partition | StorageFailed) -> None:
+        there = self._topics.setdefault(name, {})
         self._topics[topic_id] = there
-        assert [p.index for p in partitions] == [len(there) + n for n in range(len(partitions))]
-        there.extend(partitions)
+        there[index] = partition
 
     def remove(self, name: str, topic_id: bytes) -> list[Partition]:
         """They are found no more; the caller closes them."""
+        online = self.of(topic_id)
         self._topics.pop(topic_id, None)
-        return self._topics.pop(name, [])
+        self._topics.pop(name, None)
+        return online
+
+    def offline(self) -> list[tuple[str, int]]:
+        """(topic, index) of each partition whose log could not be opened."""
+        return [
+            (topic, index)
+            for topic, partitions in self._topics.items()
+            if isinstance(topic, str)
+            for index, partition in partitions.items()
+            if isinstance(partition, StorageFailed)
+        ]
 
     def __iter__(self) -> Iterator[Partition]:
-        for key, partitions in self._topics.items():
-            if isinstance(key, str):
-                yield from partitions
+        for topic in self._topics:
+            if isinstance(topic, str):
+                yield from self.of(topic)

@@ -24,7 +24,7 @@ from postroad.cluster.ids import id_text
 from postroad.cluster.image import Changes, DeletedTopic, Image, Topic
 from postroad.cluster.store import Store
 from postroad.cluster.topic_config import TopicSettings, resolve
-from postroad.errors import CoordinationError, HistoryCompacted, RequestTimedOut
+from postroad.errors import ApiError, CoordinationError, HistoryCompacted, RequestTimedOut, StorageFailed
 from postroad.log.disk import OsDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.settings import LogSettings
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 DECISIONS_MAX: Final = 20  # others got in between that often: something is wrong
 REACH_TIMEOUT_S: Final = 30.0
+REOPEN_S: Final = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -116,27 +117,32 @@ class Topics:
     # --- opening, altering, closing
 
     async def _open(self, topic: Topic, first: int, clean: bool) -> None:
+        indexes = range(first, len(topic.partitions))
+        await asyncio.gather(*(self._open_one(topic, index, clean) for index in indexes))
+
+    async def _open_one(self, topic: Topic, index: int, clean: bool) -> None:
         settings = self.settings_of(topic)
-        now_ms = self._node.clock.now_ms()
-        opening = [
-            self._node.slow_workers.call(
-                partial(
-                    PartitionLog.open,
-                    self._disk,
-                    self._directory.partition_directory(topic.id, index),
-                    log_settings(settings),
-                    now_ms,
-                    clean,
-                )
-            )
-            for index in range(first, len(topic.partitions))
-        ]
-        opened: list[PartitionLog] = await asyncio.gather(*opening)
-        made = [
-            self._partition(topic, first + place, opened_log, settings)
-            for place, opened_log in enumerate(opened)
-        ]
-        self._node.partitions.add(topic.name, topic.id, made)
+        path = self._directory.partition_directory(topic.id, index)
+        opening = partial(
+            PartitionLog.open, self._disk, path, log_settings(settings), self._node.clock.now_ms(), clean
+        )
+        made: Partition | StorageFailed
+        try:
+            opened = await self._node.slow_workers.call(opening)
+            made = self._partition(topic, index, opened, settings)
+        except (OSError, ApiError) as error:
+            log.error("partition %s-%d is offline: its log can't be opened: %s", topic.name, index, error)
+            made = StorageFailed(f"The log can't be opened: {error}")
+        self._node.partitions.put(topic.name, topic.id, index, made)
+
+    async def reopen(self) -> None:
+        """For as long as the node lives: partitions that are offline are tried again."""
+        while True:
+            await asyncio.sleep(REOPEN_S)
+            for name, index in self._node.partitions.offline():
+                topic = self.image.topics.get(name)
+                if topic is not None:
+                    await self._open_one(topic, index, clean=False)
 
     def _partition(
         self, topic: Topic, index: int, opened: PartitionLog, settings: TopicSettings
@@ -151,7 +157,8 @@ class Topics:
             self._node.flusher,
             settings.flush,
             settings.flush_interval_ms,
-            inspector(settings.cleanup_compact and not topic.internal, settings.compression_type),
+            inspector(settings.cleanup_compact, settings.compression_type),
+            topic.internal,
         )
 
     async def _alter(self, before: Topic, after: Topic, clean: bool) -> None:
@@ -187,10 +194,16 @@ class Topics:
             )
         )
 
-    async def close_partition(self, partition: Partition) -> None:
+    async def close_partition(self, partition: Partition) -> bool:
+        """Its log is written and synced; whether that is so (a log that failed is only let go)."""
         partition.close()
         await partition.quiet()
-        await self._node.slow_workers.call(partition.log.close)
+        try:
+            await self._node.slow_workers.call(partition.log.close)
+        except (OSError, ApiError) as error:
+            log.error("partition %s-%d could not be closed: %s", partition.topic, partition.index, error)
+            return False
+        return partition.log.failed is None
 
     def settings_of(self, topic: Topic) -> TopicSettings:
         return resolve(topic.config, self._node.settings.topic_defaults)

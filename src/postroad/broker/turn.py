@@ -7,14 +7,18 @@ new bytes the turn ends once, for all connections:
     2. high watermarks move (or a sync is asked for), parked answers are completed,
     3. every connection with something to say sends it with one call.
 
-So a hundred small requests cost one write and one send. The staged batches are views of the
+So a hundred small requests cost one write and one send. What goes wrong with one of them is logged and
+does not keep the others from their answers. The staged batches are views of the
 receive buffers; they stay valid because nothing is received between two turns.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Protocol
+
+log = logging.getLogger(__name__)
 
 
 class Staged(Protocol):
@@ -60,10 +64,16 @@ class Turn:
                 partition.write()
             settling, self._settling = self._settling, []
             for waiting in settling:
-                waiting.settle()
+                try:
+                    waiting.settle()
+                except Exception:
+                    log.exception("an answer could not be made")
         sending, self._sending = self._sending, []
         for connection in sending:
-            connection.flush()
+            try:
+                connection.flush()
+            except Exception:
+                log.exception("an answer could not be sent")
 
     def _schedule(self) -> None:
         if not self._scheduled:

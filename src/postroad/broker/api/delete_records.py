@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
-from postroad.errors import ApiError, OffsetOutOfRange, PolicyViolation, UnknownTopicOrPartition
+from postroad.errors import ApiError, OffsetOutOfRange, PolicyViolation
 from postroad.wire.messages import delete_records as codec
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ async def _delete_one(
 ) -> codec.DeleteRecordsPartitionResult:
     index = wanted.partition_index
     try:
-        partition = node.partitions.find(topic, index)
-        if partition is None:
-            raise UnknownTopicOrPartition()
+        partition = node.partitions.lead(topic, index)
         if not partition.log.settings.cleanup_delete:
             raise PolicyViolation("The topic is compacted only (cleanup.policy); write tombstones instead.")
         high = partition.high_watermark

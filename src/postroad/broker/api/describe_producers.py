@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
-from postroad.errors import UnknownTopicOrPartition
+from postroad.errors import ApiError
 from postroad.wire.messages import describe_producers as codec
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def handle(node: Node, call: Call) -> Result:
 
 
 def _partition(node: Node, topic: str, index: int) -> codec.PartitionResponse:
-    partition = node.partitions.find(topic, index)
-    if partition is None:
-        error = UnknownTopicOrPartition()
+    try:
+        partition = node.partitions.lead(topic, index)
+    except ApiError as error:
         return codec.PartitionResponse(index, error.code, str(error))
     active = [codec.ProducerState(*producer) for producer in partition.log.producers()]
     return codec.PartitionResponse(index, active_producers=active)

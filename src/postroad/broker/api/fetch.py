@@ -21,8 +21,6 @@ from postroad.errors import (
     ApiError,
     CorruptMessage,
     UnknownServerError,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
 )
 from postroad.log.partition_log import Slice
 from postroad.wire import fetch as codec
@@ -105,9 +103,7 @@ class Fetch:
     def _look(self, wanted: PartitionFetch, left: int, first: bool) -> PartitionAnswer:
         topic, index, epoch, offset, max_bytes = wanted
         node = self._node
-        partition = node.partitions.find(topic, index)
-        if partition is None:
-            raise UnknownTopicId() if isinstance(topic, bytes) else UnknownTopicOrPartition()
+        partition = node.partitions.lead(topic, index)
         if epoch != -1:
             partition.check_epoch(epoch)
         high = partition.high_watermark

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
-from postroad.errors import ApiError, UnknownTopicOrPartition, UnsupportedVersion
+from postroad.errors import ApiError, UnsupportedVersion
 from postroad.wire.messages import list_offsets as codec
 
 if TYPE_CHECKING:
@@ -32,22 +32,13 @@ UNKNOWN: Final = -1
 
 def handle(node: Node, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    by_time = any(
-        p.timestamp >= 0 or p.timestamp == MAX_TIMESTAMP for t in request.topics for p in t.partitions
-    )
-    if by_time:  # may read the disk
-        return node.workers.call(lambda: _respond(node, request, call.version))
-    return _respond(node, request, call.version)
-
-
-def _respond(node: Node, request: codec.ListOffsetsRequest, version: int) -> bytes:
     topics = [
         codec.ListOffsetsTopicResponse(
             topic.name, [_partition(node, topic.name, p) for p in topic.partitions]
         )
         for topic in request.topics
     ]
-    return codec.encode_response(codec.ListOffsetsResponse(topics=topics), version)
+    return codec.encode_response(codec.ListOffsetsResponse(topics=topics), call.version)
 
 
 def _partition(
@@ -55,9 +46,7 @@ def _partition(
 ) -> codec.ListOffsetsPartitionResponse:
     index = wanted.partition_index
     try:
-        partition = node.partitions.find(topic, index)
-        if partition is None:
-            raise UnknownTopicOrPartition()
+        partition = node.partitions.lead(topic, index)
         partition.check_epoch(wanted.current_leader_epoch)
         offset, timestamp, epoch = _find(partition, wanted.timestamp)
     except ApiError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
-from postroad.errors import ApiError, UnknownTopicOrPartition
+from postroad.errors import ApiError
 from postroad.wire.messages import offset_for_leader_epoch as codec
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def handle(node: Node, call: Call) -> Result:
 
 def _epoch_end(node: Node, topic: str, wanted: codec.OffsetForLeaderPartition) -> codec.EpochEndOffset:
     try:
-        partition = node.partitions.find(topic, wanted.partition)
-        if partition is None:
-            raise UnknownTopicOrPartition()
+        partition = node.partitions.lead(topic, wanted.partition)
         partition.check_epoch(wanted.current_leader_epoch)
     except ApiError as error:
         return codec.EpochEndOffset(error.code, wanted.partition)

@@ -20,11 +20,10 @@ from postroad.errors import (
     InvalidRecord,
     InvalidRequest,
     InvalidRequiredAcks,
+    InvalidTopic,
     ProtocolError,
     StorageFailed,
     TransactionalIdAuthorizationFailed,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
 )
 from postroad.wire import batch as batches
 from postroad.wire import produce as codec
@@ -83,7 +82,9 @@ class PendingProduce:
         try:
             if refusal is not None:
                 raise refusal
-            partition = find(node, topic, index)
+            partition = node.partitions.lead(topic, index)
+            if partition.internal:
+                raise InvalidTopic(f"{partition.topic} is written by the nodes only.")
             header = _one_batch(records)
             assert records is not None
             if partition.inspect is not None:
@@ -144,14 +145,6 @@ class PendingProduce:
 
     def _first_error(self) -> str | None:
         return next(result.message for result in self._results if result.error)
-
-
-def find(node: Node, topic: codec.TopicKey, index: int) -> Partition:
-    """The partition by its topic's name or id."""
-    found = node.partitions.find(topic, index)
-    if found is None:
-        raise UnknownTopicId() if isinstance(topic, bytes) else UnknownTopicOrPartition()
-    return found
 
 
 def _one_batch(records: memoryview | None) -> batches.BatchHeader:
