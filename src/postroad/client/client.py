@@ -21,6 +21,7 @@ from postroad.errors import (
     BrokerNotAvailable,
     LeaderNotAvailable,
     NetworkException,
+    RequestTimedOut,
     TryAgain,
     UnknownTopicOrPartition,
     by_code,
@@ -86,20 +87,22 @@ class Client:
         timeout_s: float | None = None,
         unknown_topic_s: float = UNKNOWN_TOPIC_S,
     ) -> T:
-        """`attempt` until it raises no TryAgain, or the time is up: then that error."""
+        """`attempt` until it raises no TryAgain, or the time is up: then the last error there was."""
         backoff = Backoff(self.timeout_s if timeout_s is None else timeout_s)
         patience = Backoff(min(backoff.left_s, unknown_topic_s))
+        last: TryAgain = RequestTimedOut(f"Not done within {backoff.left_s:.3g} s.")
         while True:
             try:
-                return await attempt()
-            except UnknownTopicOrPartition:
-                self.forget()
-                if not await patience.wait():
-                    raise
-            except TryAgain:
-                self.forget()
-                if not await backoff.wait():
-                    raise
+                async with asyncio.timeout(backoff.left_s):
+                    return await attempt()
+            except TimeoutError:
+                raise last from None
+            except TryAgain as error:
+                last = error
+            self.forget()
+            waiting = patience if isinstance(last, UnknownTopicOrPartition) else backoff
+            if not await waiting.wait():
+                raise last
 
     async def ask(self, api: Any, body: Any, *, node: int = _ANY) -> Any:
         """One answer, over as many connections as it takes; for what may safely be asked twice."""
@@ -113,12 +116,12 @@ class Client:
     # --- knowing -------------------------------------------------------------------------------
 
     async def cluster(self, topics: Iterable[str] | None = None, *, create: bool = False) -> Cluster:
-        """Metadata as it is now; `topics` None means all. Topics that are found are cached."""
+        """Metadata as it is now, in one try; `topics` None means all. Topics that are found are cached."""
         wanted = None
         if topics is not None:
             wanted = [metadata_api.MetadataRequestTopic(name=name) for name in topics]
         request = metadata_api.MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
-        cluster = metadata.read(await self.ask(metadata_api, request))
+        cluster = metadata.read(await self.call(metadata_api, request))
         self._nodes = dict(cluster.nodes)
         self._topics.update(cluster.topics)
         return cluster

@@ -64,7 +64,7 @@ OPERATOR: Final = Committer()
 async def list_all(client: Client) -> list[GroupListing]:
     """The groups of all nodes: each coordinates some."""
     found: dict[str, GroupListing] = {}
-    for node in await client.nodes():
+    for node in await client.retry(client.nodes):
         answer = await client.ask(list_groups, list_groups.ListGroupsRequest(), node=node)
         if answer.error_code:
             raise by_code(answer.error_code)

@@ -156,19 +156,22 @@ class GroupMember:
         ]
 
     async def _beat(self) -> None:
-        """Until told to join again, or until something is wrong that only the caller can mend."""
+        """Until joining again ends it, or something is wrong that only the caller can mend. During a
+        rebalance it goes on: the group waits for a slow member, as long as that is alive."""
         request = heartbeat.HeartbeatRequest(
             group_id=self.group,
             generation_id=self._generation,
             member_id=self._id,
             group_instance_id=self._instance_id,
         )
-        while not self.must_join:
+        while True:
             await asyncio.sleep(self._heartbeat_s)
             try:
                 await self._call(heartbeat, request, self._session_timeout_ms / 1000)
-            except JOIN_AGAIN:
+            except JOIN_AGAIN as error:
                 self.must_join = True
+                if not isinstance(error, RebalanceInProgress):
+                    return
             except TryAgain:
                 self._client.forget()
             except PostroadError as error:

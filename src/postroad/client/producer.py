@@ -110,7 +110,7 @@ class Producer:
         self._timeout_s = client.timeout_s if timeout_s is None else timeout_s
         self._queues: dict[TopicPartition, _Queue] = {}
         self._sticky: dict[str, StickyPartition] = {}
-        self._buffered = 0
+        self.buffered_bytes = 0  # what waits or is under way; never above the bound (rule 4)
         self._room = asyncio.Event()
         self._failure: Exception | None = None
         self._identity = (NO_PRODUCER, -1)
@@ -141,7 +141,7 @@ class Producer:
         if size > self._buffer_bytes_max:
             raise MessageTooLarge(f"A record of {size:,} bytes is larger than the producer's buffer.")
         found = await self._client.topic(topic, create=True)
-        while self._buffered and self._buffered + size > self._buffer_bytes_max:
+        while self.buffered_bytes and self.buffered_bytes + size > self._buffer_bytes_max:
             self._room.clear()
             await self._room.wait()
         if partition is None:
@@ -192,7 +192,7 @@ class Producer:
         number = len(batch.records)
         batch.records.append(Record(number, timestamp, key, value, headers))
         batch.bytes += size
-        self._buffered += size
+        self.buffered_bytes += size
         if queue.task is None:
             queue.task = asyncio.create_task(self._drain(queue), name=f"produce {place}")
         return Delivery(batch, number)
@@ -207,7 +207,7 @@ class Producer:
             while queue.batches:
                 batch = queue.batches.popleft()
                 await self._deliver(queue, batch)
-                self._buffered -= batch.bytes
+                self.buffered_bytes -= batch.bytes
                 self._room.set()
         finally:
             queue.task = None

@@ -108,7 +108,7 @@ async def describe_config(client: Client, name: str, *, resource: int = TOPIC) -
 
 
 async def list_all(client: Client) -> list[Topic]:
-    cluster = await client.cluster()
+    cluster = await client.retry(client.cluster)
     return sorted(cluster.topics.values())
 
 

@@ -1,0 +1,177 @@
+"""Sending: every compression, order, places, errors, and nodes that go away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from postroad.client import EARLIEST, Client, Consumer, Producer, TopicPartition, topics
+from postroad.errors import MessageTooLarge, NetworkException, UnknownTopicOrPartition
+from postroad.testing import Node
+from postroad.wire.compression import NAMES
+from postroad.wire.records import Record
+
+from .conftest import TopicMaker
+
+
+async def read_all(client: Client, topic: str, count: int, partitions: int = 1) -> list[Record]:
+    """`count` records, those of one partition together and in order."""
+    found: dict[TopicPartition, list[Record]] = {}
+    async with Consumer(client, reset=EARLIEST) as consumer:
+        await consumer.assign({TopicPartition(topic, n): EARLIEST for n in range(partitions)})
+        while sum(map(len, found.values())) < count:
+            fetched = await consumer.poll(5)
+            assert fetched, f"only {found} came"
+            for place, records, _ in fetched:
+                found.setdefault(place, []).extend(records)
+    return [record for _, records in sorted(found.items()) for record in records]
+
+
+@pytest.mark.parametrize("compression", NAMES)
+async def test_records_come_back_whole_with_every_compression(
+    client: Client, new_topic: TopicMaker, compression: str
+) -> None:
+    topic = await new_topic()
+    async with Producer(client, compression=compression) as producer:
+        sent = [
+            await producer.send(
+                topic,
+                b"value %d " % n * 20,
+                key=b"key %d" % n,
+                headers=[("n", b"%d" % n), ("null", None)],
+                timestamp=1_700_000_000_000 + n,
+            )
+            for n in range(100)
+        ]
+        places = [await delivery for delivery in sent]
+    assert [place.offset for place in places] == list(range(100))
+    records = await read_all(client, topic, 100)
+    assert records[42] == Record(
+        42, 1_700_000_000_042, b"key 42", b"value 42 " * 20, [("n", b"42"), ("null", None)]
+    )
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+async def test_each_kind_of_acks_delivers(client: Client, new_topic: TopicMaker, acks: int) -> None:
+    topic = await new_topic()
+    async with Producer(client, acks=acks) as producer:
+        sent = await (await producer.send(topic, None, key=b"tombstone"))
+    assert (sent.partition, sent.offset) == (0, -1 if acks == 0 else 0)
+    assert (await read_all(client, topic, 1))[0].value is None
+
+
+async def test_one_key_keeps_one_partition_and_its_order(client: Client, new_topic: TopicMaker) -> None:
+    topic = await new_topic(partitions=4)
+    async with Producer(client, batch_bytes=500) as producer:
+        for n in range(400):
+            await producer.send(topic, b"%d" % n, key=b"key %d" % (n % 10))
+    records = await read_all(client, topic, 400, partitions=4)
+    for key in {record.key for record in records}:
+        values = [int(record.value or b"") for record in records if record.key == key]
+        assert values == sorted(values)
+        assert len(values) == 40
+
+
+async def test_records_without_key_spread_over_partitions(client: Client, new_topic: TopicMaker) -> None:
+    topic = await new_topic(partitions=3)
+    async with Producer(client, batch_bytes=300) as producer:
+        sent = [await producer.send(topic, b"x" * 100) for _ in range(200)]
+        used = {(await delivery).partition for delivery in sent}
+    assert used == {0, 1, 2}
+
+
+async def test_first_record_makes_the_topic(client: Client, name: str) -> None:
+    async with Producer(client) as producer:
+        await producer.send(name, b"first")
+    assert (await read_all(client, name, 1))[0].value == b"first"
+
+
+async def test_partition_that_is_not_there_is_refused_at_once(client: Client, new_topic: TopicMaker) -> None:
+    topic = await new_topic(partitions=2)
+    async with Producer(client) as producer:
+        with pytest.raises(UnknownTopicOrPartition, match="has 2 partitions; there is no 7"):
+            await producer.send(topic, b"x", partition=7)
+        assert (await (await producer.send(topic, b"x", partition=1))).partition == 1
+
+
+async def test_refused_batch_fails_its_deliveries_and_the_next_one_goes_on(
+    client: Client, new_topic: TopicMaker
+) -> None:
+    topic = await new_topic(max_message_bytes="1000")
+    producer = Producer(client)
+    large = await producer.send(topic, bytes(5000))
+    with pytest.raises(MessageTooLarge):
+        await large
+    with pytest.raises(MessageTooLarge):
+        await producer.flush()
+    assert (await (await producer.send(topic, b"small"))).offset == 0
+    await producer.flush()
+
+
+async def test_failure_that_nobody_awaits_is_raised_at_the_end(client: Client, new_topic: TopicMaker) -> None:
+    topic = await new_topic(max_message_bytes="1000")
+    with pytest.raises(MessageTooLarge):
+        async with Producer(client) as producer:
+            await producer.send(topic, bytes(5000))
+
+
+async def test_full_buffer_makes_senders_wait(client: Client, new_topic: TopicMaker) -> None:
+    topic = await new_topic()
+    async with Producer(client, buffer_bytes_max=10_000, batch_bytes=1000) as producer:
+        for _ in range(100):
+            await producer.send(topic, bytes(1000))
+            assert producer.buffered_bytes <= 10_000
+    assert len(await read_all(client, topic, 100)) == 100
+
+
+async def test_record_larger_than_the_buffer_is_refused(client: Client, new_topic: TopicMaker) -> None:
+    topic = await new_topic()
+    async with Producer(client, buffer_bytes_max=1000) as producer:
+        with pytest.raises(MessageTooLarge, match="larger than the producer's buffer"):
+            await producer.send(topic, bytes(2000))
+
+
+async def test_linger_gathers_what_comes_within_it(client: Client, new_topic: TopicMaker) -> None:
+    topic = await new_topic()
+    async with Producer(client, linger_ms=50) as producer:
+        first = await producer.send(topic, b"a")
+        await asyncio.sleep(0.005)
+        second = await producer.send(topic, b"b")
+        assert (await first).offset == 0
+        assert (await second).offset == 1
+
+
+async def test_idempotent_producer_goes_on_through_a_kill_without_loss_or_repeat(postroad: Node) -> None:
+    async with Client(postroad.bootstrap, timeout_s=30) as client:
+        await topics.create(client, "t")
+        async with Producer(client, batch_bytes=2000) as producer:
+            acknowledged: list[int] = []
+
+            async def send_all() -> None:
+                for n in range(300):
+                    await (await producer.send("t", b"%d" % n))
+                    acknowledged.append(n)
+
+            sending = asyncio.create_task(send_all())
+            for wanted in (50, 150):
+                while len(acknowledged) < wanted:  # noqa: ASYNC110
+                    await asyncio.sleep(0.001)
+                await asyncio.to_thread(postroad.kill)
+                await asyncio.to_thread(postroad.start)
+            await sending
+        values = [int(record.value or b"") for record in await read_all(client, "t", 300)]
+        assert values == list(range(300))
+
+
+async def test_delivery_ends_with_an_error_when_the_node_stays_away(postroad: Node) -> None:
+    async with Client(postroad.bootstrap, timeout_s=10) as client:
+        await topics.create(client, "t")
+        producer = Producer(client, timeout_s=0.5)
+        await (await producer.send("t", b"before"))
+        await asyncio.to_thread(postroad.kill)
+        started = time.monotonic()
+        with pytest.raises(NetworkException, match="nothing listens"):
+            await (await producer.send("t", b"after"))
+        assert time.monotonic() - started < 3
