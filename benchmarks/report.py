@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
@@ -78,18 +78,13 @@ def _speed_table(outcome: ModeResults) -> str:
     names = list(outcome.servers)
     rows = []
     for workload in WORKLOADS:
-        measured = outcome.results.get(workload.key)
-        for index, row in enumerate(workload.rows if measured else ()):
-            assert measured is not None
-            values = {name: [m.values[index] for m in measured.get(name, ())] for name in names}
-            cells = [number(median(values[name])) if values[name] else _NONE for name in names]
-            rows.append(
-                [
-                    f"{row.title}, {row.unit}",
-                    *cells,
-                    _ratio(row, values.get(OURS, []), values.get(BASELINE, [])),
-                ]
-            )
+        if measured := outcome.results.get(workload.key):
+            for index, row in enumerate(workload.rows):
+                values = {
+                    name: {turn: m.values[index] for turn, m in rounds.items()}
+                    for name, rounds in measured.items()
+                }
+                rows.append([f"{row.title}, {row.unit}", *_cells(row, names, values)])
     return table(["work", *names, f"{OURS} : {BASELINE}"], rows)
 
 
@@ -98,11 +93,18 @@ def _cpu_table(outcome: ModeResults) -> str:
     rows = []
     for workload in WORKLOADS:
         if measured := outcome.results.get(workload.key):
-            values = {name: [_cpu_us(m) for m in measured.get(name, ())] for name in names}
-            cells = [number(median(values[name])) if values[name] else _NONE for name in names]
+            values = {
+                name: {turn: _cpu_us(m) for turn, m in rounds.items()} for name, rounds in measured.items()
+            }
             row = Row(workload.key, "µs", more_is_better=False)
-            rows.append([workload.key, *cells, _ratio(row, values.get(OURS, []), values.get(BASELINE, []))])
+            rows.append([row.title, *_cells(row, names, values)])
     return table(["workload", *names, f"{OURS} : {BASELINE}"], rows)
+
+
+def _cells(row: Row, names: Sequence[str], values: Mapping[str, Mapping[int, float]]) -> list[str]:
+    """The median of each server's rounds, then the ratio."""
+    medians = [number(median(values[name].values())) if name in values else _NONE for name in names]
+    return [*medians, _ratio(row, values.get(OURS, {}), values.get(BASELINE, {}))]
 
 
 def _facts_table(outcome: ModeResults) -> str:
@@ -141,9 +143,9 @@ def _first(path: str, name: str) -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "unknown")
 
 
-def _ratio(row: Row, ours: Sequence[float], theirs: Sequence[float]) -> str:
-    """Like `1.93× (≥ 1.5 ✓)`."""
-    pairs = [a / b for a, b in zip(ours, theirs, strict=False) if b]
+def _ratio(row: Row, ours: Mapping[int, float], theirs: Mapping[int, float]) -> str:
+    """Like `1.93× (≥ 1.5 ✓)`, over the rounds that both sides finished."""
+    pairs = [ours[turn] / theirs[turn] for turn in ours if theirs.get(turn)]
     if not pairs:
         return _NONE
     ratio = median(pairs)

@@ -20,12 +20,12 @@ class ServerFacts:
 
 @dataclass
 class ModeResults:
-    """All that was measured in one mode. `results[workload key][server name]` has one measurement a round."""
+    """All that was measured in one mode: `results[workload key][server name][round]`."""
 
     mode: Mode
     servers: dict[str, ServerFacts] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)  # server name: why
-    results: dict[str, dict[str, list[Measurement]]] = field(default_factory=dict)
+    results: dict[str, dict[str, dict[int, Measurement]]] = field(default_factory=dict)
 
 
 def number(value: float) -> str:

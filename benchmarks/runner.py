@@ -1,5 +1,4 @@
-"""Runs the workloads: all servers of a mode are up, and in every round each workload visits one after the
-other.
+"""Runs the workloads: all servers of a mode are up, and each workload visits one after the other.
 
 So a noisy minute of the machine falls on all sides. The order of the servers turns round from one round
 to the next; the first round warms caches and the JVM's compiler and is thrown away.
@@ -28,12 +27,12 @@ def run_mode(
     outcome = ModeResults(mode)
     todo = [workload for workload in workloads if mode in workload.modes]
     with _running(mode, peers, data, outcome) as servers:
-        for number in range(rounds + 1):
-            title = f"{mode.value}, " + (f"round {number} of {rounds}" if number else "warm-up")
-            sessions = [Session(server, f"{mode.name[0]}{number}", limits) for server in servers]
-            for results in _round(title, sessions if number % 2 else sessions[::-1], todo):
-                if number:
-                    _keep(outcome, *results)
+        for turn in range(rounds + 1):
+            title = f"{mode.value}, " + (f"round {turn} of {rounds}" if turn else "warm-up")
+            sessions = [Session(server, f"{mode.name[0]}{turn}", limits) for server in servers]
+            for workload, name, measurement in _round(title, sessions if turn % 2 else sessions[::-1], todo):
+                if turn:
+                    outcome.results.setdefault(workload.key, {}).setdefault(name, {})[turn] = measurement
         for server in servers:
             outcome.servers[server.name].end_mb = server.running.resident_mb()
     return outcome
@@ -93,10 +92,6 @@ def _reason(problem: Exception) -> str:
     """The first line, for the report: what follows it may hold paths."""
     text = problem.strerror if isinstance(problem, OSError) else str(problem)
     return (text or type(problem).__name__).splitlines()[0].rstrip(":.")
-
-
-def _keep(outcome: ModeResults, workload: Workload, server: str, measurement: Measurement) -> None:
-    outcome.results.setdefault(workload.key, {}).setdefault(server, []).append(measurement)
 
 
 def _say(text: str) -> None:

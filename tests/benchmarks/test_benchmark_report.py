@@ -21,7 +21,7 @@ def outcome_of(**rounds: list[tuple[float, float]]) -> ModeResults:
     outcome = ModeResults(Mode.PAGE_CACHE)
     outcome.servers = {name: ServerFacts("1.2.3", 0.5, 40.0, 60.0) for name in rounds}
     outcome.results["produce-1k"] = {
-        name: [Measurement(values, 400_000, values[1]) for values in measured]
+        name: {turn: Measurement(values, 400_000, values[1]) for turn, values in enumerate(measured, 1)}
         for name, measured in rounds.items()
     }
     return outcome
@@ -40,6 +40,12 @@ def test_columns_are_medians_and_the_ratio_is_the_median_of_the_rounds() -> None
     text = report.render([outcome], rounds=3)
     assert cells(text, "produce 1 KB") == ["produce 1 KB, MB/s", "300", "100", "1.50× (≥ 1.5 ✓)"]
     assert cells(text, "server CPU")[-1] == "0.25× (≤ 0.33 ✓)"
+
+
+def test_ratio_pairs_only_rounds_that_both_sides_finished() -> None:
+    outcome = outcome_of(postroad=[(100.0, 1.0), (600.0, 1.0)], kafka=[(50.0, 1.0), (200.0, 1.0)])
+    del outcome.results["produce-1k"]["kafka"][1]
+    assert cells(report.render([outcome], rounds=2), "produce 1 KB")[-1].startswith("3.00×")
 
 
 def test_missed_goal_is_marked() -> None:
@@ -73,7 +79,10 @@ def test_json_holds_every_round() -> None:
     outcome = outcome_of(postroad=[(100.0, 0.5), (200.0, 0.5)])
     document = json.loads(report.to_json([outcome], rounds=2))
     rounds = document["modes"][0]["results"]["produce-1k"]["postroad"]
-    assert [measurement["values"][0] for measurement in rounds] == [100.0, 200.0]
+    assert {turn: measurement["values"][0] for turn, measurement in rounds.items()} == {
+        "1": 100.0,
+        "2": 200.0,
+    }
 
 
 @pytest.mark.parametrize(
