@@ -15,7 +15,7 @@ Valid is the slot whose magic and CRC hold; of two the one with the higher seque
 
 Crash. A slot is written after the sync that it tells of, so it may lag but never lie. A torn write
 spoils one slot and leaves the one before. With neither, recovery begins at the newest segment's
-first byte. The point falls only when a follower truncates: then it is synced before any byte is cut.
+first byte. The point falls only when a log is truncated: then it is synced before any byte is cut.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Checkpoint(NamedTuple):
 class CheckpointFile:
     """Written by the loop and by sync jobs in threads, hence the lock.
 
-    `generation` fences a sync that was begun before a truncation: its point is refused.
+    When a log is truncated it gets a new one, and this one is `retired`: a sync that was begun before can
+    no longer tell its point.
     """
 
     def __init__(self, disk: Disk, directory: str, sequence: int, current: Checkpoint) -> None:
@@ -62,30 +63,31 @@ class CheckpointFile:
         self._lock = threading.Lock()
         self._sequence = sequence
         self.current = current
-        self.generation = 0
+        self.retired = False
 
-    def save_point(self, point: Point, generation: int) -> None:
-        """After a sync. Nothing happens if the log was truncated since it began."""
+    def save_point(self, point: Point) -> None:
+        """After a sync. Raises OSError."""
         with self._lock:
-            if generation == self.generation:
+            if not self.retired:
                 self._save(self.current._replace(point=point), sync=False)
 
     def save_offsets(self, start_offset: int, cleaned_offset: int) -> None:
+        """It survives a kill; with the next `sync` a power cut, too. Raises OSError."""
         with self._lock:
-            self._save(
-                self.current._replace(start_offset=start_offset, cleaned_offset=cleaned_offset), sync=False
-            )
+            changed = self.current._replace(start_offset=start_offset, cleaned_offset=cleaned_offset)
+            self._save(changed, sync=False)
 
-    def lower(self, checkpoint: Checkpoint) -> None:
-        """Before a truncation: durable when this returns, and syncs under way no longer count."""
+    def retire(self, last: Checkpoint) -> None:
+        """Before a truncation: this is durable when the call returns, and nothing is saved after it."""
         with self._lock:
-            self.generation += 1
-            self._save(checkpoint, sync=True)
+            self._save(last, sync=True)
+            self.retired = True
 
     def sync(self) -> None:
         """What was saved last survives a power cut from here on."""
         with self._lock:
-            self._save(self.current, sync=True)
+            if not self.retired:
+                self._save(self.current, sync=True)
 
     def _save(self, checkpoint: Checkpoint, sync: bool) -> None:
         self.current = checkpoint

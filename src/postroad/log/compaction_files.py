@@ -38,8 +38,11 @@ def swap(disk: Disk, directory: str, base: int, end: int) -> None:
 
 
 def settle(disk: Disk, directory: str, base: int, end: int) -> None:
-    """Steps 3 and 4."""
-    for old in base_offsets(disk.list(directory)):
+    """Steps 3 and 4; nothing if they are done already. Without the new file no old one may go."""
+    names = disk.list(directory)
+    if swap_path("", base, end).removeprefix("/") not in names:
+        return
+    for old in base_offsets(names):
         if base <= old < end:
             disk.remove(index_path(directory, old))
             if old != base:

@@ -96,6 +96,11 @@ class SparseIndex:
         self.forgotten = 0
         self._keep(0)
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether the file holds something that is not in order."""
+        return self._stale
+
     def unsaved(self) -> int:
         return len(self.offsets) - self._saved
 

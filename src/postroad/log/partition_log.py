@@ -1,84 +1,38 @@
-"""The log of one partition: batches come in, get their offsets, reach the file, are synced, are read.
+"""The log of one partition: the room's face.
 
-The way of a batch: `append` checks and stages it (no system call), `write` puts all that is staged
-into the newest segment with one call, `begin_sync` → SyncJob.run (in a thread) → `finish_sync` make it
-durable. Everything but the jobs' `run` and `verify` belongs to one thread, the event loop.
-
-P1 start ≤ synced ≤ written ≤ end offset; a failed write takes `end_offset` back to `written_offset`.
-P2 what is staged is written before anything else is staged behind a failed write: all or nothing.
-P3 a failed sync is final: nobody knows which pages were lost, and a second sync would claim success.
-   The log refuses appends from then on; reads go on. Opening it anew recovers it.
-P4 a segment's base offset is the end of the one before; only the newest one is ever appended to.
+What grows is in `writable_log` (append, write, sync); here are opening, reading, looking up, letting go
+of what is old, and closing. Everything but the jobs' `run`, `open` and `verify` belongs to one thread,
+the event loop; the jobs are handed out to be run in another one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import struct
 from bisect import bisect_right
-from typing import Final, NamedTuple, NoReturn
+from collections.abc import Iterator
 
-from postroad.errors import (
-    InvalidRecord,
-    InvalidTimestamp,
-    MessageTooLarge,
-    OffsetOutOfRange,
-    RecordListTooLarge,
-    RequestRefused,
-    StorageFailed,
-)
-from postroad.log import recovery
-from postroad.log.checkpoint import Point
+from postroad.errors import OffsetOutOfRange, StorageFailed
+from postroad.log import compaction, retention, truncation
+from postroad.log.compaction import CompactionJob, Settlement
 from postroad.log.disk import Disk
-from postroad.log.epochs import LeaderEpochs, encode_epochs
-from postroad.log.index import FLUSH_ENTRIES
 from postroad.log.producers import Producer
-from postroad.log.run import NO_BATCH, Run
-from postroad.log.segment import NO_TIME, Segment, Slice
+from postroad.log.recovery import Recovered, recover
+from postroad.log.retention import RemovedSegment
+from postroad.log.segment import Segment, Slice
 from postroad.log.segment_cache import SegmentCache
-from postroad.log.settings import LOG_APPEND_TIME, LogSettings
+from postroad.log.settings import LogSettings
 from postroad.log.sync import Snapshot, SyncJob
-from postroad.wire.batch import LENGTH_END, BatchHeader, stamp_append_time, walk
+from postroad.log.times import TimePosition, max_timestamp, offset_for_time
+from postroad.log.writable_log import Appended, WritableLog
 
-__all__ = ["Appended", "PartitionLog", "Slice", "SyncJob"]
-
-# The disk is full or handles are short: nothing is broken, and the next write may succeed.
-_PASSING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
-
-_PLACE: Final = struct.Struct(">qii")  # base offset, length, leader epoch: one call instead of two
+__all__ = ["Appended", "PartitionLog", "Slice", "SyncJob", "TimePosition"]
 
 
-class Appended(NamedTuple):
-    base_offset: int
-    append_time_ms: int  # -1 unless the topic's timestamps are the broker's
-    duplicate: bool
-
-
-class PartitionLog:
-    def __init__(self, found: recovery.Recovered, settings: LogSettings, cache: SegmentCache) -> None:
-        self.disk = found.disk
-        self.directory = found.directory
-        self.settings = settings
-        self.recovery = found.report
-        self.start_offset = found.start_offset
-        self.end_offset = self.written_offset = self.synced_offset = found.end_offset
-        self.failed: StorageFailed | None = None
-        self.segments = found.segments
-        self.active = found.segments[-1]
-        self.cache = cache
-        self.checkpoint = found.checkpoint
-        self.leader_epochs = found.epochs
-        self.producer_states = found.producers
-        self._epochs_before: list[tuple[int, int]] | None = None  # those of the staged batches' begin
-        self._full_runs: list[Run] = []  # before the current one; each fills its segment
-        self._run = self._run_of(self.active, found.first_ms)
-        self._unsynced: list[Segment] = []  # rolled since the last sync
-        self._unsynced_names = False
-        self._unsynced_checkpoint = False
-        self._unsaved_epochs = False
-        self._snapshot: Snapshot | None = None
-        self._syncing = False
+class PartitionLog(WritableLog):
+    def __init__(self, found: Recovered, settings: LogSettings, cache: SegmentCache) -> None:
+        super().__init__(found, settings, cache)
+        self._compaction: CompactionJob | None = None  # under way, or ended without success
+        self._settlement: Settlement | None = None  # the last one
 
     @classmethod
     def open(
@@ -94,128 +48,8 @@ class PartitionLog:
 
         Blocks: for a thread. `clean`: the node was stopped in order. Raises OSError.
         """
-        found = recovery.recover(disk, directory, settings, now_ms, clean)
+        found = recover(disk, directory, settings, now_ms, clean)
         return cls(found, settings, cache or SegmentCache())
-
-    # --- in
-
-    def append(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> Appended:
-        """Stage one producer's batch, checked by `wire.batch.check` and writable; it gets its offset.
-
-        The bytes must stay as they are until `write`. A duplicate is not staged. Raises StorageFailed,
-        MessageTooLarge, InvalidTimestamp, InvalidRecord, OutOfOrderSequence, DuplicateSequence,
-        InvalidProducerEpoch; nothing has changed then.
-        """
-        if self.failed is not None:
-            raise self.failed.with_traceback(None)
-        _, length, _, _, _, attributes, delta, oldest, newest, producer, producer_epoch, sequence, count = (
-            header
-        )
-        settings = self.settings
-        size = length + LENGTH_END
-        if size > settings.max_message_bytes or size > settings.segment_bytes or count != delta + 1:
-            raise _refusal(size, settings)
-        append_time = -1
-        if settings.timestamp_type == LOG_APPEND_TIME:
-            append_time = newest = now_ms
-        elif newest - now_ms > settings.timestamp_after_max_ms or (
-            now_ms - oldest > settings.timestamp_before_max_ms and oldest >= 0
-        ):
-            raise InvalidTimestamp()
-        offset = self.end_offset
-        if producer >= 0:
-            repeated = self.producer_states.admit(
-                producer, producer_epoch, sequence, sequence + delta & 0x7FFFFFFF, attributes, offset, now_ms
-            )
-            if repeated is not None:
-                return Appended(repeated[0], repeated[1] if append_time >= 0 else -1, True)
-        if leader_epoch != self.leader_epochs.last:
-            self._begin_epoch(leader_epoch, offset)
-        _PLACE.pack_into(batch, 0, offset, length, leader_epoch)
-        if append_time >= 0:
-            stamp_append_time(batch, 0, size, now_ms)
-
-        run = self._run
-        position = run.position
-        if (
-            not position
-            or position + size > settings.segment_bytes
-            or now_ms >= run.first_ms + settings.segment_ms
-        ):
-            run, position = self._begin_segment(now_ms), 0
-        if position >= run.due:
-            run.entries.append((offset, position, run.max_timestamp))
-            run.due = position + settings.index_interval_bytes
-        if newest > run.max_timestamp:
-            run.max_timestamp = newest
-        run.buffers.append(batch)
-        run.position = position + size
-        self.end_offset = offset + count
-        return Appended(offset, append_time, False)
-
-    def append_copy(self, batches: memoryview, now_ms: int) -> None:
-        """Stage what a leader sent: offsets and epochs are set; offsets may have gaps but never fall."""
-        if self.failed is not None:
-            raise self.failed.with_traceback(None)
-        for position, header in walk(batches):
-            assert header.base_offset >= self.end_offset, "a leader's batches go back"
-            if header.leader_epoch > self.leader_epochs.last:
-                self._begin_epoch(header.leader_epoch, header.base_offset)
-            self.producer_states.replay(header, now_ms)
-            self._stage(batches[position : position + header.size], header, now_ms)
-
-    def write(self) -> None:
-        """All that is staged is in the file, in the kernel's hands, or none of it. Raises StorageFailed.
-
-        After a full disk the log goes on with the next append; any other error is final.
-        """
-        if self._full_runs:
-            self._write_runs()
-            return
-        run = self._run
-        if run.buffers:
-            try:
-                self.active.file.append(run.buffers)
-            except OSError as error:
-                self._give_up_write(error, [])
-            run.end_offset = self.end_offset
-            self._written(run)
-            self._committed()
-
-    # --- safe
-
-    def begin_sync(self) -> SyncJob | None:
-        """What is written but not durable; None if nothing, or while another sync is under way."""
-        pending = self.written_offset > self.synced_offset or self._unsynced_names or self._unsynced
-        if self._syncing or self.failed or not (pending or self._unsynced_checkpoint):
-            return None
-        active = self.active
-        point = Point(active.base_offset, active.size, self.written_offset)
-        job = SyncJob(self.disk, self.directory, self.checkpoint, point)
-        job.segments = [*self._unsynced, active] if pending else []
-        job.names, job.durable, job.snapshot = self._unsynced_names, self._unsynced_checkpoint, self._snapshot
-        if self._unsaved_epochs:
-            job.epochs = encode_epochs(self._epochs_before or self.leader_epochs.entries)
-            self._unsaved_epochs = False
-        for segment in self._unsynced:
-            self.cache.touch(segment)
-        self._unsynced, self._snapshot = [], None
-        self._unsynced_names = self._unsynced_checkpoint = False
-        self._syncing = True
-        return job
-
-    def finish_sync(self, job: SyncJob, error: OSError | None) -> None:
-        """Back on the loop: `synced_offset` has moved, or the log has failed for good (P3)."""
-        self._syncing = False
-        if error is not None:
-            self._fail(error)
-        elif job.generation == self.checkpoint.generation:
-            self.synced_offset = job.point.offset
-            if self.active.base_offset == job.point.segment:
-                self.active.remember(job.point.offset, job.point.position)
-            self._snapshot = self._snapshot or job.snapshot
-            self._unsaved_epochs |= job.epochs is not None
-            self._unsynced_checkpoint |= job.durable
 
     # --- out
 
@@ -243,6 +77,14 @@ class PartitionLog:
         """On the loop, after `verify`: these bytes are not verified again."""
         found.segment.verified.add(found.position, found.position + found.length)
 
+    def offset_for_time(self, timestamp_ms: int) -> TimePosition | None:
+        """The first record that is not older; None if all are. Raises CorruptMessage."""
+        return offset_for_time(self._kept_segments(), timestamp_ms, self.start_offset)
+
+    def max_timestamp(self) -> TimePosition | None:
+        """The first of the newest records by timestamp."""
+        return max_timestamp(self._kept_segments(), self.start_offset)
+
     def producers(self) -> list[Producer]:
         return self.producer_states.describe()
 
@@ -258,6 +100,80 @@ class PartitionLog:
     def size_bytes(self) -> int:
         return sum(segment.size for segment in self.segments)
 
+    # --- away
+
+    def delete_before(self, offset: int) -> int:
+        """Records below the offset can't be read any more; returns the new start offset.
+
+        It survives a kill at once and a power cut with the next sync, which `begin_sync` now asks for.
+        Raises OffsetOutOfRange above what is written, StorageFailed.
+        """
+        if offset > self.written_offset:
+            raise OffsetOutOfRange(f"Offset {offset} is above the end, {self.written_offset}.")
+        if offset > self.start_offset:
+            self._move_start(offset)
+            self._unsynced_checkpoint = True
+        return self.start_offset
+
+    def expire(self, now_ms: int) -> list[RemovedSegment]:
+        """Segments that are too old, too many or below the start leave the log; their jobs delete them.
+
+        A segment that is older than segment.ms is closed, too, and idle producers are forgotten.
+        """
+        return retention.expire(self, now_ms)
+
+    def compaction(self, now_ms: int) -> CompactionJob | None:
+        """A job if the log is dirty enough: run it in a thread, then `install` it. One at a time."""
+        busy = self._compaction is not None and not self._compaction.ended
+        if self.failed or busy or not all(segment.settled for segment in self.segments):
+            return None
+        self._compaction = compaction.choose(self, now_ms)
+        return self._compaction
+
+    def install(self, job: CompactionJob) -> Settlement:
+        """On the loop, after `run`: readers find the new segments. Then run the settlement in a thread."""
+        self._compaction = None
+        self._settlement = Settlement(self.disk, self.directory, job.rewritten)
+        for new in job.rewritten:
+            at = self.segments.index(new.replaced[0])
+            self.segments[at : at + len(new.replaced)] = [new.segment]
+            for segment in new.replaced:
+                self.cache.drop(segment)
+        with contextlib.suppress(OSError):  # at worst the next compaction reads more
+            self.checkpoint.save_offsets(self.start_offset, job.cleaned_offset)
+        return self._settlement
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Everything from the batch that holds `offset` on is gone, durably. For followers; blocks.
+
+        Raises StorageFailed; the log is offline then.
+        """
+        if offset < self.end_offset:
+            with self._offline_if_it_fails():
+                self._end_compaction()
+                cut = min(max(offset, self.start_offset), self.written_offset)
+                self._adopt(truncation.truncate(self, cut, now_ms))
+
+    def reset_to(self, offset: int, now_ms: int) -> None:
+        """The log is empty and goes on at `offset`, durably. For followers; blocks. Raises StorageFailed."""
+        with self._offline_if_it_fails():
+            self._end_compaction()
+            self._adopt(truncation.reset(self, offset, now_ms))
+
+    @contextlib.contextmanager
+    def _offline_if_it_fails(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._fail(error)
+            raise StorageFailed(f"Truncating failed: {error.strerror}. The log is offline.") from error
+
+    def _end_compaction(self) -> None:
+        if self._compaction and not self._compaction.cancel():
+            self.install(self._compaction)
+        if self._settlement:
+            self._settlement.run()
+
     # --- the end
 
     def close(self) -> None:
@@ -265,11 +181,13 @@ class PartitionLog:
 
         A log that has failed is only let go: the next opening recovers it.
         """
+        with contextlib.suppress(OSError):  # what is left to settle is settled by the next opening
+            self._end_compaction()
         if self.failed is None:
             self.write()
             self._snapshot = Snapshot(self.written_offset, self.producer_states.encode())
             self._unsynced_names = self._unsynced_checkpoint = True
-            self._syncing = False
+            self._sync = None  # one that is still under way changes nothing: this one covers it
             job = self.begin_sync()
             assert job is not None
             job.run()
@@ -280,126 +198,36 @@ class PartitionLog:
             self.cache.drop(segment)
             segment.release()
 
-    # --- staging
+    # --- keeping and letting go
 
-    def _stage(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
-        run, settings = self._run, self.settings
-        full = run.position + header.size > settings.segment_bytes
-        if not run.position or full or now_ms >= run.first_ms + settings.segment_ms:
-            run = self._begin_segment(now_ms)
-        if run.position >= run.due:
-            run.entries.append((header.base_offset, run.position, run.max_timestamp))
-            run.due = run.position + settings.index_interval_bytes
-        run.max_timestamp = max(run.max_timestamp, header.max_timestamp)
-        run.buffers.append(batch)
-        run.position += header.size
-        self.end_offset = header.next_offset
+    def _kept_segments(self) -> list[Segment]:
+        """Those with records at or above the start offset."""
+        return [segment for segment in self.segments if segment.end_offset > self.start_offset]
 
-    def _begin_segment(self, now_ms: int) -> Run:
-        """The next batch is a segment's first: of the newest if that is empty, else of one to be made."""
-        run = self._run
-        if run.position:
-            run.end_offset = self.end_offset
-            self._full_runs.append(run)
-            run = self._run = Run(self.end_offset, 0, self.settings.index_interval_bytes, NO_TIME, now_ms)
-        run.first_ms = now_ms
-        return run
+    def is_free(self, segment: Segment) -> bool:
+        """Whether no job is at work on it."""
+        compaction, sync = self._compaction, self._sync
+        return (
+            segment.settled
+            and not (sync and segment in sync.segments)
+            and not (compaction and not compaction.ended and segment in compaction.segments)
+        )
 
-    def _begin_epoch(self, leader_epoch: int, offset: int) -> None:
-        if self._epochs_before is None:
-            self._epochs_before = list(self.leader_epochs.entries)
-        self.leader_epochs.start(leader_epoch, offset)
+    def drop(self, segments: list[Segment]) -> None:
+        """The oldest segments leave the log's view."""
+        if segments:
+            del self.segments[: len(segments)]
+            self._unsynced = [segment for segment in self._unsynced if segment not in segments]
+            for segment in segments:
+                self.cache.drop(segment)
+            self._move_start(max(self.start_offset, self.segments[0].base_offset))
 
-    # --- writing
-
-    def _write_runs(self) -> None:
-        """The rare way: a segment becomes full. First all bytes, then all changes of state (P2)."""
-        runs = [*self._full_runs, self._run]
-        self._run.end_offset = self.end_offset
-        made: list[Segment] = []
-        try:
-            for run in runs:
-                if run.base_offset != self.active.base_offset:
-                    made.append(self._make_segment(run.base_offset))
-                (made[-1] if made else self.active).file.append(run.buffers)
-        except OSError as error:
-            self._give_up_write(error, made)
-        for run in runs:
-            if run.base_offset != self.active.base_offset:
-                self._roll(made.pop(0))
-            self._written(run)
-        self._full_runs = []
-        self._committed()
-        self._snapshot = Snapshot(self.written_offset, self.producer_states.encode())
-
-    def _make_segment(self, base_offset: int) -> Segment:
-        segment = Segment(self.disk, self.directory, base_offset, 0, base_offset)
-        segment.create()
-        return segment
-
-    def _roll(self, segment: Segment) -> None:
-        """The newest segment is closed, and this is the newest from now on."""
-        with contextlib.suppress(OSError):  # an index with gaps is legal
-            self.active.seal()
-        self._unsynced.append(self.active)
-        self._unsynced_names = True
-        self.segments.append(segment)
-        self.active = segment
-
-    def _written(self, run: Run) -> None:
-        """The run's bytes are in the newest segment's file."""
-        active = self.active
-        active.remember(self.written_offset, active.size)
-        active.size = run.position
-        active.max_timestamp = run.max_timestamp
-        active.end_offset = self.written_offset = run.end_offset
-        run.buffers = []
-        if run.entries:
-            index = active.index
-            for entry in run.entries:
-                index.add(*entry)
-            run.entries = []
-            if index.unsaved() >= FLUSH_ENTRIES:
-                with contextlib.suppress(OSError):  # an index with gaps is legal
-                    index.save(self.disk)
-
-    def _committed(self) -> None:
-        """All that was staged is written."""
-        self.producer_states.commit()
-        if self._epochs_before is not None:
-            self._epochs_before = None
-            self._unsaved_epochs = True
-
-    def _give_up_write(self, error: OSError, made: list[Segment]) -> NoReturn:
-        """As before the staged batches were appended; the log is usable if the cause may pass."""
-        active = self.active
-        first_ms = (self._full_runs or [self._run])[0].first_ms
-        self.end_offset = self.written_offset
-        self.producer_states.rollback()
-        if self._epochs_before is not None:
-            self.leader_epochs = LeaderEpochs(self._epochs_before)
-            self._epochs_before = None
-        self._full_runs = []
-        self._run = self._run_of(active, first_ms if active.size else NO_BATCH)
-        try:
-            for segment in made:
-                self.disk.remove(segment.path)
-            if active.file.size() != active.size:
-                active.file.truncate(active.size)
-        except OSError as second:
-            self._fail(second)
-        if error.errno in _PASSING and self.failed is None:
-            raise StorageFailed(f"Writing failed: {error.strerror}. Nothing was appended.") from error
-        self._fail(error)
-        raise StorageFailed(f"Writing failed: {error.strerror}. The log is offline.") from error
-
-    def _run_of(self, segment: Segment, first_ms: int) -> Run:
-        """What is staged next goes behind what the segment holds, with an entry in the index."""
-        return Run(segment.base_offset, segment.size, max(1, segment.size), segment.max_timestamp, first_ms)
-
-    def _fail(self, error: OSError) -> None:
-        if self.failed is None:
-            self.failed = StorageFailed(f"The log is offline since the disk failed: {error.strerror}.")
+    def _move_start(self, offset: int) -> None:
+        self.start_offset = offset
+        self.leader_epochs.forget_before(offset)
+        self._unsaved_epochs = True
+        with contextlib.suppress(OSError):  # at worst deleted records are back after a crash
+            self.checkpoint.save_offsets(offset, max(offset, self.checkpoint.current.cleaned_offset))
 
     # --- reading
 
@@ -419,12 +247,3 @@ class PartitionLog:
 
 def _base_offset(segment: Segment) -> int:
     return segment.base_offset
-
-
-def _refusal(size: int, settings: LogSettings) -> RequestRefused:
-    """Why a batch is not taken: one test on the hot path, the reasons here."""
-    if size > settings.max_message_bytes:
-        return MessageTooLarge(f"The batch has {size} bytes; the topic takes {settings.max_message_bytes}.")
-    if size > settings.segment_bytes:
-        return RecordListTooLarge(f"The batch has {size} bytes; a segment has {settings.segment_bytes}.")
-    return InvalidRecord("The batch's last offset does not fit its number of records.")

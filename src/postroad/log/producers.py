@@ -158,9 +158,9 @@ class Producers:
         for producer_id in idle:
             del self._states[producer_id]
 
-    def first_open_transaction(self) -> int | None:
-        starts = [state[4] for state in self._states.values() if state[4] != NONE]
-        return min(starts, default=None)
+    def first_open_transaction(self, end_offset: int) -> int:
+        """Where the oldest transaction that is still open begins; the log's end if there is none."""
+        return min((state[4] for state in self._states.values() if state[4] != NONE), default=end_offset)
 
     def last_offsets(self) -> set[int]:
         """Base offset of each producer's last batch: compaction keeps these batches, if only empty."""

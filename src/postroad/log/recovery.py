@@ -74,7 +74,7 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
     with contextlib.suppress(OSError):  # a full disk: the point lags, and the log still opens
         if found is None or end != known.point:
             disk.replace(f"{directory}/{EPOCHS_FILE}", encode_epochs(epochs.entries))
-            checkpoint.save_point(end, checkpoint.generation)
+            checkpoint.save_point(end)
     first_ms = _first_time(newest, now_ms)
     if not clean:
         newest.load_index()

@@ -15,6 +15,7 @@ S2 [own_from, size) was written by this process from checked batches and need no
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final, NamedTuple
 
 from postroad.errors import CorruptMessage
@@ -97,12 +98,29 @@ class Segment:
         self._index = SparseIndex(self.index_path, self.base_offset)
         self._max_timestamp = NO_TIME
 
+    def adopt(self, file: File, index: SparseIndex, max_timestamp: int) -> None:
+        """Compaction has written this file; until `settle` its path is a passing one and it stays open."""
+        self._file, self._index, self._max_timestamp = file, index, max_timestamp
+        self.closed, self.settled = True, False
+
+    def settle(self, path: str) -> None:
+        """The file has its name. For a thread: the path is right before the file may be let go."""
+        self.path = path
+        with contextlib.suppress(OSError):  # it will be made from the segment when it is needed
+            self.seal()
+        self.settled = True
+
     def release(self) -> None:
         """Let the descriptor and the index go; both come back on demand. Slices keep the file open."""
         if self.settled:
             self._file = None
             self._index = None
             self.known.clear()
+
+    def offset_at(self, position: int, offset: int) -> int:
+        """Where the log ends if it is cut at this position, which `locate(offset)` gave."""
+        following = next(walk(self.file, position, self.size), None)
+        return offset if following is None else min(offset, following[1].base_offset)
 
     def let_file_go(self) -> None:
         """As long as nobody reads or writes: a thousand idle logs need no descriptor."""
@@ -153,6 +171,17 @@ class Segment:
             self._distrust(entry)
             return self.locate(offset)
         return self.size
+
+    def before_time(self, time: int) -> Entry:
+        """Where to begin walking to find a batch of that time: all before it are older."""
+        while True:
+            entry = self.index.before_time(time)
+            if entry.position in (0, self.size):
+                return entry
+            header = next(walk(self.file, entry.position, self.size), None)
+            if header is not None and header[1].base_offset == entry.offset:
+                return entry
+            self._distrust(entry)
 
     def _cut(self, position: int, stop: int, end: int) -> int:
         """The last boundary in (position, stop], or the end of the one batch that is longer."""

@@ -36,12 +36,11 @@ class SyncJob:
     """
 
     __slots__ = (
-        "_checkpoint",
         "_directory",
         "_disk",
+        "checkpoint",
         "durable",
         "epochs",
-        "generation",
         "names",
         "point",
         "segments",
@@ -51,9 +50,8 @@ class SyncJob:
     def __init__(self, disk: Disk, directory: str, checkpoint: CheckpointFile, point: Point) -> None:
         self._disk = disk
         self._directory = directory
-        self._checkpoint = checkpoint
+        self.checkpoint = checkpoint
         self.point = point
-        self.generation = checkpoint.generation
         self.segments: list[Segment] = []
         self.names = False  # files were created
         self.epochs: bytes | None = None
@@ -75,7 +73,7 @@ class SyncJob:
             if self.epochs is not None:
                 self._disk.replace(f"{self._directory}/{epochs.FILE_NAME}", self.epochs)
                 self.epochs = None
-            self._checkpoint.save_point(self.point, self.generation)
+            self.checkpoint.save_point(self.point)
             if self.durable:
-                self._checkpoint.sync()
+                self.checkpoint.sync()
                 self.durable = False

@@ -1,0 +1,262 @@
+"""Compaction of a log: which segments, when, and the job that rewrites them in a thread.
+
+The log's closed segments are a clean part, which an earlier compaction has seen (below the checkpoint's
+cleaned offset), and a dirty part. A job reads the dirty part into a KeyMap, rewrites clean and dirty
+segments without what is superseded, and puts the new files in place of the old ones as described in
+`compaction_files`. Readers go on with the old files until the job is installed on the loop.
+
+K1 only segments that lie wholly below the recovery point are touched, and that point is durable first:
+   recovery would otherwise take a rewritten segment for a torn one.
+K2 a job is cancelled before it swaps or not at all. Should the disk fail between two swaps, those done
+   count, and the log installs them at the latest when it is closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from postroad.errors import ApiError
+from postroad.log import compaction_files as files
+from postroad.log.cleaner import KeyMap, clean_batch, readable_records
+from postroad.log.disk import Disk, File
+from postroad.log.index import SparseIndex
+from postroad.log.scan import walk
+from postroad.log.segment import NO_TIME, Segment, log_path
+from postroad.log.settings import LogSettings
+from postroad.wire.batch import BatchHeader, read_header
+
+if TYPE_CHECKING:
+    from postroad.log.partition_log import PartitionLog
+
+_WRITE_BYTES: Final = 1 << 20
+
+
+class Cancelled(Exception):
+    """The log no longer wants the job."""
+
+
+def choose(log: PartitionLog, now_ms: int) -> CompactionJob | None:
+    """A job for what may be compacted (K1), if it is worth it."""
+    settings, checkpoint = log.settings, log.checkpoint.current
+    if not settings.cleanup_compact:
+        return None
+    limit = min(checkpoint.point.segment, log.producer_states.first_open_transaction(log.end_offset))
+    closed = [segment for segment in log.segments[:-1] if segment.end_offset <= limit]
+    segments = cleanable(closed, settings, now_ms)
+    if not is_dirty_enough(segments, checkpoint.cleaned_offset, settings, now_ms):
+        return None
+    return CompactionJob(log, segments, now_ms)
+
+
+def cleanable(closed: Sequence[Segment], settings: LogSettings, now_ms: int) -> list[Segment]:
+    """Those from the oldest on whose records are all older than min.compaction.lag.ms."""
+    chosen: list[Segment] = []
+    for segment in closed:
+        if settings.min_compaction_lag_ms and segment.max_timestamp > now_ms - settings.min_compaction_lag_ms:
+            break
+        chosen.append(segment)
+    return chosen
+
+
+def is_dirty_enough(
+    segments: Sequence[Segment], cleaned_offset: int, settings: LogSettings, now_ms: int
+) -> bool:
+    dirty = [segment for segment in segments if segment.end_offset > cleaned_offset and segment.size]
+    if not dirty:
+        return False
+    if dirty[0].max_timestamp < now_ms - settings.max_compaction_lag_ms:
+        return True
+    total = sum(segment.size for segment in segments)
+    return sum(segment.size for segment in dirty) >= settings.min_cleanable_dirty_ratio * total
+
+
+class CompactionJob:
+    """`run` in a thread, then PartitionLog.install on the loop. What it reads never changes meanwhile."""
+
+    def __init__(self, log: PartitionLog, segments: list[Segment], now_ms: int) -> None:
+        self.segments = segments
+        self.cleaned_offset = log.checkpoint.current.cleaned_offset  # moves up to what the job has seen
+        self.rewritten: list[Rewritten] = []
+        self.swapped = False
+        self.ended = False  # it has failed or was cancelled, and left nothing behind
+        self._disk = log.disk
+        self._directory = log.directory
+        self._checkpoint = log.checkpoint
+        self._settings = log.settings
+        self._kept_batches = log.producer_states.last_offsets()
+        self._now_ms = now_ms
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Raises OSError (a full disk) or CorruptMessage; the log is then as it was."""
+        try:
+            self._checkpoint.sync()
+            keys = self._read_keys()
+            for group in _groups(self.segments, self._settings.segment_bytes, self.cleaned_offset):
+                self._rewrite(group, keys)
+            self._swap()
+        except Cancelled:
+            self._clear_away()
+        except (OSError, ApiError):
+            if not self.swapped:
+                self._clear_away()
+            raise
+
+    def cancel(self) -> bool:
+        """False if it is too late: the new segments count already and are to be installed."""
+        with self._lock:
+            self.ended = self.ended or not self.swapped
+            return self.ended
+
+    def _read_keys(self) -> KeyMap:
+        keys = KeyMap()
+        for segment in self.segments:
+            if segment.end_offset <= self.cleaned_offset:
+                continue
+            for header, batch in self._batches(segment):
+                if header.base_offset < self.cleaned_offset:
+                    continue
+                if not keys.has_room_for(header):
+                    return keys
+                keys.add(readable_records(batch, header) or [])
+                self.cleaned_offset = header.next_offset
+            self.cleaned_offset = segment.end_offset
+        return keys
+
+    def _rewrite(self, group: list[Segment], keys: KeyMap) -> None:
+        new = Rewritten(self._disk, self._directory, group)
+        self.rewritten.append(new)
+        for segment in group:
+            for header, batch in self._batches(segment):
+                new.append(header, self._clean(header, batch, keys))
+        new.finish()
+        if len(group) == 1 and new.segment.size == group[0].size:  # nothing went: leave it alone
+            self.rewritten.remove(new)
+            new.discard()
+
+    def _clean(self, header: BatchHeader, batch: memoryview, keys: KeyMap) -> memoryview | bytearray | None:
+        if header.base_offset >= self.cleaned_offset:
+            return batch  # not in the map
+        keep_empty = header.base_offset in self._kept_batches
+        horizon_ms = self._now_ms + self._settings.delete_retention_ms
+        return clean_batch(batch, header, keys, keep_empty, horizon_ms, self._now_ms)
+
+    def _batches(self, segment: Segment) -> Iterator[tuple[BatchHeader, memoryview]]:
+        file = self._disk.open(segment.path)
+        try:
+            for position, header in walk(file, 0, segment.size, segment.base_offset):
+                if self.ended:
+                    raise Cancelled
+                yield header, memoryview(file.read(position, header.size))
+        finally:
+            file.close()
+
+    def _swap(self) -> None:
+        with self._lock:
+            if self.ended:
+                raise Cancelled
+            waiting, self.rewritten = self.rewritten, []
+            self.swapped = True
+            try:
+                while waiting:
+                    new = waiting[0]
+                    files.swap(self._disk, self._directory, new.base_offset, new.end_offset)
+                    self.rewritten.append(waiting.pop(0))
+            finally:
+                _discard(waiting)
+
+    def _clear_away(self) -> None:
+        _discard(self.rewritten)
+        self.rewritten = []
+        self.ended = True
+
+
+def _discard(rewritten: list[Rewritten]) -> None:
+    """Opening the log discards what is left."""
+    with contextlib.suppress(OSError):
+        for new in rewritten:
+            new.discard()
+
+
+class Rewritten:
+    """A new segment in the making, in place of several old ones."""
+
+    def __init__(self, disk: Disk, directory: str, group: list[Segment]) -> None:
+        self.replaced = group
+        self.base_offset = group[0].base_offset
+        self.end_offset = group[-1].end_offset
+        self._path = files.cleaned_path(directory, self.base_offset, self.end_offset)
+        self._disk = disk
+        self._buffers: list[memoryview | bytearray] = []
+        self._buffered = 0
+        self._due = group[0].index_interval
+        self._time = NO_TIME
+        disk.remove(self._path)
+        self._file: File = disk.open(self._path, create=True)
+        self.segment = Segment(disk, directory, self.base_offset, 0, self.end_offset)
+        self.segment.index_interval = group[0].index_interval
+        self.segment.path = files.swap_path(directory, self.base_offset, self.end_offset)
+        self._index = SparseIndex(self.segment.index_path, self.base_offset)
+
+    def append(self, old: BatchHeader, batch: memoryview | bytearray | None) -> None:
+        if batch is None:
+            return
+        position = self.segment.size
+        if position >= self._due:
+            self._index.add(old.base_offset, position, self._time)
+            self._due = position + self.segment.index_interval
+        self._time = max(self._time, read_header(memoryview(batch)).max_timestamp)
+        self.segment.size += len(batch)
+        self._buffers.append(batch)
+        self._buffered += len(batch)
+        if self._buffered >= _WRITE_BYTES:
+            self._flush()
+
+    def finish(self) -> None:
+        """Written and synced; the segment is ready to be used once it is swapped."""
+        self._flush()
+        self._file.sync()
+        self.segment.adopt(self._file, self._index, self._time)
+
+    def discard(self) -> None:
+        self._disk.remove(self._path)
+
+    def _flush(self) -> None:
+        self._file.append(self._buffers)
+        self._buffers, self._buffered = [], 0
+
+
+class Settlement:
+    """After a job was installed: the old files go and the new ones get their names. For a thread."""
+
+    def __init__(self, disk: Disk, directory: str, rewritten: list[Rewritten]) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._pending = list(rewritten)
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Raises OSError; it may then run again, and opening the log does it, too."""
+        with self._lock:
+            while self._pending:
+                new = self._pending[0]
+                files.settle(self._disk, self._directory, new.base_offset, new.end_offset)
+                new.segment.settle(log_path(self._directory, new.base_offset))
+                self._pending.pop(0)
+
+
+def _groups(segments: list[Segment], segment_bytes: int, end: int) -> Iterator[list[Segment]]:
+    """Neighbours that fit into one segment together; those from `end` on have not been looked at."""
+    group: list[Segment] = []
+    for segment in segments:
+        if segment.base_offset >= end:
+            break
+        if group and sum(member.size for member in group) + segment.size > segment_bytes:
+            yield group
+            group = []
+        group.append(segment)
+    if group:
+        yield group

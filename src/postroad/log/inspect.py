@@ -1,0 +1,150 @@
+"""Looking at a log's files offline: what is in them, and whether all of it holds.
+
+For `postroad log verify|dump`. Nothing is changed; the node that owns the directory should be stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from postroad.log.checkpoint import FILE_NAME as CHECKPOINT_FILE
+from postroad.log.checkpoint import Checkpoint, read_checkpoint
+from postroad.log.compaction_files import CLEANED_SUFFIX, SWAP_SUFFIX, base_offsets, numbered, orphans
+from postroad.log.disk import TEMPORARY, Disk, File
+from postroad.log.epochs import FILE_NAME as EPOCHS_FILE
+from postroad.log.epochs import read_epochs
+from postroad.log.index import ENTRY_BYTES, SparseIndex
+from postroad.log.producers import SUFFIX, read_producers, snapshot_path
+from postroad.log.scan import DamagedBatch, scan, walk
+from postroad.log.segment import index_path, log_path
+from postroad.wire.batch import BatchHeader
+
+
+class Finding(NamedTuple):
+    """Something that does not hold. `harmless`: it is put right when the log is opened, and costs no message."""
+
+    file: str
+    position: int
+    text: str
+    harmless: bool
+
+
+class Batch(NamedTuple):
+    segment: int  # its base offset
+    position: int
+    header: BatchHeader
+    content: memoryview
+
+
+def verify_directory(disk: Disk, directory: str) -> list[Finding]:
+    """Every batch, index entry, snapshot and checkpoint of one partition's directory is looked at."""
+    names = disk.list(directory)
+    found = read_checkpoint(disk, directory)
+    findings = [
+        Finding(name, 0, "is half made: a crash interrupted it", True)
+        for name in names
+        if name.endswith((TEMPORARY, CLEANED_SUFFIX, SWAP_SUFFIX))
+    ]
+    findings += (Finding(name, 0, "belongs to no segment", True) for name in orphans(names))
+    bases = base_offsets(names)
+    end = bases[0] if bases else 0
+    for base in bases:
+        if base < end:
+            findings.append(Finding(_name(log_path("", base)), 0, f"overlaps the one before: {end}", False))
+        segment_findings, end = _verify_segment(disk, directory, base, found[1] if found else None)
+        findings += segment_findings
+    return findings + _verify_state(disk, directory, names, bases, end, found[1] if found else None)
+
+
+def iterate_batches(disk: Disk, directory: str, from_offset: int = 0) -> Iterator[Batch]:
+    """The batches in order, from the one that holds the offset on. Raises DamagedBatch at one that is none."""
+    bases = base_offsets(disk.list(directory))
+    for base, following in zip(bases, [*bases[1:], None], strict=False):
+        if following is not None and following <= from_offset:
+            continue
+        file = disk.open(log_path(directory, base))
+        try:
+            for position, header in walk(file, 0, file.size(), base):
+                if header.last_offset >= from_offset:
+                    yield Batch(base, position, header, memoryview(file.read(position, header.size)))
+        finally:
+            file.close()
+
+
+def _verify_segment(
+    disk: Disk, directory: str, base: int, checkpoint: Checkpoint | None
+) -> tuple[list[Finding], int]:
+    """What is wrong with it and with its index, and the offset where it ends."""
+    findings, starts, end = [], {0: base}, base
+    name = _name(log_path("", base))
+    file = disk.open(log_path(directory, base))
+    try:
+        position, size = 0, file.size()
+        while position < size:
+            try:
+                for at, header in scan(file, position, size, end):
+                    starts[at] = header.base_offset
+                    position, end = at + header.size, header.next_offset
+            except DamagedBatch as damage:
+                doubtful = _is_in_doubt(checkpoint, base, damage.position)
+                findings.append(Finding(name, damage.position, damage.reason, doubtful))
+                position = size if doubtful else _after_damage(file, damage.position, size)
+    finally:
+        file.close()
+    starts[size] = end
+    return findings + _verify_index(disk, directory, base, starts), end
+
+
+def _is_in_doubt(checkpoint: Checkpoint | None, base: int, position: int) -> bool:
+    """Above the recovery point a torn batch is what a crash leaves; nobody was told that it is safe."""
+    if checkpoint is None:
+        return False
+    return (base, position) >= (checkpoint.point.segment, checkpoint.point.position)
+
+
+def _after_damage(file: File, position: int, size: int) -> int:
+    """The next batch, if the damaged one's length can be believed; else the end."""
+    try:
+        _, header = next(walk(file, position, size))
+        next(walk(file, position + header.size, size), None)
+    except DamagedBatch:
+        return size
+    return position + header.size
+
+
+def _verify_index(disk: Disk, directory: str, base: int, starts: dict[int, int]) -> list[Finding]:
+    path, name = index_path(directory, base), _name(index_path("", base))
+    index = SparseIndex(path, base)
+    index.load(disk, thin=False)
+    wrong = [
+        Finding(
+            name, i * ENTRY_BYTES, f"leads to byte {position}, where offset {offset} does not begin", True
+        )
+        for i, (offset, position) in enumerate(zip(index.offsets, index.positions, strict=True))
+        if starts.get(position) != offset
+    ]
+    if index.is_stale:
+        wrong.append(Finding(name, len(index.offsets) * ENTRY_BYTES, "is not in order from here on", True))
+    return wrong
+
+
+def _verify_state(
+    disk: Disk, directory: str, names: list[str], bases: list[int], end: int, checkpoint: Checkpoint | None
+) -> list[Finding]:
+    findings = []
+    if bases and checkpoint is None:
+        findings.append(Finding(CHECKPOINT_FILE, 0, "is missing or damaged", True))
+    if checkpoint is not None and checkpoint.point.offset > end:
+        text = f"tells of offset {checkpoint.point.offset}, but the log ends at {end}"
+        findings.append(Finding(CHECKPOINT_FILE, 0, text, False))
+    if EPOCHS_FILE in names and read_epochs(disk, directory) is None:
+        findings.append(Finding(EPOCHS_FILE, 0, "is damaged", True))
+    for offset in numbered(names, SUFFIX):
+        if read_producers(disk, snapshot_path(directory, offset)) is None:
+            findings.append(Finding(_name(snapshot_path("", offset)), 0, "is damaged", True))
+    return findings
+
+
+def _name(path: str) -> str:
+    return path.removeprefix("/")

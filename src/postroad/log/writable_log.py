@@ -1,0 +1,350 @@
+"""The half of a partition's log that grows: batches are staged, written, synced.
+
+`append` checks and stages a batch (no system call), `write` puts all that is staged into the newest
+segment with one call, `begin_sync` → SyncJob.run (in a thread) → `finish_sync` make it durable.
+
+P1 start ≤ synced ≤ written ≤ end offset; a failed write takes `end_offset` back to `written_offset`.
+P2 a write is all or nothing, also where it fills a segment and goes on in the next.
+P3 a failed sync is final: nobody knows which pages were lost, and a second sync would claim success.
+   The log refuses appends from then on; reads go on. Opening it anew recovers it.
+P4 a segment's base offset is the end of the one before; only the newest one is ever appended to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import struct
+from typing import Final, NamedTuple, NoReturn
+
+from postroad.errors import (
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    RecordListTooLarge,
+    RequestRefused,
+    StorageFailed,
+)
+from postroad.log.checkpoint import Point
+from postroad.log.epochs import LeaderEpochs, encode_epochs
+from postroad.log.index import FLUSH_ENTRIES
+from postroad.log.recovery import Recovered
+from postroad.log.run import NO_BATCH, Run
+from postroad.log.segment import NO_TIME, Segment
+from postroad.log.segment_cache import SegmentCache
+from postroad.log.settings import LOG_APPEND_TIME, LogSettings
+from postroad.log.sync import Snapshot, SyncJob
+from postroad.wire.batch import LENGTH_END, BatchHeader, stamp_append_time, walk
+
+# The disk is full or handles are short: nothing is broken, and the next write may succeed.
+_PASSING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+
+_PLACE: Final = struct.Struct(">qii")  # base offset, length, leader epoch: one call instead of two
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    append_time_ms: int  # -1 unless the topic's timestamps are the broker's
+    duplicate: bool
+
+
+class WritableLog:
+    def __init__(self, found: Recovered, settings: LogSettings, cache: SegmentCache) -> None:
+        self.settings = settings
+        self.cache = cache
+        self._adopt(found)
+
+    def _adopt(self, found: Recovered) -> None:
+        """Begin with what was found on the disk; all of it is synced."""
+        self.disk = found.disk
+        self.directory = found.directory
+        self.recovery = found.report
+        self.start_offset = found.start_offset
+        self.end_offset = self.written_offset = self.synced_offset = found.end_offset
+        self.failed: StorageFailed | None = None
+        self.segments = found.segments
+        self.active = found.segments[-1]
+        self.checkpoint = found.checkpoint
+        self.leader_epochs = found.epochs
+        self.producer_states = found.producers
+        self._epochs_before: list[tuple[int, int]] | None = None  # without those of the staged batches
+        self._full_runs: list[Run] = []  # before the current one; each fills its segment
+        self._run = self._run_of(self.active, found.first_ms)
+        self._unsynced: list[Segment] = []  # rolled since the last sync
+        self._unsynced_names = False
+        self._unsynced_checkpoint = False
+        self._unsaved_epochs = False
+        self._snapshot: Snapshot | None = None
+        self._sync: SyncJob | None = None  # under way
+
+    # --- in
+
+    def append(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> Appended:
+        """Stage one producer's batch, checked by `wire.batch.check` and writable; it gets its offset.
+
+        The bytes must stay as they are until `write`. A duplicate is not staged. Raises StorageFailed,
+        MessageTooLarge, InvalidTimestamp, InvalidRecord, OutOfOrderSequence, DuplicateSequence,
+        InvalidProducerEpoch; nothing has changed then.
+        """
+        if self.failed is not None:
+            raise self.failed.with_traceback(None)
+        _, length, _, _, _, attributes, delta, oldest, newest, producer, producer_epoch, sequence, count = (
+            header
+        )
+        settings = self.settings
+        size = length + LENGTH_END
+        if size > settings.max_message_bytes or size > settings.segment_bytes or count != delta + 1:
+            raise _refusal(size, settings)
+        append_time = -1
+        if settings.timestamp_type == LOG_APPEND_TIME:
+            append_time = newest = now_ms
+        elif newest - now_ms > settings.timestamp_after_max_ms or (
+            now_ms - oldest > settings.timestamp_before_max_ms and oldest >= 0
+        ):
+            raise InvalidTimestamp()
+        offset = self.end_offset
+        if producer >= 0:
+            repeated = self.producer_states.admit(
+                producer, producer_epoch, sequence, sequence + delta & 0x7FFFFFFF, attributes, offset, now_ms
+            )
+            if repeated is not None:
+                return Appended(repeated[0], repeated[1] if append_time >= 0 else -1, True)
+        if leader_epoch != self.leader_epochs.last:
+            self._begin_epoch(leader_epoch, offset)
+        _PLACE.pack_into(batch, 0, offset, length, leader_epoch)
+        if append_time >= 0:
+            stamp_append_time(batch, 0, size, now_ms)
+
+        run = self._run
+        position = run.position
+        if (
+            not position
+            or position + size > settings.segment_bytes
+            or now_ms >= run.first_ms + settings.segment_ms
+        ):
+            run, position = self._begin_segment(now_ms), 0
+        if position >= run.due:
+            run.entries.append((offset, position, run.max_timestamp))
+            run.due = position + settings.index_interval_bytes
+        if newest > run.max_timestamp:
+            run.max_timestamp = newest
+        run.buffers.append(batch)
+        run.position = position + size
+        self.end_offset = offset + count
+        return Appended(offset, append_time, False)
+
+    def append_copy(self, batches: memoryview, now_ms: int) -> None:
+        """Stage what a leader sent: offsets and epochs are set; offsets may have gaps but never fall."""
+        if self.failed is not None:
+            raise self.failed.with_traceback(None)
+        for position, header in walk(batches):
+            assert header.base_offset >= self.end_offset, "a leader's batches go back"
+            if header.leader_epoch > self.leader_epochs.last:
+                self._begin_epoch(header.leader_epoch, header.base_offset)
+            self.producer_states.replay(header, now_ms)
+            self._stage(batches[position : position + header.size], header, now_ms)
+
+    def write(self) -> None:
+        """All that is staged is in the file, in the kernel's hands, or none of it. Raises StorageFailed.
+
+        After a full disk the log goes on with the next append; any other error is final.
+        """
+        if self._full_runs:
+            self._write_runs()
+            return
+        run = self._run
+        if run.buffers:
+            try:
+                self.active.file.append(run.buffers)
+            except OSError as error:
+                self._give_up_write(error, [])
+            run.end_offset = self.end_offset
+            self._written(run)
+            self._committed()
+
+    # --- safe
+
+    def begin_sync(self) -> SyncJob | None:
+        """What is written but not durable; None if nothing, or while another sync is under way."""
+        pending = self.written_offset > self.synced_offset or self._unsynced_names or self._unsynced
+        if self._sync or self.failed or not (pending or self._unsynced_checkpoint):
+            return None
+        active = self.active
+        point = Point(active.base_offset, active.size, self.written_offset)
+        job = SyncJob(self.disk, self.directory, self.checkpoint, point)
+        job.segments = [*self._unsynced, active] if pending else []
+        job.names, job.durable, job.snapshot = self._unsynced_names, self._unsynced_checkpoint, self._snapshot
+        if self._unsaved_epochs:
+            job.epochs = encode_epochs(self._written_epochs())
+            self._unsaved_epochs = False
+        for segment in self._unsynced:
+            self.cache.touch(segment)
+        self._unsynced, self._snapshot = [], None
+        self._unsynced_names = self._unsynced_checkpoint = False
+        self._sync = job
+        return job
+
+    def finish_sync(self, job: SyncJob, error: OSError | None) -> None:
+        """Back on the loop: `synced_offset` has moved, or the log has failed for good (P3)."""
+        truncated = job.checkpoint is not self.checkpoint  # meanwhile, and synced then
+        if error is not None and not (truncated and isinstance(error, FileNotFoundError)):
+            self._fail(error)
+        if truncated:
+            return
+        self._sync = None
+        if error is not None:
+            return
+        self.synced_offset = job.point.offset
+        if self.active.base_offset == job.point.segment:
+            self.active.remember(job.point.offset, job.point.position)
+        self._snapshot = self._snapshot or job.snapshot
+        self._unsaved_epochs |= job.epochs is not None
+        self._unsynced_checkpoint |= job.durable
+
+    def is_roll_due(self, now_ms: int) -> bool:
+        settings, age_ms = self.settings, now_ms - self._run.first_ms
+        lag_ms = settings.max_compaction_lag_ms if settings.cleanup_compact else settings.segment_ms
+        return age_ms >= min(settings.segment_ms, lag_ms)
+
+    def roll(self) -> None:
+        """Close the newest segment though it has room; if that is not possible now, it stays open."""
+        if self.failed or self.end_offset != self.written_offset:
+            return
+        with contextlib.suppress(OSError):
+            self._roll(self._make_segment(self.written_offset))
+            self._run = self._run_of(self.active, NO_BATCH)
+            self._snapshot = Snapshot(self.written_offset, self.producer_states.encode())
+
+    # --- staging
+
+    def _stage(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+        run, settings = self._run, self.settings
+        full = run.position + header.size > settings.segment_bytes
+        if not run.position or full or now_ms >= run.first_ms + settings.segment_ms:
+            run = self._begin_segment(now_ms)
+        if run.position >= run.due:
+            run.entries.append((header.base_offset, run.position, run.max_timestamp))
+            run.due = run.position + settings.index_interval_bytes
+        run.max_timestamp = max(run.max_timestamp, header.max_timestamp)
+        run.buffers.append(batch)
+        run.position += header.size
+        self.end_offset = header.next_offset
+
+    def _begin_segment(self, now_ms: int) -> Run:
+        """The next batch is a segment's first: of the newest if that is empty, else of one to be made."""
+        run = self._run
+        if run.position:
+            run.end_offset = self.end_offset
+            self._full_runs.append(run)
+            run = self._run = Run(self.end_offset, 0, self.settings.index_interval_bytes, NO_TIME, now_ms)
+        run.first_ms = now_ms
+        return run
+
+    def _begin_epoch(self, leader_epoch: int, offset: int) -> None:
+        if self._epochs_before is None:
+            self._epochs_before = list(self.leader_epochs.entries)
+        self.leader_epochs.start(leader_epoch, offset)
+
+    def _written_epochs(self) -> list[tuple[int, int]]:
+        return self.leader_epochs.entries if self._epochs_before is None else self._epochs_before
+
+    # --- writing
+
+    def _write_runs(self) -> None:
+        """The rare way: a segment becomes full. First all bytes, then all changes of state (P2)."""
+        runs = [*self._full_runs, self._run]
+        self._run.end_offset = self.end_offset
+        made: list[Segment] = []
+        try:
+            for run in runs:
+                if run.base_offset != self.active.base_offset:
+                    made.append(self._make_segment(run.base_offset))
+                (made[-1] if made else self.active).file.append(run.buffers)
+        except OSError as error:
+            self._give_up_write(error, made)
+        for run in runs:
+            if run.base_offset != self.active.base_offset:
+                self._roll(made.pop(0))
+            self._written(run)
+        self._full_runs = []
+        self._committed()
+        self._snapshot = Snapshot(self.written_offset, self.producer_states.encode())
+
+    def _make_segment(self, base_offset: int) -> Segment:
+        segment = Segment(self.disk, self.directory, base_offset, 0, base_offset)
+        segment.index_interval = self.settings.index_interval_bytes
+        segment.create()
+        return segment
+
+    def _roll(self, segment: Segment) -> None:
+        """The newest segment is closed, and this is the newest from now on."""
+        with contextlib.suppress(OSError):  # an index with gaps is legal
+            self.active.seal()
+        self._unsynced.append(self.active)
+        self._unsynced_names = True
+        self.segments.append(segment)
+        self.active = segment
+
+    def _written(self, run: Run) -> None:
+        """The run's bytes are in the newest segment's file."""
+        active = self.active
+        active.remember(self.written_offset, active.size)
+        active.size = run.position
+        active.max_timestamp = run.max_timestamp
+        active.end_offset = self.written_offset = run.end_offset
+        run.buffers = []
+        if run.entries:
+            index = active.index
+            for entry in run.entries:
+                index.add(*entry)
+            run.entries = []
+            if index.unsaved() >= FLUSH_ENTRIES:
+                with contextlib.suppress(OSError):  # an index with gaps is legal
+                    index.save(self.disk)
+
+    def _committed(self) -> None:
+        """All that was staged is written."""
+        self.producer_states.commit()
+        if self._epochs_before is not None:
+            self._epochs_before = None
+            self._unsaved_epochs = True
+
+    def _give_up_write(self, error: OSError, made: list[Segment]) -> NoReturn:
+        """As before the staged batches were appended; the log is usable if the cause may pass."""
+        active = self.active
+        first_ms = (self._full_runs or [self._run])[0].first_ms
+        self.end_offset = self.written_offset
+        self.producer_states.rollback()
+        if self._epochs_before is not None:
+            self.leader_epochs = LeaderEpochs(self._epochs_before)
+            self._epochs_before = None
+        self._full_runs = []
+        self._run = self._run_of(active, first_ms if active.size else NO_BATCH)
+        try:
+            for segment in made:
+                self.disk.remove(segment.path)
+            if active.file.size() != active.size:
+                active.file.truncate(active.size)
+        except OSError as second:
+            self._fail(second)
+        if error.errno in _PASSING and self.failed is None:
+            raise StorageFailed(f"Writing failed: {error.strerror}. Nothing was appended.") from error
+        self._fail(error)
+        raise StorageFailed(f"Writing failed: {error.strerror}. The log is offline.") from error
+
+    def _run_of(self, segment: Segment, first_ms: int) -> Run:
+        """What is staged next goes behind what the segment holds, with an entry in the index."""
+        return Run(segment.base_offset, segment.size, max(1, segment.size), segment.max_timestamp, first_ms)
+
+    def _fail(self, error: OSError) -> None:
+        if self.failed is None:
+            self.failed = StorageFailed(f"The log is offline since the disk failed: {error.strerror}.")
+
+
+def _refusal(size: int, settings: LogSettings) -> RequestRefused:
+    """Why a batch is not taken: one test on the hot path, the reasons here."""
+    if size > settings.max_message_bytes:
+        return MessageTooLarge(f"The batch has {size} bytes; the topic takes {settings.max_message_bytes}.")
+    if size > settings.segment_bytes:
+        return RecordListTooLarge(f"The batch has {size} bytes; a segment has {settings.segment_bytes}.")
+    return InvalidRecord("The batch's last offset does not fit its number of records.")
