@@ -23,6 +23,7 @@ from postroad.cluster.image import Image, Node
 from postroad.cluster.sqlite import SqliteStore
 from postroad.errors import ApiError, InvalidTopic, TopicAlreadyExists
 from tests.cluster.applied import topic_id
+from tests.cluster.store_contract import next_events
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ class ClusterMachine(RuleBasedStateMachine):
     def commit(self, decision: Decision) -> bool:
         revision = self.run(self.store.commit(*decision))
         while revision is not None and self.live.revision < revision:
-            self.live.apply(self.run(anext(self.watch)))
+            self.live.apply(self.run(next_events(self.watch)))
         return revision is not None
 
     # --- decisions -----------------------------------------------------------------------------

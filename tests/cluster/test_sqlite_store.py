@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -159,6 +160,12 @@ async def test_the_file_says_whose_it_is(store: SqliteStore, path: Path) -> None
 # --- bounds and faults ---------------------------------------------------------------------------
 
 
+async def test_a_commit_is_synced_before_it_is_answered(store: SqliteStore) -> None:
+    """A power cut can't be had in a test; the two settings that a commit's safety rests on can be read."""
+    assert await execute(store, "PRAGMA journal_mode") == ("wal",)
+    assert await execute(store, "PRAGMA synchronous") == (2,)  # FULL
+
+
 async def test_a_watch_that_fell_behind_is_told_to_list_again(store: Store) -> None:
     start = (await store.list("")).revision
     behind = store.watch("", start)
@@ -229,8 +236,8 @@ async def limit_pages(store: SqliteStore, pages: int) -> None:
     await execute(store, f"PRAGMA max_page_count = {pages}")
 
 
-async def execute(store: SqliteStore, statement: str) -> None:
-    await store._run(lambda: store._connection.execute(statement).fetchone())
+async def execute(store: SqliteStore, statement: str) -> Any:
+    return await store._run(lambda: store._connection.execute(statement).fetchone())
 
 
 WRITER = """
