@@ -1,0 +1,133 @@
+"""The helpers for users' tests: real nodes, quickly there, and gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from postroad.client import EARLIEST, Client, Consumer, Producer, TopicPartition, topics
+from postroad.errors import UnknownTopicOrPartition
+from postroad.testing import Node, NodeFailed, node
+from postroad.testing.process import _toml
+
+pytest_plugins = ["pytester"]
+
+
+async def publish(bootstrap: str, value: bytes) -> None:
+    async with Client(bootstrap) as client, Producer(client) as producer:
+        await producer.send("t", value)
+
+
+async def values(bootstrap: str) -> list[bytes | None]:
+    async with Client(bootstrap) as client, Consumer(client) as consumer:
+        await consumer.assign({TopicPartition("t", 0): EARLIEST})
+        return [record.value for part in await consumer.poll(5) for record in part.records]
+
+
+async def test_node_takes_clients_at_once_and_leaves_nothing_behind() -> None:
+    started = time.monotonic()
+    with node() as running:
+        assert time.monotonic() - started < 5, "usually 0.4 s"
+        await publish(running.bootstrap, b"hello")
+        assert await values(running.bootstrap) == [b"hello"]
+        data, pid = running.data_dir, running.pid
+        assert data.is_dir()
+    assert not data.parent.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_data_and_port_survive_restart_and_kill() -> None:
+    with node() as running:
+        bootstrap = running.bootstrap
+        await publish(bootstrap, b"one")
+        running.restart()
+        await publish(bootstrap, b"two")
+        running.kill()
+        assert not running.is_running
+        running.start()
+        assert running.bootstrap == bootstrap
+        assert await values(bootstrap) == [b"one", b"two"]
+
+
+async def test_settings_reach_the_node() -> None:
+    with node({"topics.auto_create": False, "topics.partitions": 3}) as running:
+        async with Client(running.bootstrap) as client:
+            with pytest.raises(UnknownTopicOrPartition):
+                await client.topic("not-made")
+            await topics.create(client, "made")
+            assert len((await client.topic("made")).partitions) == 3
+
+
+def test_wrong_setting_is_an_error_that_shows_what_the_node_said() -> None:
+    with (
+        pytest.raises(NodeFailed, match=r"exit code 1 instead of starting[\s\S]*topics\.auto_creates"),
+        node({"topics.auto_creates": False}),
+    ):
+        pass
+
+
+def test_own_directory_is_kept(tmp_path: Path) -> None:
+    with node(directory=tmp_path) as running:
+        assert running.data_dir == tmp_path / "data"
+    assert (tmp_path / "data").is_dir()
+    assert (tmp_path / "node.log").exists()
+
+
+def test_node_killed_from_outside_may_be_started_again() -> None:
+    with node() as running:
+        os.kill(running.pid, signal.SIGKILL)
+        running.kill()
+        running.start()
+        assert running.is_running
+
+
+def test_nodes_stand_side_by_side() -> None:
+    with node() as first, node() as second:
+        assert first.bootstrap != second.bootstrap
+
+
+def test_values_are_written_as_toml() -> None:
+    text = _toml({"a.on": True, "a.text": 'say "hi"', "b.number": 3})
+    assert text.split() == [
+        "[a]",
+        "on",
+        "=",
+        "true",
+        "text",
+        "=",
+        '"say',
+        '\\"hi\\""',
+        "[b]",
+        "number",
+        "=",
+        "3",
+    ]
+
+
+def test_fixtures_come_with_the_package(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import socket
+
+        def reaches(node):
+            host, port = node.bootstrap.split(":")
+            socket.create_connection((host, int(port)), timeout=5).close()
+            return node.bootstrap
+
+        def test_fresh_node(postroad, postroad_session):
+            assert reaches(postroad) != reaches(postroad_session)
+        """
+    )
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_stop_is_quick_and_clean(postroad: Node) -> None:
+    started = time.monotonic()
+    postroad.stop()
+    assert time.monotonic() - started < 5
+    assert not postroad.is_running
