@@ -33,7 +33,7 @@ def named(topic: str | bytes) -> dict[str, object]:
 def test_produce_requests_are_read_as_the_generated_codec_writes_them(version: int) -> None:
     topics = topics_of(version, produce.TOPIC_IDS_FROM)
     expected = [
-        produce.PartitionRecords(topic, index, memoryview(b"batch" * (n + index)))
+        (topic, index, memoryview(b"batch" * (n + index)))
         for n, topic in enumerate(topics)
         for index in range(3)
     ]
@@ -45,9 +45,9 @@ def test_produce_requests_are_read_as_the_generated_codec_writes_them(version: i
             generated_produce.TopicProduceData(
                 **named(topic),  # type: ignore[arg-type]
                 partition_data=[
-                    generated_produce.PartitionProduceData(p.index, p.records)
-                    for p in expected
-                    if p.topic == topic
+                    generated_produce.PartitionProduceData(index, records)
+                    for name, index, records in expected
+                    if name == topic
                 ],
             )
             for topic in topics
@@ -82,6 +82,19 @@ def test_produce_responses_are_written_as_the_generated_codec_reads_them(version
     if version >= 8:
         assert response.responses[0].partition_responses[0].error_message == "why"
     assert generated_produce.encode_response(response, version) == produce.encode(answers, version)
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+@pytest.mark.parametrize("message", [None, "why", "w" * 300])
+def test_single_produce_answers_are_written_as_the_generated_codec_writes_them(
+    version: int, message: str | None
+) -> None:
+    topic = topics_of(version, produce.TOPIC_IDS_FROM)[-1]
+    body = produce.encode([produce.PartitionAnswer(topic, 3, 1, 2, 4, 5, message)], version)
+    response = generated_produce.decode_response(body, version)
+    assert generated_produce.encode_response(response, version) == body
+    answered = response.responses[0].partition_responses[0]
+    assert (answered.index, answered.error_code, answered.base_offset) == (3, 1, 2)
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)

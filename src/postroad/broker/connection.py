@@ -103,7 +103,6 @@ class Connection:
         "frames",
         "last_active",
         "peer",
-        "state",
     )
 
     def __init__(
@@ -121,7 +120,6 @@ class Connection:
         self.frames = FrameBuffer(frame_bytes_max)
         self.last_active = loop.time()
         self.frame_began_at: float | None = None  # since when a frame is unfinished
-        self.state: dict[str, object] = {}  # what APIs remember of the client (software name, …)
         self._socket = sock
         self._fd = sock.fileno()
         self._owner = owner
@@ -141,9 +139,8 @@ class Connection:
 
     def _readable(self) -> None:
         frames = self.frames
-        before = frames.capacity
         space = frames.space()
-        if frames.capacity > before and not self._owner.may_buffer(frames.capacity - before):
+        if frames.grown_bytes and not self._may_grow():
             self.close("too much memory is bound in unfinished requests")
             return
         try:
@@ -162,16 +159,16 @@ class Connection:
 
     def _handle_frames(self) -> None:
         frames = self.frames
+        answers = self._answers
         handle = self._owner.handle
         try:
-            while not self.closed:
-                if self._full():
+            while (frame := frames.next_frame()) is not None:
+                handle(self, frame)
+                if self.closed:
+                    return
+                if len(answers) >= REQUESTS_IN_FLIGHT_MAX or self._out_bytes > self._write_bytes_max:
                     self._pause()
                     break
-                frame = frames.next_frame()
-                if frame is None:
-                    break
-                handle(self, frame)
         except ProtocolError as wrong:
             self.close(str(wrong))
             return
@@ -179,6 +176,10 @@ class Connection:
             self.frame_began_at = None
         elif self.frame_began_at is None:
             self.frame_began_at = self._loop.time()
+
+    def _may_grow(self) -> bool:
+        grown, self.frames.grown_bytes = self.frames.grown_bytes, 0
+        return self._owner.may_buffer(grown)
 
     def _full(self) -> bool:
         return len(self._answers) >= REQUESTS_IN_FLIGHT_MAX or self._out_bytes > self._write_bytes_max

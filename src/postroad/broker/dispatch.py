@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from postroad.broker.connection import Answer, Body, Connection
@@ -31,7 +30,6 @@ API_VERSIONS: Final = 18
 # All but Produce becomes objects, up to some 50 bytes of memory for each byte of a hostile body. Honest
 # ones stay far below this: a fetch of 10,000 partitions takes half a megabyte.
 CONTROL_BYTES_MAX: Final = 4 * 1024 * 1024
-_KEY_AND_VERSION: Final = Struct(">hhi")
 
 log = logging.getLogger(__name__)
 
@@ -39,23 +37,28 @@ log = logging.getLogger(__name__)
 class Call:
     """One request on its way to an answer."""
 
-    __slots__ = ("_body_at", "_frame", "client_id", "connection", "correlation", "flexible", "version")
+    __slots__ = ("_frame", "body", "connection", "correlation", "flexible", "version")
 
     def __init__(
-        self, connection: Connection, frame: memoryview, header: framing.RequestHeader, flexible: bool
+        self,
+        connection: Connection,
+        frame: memoryview,
+        body_at: int,
+        version: int,
+        correlation: int,
+        flexible: bool,
     ) -> None:
         self.connection = connection
-        self.version = header.version
-        self.correlation = header.correlation
-        self.client_id = header.client_id
+        self.version = version
+        self.correlation = correlation
         self.flexible = flexible
+        self.body = frame[body_at:]  # a view of the receive buffer: valid in this turn only
         self._frame = frame
-        self._body_at = header.body_at
 
     @property
-    def body(self) -> memoryview:
-        """A view of the receive buffer: valid in this turn only."""
-        return self._frame[self._body_at :]
+    def client_id(self) -> str | None:
+        """In this turn only, as the body."""
+        return framing.client_id(self._frame)
 
     def park(self) -> Answer:
         return self.connection.park(self.correlation, self.flexible)
@@ -103,33 +106,32 @@ class Dispatcher:
         return [(key, route.lowest, route.highest) for key, route in sorted(self._routes.items())]
 
     def handle(self, connection: Connection, frame: memoryview) -> None:
-        if len(frame) < 8:
+        if len(frame) < framing.REQUEST_HEADER.size:
             raise ProtocolError("the frame is too short for a request header")
-        key, version, _ = _KEY_AND_VERSION.unpack_from(frame)
+        key, version, correlation, client_bytes = framing.REQUEST_HEADER.unpack_from(frame)
         route = self._routes.get(key)
         if route is None:
             raise ProtocolError(f"API {key} is not one that this node handles")
-        if not route.lowest <= version <= route.highest and key != API_VERSIONS:
-            raise ProtocolError(
-                f"{route.name}: version {version} is not within {route.lowest}–{route.highest}"
-            )
-        if len(frame) > CONTROL_BYTES_MAX and key != PRODUCE:
-            raise ProtocolError(f"{route.name}: {len(frame)} bytes; at most {CONTROL_BYTES_MAX} are read")
-        header = framing.read_header(frame, route.flexible_from if version <= route.highest else None)
-        call = Call(connection, frame, header, version >= route.response_flexible_from)
+        lowest, highest, flexible_from, response_flexible_from, handle, name = route
+        known = lowest <= version <= highest
+        if not known and key != API_VERSIONS:
+            raise ProtocolError(f"{name}: version {version} is not within {lowest}–{highest}")
+        if key != PRODUCE and len(frame) > CONTROL_BYTES_MAX:
+            raise ProtocolError(f"{name}: {len(frame)} bytes; at most {CONTROL_BYTES_MAX} are read")
+        body_at = framing.body_at(frame, client_bytes, known and version >= flexible_from)
+        call = Call(connection, frame, body_at, version, correlation, version >= response_flexible_from)
         try:
-            result = route.handle(self._node, call)
+            result = handle(self._node, call)
         except ProtocolError:
             raise
         except Exception:
-            log.exception("%s from %s failed", route.name, connection.peer)
+            log.exception("%s from %s failed", name, connection.peer)
             connection.close("its request failed")
             return
-        self._answer(call, route, result)
+        if result is not None and not isinstance(result, Answer):
+            self._answer(call, route, result)
 
-    def _answer(self, call: Call, route: Route, result: Result) -> None:
-        if result is None or isinstance(result, Answer):
-            return
+    def _answer(self, call: Call, route: Route, result: Body | Coroutine[object, object, bytes]) -> None:
         if isinstance(result, (bytes, list)):
             call.connection.answer_now(result, call.correlation, call.flexible)
             return

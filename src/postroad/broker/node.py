@@ -32,14 +32,14 @@ from postroad.broker.turn import Turn
 from postroad.broker.workers import SLOW_THREADS, SYNC_THREADS, Workers
 from postroad.cluster import controller
 from postroad.cluster.controller import Decision
-from postroad.cluster.ids import make_id
+from postroad.cluster.ids import id_text, make_id
 from postroad.cluster.image import Changes, Image, Topic
 from postroad.cluster.image import Node as NodeEntry
 from postroad.cluster.sqlite import SqliteStore
 from postroad.cluster.store import Event, Put, Store
 from postroad.cluster.topics import check_name
 from postroad.config import Loaded
-from postroad.errors import ApiError, InvalidTopic, TopicDeletionDisabled
+from postroad.errors import ApiError, CoordinationError, InvalidTopic, LeaseLost, TopicDeletionDisabled
 
 LEASE_MS: Final = 10_000
 DRAIN_S: Final = 2.0  # how long a stop waits for answers that are under way
@@ -106,27 +106,50 @@ class Node:
     async def _join_cluster(self, clean: bool) -> None:
         """Agree with the store on who we are, then open what we should have."""
         node_id = self.settings.node.id
-        snapshot = await self.store.list("")
         first_look = Image()
-        first_look.catch_up(snapshot)
+        first_look.catch_up(await self.store.list(""))
         self.directory.belong_to(first_look.cluster_id, node_id)
         if first_look.cluster_id is None:
-            await self.store.commit(*controller.create_cluster(first_look, os.urandom(16)))
-        self._lease = await self.store.grant(LEASE_MS)
-        me = NodeEntry(node_id, self.advertised_host, self.advertised_port, self._incarnation)
-        await self.store.commit(*controller.register_node(first_look, me, self._lease))
+            await self._commit(controller.create_cluster(first_look, os.urandom(16)))
+            first_look.catch_up(await self.store.list(""))
+        assert first_look.cluster_id is not None
+        self.directory.note(first_look.cluster_id, node_id)
+        await self._register(first_look)
         for decision in controller.take_leadership(first_look, node_id, clean):
-            await self.store.commit(*decision)
+            await self._commit(decision)
         await self.topics.catch_up(clean)
-        assert self.image.cluster_id is not None
-        self.directory.note(self.image.cluster_id, node_id)
+        self._report_strays()
         for deleted in list(self.image.deleted.values()):
             self.tasks.start(self.topics.finish_deletion(deleted), "finish-deletion")
+
+    async def _commit(self, decision: Decision) -> None:
+        """A decision of our start, which nobody else should get in between."""
+        if await self.store.commit(*decision) is None:
+            raise CoordinationError("The coordination store changed while this node started. Start it again.")
+
+    async def _register(self, image: Image) -> None:
+        self._lease = await self.store.grant(LEASE_MS)
+        host, port = self.settings.kafka.host_to_advertise, self.advertised_port
+        me = NodeEntry(self.settings.node.id, host, port, self._incarnation)
+        await self._commit(controller.register_node(image, me, self._lease))
 
     async def _keep_lease(self) -> None:
         while True:
             await asyncio.sleep(LEASE_MS / 3000)
-            await self.store.keep_alive(self._lease)
+            try:
+                await self.store.keep_alive(self._lease)
+            except LeaseLost:
+                log.warning("the lease ended while this process was held up; registering anew")
+                await self._register(self.image)
+
+    def _report_strays(self) -> None:
+        """Directories of topics that the store has never heard of: kept, and said."""
+        known = {id_text(topic_id) for topic_id in (*self.image.topics_by_id, *self.image.deleted)}
+        for topic_id, index in self.directory.partitions():
+            if topic_id not in known:
+                log.warning(
+                    "logs/%s-%d belongs to no topic of the coordination store; it is kept", topic_id, index
+                )
 
     async def _drain(self) -> None:
         deadline = self.loop.time() + DRAIN_S
@@ -140,10 +163,6 @@ class Node:
     @property
     def image(self) -> Image:
         return self.topics.image
-
-    @property
-    def advertised_host(self) -> str:
-        return self.settings.kafka.host_to_advertise
 
     @property
     def advertised_port(self) -> int:

@@ -66,7 +66,7 @@ def _runner() -> asyncio.Runner:
 
 
 def _say_ready(node: Node, ready_file: str | None) -> None:
-    address = f"{node.advertised_host}:{node.advertised_port}"
+    address = f"{node.settings.kafka.host_to_advertise}:{node.advertised_port}"
     print(
         f"postroad is ready: Kafka clients connect to {address}; data in {node.directory.path.absolute()}\n"
         f"Try it:  postroad publish hello world --bootstrap {address}\n"

@@ -124,7 +124,12 @@ class Topics:
         settings = self.settings_of(topic)
         path = self._directory.partition_directory(topic.id, index)
         opening = partial(
-            PartitionLog.open, self._disk, path, log_settings(settings), self._node.clock.now_ms(), clean
+            PartitionLog.open,
+            self._disk,
+            path,
+            self._log_settings(settings),
+            self._node.clock.now_ms(),
+            clean,
         )
         made: Partition | StorageFailed
         try:
@@ -165,7 +170,7 @@ class Topics:
         settings = self.settings_of(after)
         for partition in self._node.partitions.of(after.id):
             partition.leader_epoch = after.partitions[partition.index].leader_epoch
-            partition.log.settings = log_settings(settings)
+            partition.log.settings = self._log_settings(settings)
             partition.inspect = inspector(settings.cleanup_compact, settings.compression_type)
             partition.change_flush(settings.flush, settings.flush_interval_ms)
         if len(after.partitions) > len(before.partitions):
@@ -205,12 +210,17 @@ class Topics:
             return False
         return partition.log.failed is None
 
+    def _log_settings(self, settings: TopicSettings) -> LogSettings:
+        return log_settings(settings, self._node.settings.storage.producer_expiry_ms)
+
     def settings_of(self, topic: Topic) -> TopicSettings:
         return resolve(topic.config, self._node.settings.topic_defaults)
 
 
-def log_settings(settings: TopicSettings) -> LogSettings:
+_SHARED = {field.name for field in fields(LogSettings)} & {field.name for field in fields(TopicSettings)}
+
+
+def log_settings(settings: TopicSettings, producer_expiry_ms: int) -> LogSettings:
     """The part of a topic's settings that its logs need."""
-    names = {field.name for field in fields(TopicSettings)}
-    shared = {f.name: getattr(settings, f.name) for f in fields(LogSettings) if f.name in names}
-    return LogSettings(**shared)
+    shared = {name: getattr(settings, name) for name in _SHARED}
+    return LogSettings(**shared, producer_expiry_ms=producer_expiry_ms)

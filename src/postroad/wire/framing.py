@@ -12,7 +12,7 @@ length that was merely declared: the buffer at most doubles each time it is full
 from __future__ import annotations
 
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from postroad.errors import ProtocolError
 
@@ -20,7 +20,7 @@ BUFFER_BYTES_MIN: Final = 16 * 1024  # 1,000 idle connections hold 16 MB
 LARGE_FRAME_BYTES: Final = 64 * 1024  # from here on a read stops at the frame's end: nothing to move
 
 _LENGTH: Final = Struct(">i")
-_REQUEST: Final = Struct(">hhih")
+REQUEST_HEADER: Final = Struct(">hhih")  # api key, version, correlation, length of the client id
 _RESPONSE: Final = Struct(">ii")
 _RESPONSE_FLEXIBLE: Final = Struct(">iib")
 
@@ -48,10 +48,11 @@ class FrameBuffer:
     answers None. Frames are views into the buffer: valid, and writable, until the next `space()`.
     """
 
-    __slots__ = ("_buffer", "_end", "_start", "_view", "frame_bytes_max")
+    __slots__ = ("_buffer", "_end", "_start", "_view", "frame_bytes_max", "grown_bytes")
 
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
+        self.grown_bytes = 0  # since the owner last looked; it resets it
         self._start = 0  # first byte that was not handed out as a frame
         self._end = 0  # first byte that was not received
         self._allocate(BUFFER_BYTES_MIN)
@@ -67,6 +68,9 @@ class FrameBuffer:
 
     def space(self) -> memoryview:
         """Where to receive into; never empty."""
+        if self._start == self._end:  # the usual case: whole frames were received
+            self._start = self._end = 0
+            return self._view
         if self._start:
             self._move_to_front()
         wanted = self._wanted()
@@ -107,14 +111,15 @@ class FrameBuffer:
 
     def _move_to_front(self) -> None:
         left = self._end - self._start
-        if left:
-            self._view[:left] = self._view[self._start : self._end]
+        self._view[:left] = self._view[self._start : self._end]
         self._start, self._end = 0, left
 
     def _grow(self, wanted: int) -> None:
         # A new buffer, not a resize: views of the old one may still be held.
         old = self._view[: self._end]
-        self._allocate(min(2 * len(self._buffer), 1 << max(wanted - 1, 1).bit_length()))
+        size = len(self._buffer)
+        self._allocate(min(2 * size, 1 << (wanted - 1).bit_length()))
+        self.grown_bytes += len(self._buffer) - size
         self._view[: self._end] = old
 
     def _allocate(self, size: int) -> None:
@@ -128,26 +133,23 @@ class FrameBuffer:
         return f"a frame of {length} bytes was announced; 1 to {self.frame_bytes_max} are allowed"
 
 
-class RequestHeader(NamedTuple):
-    api_key: int
-    version: int
-    correlation: int
-    client_id: str | None
-    body_at: int
-
-
-def read_header(frame: memoryview, flexible_from: int | None) -> RequestHeader:
-    """The header of a request whose API turns flexible at that version (None: an unknown API)."""
-    if len(frame) < _REQUEST.size:
-        raise ProtocolError("the frame is too short for a request header")
-    api_key, version, correlation, client_bytes = _REQUEST.unpack_from(frame)
-    at = _REQUEST.size + max(client_bytes, 0)
+def body_at(frame: memoryview, client_bytes: int, flexible: bool) -> int:
+    """Where the body of a request begins, `client_bytes` being what its header says of the client id."""
+    at = REQUEST_HEADER.size + client_bytes if client_bytes > 0 else REQUEST_HEADER.size
     if client_bytes < -1 or at > len(frame):
         raise ProtocolError("the client id is longer than the frame")
-    client = None if client_bytes < 0 else _text(frame[_REQUEST.size : at])
-    if flexible_from is not None and version >= flexible_from:
-        at = skip_tags(frame, at)
-    return RequestHeader(api_key, version, correlation, client, at)
+    return skip_tags(frame, at) if flexible else at
+
+
+def client_id(frame: memoryview) -> str | None:
+    """The client's name for itself, from a header that `body_at` has passed."""
+    *_, client_bytes = REQUEST_HEADER.unpack_from(frame)
+    if client_bytes < 0:
+        return None
+    try:
+        return str(frame[REQUEST_HEADER.size : REQUEST_HEADER.size + client_bytes], "utf-8")
+    except UnicodeDecodeError:
+        raise ProtocolError("the client id is not UTF-8") from None
 
 
 def response_head(body_bytes: int, correlation: int, flexible: bool) -> bytes:
@@ -192,10 +194,3 @@ def skip_tags(data: memoryview, at: int) -> int:
         if at > len(data):
             raise ProtocolError("a tagged field is longer than the frame")
     return at
-
-
-def _text(data: memoryview) -> str:
-    try:
-        return str(data, "utf-8")
-    except UnicodeDecodeError:
-        raise ProtocolError("a string is not UTF-8") from None

@@ -23,6 +23,8 @@ TOPIC_IDS_FROM: Final = 13
 TopicKey = str | bytes
 """A topic's name, or from version 13 on its id (16 bytes)."""
 
+BEYOND_END: Final = "a Produce request has a length beyond its end"
+
 _ACKS: Final = Struct(">hii")  # acks, timeout, number of topics
 _ACKS_FLEXIBLE: Final = Struct(">hi")
 _SHORT: Final = Struct(">h")
@@ -32,10 +34,8 @@ _ANSWER: Final = Struct(">ihqq")  # index, error, base offset, append time
 _ANSWER_START: Final = Struct(">ihqqq")  # … and log start offset
 
 
-class PartitionRecords(NamedTuple):
-    topic: TopicKey
-    index: int
-    records: memoryview | None
+PartitionRecords = tuple[TopicKey, int, memoryview | None]
+"""Topic, partition, its records."""
 
 
 class ProduceRequest(NamedTuple):
@@ -66,29 +66,37 @@ def decode(body: memoryview, version: int) -> ProduceRequest:
 
 def encode(answers: list[PartitionAnswer], version: int, throttle_ms: int = 0) -> bytes:
     """The response; answers of one topic stand together."""
+    if len(answers) == 1 and version >= 5 and not throttle_ms:
+        return _encode_one(answers[0], version)
     if version >= FLEXIBLE_FROM:
         return _encode_flexible(answers, version, throttle_ms)
     return _encode_classic(answers, version, throttle_ms)
 
 
 def _decode_classic(body: memoryview) -> ProduceRequest:
-    transactional_id, at = _nullable_string(body, 0)
+    (size,) = _SHORT.unpack_from(body)
+    transactional_id = None if size == -1 else str(_take(body, 2, size), "utf-8")
+    at = 2 + max(size, 0)
     acks, timeout_ms, topics = _ACKS.unpack_from(body, at)
     at += 10
+    end = len(body)
     partitions: list[PartitionRecords] = []
     for _ in range(_bounded(topics, body, at)):
         (size,) = _SHORT.unpack_from(body, at)
-        at += 2
-        topic = str(_take(body, at, size), "utf-8")
-        at += size
+        topic = str(_take(body, at + 2, size), "utf-8")
+        at += 2 + size
         (count,) = _INT.unpack_from(body, at)
         at += 4
         for _ in range(_bounded(count, body, at)):
             index, size = _PARTITION.unpack_from(body, at)
             at += 8
-            records = None if size == -1 else _take(body, at, size)
-            at += max(size, 0)
-            partitions.append(PartitionRecords(topic, index, records))
+            if size == -1:
+                partitions.append((topic, index, None))
+                continue
+            if size < 0 or at + size > end:
+                raise ProtocolError(BEYOND_END)
+            partitions.append((topic, index, body[at : at + size]))
+            at += size
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
 
 
@@ -114,9 +122,41 @@ def _decode_flexible(body: memoryview, version: int) -> ProduceRequest:
             size, at = read_uvarint(body, at + 4)
             records = None if size == 0 else _take(body, at, size - 1)
             at = skip_tags(body, at + max(size - 1, 0))
-            partitions.append(PartitionRecords(topic, index, records))
+            partitions.append((topic, index, records))
         at = skip_tags(body, at)
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
+
+
+def _encode_one(answer: PartitionAnswer, version: int) -> bytes:
+    """Nearly every response: one partition, not throttled."""
+    topic, index, error, base, time_ms, start, message = answer
+    head = _heads.get((version, topic)) or _remember_head(version, topic)
+    answered = _ANSWER_START.pack(index, error, base, time_ms, start)
+    if version >= FLEXIBLE_FROM:  # no errors of single records; the message; tags, throttle time, tags
+        text = b"\1\0" if message is None else b"\1" + _compact(message)
+        return head + answered + text + b"\0\0\0\0\0\0\0"
+    if version >= 8:
+        return head + answered + b"\0\0\0\0" + _nullable(message) + b"\0\0\0\0"
+    return head + answered + b"\0\0\0\0"
+
+
+_heads: dict[tuple[int, TopicKey], bytes] = {}
+_HEADS_MAX: Final = 10_000  # then all are forgotten: they are cheap to make anew
+
+
+def _remember_head(version: int, topic: TopicKey) -> bytes:
+    """One topic with one partition, up to where the partition begins."""
+    name = topic.encode() if isinstance(topic, str) else topic
+    if version >= TOPIC_IDS_FROM:
+        head = b"\2" + name + b"\2"
+    elif version >= FLEXIBLE_FROM:
+        head = b"\2" + write_uvarint(len(name) + 1) + name + b"\2"
+    else:
+        head = _INT.pack(1) + _SHORT.pack(len(name)) + name + _INT.pack(1)
+    if len(_heads) >= _HEADS_MAX:
+        _heads.clear()
+    _heads[version, topic] = head
+    return head
 
 
 def _encode_classic(answers: list[PartitionAnswer], version: int, throttle_ms: int) -> bytes:
@@ -160,8 +200,6 @@ def _encode_flexible(answers: list[PartitionAnswer], version: int, throttle_ms: 
 
 def by_topic(answers: list[PartitionAnswer]) -> list[tuple[TopicKey, list[PartitionAnswer]]]:
     """Neighbours of one topic gathered."""
-    if len(answers) == 1:
-        return [(answers[0].topic, answers)]
     groups: list[tuple[TopicKey, list[PartitionAnswer]]] = []
     for answer in answers:
         if not groups or groups[-1][0] != answer.topic:
@@ -172,7 +210,7 @@ def by_topic(answers: list[PartitionAnswer]) -> list[tuple[TopicKey, list[Partit
 
 def _take(body: memoryview, at: int, size: int) -> memoryview:
     if size < 0 or at + size > len(body):
-        raise ProtocolError("a Produce request has a length beyond its end")
+        raise ProtocolError(BEYOND_END)
     return body[at : at + size]
 
 
@@ -181,13 +219,6 @@ def _bounded(count: int, body: memoryview, at: int) -> int:
     if count < 0 or count * 6 > len(body) - at:
         raise ProtocolError(f"a Produce request counts {count} elements, more than it has bytes for")
     return count
-
-
-def _nullable_string(body: memoryview, at: int) -> tuple[str | None, int]:
-    (size,) = _SHORT.unpack_from(body, at)
-    if size == -1:
-        return None, at + 2
-    return str(_take(body, at + 2, size), "utf-8"), at + 2 + size
 
 
 def _nullable(text: str | None) -> bytes:

@@ -27,7 +27,7 @@ from postroad.errors import (
 )
 from postroad.wire import batch as batches
 from postroad.wire import produce as codec
-from postroad.wire.produce import PartitionAnswer, PartitionRecords
+from postroad.wire.produce import PartitionAnswer
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -46,8 +46,8 @@ def handle(node: Node, call: Call) -> Result:
     pending = PendingProduce(call, request.acks)
     refusal = _refusal(request)
     now_ms = node.clock.now_ms()
-    for wanted in request.partitions:
-        pending.add(node, wanted, now_ms, refusal)
+    for topic, index, records in request.partitions:
+        pending.add(node, topic, index, records, now_ms, refusal)
     node.turn.settle(pending)
     return pending.answer
 
@@ -76,9 +76,16 @@ class PendingProduce:
         self._appends: list[tuple[int, Partition, int]] = []
         self._uncommitted = 0
 
-    def add(self, node: Node, wanted: PartitionRecords, now_ms: int, refusal: ApiError | None) -> None:
+    def add(
+        self,
+        node: Node,
+        topic: codec.TopicKey,
+        index: int,
+        records: memoryview | None,
+        now_ms: int,
+        refusal: ApiError | None,
+    ) -> None:
         """Stage one partition's batch, or note why not."""
-        topic, index, records = wanted
         try:
             if refusal is not None:
                 raise refusal
