@@ -1,7 +1,7 @@
 """Runs the workloads: all servers of a mode are up, and each workload visits one after the other.
 
 So a noisy minute of the machine falls on all sides. The order of the servers turns round from one round
-to the next; the first round warms caches and the JVM's compiler and is thrown away.
+to the next. The first round is thrown away, and so are the rounds that a server gets alone to warm up.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ def run_mode(
     outcome = ModeResults(mode)
     todo = [workload for workload in workloads if mode in workload.modes]
     with _running(mode, peers, data, outcome) as servers:
+        _warm_up(servers, todo)
         for turn in range(rounds + 1):
             title = f"{mode.value}, " + (f"round {turn} of {rounds}" if turn else "warm-up")
             sessions = [Session(server, f"{mode.name[0]}{turn}", limits) for server in servers]
@@ -62,6 +63,15 @@ def _running(mode: Mode, peers: Sequence[str], data: Path, outcome: ModeResults)
         for server in servers:
             server.stop()
         shutil.rmtree(data, ignore_errors=True)
+
+
+def _warm_up(servers: Sequence[Server], workloads: Sequence[Workload]) -> None:
+    """Rounds of full length for those that need them, also where the measured rounds are short."""
+    for server in servers:
+        for turn in range(server.warm_rounds):
+            session = Session(server, f"{server.mode.name[0]}w{turn}", Limits())
+            for _ in _round(f"{server.mode.value}, warming up", [session], workloads):
+                continue
 
 
 def _round(

@@ -39,6 +39,7 @@ class Server(ABC):
     name: ClassVar[str]
     client: ClassVar[str]  # the program in c/ that speaks its protocol
     raw_client: ClassVar[str | None] = None
+    warm_rounds: ClassVar[int] = 0  # that it gets alone, before the round that warms up all
 
     def __init__(self, mode: Mode, directory: Path) -> None:
         self.mode = mode
@@ -104,6 +105,9 @@ class Kafka(Server):
     name = "kafka"
     client = "kafka"
     raw_client = "kafka_raw"
+    # Until the JVM has compiled what runs often, Kafka is several times slower than it will be: that would be
+    # a comparison with its first minute.
+    warm_rounds = 3
 
     _JVM = (
         "-Xmx1G",

@@ -43,7 +43,7 @@ class Limits:
     """How long a run may be; `scale` shortens it for a quick look."""
 
     scale: float = 1.0
-    seconds: float = 4.0
+    seconds: float = 3.0
 
     def messages(self, count: int) -> int:
         return max(int(count * self.scale), 100)
@@ -173,7 +173,7 @@ def _raw(session: Session) -> Measurement:
 
 def _latency(session: Session, rate: int, *, raw: bool) -> Measurement:
     topic = session.topic(f"latency-{rate}-{'raw' if raw else 'client'}")
-    count = session.limits.messages(3 * rate)
+    count = session.limits.messages(2 * rate)
     figures, cpu = session.run("latency", topic, count, _SMALL, LATENCY_SECONDS_MAX, rate, raw=raw)
     return Measurement((figures["p50_us"] / 1000, figures["p99_us"] / 1000), figures["messages"], cpu)
 
