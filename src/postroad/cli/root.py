@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "publish": "publish:publish",
     "consume": "consume:consume",
     "group": "group:group",
+    "log": "log:log",
     "bench": "bench:bench",
 }
 

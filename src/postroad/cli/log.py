@@ -1,0 +1,184 @@
+"""`postroad log …`: looks at the files of a node that is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from postroad.cli import output
+from postroad.cli.session import FAILED, Failed, json_option
+
+if TYPE_CHECKING:
+    from postroad.cli.offline import StoredPartition
+    from postroad.log.inspect import Batch
+
+FINDING_COLUMNS: Final = ("topic", "partition", "file", "byte", "finding", "harmless")
+BATCH_COLUMNS: Final = (
+    "segment",
+    "byte",
+    "base offset",
+    "last offset",
+    "records",
+    "bytes",
+    "max timestamp",
+    "compression",
+    "epoch",
+    "producer",
+    "sequence",
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def data_option(command: F) -> F:
+    return click.option(
+        "--data",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("postroad-data"),
+        show_default=True,
+        help="The data directory; its node must be stopped.",
+    )(command)
+
+
+@click.group()
+def log() -> None:
+    """Verify or dump the log files of a stopped node."""
+
+
+@log.command()
+@click.argument("places", nargs=-1, metavar="[TOPIC[/PARTITION]]...")
+@data_option
+@json_option
+@click.pass_context
+def verify(context: click.Context, places: Sequence[str], data: Path, as_json: bool) -> None:
+    """Check every batch, index and checkpoint; all topics if none is named.
+
+    Ends with 1 if a message is damaged. Harmless findings (the torn tail that a crash leaves, a
+    stale index) are put right when the node starts.
+    """
+    from postroad.cli.offline import stored_partitions
+
+    with stored_partitions(data) as stored:
+        chosen = _chosen(stored, places)
+        rows = _verify(chosen)
+    if as_json:
+        output.write_json({"partitions": len(chosen), "findings": output.objects(FINDING_COLUMNS, rows)})
+    else:
+        _report(chosen, rows)
+    if not all(row[-1] for row in rows):
+        context.exit(FAILED)
+
+
+@log.command()
+@click.argument("place", metavar="TOPIC[/PARTITION]")
+@click.option(
+    "--from", "offset", type=click.IntRange(min=0), default=0, help="Start at the batch with this offset."
+)
+@click.option(
+    "-n",
+    "--count",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="At most so many batches.",
+)
+@click.option("--records", is_flag=True, help="The records themselves, as lines of JSON.")
+@data_option
+@json_option
+def dump(place: str, offset: int, count: int, records: bool, data: Path, as_json: bool) -> None:
+    """Write a topic's batches, one a line, as they lie in the files."""
+    from postroad.cli.offline import choose, stored_partitions
+    from postroad.errors import CorruptMessage
+
+    with stored_partitions(data) as stored:
+        for chosen in choose(stored, place):
+            try:
+                _dump(chosen, offset, count, records, as_json)
+            except CorruptMessage as error:
+                raise Failed(
+                    f"{chosen.topic}/{chosen.partition}: {error} See `postroad log verify`."
+                ) from None
+
+
+def _chosen(stored: list[StoredPartition], places: Sequence[str]) -> list[StoredPartition]:
+    from postroad.cli.offline import choose
+
+    if not places:
+        return stored
+    return sorted({found for place in places for found in choose(stored, place)})
+
+
+def _verify(partitions: Sequence[StoredPartition]) -> list[tuple[output.Cell, ...]]:
+    from postroad.log.disk import OsDisk
+    from postroad.log.inspect import verify_directory
+
+    rows: list[tuple[output.Cell, ...]] = []
+    done = 0
+    with output.progress(sum(stored.bytes for stored in partitions), "verify") as advance:
+        for stored in partitions:
+            findings = verify_directory(OsDisk(), stored.path)
+            rows.extend((stored.topic, stored.partition, *finding) for finding in findings)
+            done += stored.bytes
+            advance(done)
+    return rows
+
+
+def _report(partitions: Sequence[StoredPartition], rows: Sequence[Sequence[output.Cell]]) -> None:
+    if rows:
+        output.table(FINDING_COLUMNS, rows)
+    size = sum(stored.bytes for stored in partitions)
+    damaged = sum(not row[-1] for row in rows)
+    verdict = f"{damaged} damaged" if damaged else "no message is damaged"
+    click.echo(f"{len(partitions)} partitions, {size:,} bytes: {verdict}", err=True)
+
+
+def _dump(stored: StoredPartition, offset: int, count: int, records: bool, as_json: bool) -> None:
+    from itertools import islice
+
+    from postroad.log.disk import OsDisk
+    from postroad.log.inspect import iterate_batches
+
+    batches = islice(iterate_batches(OsDisk(), stored.path, offset), count)
+    if records:
+        for batch in batches:
+            _write_records(stored, batch, offset)
+        return
+    rows = [_row(batch) for batch in batches]
+    if as_json:
+        place = {"topic": stored.topic, "partition": stored.partition}
+        output.write_json({**place, "batches": output.objects(BATCH_COLUMNS, rows)})
+    else:
+        click.echo(f"{stored.topic}/{stored.partition}  {stored.path}")
+        output.table(BATCH_COLUMNS, rows)
+
+
+def _write_records(stored: StoredPartition, batch: Batch, offset: int) -> None:
+    from postroad.cli.record_json import to_json
+    from postroad.wire.records import decode_records
+
+    for record in decode_records(batch.content):
+        if record.offset >= offset:
+            click.echo(to_json(stored.topic, stored.partition, record))
+
+
+def _row(batch: Batch) -> tuple[output.Cell, ...]:
+    from postroad.wire.compression import NAMES
+
+    header = batch.header
+    has_producer = header.producer_id >= 0
+    return (
+        batch.segment,
+        batch.position,
+        header.base_offset,
+        header.last_offset,
+        header.count,
+        header.size,
+        header.max_timestamp,
+        NAMES[header.compression] if header.compression < len(NAMES) else str(header.compression),
+        header.leader_epoch,
+        header.producer_id if has_producer else None,
+        header.base_sequence if has_producer else None,
+    )
