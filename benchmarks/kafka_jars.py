@@ -21,7 +21,7 @@ LOG4J_VERSION = "2.25.4"  # the one that this Kafka brings; the binding has to m
 FETCH_SECONDS_MAX = 600
 
 _POM = f"""\
-<project xmlns="http://maven.apache.org/POM/4.0.0">
+<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>postroad</groupId>
   <artifactId>benchmark-kafka</artifactId>
