@@ -97,6 +97,49 @@ def test_single_produce_answers_are_written_as_the_generated_codec_writes_them(
     assert (answered.index, answered.error_code, answered.base_offset) == (3, 1, 2)
 
 
+def one_partition(version: int, topic: str | bytes, index: int, acks: int, records: bytes) -> memoryview:
+    partition = generated_produce.PartitionProduceData(index, records)
+    data = generated_produce.TopicProduceData(**named(topic), partition_data=[partition])  # type: ignore[arg-type]
+    request = generated_produce.ProduceRequest(acks=acks, timeout_ms=9, topic_data=[data])
+    return memoryview(generated_produce.encode_request(request, version))
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+def test_a_repeated_request_gives_the_records_that_decoding_gives(version: int) -> None:
+    topic, other = topics_of(version, produce.TOPIC_IDS_FROM)[:2]
+    first = one_partition(version, topic, 4, -1, b"a" * 70)
+    repetition = produce.Repetition(produce.decode(first, version), first, version)
+    assert repetition.request.partitions == [(topic, 4, None)]
+    for size in (0, 1, 126, 127, 128, 20_000):
+        again = one_partition(version, topic, 4, -1, b"b" * size)
+        assert repetition.records_of(again, version) == produce.decode(again, version).partitions[0][2]
+    for different in (
+        one_partition(version, other, 4, -1, b"b"),
+        one_partition(version, topic, 5, -1, b"b"),
+        one_partition(version, topic, 4, 1, b"b"),
+        memoryview(bytes(first) + b"x"),
+        first[:-1],
+        first[:10],
+    ):
+        assert repetition.records_of(different, version) is None
+    assert repetition.records_of(first, version + 1) is None
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+def test_mutants_of_a_repeated_request_are_never_read_differently(version: int) -> None:
+    topic = topics_of(version, produce.TOPIC_IDS_FROM)[0]
+    first = one_partition(version, topic, 4, -1, b"a" * 70)
+    repetition = produce.Repetition(produce.decode(first, version), first, version)
+    dice = random.Random(version)
+    for _ in range(2000):
+        mutant = bytearray(first)
+        mutant[dice.randrange(len(mutant))] = dice.randrange(256)
+        with contextlib.suppress(ProtocolError):
+            records = repetition.records_of(memoryview(mutant), version)
+            if records is not None:
+                assert records == produce.decode(memoryview(mutant), version).partitions[0][2]
+
+
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 def test_fetch_requests_are_read_as_the_generated_codec_writes_them(version: int) -> None:
     topics = topics_of(version, fetch.TOPIC_IDS_FROM)

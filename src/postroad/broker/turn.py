@@ -57,8 +57,8 @@ class Turn:
         self._schedule()
 
     def end(self) -> None:
-        self._scheduled = False
-        while self._staged or self._settling:
+        """All three steps, until nothing is left: what one step leaves for another is done at once."""
+        while self._staged or self._settling or self._sending:
             staged, self._staged = self._staged, []
             for partition in staged:
                 partition.write()
@@ -68,6 +68,11 @@ class Turn:
                     waiting.settle()
                 except Exception:
                     log.exception("an answer could not be made")
+            if not self._staged:
+                self._send_all()
+        self._scheduled = False
+
+    def _send_all(self) -> None:
         sending, self._sending = self._sending, []
         for connection in sending:
             try:

@@ -108,11 +108,12 @@ def check(buffer: memoryview, header: BatchHeader, position: int = 0) -> None:
     """Raise unless the whole batch at `position` is well formed and its CRC holds."""
     if header.magic != MAGIC:
         raise UnsupportedForMessageFormat()
-    if header.length < HEADER_BYTES - LENGTH_END or position + header.size > len(buffer):
+    end = position + LENGTH_END + header.length
+    if end < position + HEADER_BYTES or end > len(buffer):
         raise CorruptMessage("The batch's length does not fit the bytes that came with it.")
     if header.last_offset_delta < 0 or header.count < 0:
         raise CorruptMessage("The batch counts its records below zero.")
-    if crc32c(buffer[position + CRC_START : position + header.size]) != header.crc:
+    if crc32c(buffer[position + CRC_START : end]) != header.crc:
         raise CorruptMessage("The batch's CRC does not hold: it was damaged on its way.")
 
 

@@ -25,6 +25,8 @@ TopicKey = str | bytes
 
 BEYOND_END: Final = "a Produce request has a length beyond its end"
 
+_TAGS: Final = b"\0\0\0"  # none, of the last partition, its topic and the request
+
 _ACKS: Final = Struct(">hii")  # acks, timeout, number of topics
 _ACKS_FLEXIBLE: Final = Struct(">hi")
 _SHORT: Final = Struct(">h")
@@ -53,6 +55,37 @@ class PartitionAnswer(NamedTuple):
     append_time_ms: int
     start_offset: int
     message: str | None
+
+
+class Repetition:
+    """What a producer says again and again: a request for one partition, up to where its records begin.
+
+    Two requests of one producer differ in little but their records. Comparing some sixty bytes with
+    those of the request before is a tenth of the price of reading them again.
+    """
+
+    __slots__ = ("_end", "_prefix", "_version", "request")
+
+    def __init__(self, request: ProduceRequest, body: memoryview, version: int) -> None:
+        topic, index, records = request.partitions[0]
+        self.request = request._replace(partitions=[(topic, index, None)])  # holds no buffer alive
+        self._version = version
+        size = len(records) if records is not None else 0
+        tail = _TAGS if version >= FLEXIBLE_FROM else b""
+        self._end = len(body) - len(tail) - size - len(_size_of_records(size, version))
+        self._prefix = body[: self._end].tobytes()
+
+    def records_of(self, body: memoryview, version: int) -> memoryview | None:
+        """The records of another request of the same kind; None if it is of another kind."""
+        end = self._end
+        if version != self._version or body[:end].tobytes() != self._prefix:
+            return None
+        if version < FLEXIBLE_FROM:
+            records = body[end + 4 :]
+            return records if body[end : end + 4].tobytes() == _INT.pack(len(records)) else None
+        size, at = read_uvarint(body, end)
+        stop = at + size - 1
+        return body[at:stop] if size and body[stop:].tobytes() == _TAGS else None
 
 
 def decode(body: memoryview, version: int) -> ProduceRequest:
@@ -125,6 +158,10 @@ def _decode_flexible(body: memoryview, version: int) -> ProduceRequest:
             partitions.append((topic, index, records))
         at = skip_tags(body, at)
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
+
+
+def _size_of_records(size: int, version: int) -> bytes:
+    return write_uvarint(size + 1) if version >= FLEXIBLE_FROM else _INT.pack(size)
 
 
 def _encode_one(answer: PartitionAnswer, version: int) -> bytes:

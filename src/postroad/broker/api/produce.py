@@ -42,14 +42,31 @@ ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 def handle(node: Node, call: Call) -> Result:
     if call.version < codec.MIN_VERSION:
         raise ProtocolError(f"Produce version {call.version} needs message formats 0 and 1; send 3 or later")
-    request = codec.decode(call.body, call.version)
+    request, records = _decode(call)
     pending = PendingProduce(call, request.acks)
     refusal = _refusal(request)
     now_ms = node.clock.now_ms()
-    for topic, index, records in request.partitions:
+    if records is not None:
+        topic, index, _ = request.partitions[0]
         pending.add(node, topic, index, records, now_ms, refusal)
+    else:
+        for topic, index, records in request.partitions:
+            pending.add(node, topic, index, records, now_ms, refusal)
     node.turn.settle(pending)
     return pending.answer
+
+
+def _decode(call: Call) -> tuple[codec.ProduceRequest, memoryview | None]:
+    """The request; with records apart if it repeats the one before on this connection."""
+    last = call.connection.last_produce
+    if last is not None:
+        records = last.records_of(call.body, call.version)
+        if records is not None:
+            return last.request, records
+    request = codec.decode(call.body, call.version)
+    if len(request.partitions) == 1:
+        call.connection.last_produce = codec.Repetition(request, call.body, call.version)
+    return request, None
 
 
 def _refusal(request: codec.ProduceRequest) -> ApiError | None:
