@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from postroad.client import EARLIEST, LATEST, Client, Consumer, Producer, TopicPartition, groups, topics
-from postroad.errors import OffsetOutOfRange, UnknownTopicOrPartition
+from postroad.errors import CorruptMessage, OffsetOutOfRange, UnknownTopicOrPartition
 from postroad.testing import Node
 
 from .conftest import TopicMaker
@@ -87,6 +87,31 @@ async def test_topic_that_is_not_there_is_an_error(client: Client, name: str) ->
     async with Consumer(client) as consumer:
         with pytest.raises(UnknownTopicOrPartition):
             await consumer.assign({TopicPartition(name, 0): EARLIEST})
+
+
+async def test_topic_that_is_deleted_while_it_is_read_is_told(client: Client, new_topic: TopicMaker) -> None:
+    topic = await new_topic()
+    async with Consumer(client) as consumer:
+        await consumer.assign({TopicPartition(topic, 0): EARLIEST})
+        assert await consumer.poll(0.01) == []
+        await topics.delete(client, [topic])
+        with pytest.raises(UnknownTopicOrPartition):
+            await take(consumer, 1)
+
+
+async def test_damaged_messages_are_told_and_not_waited_for(postroad: Node) -> None:
+    async with Client(postroad.bootstrap, timeout_s=10) as client:
+        await publish(client, "t", range(100))
+        await asyncio.to_thread(postroad.stop)
+        (segment,) = (path for path in postroad.data_dir.glob("logs/*/*.log") if path.stat().st_size > 1000)
+        content = bytearray(segment.read_bytes())
+        content[80] ^= 1
+        segment.write_bytes(content)
+        await asyncio.to_thread(postroad.start)
+        async with Consumer(client) as consumer:
+            await consumer.assign({TopicPartition("t", 0): EARLIEST})
+            with pytest.raises(CorruptMessage, match="t/0 is damaged at offset 0"):
+                await consumer.poll(PATIENCE_S)
 
 
 async def test_group_goes_on_where_its_last_member_stopped(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from postroad.errors import BrokerNotAvailable, PostroadError
+from postroad.errors import BrokerNotAvailable, NetworkException, PostroadError
 
 if TYPE_CHECKING:
     from postroad.client import Client
@@ -74,6 +74,6 @@ def talk(bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]
 def explain(error: PostroadError) -> str:
     """The error in words, with what to do about it where that is known."""
     text = str(error)
-    if isinstance(error, BrokerNotAvailable) and text.startswith("nothing listens"):
+    if isinstance(error, BrokerNotAvailable | NetworkException) and text.startswith("nothing listens"):
         return f"{text}: start one with `postroad serve`, or name another with --bootstrap"
     return text or type(error).__name__

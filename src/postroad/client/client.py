@@ -34,6 +34,8 @@ TIMEOUT_S: Final = 30.0
 UNKNOWN_TOPIC_S: Final = (
     0.5  # a topic may be too young to be known everywhere; more likely it's a typing error
 )
+CREATE_TOPIC_S: Final = 5.0  # a topic that was asked for may take a moment; or creating is turned off
+METADATA_AGE_S: Final = 300.0  # so that partitions that were added are seen some day
 _ANY: Final = -1
 _GROUP_KEY: Final = 0
 _COORDINATORS_FROM: Final = 4  # from here on an answer may name several
@@ -58,6 +60,7 @@ class Client:
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
         self._was_connected = False
         self._lanes = 0
+        self._stale_at = 0.0
 
     async def __aenter__(self) -> Self:
         """Connects, so that a node that isn't there is known at once and not at the first call."""
@@ -112,6 +115,7 @@ class Client:
         """What was cached may be out of date."""
         self._topics.clear()
         self._coordinators.clear()
+        self._stale_at = asyncio.get_running_loop().time() + METADATA_AGE_S
 
     # --- knowing -------------------------------------------------------------------------------
 
@@ -128,6 +132,8 @@ class Client:
 
     async def topic(self, name: str, *, create: bool = False) -> Topic:
         """From the cache, or asked for. UnknownTopicOrPartition if there is none (none was made)."""
+        if asyncio.get_running_loop().time() >= self._stale_at:
+            self.forget()
         if name in self._topics:
             return self._topics[name]
         if not create:

@@ -14,7 +14,14 @@ from postroad.client import offsets
 from postroad.client.backoff import Backoff
 from postroad.client.client import Client
 from postroad.client.metadata import TopicPartition
-from postroad.errors import OffsetOutOfRange, TryAgain, by_code
+from postroad.errors import (
+    CorruptMessage,
+    OffsetOutOfRange,
+    PostroadError,
+    TryAgain,
+    UnknownTopicOrPartition,
+    by_code,
+)
 from postroad.wire import batch as batches
 from postroad.wire.messages import fetch
 from postroad.wire.records import Record, decode_records
@@ -60,20 +67,27 @@ class Fetcher:
         self.positions = dict(positions)
 
     async def next(self, timeout_s: float) -> list[Fetched]:
-        """What came, in whole answers; empty if nothing did in time. Positions move on by it."""
+        """What came, in whole answers; empty if nothing did in time. Positions move on by it.
+
+        A leader that is away is waited for. CorruptMessage comes at once: waiting mends nothing; and
+        UnknownTopicOrPartition if the topic is still gone at the end.
+        """
         backoff = Backoff(timeout_s)
         while True:
             try:
                 await self._ask()
-                done = await self._wait(backoff.left_s)
-                fetched = [part for task in done for part in await self._take(task)]
+                fetched = await self._collect(await self._wait(backoff.left_s))
                 if fetched:
                     await self._ask()
-            except TryAgain:
+            except CorruptMessage:
+                raise
+            except TryAgain as error:
                 self._client.forget()
-                if not await backoff.wait():
-                    return []
-                continue
+                if await backoff.wait():
+                    continue
+                if isinstance(error, UnknownTopicOrPartition):
+                    raise
+                return []
             if fetched or not backoff.left_s:
                 return fetched
 
@@ -130,6 +144,19 @@ class Fetcher:
             partition_max_bytes=self._partition_bytes,
         )
 
+    async def _collect(self, tasks: list[asyncio.Task[list[Any]]]) -> list[Fetched]:
+        """All that came; the error of one leader counts only if the others brought nothing."""
+        fetched: list[Fetched] = []
+        failure: PostroadError | None = None
+        for task in tasks:
+            try:
+                fetched += await self._take(task)
+            except PostroadError as error:
+                failure = error
+        if failure is not None and not fetched:
+            raise failure
+        return fetched
+
     async def _take(self, task: asyncio.Task[list[Any]]) -> list[Fetched]:
         fetched: list[Fetched] = []
         failed = 0
@@ -138,6 +165,8 @@ class Fetcher:
                 continue
             if answer.error_code == OffsetOutOfRange.code:
                 await self._go_back(place, offset)
+            elif answer.error_code == CorruptMessage.code:
+                raise CorruptMessage(f"{place} is damaged at offset {offset} or soon after.")
             elif answer.error_code:
                 failed = answer.error_code
             elif answer.records:

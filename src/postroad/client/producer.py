@@ -66,6 +66,11 @@ class Delivery:
         self._batch = batch
         self._number = number
 
+    @property
+    def is_first(self) -> bool:
+        """Whether its batch was begun with it."""
+        return self._number == 0
+
     def __await__(self) -> Generator[Any, None, Sent]:
         place, base, append_time = yield from asyncio.shield(self._batch.done).__await__()
         offset = UNKNOWN_OFFSET if base == UNKNOWN_OFFSET else base + self._number
@@ -150,7 +155,10 @@ class Producer:
             found.leader(partition)  # raises if there is no such partition
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
-        return self._add(found, partition, size, timestamp, key, value, headers)
+        delivery = self._add(found, partition, size, timestamp, key, value, headers)
+        if delivery.is_first:
+            await asyncio.sleep(0)  # a loop that only sends would keep the batch before from leaving
+        return delivery
 
     async def flush(self) -> None:
         """All that was sent is delivered, or has failed: then the first error since the last flush."""
