@@ -17,13 +17,13 @@ READERS = 20
 SMALL_BUFFER = 4096
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def big_topic(shared: Node) -> str:
     """40 MB, in batches of 1 MB."""
     create_topic(shared, "big")
     through = producer(shared.bootstrap, linger_ms=0)
     for _ in range(40):
-        send_all(through, "big", [{"value": bytes(1_000_000)}])
+        send_all(through, "big", [{"value": bytes(990_000)}])
     return "big"
 
 
