@@ -7,6 +7,7 @@ from itertools import count
 
 from postroad.errors import ApiError, CoordinatorNotAvailable
 from postroad.groups.answers import HeartbeatAnswer, Joined, MemberIdGiven, Outcome, Synced
+from postroad.groups.consumer import ConsumerGroup
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import OffsetValue, Record
 from postroad.groups.requests import (
@@ -63,6 +64,7 @@ class Shell:
         self.log += outcome.records
         for record in outcome.records:
             self.groups.apply(record)
+        assert not self.answers.keys() & dict(outcome.replies).keys(), "answered twice"
         self.answers |= dict(outcome.replies)
         self._check()
         return outcome
@@ -84,15 +86,20 @@ class Shell:
         self.ms = end
 
     def restart(self, *, compacted: bool = False) -> None:
+        self.groups = self.rebuilt(compacted=compacted)
+        self.groups.resume(self.now)
+        self.groups.check()
+
+    def rebuilt(self, *, compacted: bool = False) -> Groups:
+        """What another coordinator would read from the log."""
         log = self.log
         if compacted:
             last = {record.key: at for at, record in enumerate(log)}
             log = [record for at, record in enumerate(log) if last[record.key] == at]
-        self.groups = Groups(self.settings)
+        groups = Groups(self.settings)
         for record in log:
-            self.groups.apply(record)
-        self.groups.resume(self.now)
-        self.groups.check()
+            groups.apply(record)
+        return groups
 
     # --- the classic protocol ---
 
@@ -241,6 +248,24 @@ class Shell:
 
     def committed(self, topic: str, partition: int, group: str = GROUP) -> OffsetValue | None:
         return self.groups.fetch(group, [(topic, partition)])[0].value
+
+
+def hard_state(groups: Groups) -> dict[str, object]:
+    """All that must survive, to compare a coordinator with one that was rebuilt from the log."""
+    return {
+        group_id: (
+            {place: group.offsets.get(*place) for place in group.offsets.places()},
+            group.classic and group.classic.stored,
+            group.consumer and _hard_consumer(group.consumer),
+        )
+        for group_id, group in groups._groups.items()
+        if group.offsets or group.consumer or (group.classic and group.classic.stored)
+    }
+
+
+def _hard_consumer(group: ConsumerGroup) -> tuple[object, ...]:
+    epochs = (group.epoch, group.target_epoch, group.topics_digest, group.changed_ms)
+    return epochs, group.members, group.targets, group.currents, group.by_instance, group.holder
 
 
 def subscription(*topics: str) -> bytes:

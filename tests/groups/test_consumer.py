@@ -329,7 +329,9 @@ class TestProtocolsBesideEachOther:
         assert found is not None
         assert found.offset == 7
 
-    def test_classic_group_that_comes_to_nothing_leaves_the_empty_one(self, shell: Shell, topic: bytes) -> None:
+    def test_classic_group_that_comes_to_nothing_leaves_the_empty_one(
+        self, shell: Shell, topic: bytes
+    ) -> None:
         shell.consumer_join("a", "t")
         shell.consumer_beat("a", -1)
         shell.join()

@@ -7,7 +7,6 @@ from postroad.errors import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
     IllegalGeneration,
-    InvalidGroupId,
     NonEmptyGroup,
     OffsetMetadataTooLarge,
     RebalanceInProgress,
@@ -95,8 +94,9 @@ class TestCommit:
     def test_generation_of_a_group_that_is_not_there_is_refused(self, shell: Shell) -> None:
         with pytest.raises(IllegalGeneration):
             shell.commit(OffsetToCommit("t", 0, 5), member_id="m", generation=3)
-        with pytest.raises(InvalidGroupId):
-            shell.commit(OffsetToCommit("t", 0, 5), group="")
+
+    def test_group_without_a_name_may_commit_as_old_clients_do(self, shell: Shell) -> None:
+        assert shell.commit(OffsetToCommit("t", 0, 5), group="") == (None,)
 
     def test_long_metadata_is_refused_for_its_partition_alone(self, shell: Shell) -> None:
         fits, too_long = "é" * 2048, "é" * 2048 + "x"
@@ -131,6 +131,10 @@ class TestDelete:
             return [None if error is None else type(error) for error in answer.errors]
         return [type(answer)]
 
+    def delete_group(self, shell: Shell) -> object:
+        shell.run(lambda: shell.groups.delete(GROUP, "delete"), "delete")
+        return shell.answers.pop("delete")
+
     def test_offsets_of_topics_that_nobody_reads_are_deleted(self, shell: Shell) -> None:
         (member,), generation = shell.stable_group(1, topics=("t",))
         items = [OffsetToCommit("t", 0, 1), OffsetToCommit("u", 0, 2)]
@@ -158,16 +162,13 @@ class TestDelete:
     def test_group_is_deleted_with_its_offsets(self, shell: Shell) -> None:
         (member,), generation = shell.stable_group(1)
         shell.commit(OffsetToCommit("t", 0, 1), member_id=member, generation=generation)
-        shell.run(lambda: shell.groups.delete(GROUP, "delete"), "delete")
-        assert isinstance(shell.answers["delete"], NonEmptyGroup)
+        assert isinstance(self.delete_group(shell), NonEmptyGroup)
         shell.leave(MemberIdentity(member))
-        shell.run(lambda: shell.groups.delete(GROUP, "delete"), "delete")
-        assert shell.answers["delete"] == Deleted()
+        assert self.delete_group(shell) == Deleted()
         assert shell.groups.list() == []
         shell.restart()
         assert shell.groups.list() == []
-        shell.run(lambda: shell.groups.delete(GROUP, "delete"), "delete")
-        assert isinstance(shell.answers["delete"], GroupIdNotFound)
+        assert isinstance(self.delete_group(shell), GroupIdNotFound)
 
     def test_offsets_go_with_their_topic(self, shell: Shell) -> None:
         shell.commit(OffsetToCommit("t", 0, 1), OffsetToCommit("t", 1, 1), OffsetToCommit("u", 0, 2))

@@ -85,6 +85,8 @@ class ConsumerGroup:
         assigned, revoking = records.unpack(value.assigned), records.unpack(value.revoking)
         current = Current(value.epoch, value.previous_epoch, MemberState(value.state), assigned, revoking)
         self.currents[member_id] = current
+        if current.state is not MemberState.UNREVOKED:
+            self.timers.cancel(REVOCATION, member_id)
         self.holder.update(dict.fromkeys(current.holds, member_id))
 
     # --- questions ---

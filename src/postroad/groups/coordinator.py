@@ -220,7 +220,6 @@ class Groups:
 
     def commit(self, request: CommitRequest, token: object, now: Now) -> Outcome:
         """Shared. Answered by Committed."""
-        _check_group_id(request.group_id)
         group = self._groups.get(request.group_id)
         if group is None:
             if request.generation >= 0:
@@ -238,7 +237,6 @@ class Groups:
     ) -> list[Fetched]:
         """Free. What is committed for each place, or for all that the group has (None). An unknown group
         has nothing. A KIP-848 member that says who it is must be current."""
-        _check_group_id(group_id)
         group = self._groups.get(group_id)
         if group is None:
             if member_id and epoch >= 0:
@@ -251,7 +249,6 @@ class Groups:
 
     def delete_offsets(self, group_id: str, places: Sequence[Place], token: object) -> Outcome:
         """Alone. Answered by OffsetsDeleted."""
-        _check_group_id(group_id)
         group = self._groups.get(group_id)
         if group is None:
             raise GroupIdNotFound
@@ -288,7 +285,6 @@ class Groups:
 
     def delete(self, group_id: str, token: object) -> Outcome:
         """Alone. Answered by Deleted."""
-        _check_group_id(group_id)
         group = self._groups.get(group_id)
         if group is None:
             raise GroupIdNotFound
@@ -353,6 +349,7 @@ class Groups:
 
 
 def _check_group_id(group_id: str) -> None:
+    """Members need a name to meet under. Offsets may be kept under an empty one, as old clients do."""
     if not group_id:
         raise InvalidGroupId
 

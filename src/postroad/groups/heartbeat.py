@@ -103,17 +103,17 @@ def heartbeat(
 
 def expire(group: ConsumerGroup, keys: Sequence[Key], now: Now, out: Outcome) -> None:
     """Remove members that went silent or did not give up in time. The next heartbeat finds a new target."""
-    gone = {
-        key.member_id: None
+    over = [
+        key
         for key in keys
         if key.member_id in group.members and (key.what == CONSUMER_SESSION or _holds_on(group, key))
-    }
-    if not gone:
+    ]
+    if not over:
         return
+    for key in over:  # until the removal is applied
+        group.timers.set(key.what, now.ms + group.settings.expiry_retry_ms, key.member_id)
     draft = Draft(group)
-    remove(draft, gone)
-    for member_id in gone:
-        group.timers.set(CONSUMER_SESSION, now.ms + group.settings.expiry_retry_ms, member_id)
+    remove(draft, dict.fromkeys(key.member_id for key in over))
     out.records += draft.records(now.wall_ms)
 
 
@@ -189,10 +189,12 @@ def _check_epoch(request: HeartbeatRequest, current: Current) -> None:
 
 
 def _subscribe(draft: Draft, member_id: str, request: HeartbeatRequest) -> bool:
-    """Take up what the heartbeat says; True if the group must find a new target for it."""
+    """Take up what the heartbeat says (all that counts, if it joins); True if a new target must be found
+    for it."""
     former = draft.member(member_id)
-    blank = MemberValue(request.rebalance_timeout_ms, instance_id=request.instance_id)
-    value = former or blank
+    value = former
+    if value is None or request.epoch == JOIN_EPOCH:
+        value = MemberValue(request.rebalance_timeout_ms, instance_id=request.instance_id)
     if request.rebalance_timeout_ms > 0:
         value = msgspec.structs.replace(value, rebalance_timeout_ms=request.rebalance_timeout_ms)
     if request.subscribed_names is not None:
@@ -237,7 +239,6 @@ def _leave(draft: Draft, request: HeartbeatRequest) -> None:
         current = draft.current(member_id)
         away = current._replace(epoch=STATIC_LEAVE_EPOCH, state=MemberState.STABLE, revoking=NOTHING)
         draft.put_current(member_id, away)
-        group.timers.cancel(REVOCATION, member_id)
     else:
         remove(draft, [member_id])
 
@@ -248,13 +249,7 @@ def _leave(draft: Draft, request: HeartbeatRequest) -> None:
 def _arm(draft: Draft, member_id: str, before: Current | None, current: Current, now: Now) -> None:
     group = draft.group
     group.timers.set(CONSUMER_SESSION, now.ms + group.settings.consumer_session_timeout_ms, member_id)
-    if current.state is not MemberState.UNREVOKED:
-        group.timers.cancel(REVOCATION, member_id)
-    elif (
-        before is None
-        or before.revoking != current.revoking
-        or group.timers.get(REVOCATION, member_id) is None
-    ):
+    if current.state is MemberState.UNREVOKED and (before is None or before.revoking != current.revoking):
         member = draft.member(member_id)
         assert member is not None
         group.timers.set(REVOCATION, now.ms + member.rebalance_timeout_ms, member_id)

@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 from postroad.errors import InvalidRegularExpression
 
 PATTERN_CHARACTERS_MAX: Final = 1024
-STATES_MAX: Final = 4096  # bounds `((a{9}){9}){9}`
+STATES_MAX: Final = 1000  # bounds `((a{9}){9}){9}`, and the work for one character of a name
 DEPTH_MAX: Final = 50
-_REPEAT_MAX: Final = 1000  # as in RE2
+_REPEAT_MAX: Final = 1000  # as in RE2; the number of states is the tighter bound
 _REMEMBERED_SETS_MAX: Final = 500
 
 CharacterTest = Callable[[str], bool]
