@@ -174,7 +174,7 @@ def test_kio_reads_and_writes_the_same_bytes(records: list[Record]) -> None:
     assert read_batch(bytes(ours), 0)[0].records == new.records
 
 
-@pytest.mark.parametrize("codec", [0, 1])
+@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
 def test_kafka_python_reads_ours_and_we_read_its(codec: int) -> None:
     builder = DefaultRecordBatchBuilder(
         magic=2,

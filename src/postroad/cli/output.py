@@ -40,7 +40,9 @@ def show(cell: Cell) -> str:
         return "-"
     if isinstance(cell, bool):
         return "yes" if cell else "no"
-    return f"{cell:.1f}" if isinstance(cell, float) else str(cell)
+    if isinstance(cell, float):
+        return f"{cell:.1f}" if abs(cell) >= 10 else f"{cell:.2f}"
+    return str(cell)
 
 
 def progress(total: int, label: str) -> AbstractContextManager[Progress]:
