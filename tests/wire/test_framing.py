@@ -23,9 +23,9 @@ def feed(buffer: FrameBuffer, data: bytes) -> list[bytes]:
         count = min(len(space), len(data))
         space[:count] = data[:count]
         data = data[count:]
-        buffer.received(count)
-        while (frame := buffer.next_frame()) is not None:
-            frames.append(bytes(frame))
+        frames += [bytes(frame) for frame in buffer.take(count)]
+        if buffer.wrong:
+            raise ProtocolError(buffer.wrong)
     return frames
 
 
@@ -71,7 +71,7 @@ def test_the_buffer_at_most_doubles_what_was_received() -> None:
     feed(buffer, struct.pack(">i", 10_000_000))
     for _ in range(200):
         space = buffer.space()
-        buffer.received(min(len(space), 30_000))
+        buffer.take(min(len(space), 30_000))
         received += min(len(space), 30_000)
         assert buffer.capacity <= max(2 * received, BUFFER_BYTES_MIN)
 
@@ -89,6 +89,14 @@ def test_lengths_out_of_bounds_are_refused(length: int) -> None:
 def test_other_protocols_are_called_by_name(greeting: bytes, name: str) -> None:
     with pytest.raises(ProtocolError, match=f"these bytes are {name}"):
         feed(FrameBuffer(1 << 20), greeting)
+
+
+def test_frames_before_a_wrong_length_are_still_handed_out() -> None:
+    buffer = FrameBuffer(1000)
+    stream = framed(b"good") + struct.pack(">i", -5)
+    buffer.space()[: len(stream)] = stream
+    assert buffer.take(len(stream)) == [b"good"]
+    assert buffer.wrong
 
 
 def test_memory_is_given_back_between_frames_only() -> None:

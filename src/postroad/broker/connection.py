@@ -98,6 +98,7 @@ class Connection:
         "_sent_of_slice",
         "_socket",
         "_turn",
+        "_waiting",
         "_write_bytes_max",
         "closed",
         "frame_began_at",
@@ -136,6 +137,7 @@ class Connection:
         self._sending = False  # the turn knows that there is something to send
         self._on_writable = False  # the kernel's buffer is full; the loop tells when it isn't
         self._paused = False
+        self._waiting: list[memoryview] = []  # frames that were received before a pause
         loop.add_reader(self._fd, self._readable)
 
     # --- in
@@ -156,29 +158,32 @@ class Connection:
         if count == 0:
             self.close("")
             return
-        frames.received(count)
         self.last_active = self._loop.time()
-        self._handle_frames()
+        self._turn.begin()
+        self._handle(frames.take(count))
+        self._turn.end()
 
-    def _handle_frames(self) -> None:
-        frames = self.frames
-        answers = self._answers
+    def _handle(self, whole: list[memoryview]) -> None:
+        """Handle frames in order, up to a bound of this connection; the rest waits for `_continue`."""
         handle = self._owner.handle
+        answers = self._answers
         try:
-            while (frame := frames.next_frame()) is not None:
+            for place, frame in enumerate(whole, 1):
                 handle(self, frame)
                 if self.closed:
                     return
                 if len(answers) >= REQUESTS_IN_FLIGHT_MAX or self._out_bytes > self._write_bytes_max:
-                    self._pause()
-                    break
+                    self._pause(whole[place:])
+                    return
         except ProtocolError as wrong:
             self.close(str(wrong))
             return
-        if frames.partial_bytes == 0 or self._paused:
+        if self.frames.wrong:
+            self.close(self.frames.wrong)
+        elif not self.frames.partial_bytes:
             self.frame_began_at = None
         elif self.frame_began_at is None:
-            self.frame_began_at = self._loop.time()
+            self.frame_began_at = self.last_active
 
     def _may_grow(self) -> bool:
         grown, self.frames.grown_bytes = self.frames.grown_bytes, 0
@@ -187,10 +192,12 @@ class Connection:
     def _full(self) -> bool:
         return len(self._answers) >= REQUESTS_IN_FLIGHT_MAX or self._out_bytes > self._write_bytes_max
 
-    def _pause(self) -> None:
-        if not self._paused:
-            self._paused = True
-            self._loop.remove_reader(self._fd)
+    def _pause(self, waiting: list[memoryview]) -> None:
+        """Nothing is received until the peer has taken what is there."""
+        self._waiting = waiting
+        self._paused = True
+        self.frame_began_at = None  # the delay is ours
+        self._loop.remove_reader(self._fd)
 
     def _resume(self) -> None:
         self._paused = False
@@ -198,7 +205,13 @@ class Connection:
 
     def _continue(self) -> None:
         """Frames that were received before the pause come first; then the socket is read again."""
-        self._handle_frames()
+        if self.closed:
+            return
+        waiting, self._waiting = self._waiting, []
+        self.last_active = self._loop.time()
+        self._turn.begin()
+        self._handle(waiting)
+        self._turn.end()
         if not self._paused and not self.closed:
             self._loop.add_reader(self._fd, self._readable)
 
@@ -326,4 +339,5 @@ class Connection:
         self._socket.close()
         self._out.clear()
         self._answers.clear()
+        self._waiting.clear()
         self._owner.forget(self)

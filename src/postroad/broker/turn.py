@@ -1,7 +1,7 @@
 """One turn of the loop: what arrived together is written together and answered together.
 
-Handlers run while frames come in; they stage batches and leave answers. Before the loop waits for
-new bytes the turn ends once, for all connections:
+Handlers run while the frames of one read come in; they stage batches and leave answers. Then the
+turn ends:
 
     1. every partition with staged batches writes them with one call,
     2. high watermarks move (or a sync is asked for), parked answers are completed,
@@ -9,7 +9,7 @@ new bytes the turn ends once, for all connections:
 
 So a hundred small requests cost one write and one send. What goes wrong with one of them is logged and
 does not keep the others from their answers. The staged batches are views of the
-receive buffers; they stay valid because nothing is received between two turns.
+receive buffer; they stay valid because nothing is received before the turn has ended.
 """
 
 from __future__ import annotations
@@ -36,10 +36,14 @@ class Sending(Protocol):
 class Turn:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._scheduled = False
+        self._running = False  # `end` will come: by itself, or by the loop
         self._staged: list[Staged] = []
         self._settling: list[Settling] = []
         self._sending: list[Sending] = []
+
+    def begin(self) -> None:
+        """Whoever handles frames begins a turn and ends it; everybody else leaves that to the loop."""
+        self._running = True
 
     def stage(self, partition: Staged) -> None:
         """The partition has batches to write; it asks once a turn."""
@@ -70,7 +74,7 @@ class Turn:
                     log.exception("an answer could not be made")
             if not self._staged:
                 self._send_all()
-        self._scheduled = False
+        self._running = False
 
     def _send_all(self) -> None:
         sending, self._sending = self._sending, []
@@ -81,6 +85,6 @@ class Turn:
                 log.exception("an answer could not be sent")
 
     def _schedule(self) -> None:
-        if not self._scheduled:
-            self._scheduled = True
+        if not self._running:
+            self._running = True
             self._loop.call_soon(self.end)

@@ -44,14 +44,15 @@ FOREIGN_GREETINGS: Final = {
 class FrameBuffer:
     """Bytes in, frames out.
 
-    Ask for `space()`, fill it, say how much with `received()`, then take `next_frame()` until it
-    answers None. Frames are views into the buffer: valid, and writable, until the next `space()`.
+    Ask for `space()`, fill it, and `take` the frames that are whole. They are views into the buffer:
+    valid, and writable, until the next `space()`.
     """
 
-    __slots__ = ("_buffer", "_end", "_start", "_view", "frame_bytes_max", "grown_bytes")
+    __slots__ = ("_buffer", "_end", "_start", "_view", "frame_bytes_max", "grown_bytes", "wrong")
 
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
+        self.wrong = ""  # why no frame can follow
         self.grown_bytes = 0  # since the owner last looked; it resets it
         self._start = 0  # first byte that was not handed out as a frame
         self._end = 0  # first byte that was not received
@@ -80,22 +81,25 @@ class FrameBuffer:
             return self._view[self._end : min(wanted, len(self._buffer))]
         return self._view[self._end :]
 
-    def received(self, count: int) -> None:
-        self._end += count
+    def take(self, received: int) -> list[memoryview]:
+        """So many bytes were received into `space()`: the payloads of all whole frames.
 
-    def next_frame(self) -> memoryview | None:
-        """The payload of the next whole frame. Raises ProtocolError where none can follow."""
-        start = self._start + 4
-        if start > self._end:
-            return None
-        (length,) = _LENGTH.unpack_from(self._buffer, self._start)
-        if not 0 < length <= self.frame_bytes_max:
-            raise ProtocolError(self._wrong_length(length))
-        end: int = start + length
-        if end > self._end:
-            return None
-        self._start = end
-        return self._view[start:end]
+        Where no frame can follow them `wrong` says why; nothing more is to be received then.
+        """
+        whole: list[memoryview] = []
+        start, end, view = self._start, self._end + received, self._view
+        while start + 4 <= end:
+            (length,) = _LENGTH.unpack_from(view, start)
+            if not 0 < length <= self.frame_bytes_max:
+                self.wrong = self._wrong_length(length, start)
+                break
+            stop = start + 4 + length
+            if stop > end:
+                break
+            whole.append(view[start + 4 : stop])
+            start = stop
+        self._start, self._end = start, end
+        return whole
 
     def shrink(self) -> None:
         """Give memory back; only between two frames."""
@@ -126,8 +130,8 @@ class FrameBuffer:
         self._buffer = bytearray(size)
         self._view = memoryview(self._buffer)
 
-    def _wrong_length(self, length: int) -> str:
-        spoken = FOREIGN_GREETINGS.get(bytes(self._view[self._start : self._start + 4]))
+    def _wrong_length(self, length: int, start: int) -> str:
+        spoken = FOREIGN_GREETINGS.get(bytes(self._view[start : start + 4]))
         if spoken:
             return f"these bytes are {spoken}; this port speaks the Kafka protocol only"
         return f"a frame of {length} bytes was announced; 1 to {self.frame_bytes_max} are allowed"
