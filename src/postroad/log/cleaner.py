@@ -27,7 +27,7 @@ _DIGEST_BYTES: Final = 16  # two keys with one digest are not to be expected, no
 class KeyMap:
     """Newest offset of each key, in bounded memory: it holds digests, not keys."""
 
-    def __init__(self, limit: int = KEYS_MAX) -> None:
+    def __init__(self, limit: int) -> None:
         self._limit = limit
         self._offsets: dict[bytes, int] = {}
 

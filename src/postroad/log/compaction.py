@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.errors import ApiError
 from postroad.log import compaction_files as files
-from postroad.log.cleaner import KeyMap, clean_batch, readable_records
+from postroad.log.cleaner import KEYS_MAX, KeyMap, clean_batch, readable_records
 from postroad.log.disk import Disk, File
 from postroad.log.index import SparseIndex
 from postroad.log.scan import walk
@@ -82,6 +82,7 @@ class CompactionJob:
         self.rewritten: list[Rewritten] = []
         self.swapped = False
         self.ended = False  # it has failed or was cancelled, and left nothing behind
+        self.keys_max = KEYS_MAX
         self._disk = log.disk
         self._directory = log.directory
         self._checkpoint = log.checkpoint
@@ -112,7 +113,7 @@ class CompactionJob:
             return self.ended
 
     def _read_keys(self) -> KeyMap:
-        keys = KeyMap()
+        keys = KeyMap(self.keys_max)
         for segment in self.segments:
             if segment.end_offset <= self.cleaned_offset:
                 continue
@@ -127,13 +128,16 @@ class CompactionJob:
         return keys
 
     def _rewrite(self, group: list[Segment], keys: KeyMap) -> None:
-        new = Rewritten(self._disk, self._directory, group)
+        new, changed = Rewritten(self._disk, self._directory, group), len(group) > 1
         self.rewritten.append(new)
         for segment in group:
             for header, batch in self._batches(segment):
-                new.append(header, self._clean(header, batch, keys))
-        new.finish()
-        if len(group) == 1 and new.segment.size == group[0].size:  # nothing went: leave it alone
+                cleaned = self._clean(header, batch, keys)
+                changed = changed or cleaned is not batch
+                new.append(header, cleaned)
+        if changed:
+            new.finish()
+        else:  # nothing went: leave it alone
             self.rewritten.remove(new)
             new.discard()
 

@@ -22,7 +22,7 @@ from postroad.wire.batch import BatchHeader
 
 
 class Finding(NamedTuple):
-    """Something that does not hold. `harmless`: it is put right when the log is opened, and costs no message."""
+    """Something that does not hold. `harmless`: opening the log puts it right, and no message is lost."""
 
     file: str
     position: int
@@ -58,7 +58,7 @@ def verify_directory(disk: Disk, directory: str) -> list[Finding]:
 
 
 def iterate_batches(disk: Disk, directory: str, from_offset: int = 0) -> Iterator[Batch]:
-    """The batches in order, from the one that holds the offset on. Raises DamagedBatch at one that is none."""
+    """The batches in order, from the one that holds the offset on. Raises DamagedBatch."""
     bases = base_offsets(disk.list(directory))
     for base, following in zip(bases, [*bases[1:], None], strict=False):
         if following is not None and following <= from_offset:
@@ -140,10 +140,9 @@ def _verify_state(
         findings.append(Finding(CHECKPOINT_FILE, 0, text, False))
     if EPOCHS_FILE in names and read_epochs(disk, directory) is None:
         findings.append(Finding(EPOCHS_FILE, 0, "is damaged", True))
-    for offset in numbered(names, SUFFIX):
-        if read_producers(disk, snapshot_path(directory, offset)) is None:
-            findings.append(Finding(_name(snapshot_path("", offset)), 0, "is damaged", True))
-    return findings
+    snapshots = [snapshot_path("", offset) for offset in numbered(names, SUFFIX)]
+    damaged = [path for path in snapshots if read_producers(disk, directory + path) is None]
+    return findings + [Finding(_name(path), 0, "is damaged", True) for path in damaged]
 
 
 def _name(path: str) -> str:

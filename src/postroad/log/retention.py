@@ -66,8 +66,8 @@ def outgrown(
 
 
 def is_old(segment: Segment, settings: LogSettings, now_ms: int) -> bool:
-    """Whether every record in it is older than the topic keeps them."""
+    """Whether every record in it is older than the topic keeps them; compaction may have left none."""
     if settings.retention_ms == NO_LIMIT or not settings.cleanup_delete:
         return False
     newest = segment.max_timestamp
-    return newest != NO_TIME and newest < now_ms - settings.retention_ms
+    return not segment.size or (newest != NO_TIME and newest < now_ms - settings.retention_ms)

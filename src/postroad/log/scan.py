@@ -17,6 +17,7 @@ from postroad.wire.batch import CRC_START, HEADER, HEADER_BYTES, LENGTH_END, MAG
 
 CHUNK_BYTES_MIN: Final = 8 << 10  # a look-up ends within one or two of these
 CHUNK_BYTES_MAX: Final = 1 << 20
+OFFSET_MAX: Final = (1 << 63) - 1
 
 
 class DamagedBatch(CorruptMessage):
@@ -28,22 +29,26 @@ class DamagedBatch(CorruptMessage):
         self.reason = reason
 
 
-def walk(file: File, position: int, end: int, floor: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+def walk(
+    file: File, position: int, end: int, floor: int = 0, ceiling: int = OFFSET_MAX
+) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each batch from `position` to `end`; lengths and offsets are checked.
 
-    `floor` is the lowest offset that the first batch may have; offsets rise from there.
+    Offsets rise from `floor` and stay below `ceiling`.
     Raises DamagedBatch at the first batch that is none; those before it were yielded.
     """
-    return _batches(file, position, end, floor, CHUNK_BYTES_MIN, False)
+    return _batches(file, position, end, floor, ceiling, CHUNK_BYTES_MIN, False)
 
 
-def scan(file: File, position: int, end: int, floor: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+def scan(
+    file: File, position: int, end: int, floor: int = 0, ceiling: int = OFFSET_MAX
+) -> Iterator[tuple[int, BatchHeader]]:
     """As `walk`, and each batch's CRC holds."""
-    return _batches(file, position, end, floor, CHUNK_BYTES_MAX, True)
+    return _batches(file, position, end, floor, ceiling, CHUNK_BYTES_MAX, True)
 
 
 def _batches(
-    file: File, position: int, end: int, floor: int, chunk_bytes: int, checked: bool
+    file: File, position: int, end: int, floor: int, ceiling: int, chunk_bytes: int, checked: bool
 ) -> Iterator[tuple[int, BatchHeader]]:
     unpack, make = HEADER.unpack_from, BatchHeader._make
     chunk, start, available = memoryview(b""), position, 0
@@ -57,7 +62,7 @@ def _batches(
                 raise DamagedBatch(position, "is cut within its header")
         header = make(unpack(chunk, at))
         size = header.length + LENGTH_END
-        _check_header(header, position, size, end, floor)
+        _check_header(header, position, size, end, floor, ceiling)
         if checked:
             if at + size > available:
                 chunk, start, at = (
@@ -77,13 +82,13 @@ def _batches(
         position += size
 
 
-def _check_header(header: BatchHeader, position: int, size: int, end: int, floor: int) -> None:
+def _check_header(header: BatchHeader, position: int, size: int, end: int, floor: int, ceiling: int) -> None:
     if header.magic != MAGIC or header.last_offset_delta < 0 or header.count < 0:
         raise DamagedBatch(position, "has no batch's header")
     if size < HEADER_BYTES or position + size > end:
         raise DamagedBatch(position, "claims a length that does not fit")
-    if header.base_offset < floor:
-        raise DamagedBatch(position, f"claims offset {header.base_offset} where {floor} is the least")
+    if not floor <= header.base_offset < ceiling - header.last_offset_delta:
+        raise DamagedBatch(position, f"claims offset {header.base_offset}, which does not belong there")
 
 
 def _crc_in_pieces(file: File, position: int, end: int) -> int:

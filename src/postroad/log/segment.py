@@ -99,7 +99,11 @@ class Segment:
         self._max_timestamp = NO_TIME
 
     def adopt(self, file: File, index: SparseIndex, max_timestamp: int) -> None:
-        """Compaction has written this file; until `settle` its path is a passing one and it stays open."""
+        """Compaction has written this file; until `settle` its path is a passing one and it stays open.
+
+        It is verified before it is read as any other: a damaged batch was copied as it was.
+        """
+        self.own_from = self.size
         self._file, self._index, self._max_timestamp = file, index, max_timestamp
         self.closed, self.settled = True, False
 
@@ -159,7 +163,7 @@ class Segment:
         """The position of the batch that holds `offset`, or of the first after it; `size` if none."""
         entry = self.index.before_offset(offset)
         try:
-            for position, header in walk(self.file, entry.position, self.size, entry.offset):
+            for position, header in walk(self.file, entry.position, self.size, entry.offset, self.end_offset):
                 if position == entry.position and header.base_offset != entry.offset and position:
                     raise DamagedBatch(position, "is not the one in the index")
                 if header.last_offset >= offset:
@@ -188,7 +192,7 @@ class Segment:
         entry = self.index.before_position(stop)
         start, floor = (position, 0) if entry.position <= position else (entry.position, entry.offset)
         try:
-            for at, header in walk(self.file, start, end, floor):
+            for at, header in walk(self.file, start, end, floor, self.end_offset):
                 if at == entry.position and at > position and header.base_offset != entry.offset:
                     raise DamagedBatch(at, "is not the one in the index")
                 after = at + header.size
@@ -222,7 +226,7 @@ class Segment:
     def verify(self, file: File, position: int, end: int) -> None:
         """Thread-safe. Raises CorruptMessage; later reads then end before the damaged batch."""
         try:
-            for _ in scan(file, position, end, self.base_offset):
+            for _ in scan(file, position, end, self.base_offset, self.end_offset):
                 pass
         except DamagedBatch as damage:
             self.damaged.add(damage.position)

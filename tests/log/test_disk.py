@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from postroad.log.disk import IOV_MAX, Disk, OsDisk
+from postroad.log.memory_disk import MemoryDisk
+
+from .logs import DIRECTORY, SMALL, all_kept, all_lost, batch, filled, open_log, send, stored, sync
+
+
+@pytest.fixture(params=["memory", "os"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
+    return MemoryDisk() if request.param == "memory" else OsDisk(str(tmp_path))
+
+
+def test_both_disks_keep_the_same_promises(disk: Disk) -> None:
+    disk.make_directory("a/b")
+    disk.make_directory("a/b")
+    assert disk.list("a") == ["b"]
+    assert disk.list("none") == []
+    with pytest.raises(FileNotFoundError):
+        disk.open("a/b/x")
+    file = disk.open("a/b/x", create=True)
+    file.append([b"one", memoryview(b"two"), bytearray(b"three")])
+    file.write(1, b"NN")
+    assert file.read(0, 100) == b"oNNtwothree"
+    assert file.read(3, 3) == b"two"
+    assert file.read(11, 5) == b""
+    file.truncate(6)
+    file.sync()
+    assert (file.size(), disk.open("a/b/x").size()) == (6, 6)
+    disk.rename("a/b/x", "a/b/y")
+    disk.replace("a/b/z", b"new")
+    disk.replace("a/b/z", b"newer")
+    disk.sync_directory("a/b")
+    assert disk.list("a/b") == ["y", "z"]
+    assert disk.open("a/b/z").read(0, 9) == b"newer"
+    disk.remove("a/b/y")
+    disk.remove("a/b/y")
+    disk.remove("a/b")
+    assert disk.list("a") == []
+    assert disk.free_bytes() > 0
+    file.close()
+
+
+def test_more_buffers_than_the_kernel_takes_at_once_are_written(disk: Disk) -> None:
+    disk.make_directory("a")
+    file = disk.open("a/x", create=True)
+    buffers = [bytes([i % 251]) * (i % 3) for i in range(2 * IOV_MAX + 5)]
+    file.append(buffers)
+    assert file.read(0, file.size() + 1) == b"".join(buffers)
+
+
+def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pwritev, pwrite = os.pwritev, os.pwrite
+    monkeypatch.setattr(os, "pwritev", lambda fd, buffers, at: pwritev(fd, [b"".join(buffers)[:3]], at))
+    monkeypatch.setattr(os, "pwrite", lambda fd, content, at: pwrite(fd, content[:2], at))
+    file = OsDisk(str(tmp_path)).open("x", create=True)
+    file.append([b"hello", b" ", b"world"])
+    assert file.read(0, 100) == b"hello world"
+
+
+def test_a_write_that_fails_half_way_says_how_far_it_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pwritev = os.pwritev
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "pwritev", lambda fd, buffers, at: pwritev(fd, [b"".join(buffers)[:3]], at))
+    monkeypatch.setattr(os, "pwrite", full)
+    file = OsDisk(str(tmp_path)).open("x", create=True)
+    with pytest.raises(OSError, match="full"):
+        file.append([b"hello"])
+    assert file.size() == 3
+
+
+def test_a_descriptor_lives_as_long_as_somebody_holds_the_file(tmp_path: Path) -> None:
+    disk = OsDisk(str(tmp_path))
+    file = disk.open("x", create=True)
+    descriptor = file.fileno()
+    os.fstat(descriptor)
+    del file
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_symbolic_links_are_refused(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_bytes(b"secret")
+    data = tmp_path / "data"
+    data.mkdir()
+    disk = OsDisk(str(data))
+    (data / "link").symlink_to(outside / "secret")
+    (data / "directory").symlink_to(outside)
+    with pytest.raises(OSError, match=r"symbolic|Too many"):
+        disk.open("link")
+    with pytest.raises(OSError, match=r"symbolic|Too many|Not a directory"):
+        disk.list("directory")
+    with pytest.raises(OSError, match="symbolic"):
+        disk.list(".")
+    disk.remove("directory")
+    assert (outside / "secret").exists()
+
+
+def test_a_log_with_a_symbolic_link_in_its_directory_does_not_open(tmp_path: Path) -> None:
+    (tmp_path / DIRECTORY).mkdir(parents=True)
+    (tmp_path / DIRECTORY / "00000000000000000000.log").symlink_to("/etc/hostname")
+    with pytest.raises(OSError, match="symbolic"):
+        open_log(OsDisk(str(tmp_path)))
+
+
+def test_files_and_directories_are_for_their_owner_only(tmp_path: Path) -> None:
+    disk = OsDisk(str(tmp_path))
+    disk.make_directory("a/b")
+    disk.open("a/x", create=True)
+    disk.replace("a/y", b"")
+    assert [(tmp_path / "a" / name).stat().st_mode & 0o777 for name in ("b", "x", "y")] == [
+        0o700,
+        0o600,
+        0o600,
+    ]
+
+
+def test_a_log_on_the_real_disk_is_what_it_is_in_memory(tmp_path: Path) -> None:
+    memory, disk = filled(MemoryDisk()), OsDisk(str(tmp_path))
+    log = open_log(disk)
+    for number in range(30):
+        send(log, batch(1 + number % 3, time=memory.max_timestamp().timestamp - 29 + number))  # type: ignore[union-attr]
+    sync(log)
+    assert [offset for offset, _ in stored(log)] == [offset for offset, _ in stored(memory)]
+    log.close()
+    again = open_log(disk, clean=True)
+    assert stored(again) == stored(log)
+    assert again.recovery.scanned_bytes == 0
+
+
+def test_idle_logs_hold_no_descriptors(tmp_path: Path) -> None:
+    disk = OsDisk(str(tmp_path))
+    log = open_log(disk)
+    send(log, batch())
+    log.close()
+    before = len(os.listdir("/proc/self/fd"))
+    logs = [open_log(disk, SMALL, clean=clean) for clean in (True, False)]
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert all(log.end_offset == 1 for log in logs)
+
+
+def test_unsynced_bytes_and_names_are_lost_and_kept_as_picked() -> None:
+    disk = MemoryDisk()
+    disk.open("d/a", create=True).append([b"synced"])
+    disk.open("d/a").sync()
+    disk.sync_directory("d")
+    disk.open("d/a").append([b" not"])
+    disk.open("d/b", create=True)
+    disk.rename("d/a", "d/c")
+    lost, kept = disk.crash(all_lost), disk.crash(all_kept)
+    assert (lost.list("d"), lost.content("d/a")) == (["a"], b"synced")
+    assert (kept.list("d"), kept.content("d/c")) == (["b", "c"], b"synced not")

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from postroad.errors import StorageFailed
+from postroad.log.checkpoint import read_checkpoint
+from postroad.log.memory_disk import MemoryDisk
+from postroad.log.partition_log import PartitionLog
+
+from .logs import (
+    DIRECTORY,
+    NOW,
+    Crash,
+    all_kept,
+    all_lost,
+    append,
+    batch,
+    crashed,
+    open_log,
+    send,
+    stop_at,
+    stored,
+    sync,
+)
+
+
+def with_epochs(disk: MemoryDisk, *epochs: int) -> PartitionLog:
+    """One batch of two records for each."""
+    log = open_log(disk)
+    for epoch in epochs:
+        send(log, batch(2), leader_epoch=epoch)
+    sync(log)
+    return log
+
+
+def test_the_end_of_an_epoch_is_where_the_next_one_starts() -> None:
+    log = with_epochs(MemoryDisk(), 1, 1, 4, 6)
+    assert log.last_epoch == 6
+    assert [log.epoch_end(epoch) for epoch in (1, 4, 6)] == [(1, 4), (4, 6), (6, 8)]
+
+
+def test_an_epoch_that_wrote_nothing_is_answered_with_the_one_below_it() -> None:
+    log = with_epochs(MemoryDisk(), 1, 4, 6)
+    assert log.epoch_end(3) == (1, 2)
+    assert log.epoch_end(5) == (4, 4)
+    assert log.epoch_end(0) == (0, 0), "before the first: as Kafka answers"
+    assert log.epoch_end(7) == (-1, -1)
+    assert log.epoch_end(-1) == (-1, -1)
+
+
+def test_epochs_survive_a_crash_as_far_as_their_batches_do() -> None:
+    disk = MemoryDisk()
+    log = with_epochs(disk, 1, 4)
+    send(log, batch(), leader_epoch=9)
+    assert open_log(disk.crash(all_lost)).leader_epochs.entries == [(1, 0), (4, 2)]
+    assert open_log(disk.crash(all_kept)).leader_epochs.entries == [(1, 0), (4, 2), (9, 4)]
+
+
+def test_a_failed_write_takes_the_epoch_back() -> None:
+    disk = MemoryDisk()
+    log = with_epochs(disk, 1)
+    append(log, batch(), leader_epoch=2)
+    disk.capacity = 0
+    with pytest.raises(StorageFailed):
+        log.write()
+    assert log.leader_epochs.entries == [(1, 0)]
+    assert log.last_epoch == 1
+
+
+def test_epochs_below_the_start_are_dropped() -> None:
+    log = with_epochs(MemoryDisk(), 1, 4, 6)
+    log.delete_before(3)
+    assert log.leader_epochs.entries == [(4, 3), (6, 4)]
+
+
+@examples(max_examples=60)
+@given(st.integers(0, 39), st.integers(0, 8), st.booleans())
+def test_truncation_leaves_exactly_the_batches_below(offset: int, unsynced: int, kept: bool) -> None:
+    disk = MemoryDisk()
+    log = open_log(disk)
+    for number in range(20):
+        send(log, batch(2, producer=1, epoch=0, sequence=2 * number), leader_epoch=number // 5)
+        if number < 20 - unsynced:
+            sync(log)
+    expected = [entry for entry in stored(log) if entry.offset + 2 <= offset]
+    log.truncate_to(offset, NOW)
+    assert stored(log) == expected
+    end = log.end_offset
+    assert end == 2 * len(expected)
+    assert all(start < end for _, start in log.leader_epochs.entries)
+    again = batch(2, producer=1, epoch=0, sequence=end)
+    assert send(log, again, leader_epoch=20)[0].base_offset == end
+    send(log, batch(), leader_epoch=30)
+    found = open_log(disk.crash(all_kept if kept else all_lost))
+    assert stored(found)[: len(expected)] == expected
+    assert found.end_offset == (end + 3 if kept else end)
+
+
+def test_a_crash_at_each_step_of_a_truncation_leaves_a_log() -> None:
+    operation = 0
+    while True:
+        disk = MemoryDisk()
+        log = with_epochs(disk, *range(15))
+        written = stored(log)
+        count = stop_at(disk, operation, Crash())
+        try:
+            log.truncate_to(10, NOW)
+            send(log, batch(2, size=77), leader_epoch=40)
+        except Crash:
+            pass
+        for pick in (all_lost, all_kept):
+            found = crashed(disk, pick)
+            again = open_log(found)
+            survivors = stored(again)
+            assert survivors[:5] == written[:5]
+            assert survivors == written[: len(survivors)] or survivors[:5] == survivors[:-1]
+        if count() <= operation:
+            return
+        operation += 1
+
+
+def test_a_sync_that_a_truncation_overtook_does_not_count() -> None:
+    disk = MemoryDisk()
+    log = with_epochs(disk, 1, 2, 3)
+    send(log, batch(2), leader_epoch=3)
+    job = log.begin_sync()
+    assert job is not None
+    log.truncate_to(2, NOW)
+    send(log, batch(2, size=99), leader_epoch=4)
+    job.run()
+    log.finish_sync(job, None)
+    assert log.synced_offset == 2
+    found = read_checkpoint(disk, DIRECTORY)
+    assert found is not None
+    assert found[1].point.offset == 2
+
+
+def test_a_reset_log_goes_on_where_it_is_told() -> None:
+    disk = MemoryDisk()
+    log = with_epochs(disk, 1, 2, 3)
+    log.reset_to(100, NOW)
+    assert (log.start_offset, log.end_offset, log.last_epoch) == (100, 100, -1)
+    assert send(log, batch(), leader_epoch=5)[0].base_offset == 100
+    sync(log)
+    again = open_log(disk.crash(all_lost))
+    assert (again.start_offset, again.end_offset) == (100, 101)
+    assert again.leader_epochs.entries == [(5, 100)]
