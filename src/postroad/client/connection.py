@@ -189,10 +189,11 @@ class Connection(asyncio.BufferedProtocol):
         return self._frames.space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._frames.received(nbytes)
         try:
-            while self._ended is None and (frame := self._frames.next_frame()) is not None:
+            for frame in self._frames.take(nbytes):
                 self._answer(frame)
+            if self._frames.wrong:
+                raise ProtocolError(f"{self.address}: {self._frames.wrong}.")
         except ProtocolError as error:
             self._end(error)
         self._set_room()
