@@ -22,8 +22,8 @@ from typing import Final, Protocol, cast
 from postroad.broker.turn import Turn
 from postroad.errors import ProtocolError
 from postroad.log.partition_log import Slice
+from postroad.wire import fetch, produce
 from postroad.wire.framing import FrameBuffer, response_head
-from postroad.wire.produce import Repetition
 
 REQUESTS_IN_FLIGHT_MAX: Final = 1024  # clients pipeline 5 to 100; more is a flood
 GATHER_MAX: Final = 256  # buffers in one send: below the kernel's IOV_MAX of 1024
@@ -104,6 +104,7 @@ class Connection:
         "frame_began_at",
         "frames",
         "last_active",
+        "last_fetch",
         "last_produce",
         "peer",
     )
@@ -123,7 +124,8 @@ class Connection:
         self.frames = FrameBuffer(frame_bytes_max)
         self.last_active = loop.time()
         self.frame_began_at: float | None = None  # since when a frame is unfinished
-        self.last_produce: Repetition | None = None  # what `api/produce` compares the next one with
+        self.last_produce: produce.Repetition | None = None  # clients repeat themselves: what the
+        self.last_fetch: fetch.Repetition | None = None  # handlers compare the next request with
         self._socket = sock
         self._fd = sock.fileno()
         self._owner = owner

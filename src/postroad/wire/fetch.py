@@ -33,6 +33,7 @@ _HEAD_15: Final = Struct(">iiib")
 _SESSION: Final = Struct(">ii")
 _SHORT: Final = Struct(">h")
 _INT: Final = Struct(">i")
+_LONG: Final = Struct(">q")
 # index, [leader epoch (9)], offset, [last fetched epoch (12)], [log start (5)], max bytes
 _PARTITION_4: Final = Struct(">iqi")
 _PARTITION_5: Final = Struct(">iqqi")
@@ -73,6 +74,7 @@ class FetchRequest(NamedTuple):
     session_epoch: int
     partitions: list[PartitionFetch]
     forgotten: list[tuple[TopicKey, int]]
+    offset_at: int  # where in the body the last partition's offset stands
 
 
 class PartitionAnswer(NamedTuple):
@@ -83,6 +85,37 @@ class PartitionAnswer(NamedTuple):
     stable_offset: int
     start_offset: int
     records: Records | None
+
+
+class Repetition:
+    """What a consumer asks again and again: one partition, from another offset on.
+
+    Comparing the rest with the request before is cheaper than reading it again (as in `produce`).
+    """
+
+    __slots__ = ("_after", "_before", "_offset_at", "_request", "_version")
+
+    def __init__(self, request: FetchRequest, body: memoryview, version: int) -> None:
+        assert len(request.partitions) == 1
+        self._request = request
+        self._version = version
+        self._offset_at = at = request.offset_at
+        self._before = body[:at].tobytes()
+        self._after = body[at + 8 :].tobytes()
+
+    def again(self, body: memoryview, version: int) -> FetchRequest | None:
+        """The same request with the offset of this body; None if more than that differs."""
+        at = self._offset_at
+        if (
+            version != self._version
+            or body[:at].tobytes() != self._before
+            or body[at + 8 :].tobytes() != self._after
+        ):
+            return None
+        (offset,) = _LONG.unpack_from(body, at)
+        topic, index, epoch, _, max_bytes = self._request.partitions[0]
+        wanted = PartitionFetch(topic, index, epoch, offset, max_bytes)
+        return FetchRequest._make((*self._request[:7], [wanted], [], at))
 
 
 def decode(body: memoryview, version: int) -> FetchRequest:
@@ -98,6 +131,8 @@ def encode(
     answers: Iterable[PartitionAnswer], version: int, error: int = 0, session_id: int = 0
 ) -> list[Part]:
     """The response as parts in order; answers of one topic should stand together."""
+    if not error and not session_id and isinstance(answers, list) and len(answers) == 1:
+        return _encode_one(answers[0], version)
     flexible = version >= FLEXIBLE_FROM
     parts: list[Part] = []
     head = bytearray(4)  # throttle time
@@ -128,6 +163,35 @@ def encode(
     return parts
 
 
+def _encode_one(answer: PartitionAnswer, version: int) -> list[Part]:
+    """One partition, no session: what a consumer of a single partition gets each time."""
+    head = bytearray(_heads.get((version, answer.topic)) or _remember_head(version, answer.topic))
+    _partition_head(head, answer, version)
+    records, tail = answer.records, _TAGS if version >= FLEXIBLE_FROM else b""
+    if records is None:
+        return [bytes(head) + tail]
+    if isinstance(records, bytes):
+        return [bytes(head) + records + tail]
+    return [bytes(head), records, tail] if tail else [bytes(head), records]
+
+
+_TAGS: Final = b"\0\0\0"  # none, of the partition, its topic and the response
+_heads: dict[tuple[int, TopicKey], bytes] = {}
+_HEADS_MAX: Final = 10_000  # then all are forgotten: they are cheap to make anew
+
+
+def _remember_head(version: int, topic: TopicKey) -> bytes:
+    """No throttling, error or session; one topic with one partition, up to where that begins."""
+    flexible = version >= FLEXIBLE_FROM
+    head = bytearray(10 if version >= SESSIONS_FROM else 4)
+    head += b"\2" if flexible else _INT.pack(1)
+    _topic_head(head, topic, 1, flexible)
+    if len(_heads) >= _HEADS_MAX:
+        _heads.clear()
+    _heads[version, topic] = bytes(head)
+    return bytes(head)
+
+
 def _decode(body: memoryview, version: int) -> FetchRequest:
     replica_id = -1
     if version >= REPLICA_STATE_FROM:
@@ -140,7 +204,7 @@ def _decode(body: memoryview, version: int) -> FetchRequest:
     if version >= SESSIONS_FROM:
         session_id, session_epoch = _SESSION.unpack_from(body, at)
         at += 8
-    partitions, at = _partitions(body, at, version)
+    partitions, at, offset_at = _partitions(body, at, version)
     forgotten: list[tuple[TopicKey, int]] = []
     if version >= SESSIONS_FROM:
         forgotten, at = _forgotten(body, at, version)
@@ -156,11 +220,14 @@ def _decode(body: memoryview, version: int) -> FetchRequest:
         session_epoch,
         partitions,
         forgotten,
+        offset_at,
     )
 
 
-def _partitions(body: memoryview, at: int, version: int) -> tuple[list[PartitionFetch], int]:
+def _partitions(body: memoryview, at: int, version: int) -> tuple[list[PartitionFetch], int, int]:
     flexible = version >= FLEXIBLE_FROM
+    to_offset = 8 if version >= 9 else 4  # the leader epoch comes before it
+    begin = at
     partitions: list[PartitionFetch] = []
     topics, at = _count(body, at, flexible)
     for _ in range(topics):
@@ -168,6 +235,7 @@ def _partitions(body: memoryview, at: int, version: int) -> tuple[list[Partition
         count, at = _count(body, at, flexible)
         for _ in range(count):
             epoch = -1
+            begin = at
             if flexible:
                 index, epoch, offset, _, _, max_bytes = _PARTITION_12.unpack_from(body, at)
                 at = skip_tags(body, at + 32)
@@ -183,7 +251,7 @@ def _partitions(body: memoryview, at: int, version: int) -> tuple[list[Partition
             partitions.append(PartitionFetch(topic, index, epoch, offset, max_bytes))
         if flexible:
             at = skip_tags(body, at)
-    return partitions, at
+    return partitions, at, begin + to_offset
 
 
 def _forgotten(body: memoryview, at: int, version: int) -> tuple[list[tuple[TopicKey, int]], int]:

@@ -10,12 +10,11 @@ checked once, in a thread, before it is served (`_verify`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, cast
 
 from postroad.broker.connection import Answer, Body, Part
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.fetch_sessions import FetchSession
+from postroad.broker.fetch_sessions import FINAL_EPOCH, FetchSession
 from postroad.broker.partition import Partition
 from postroad.errors import (
     ApiError,
@@ -38,7 +37,7 @@ WAIT_MS_MAX: Final = 5 * 60 * 1000  # nobody waits longer, whatever was asked fo
 
 
 def handle(node: Node, call: Call) -> Result:
-    request = codec.decode(call.body, call.version)
+    request = _decode(call)
     try:
         session = node.fetch_sessions.begin(request)
     except ApiError as error:
@@ -51,6 +50,18 @@ def handle(node: Node, call: Call) -> Result:
     return fetch.park(call.park())
 
 
+def _decode(call: Call) -> FetchRequest:
+    """The request, read anew only if more than its offset differs from the one before."""
+    last = call.connection.last_fetch
+    again = last.again(call.body, call.version) if last is not None else None
+    if again is not None:
+        return again
+    request = codec.decode(call.body, call.version)
+    if len(request.partitions) == 1 and request.session_epoch == FINAL_EPOCH:
+        call.connection.last_fetch = codec.Repetition(request, call.body, call.version)
+    return request
+
+
 class Fetch:
     """One fetch, from its first look at the logs to its answer."""
 
@@ -58,6 +69,8 @@ class Fetch:
         "_answer",
         "_answers",
         "_node",
+        "_parked_on",
+        "_partitions",
         "_request",
         "_session",
         "_timer",
@@ -71,9 +84,9 @@ class Fetch:
         self._version = call.version
         self._request = request
         self._session = session
-        self._wanted: Iterable[PartitionFetch] = (
-            request.partitions if session is None else list(session.partitions.values())
-        )
+        self._wanted = request.partitions if session is None else list(session.partitions.values())
+        self._parked_on: list[Partition] = []
+        self._partitions: list[Partition] = []  # those of `_wanted` that are here
         self._answers: list[PartitionAnswer] = []
         self._answer: Answer | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -82,7 +95,9 @@ class Fetch:
     def collect(self) -> bool:
         """Look at every partition; whether there is enough (or an error) to answer with."""
         request = self._request
-        answers = self._answers = []
+        answers: list[PartitionAnswer] = []
+        self._answers = answers
+        self._partitions = []
         self.unverified = []
         left = min(request.max_bytes, self._node.settings.limits.fetch_bytes_max)
         total = 0
@@ -102,8 +117,8 @@ class Fetch:
 
     def _look(self, wanted: PartitionFetch, left: int, first: bool) -> PartitionAnswer:
         topic, index, epoch, offset, max_bytes = wanted
-        node = self._node
-        partition = node.partitions.lead(topic, index)
+        partition = self._node.partitions.lead(topic, index)
+        self._partitions.append(partition)
         if epoch != -1:
             partition.check_epoch(epoch)
         high = partition.high_watermark
@@ -127,6 +142,9 @@ class Fetch:
             parts = codec.encode(self._answers, self._version)
         else:
             parts = codec.encode(session.news(self._answers), self._version, 0, session.id)
+        first = parts[0]
+        if len(parts) == 1 and isinstance(first, bytes):
+            return first
         return cast("list[Part]", parts)  # the slices are those that `_take` put in
 
     # --- waiting
@@ -134,7 +152,8 @@ class Fetch:
     def park(self, answer: Answer) -> Answer:
         """Wait until one of the partitions commits something, or the time is over."""
         self._answer = answer
-        for partition in self._partitions():
+        self._parked_on = self._partitions  # `collect` will look for them anew
+        for partition in self._parked_on:
             partition.readers[self] = None
         wait_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
         self._timer = self._node.loop.call_later(wait_ms / 1000, self._expired)
@@ -162,13 +181,8 @@ class Fetch:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for partition in self._partitions():
+        for partition in self._parked_on:
             partition.readers.pop(self, None)
-
-    def _partitions(self) -> Iterable[Partition]:
-        find = self._node.partitions.find
-        found = (find(wanted.topic, wanted.index) for wanted in self._wanted)
-        return (partition for partition in found if partition is not None)
 
     def _answer_now(self, answer: Answer) -> None:
         if self.unverified:
