@@ -9,6 +9,6 @@ broker's coordinator appends the records, waits until they are committed, applie
 
 Start reading at `coordinator.py` (`Groups`, all that the broker calls), then `group.py`. The classic
 protocol is `classic.py` (state), `join.py`, `sync.py`, `leave.py` and `rebalance.py`; KIP-848 is
-`consumer.py` (state), `heartbeat.py`, `reconcile.py`, `assignors.py` and `regex.py`; offsets are
+`consumer.py` (state), `heartbeat.py`, `reconcile.py`, `target.py`, `assignors.py` and `regex.py`; offsets are
 `offsets.py`.
 """

@@ -164,4 +164,6 @@ class Group:
             self.classic.check()
         if self.consumer is not None:
             self.consumer.check()
-            assert self.classic is None or self.classic.is_idle or not self.consumer.members, "one protocol"
+        assert not (self._is_stored(records.CLASSIC) and self._is_stored(records.CONSUMER)), "one protocol"
+        if self.classic is not None and not self.classic.is_idle:
+            assert self.consumer is None or not self.consumer.members, "one protocol"

@@ -129,9 +129,6 @@ def remove(draft: Draft, member_ids: Collection[str]) -> None:
     for member_id in member_ids:
         draft.remove(member_id)
     draft.epoch += 1
-    if not draft.members():
-        draft.target_epoch = draft.epoch  # nobody is left whose heartbeat would compute it
-        draft.topics_digest = ""
 
 
 # --- finding the member ---

@@ -5,14 +5,14 @@ as `(a|a)*b` from any client could hold the whole node. So a pattern is parsed h
 (`Automaton` below) that follows all alternatives at once; steps that were taken are remembered.
 
 The subset: literals, `.`, `[…]` with ranges and `^`, `\\d \\w \\s` and their capitals, `(…)`, `(?:…)`, `|`,
-`* + ? {m} {m,} {m,n}` (a `?` after them changes nothing for a whole match), `^` and `$` at the ends of
-alternatives. The whole name must match. Whatever else RE2 knows (flags, Unicode classes, `\\b`) is refused
-with InvalidRegularExpression, and so is what RE2 refuses (back references, look-around).
+`* + ? {m} {m,} {m,n}` (a `?` after them changes nothing for a whole match), `^` and `$`. The whole name
+must match. Whatever else RE2 knows (flags, Unicode classes, `\\b`) is refused with
+InvalidRegularExpression, and so is what RE2 refuses (back references, look-around).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -49,9 +49,10 @@ class Automaton:
         self._tests: list[CharacterTest | None] = []  # by state: what its character step accepts
         self._steps: list[int] = []  # … where that step leads
         self._free: list[list[int]] = []  # … where it leads without a character
+        self._anchors: dict[int, tuple[str, int]] = {}  # … where it leads at the name's start (^) or end ($)
         whole = _Parser(pattern, self).parse()
         self._end = whole.end
-        self._start = self._closure({whole.start})
+        self._start = self._closure({whole.start}, "^")
         self._known: dict[frozenset[int], dict[str, frozenset[int]]] = {}
 
     def matches(self, name: str) -> bool:
@@ -60,7 +61,7 @@ class Automaton:
             if not states:
                 return False
             states = self._next(states, character)
-        return self._end in states
+        return self._end in self._closure(states, "$" if name else "^$")
 
     # --- building ---
 
@@ -76,6 +77,11 @@ class Automaton:
         start, end = self.state(), self.state()
         self._tests[start] = test
         self._steps[start] = end
+        return Fragment(start, end)
+
+    def anchor(self, kind: str) -> Fragment:
+        start, end = self.state(), self.state()
+        self._anchors[start] = (kind, end)
         return Fragment(start, end)
 
     def nothing(self) -> Fragment:
@@ -106,14 +112,18 @@ class Automaton:
                 stepped.add(self._steps[state])
         return stepped
 
-    def _closure(self, states: set[int]) -> frozenset[int]:
+    def _closure(self, states: Iterable[int], anchors: str = "") -> frozenset[int]:
+        """With all that is reached by free steps, and by those of the anchors that hold here."""
         reached = set(states)
-        todo = list(states)
+        todo = list(reached)
         while todo:
-            for state in self._free[todo.pop()]:
-                if state not in reached:
-                    reached.add(state)
-                    todo.append(state)
+            state = todo.pop()
+            kind, behind = self._anchors.get(state, ("", -1))
+            following = [behind] if kind and kind in anchors else self._free[state]
+            for other in following:
+                if other not in reached:
+                    reached.add(other)
+                    todo.append(other)
         return frozenset(reached)
 
 
@@ -147,16 +157,8 @@ class _Parser:
         return Fragment(start, end)
 
     def _sequence(self) -> Fragment:
-        """A `^` first and a `$` last say what is true anyway; elsewhere they could never match."""
-        whole = self._automaton.nothing()
-        start, end = whole
-        while self._skip("^"):
-            pass
+        start, end = self._automaton.nothing()
         while self._at < len(self._pattern) and self._peek() not in "|)":
-            if self._skip("$"):
-                if self._peek() not in ("", "|", ")", "$"):
-                    raise self._wrong("$ within a name")
-                continue
             piece = self._repeated()
             self._automaton.link(end, piece.start)
             end = piece.end
@@ -171,8 +173,7 @@ class _Parser:
             return atom
         least, most = counts
         after = self._at
-        whole = self._automaton.nothing()
-        start, end = whole
+        start, end = self._automaton.nothing()
         for copy in range(max(least, most or 0, 1)):
             piece = atom if copy == 0 else self._copy(begins, ends)
             self._automaton.link(end, piece.start)
@@ -229,8 +230,10 @@ class _Parser:
             return self._automaton.character(lambda _: True)
         if character == "\\":
             return self._automaton.character(self._escape())
-        if character in "*+?{^":
-            raise self._wrong(f"{character} where nothing can be repeated or anchored")
+        if character in "^$":
+            return self._automaton.anchor(character)
+        if character in "*+?{":
+            raise self._wrong(f"{character} where nothing can be repeated")
         return self._automaton.character(_equals(character))
 
     def _group(self) -> Fragment:

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-ANY_GENERATION: Final = (
-    -1
-)  # a commit outside of any generation, by a consumer that assigns its own partitions
-
 JOIN_EPOCH: Final = 0  # KIP-848: a member that wants to join
 LEAVE_EPOCH: Final = -1  # … that leaves for good
 STATIC_LEAVE_EPOCH: Final = -2  # … that will be back under the same instance id
@@ -72,7 +68,7 @@ class CommitRequest(NamedTuple):
     group_id: str
     member_id: str
     instance_id: str | None
-    generation: int  # or the member epoch (KIP-848)
+    generation: int  # or the member epoch (KIP-848); -1: outside of both, by who assigns its own partitions
     offsets: tuple[OffsetToCommit, ...]
     retention_ms: int = -1  # OffsetCommit v2–4; -1: the node's setting
 
