@@ -95,9 +95,8 @@ def _uniform_mixed(subscribers: Sequence[Subscriber], counts: Mapping[bytes, int
             if exists and tp.topic_id in subscriber.topics and tp not in owner:
                 owner[tp] = subscriber.member_id
                 load[subscriber.member_id] += 1
-    by_choice = sorted(
-        readers, key=lambda topic_id: (len(readers[topic_id]), topic_id)
-    )  # the least choice first
+    # Topics with the fewest readers leave the least choice, so they come first.
+    by_choice = sorted(readers, key=lambda topic_id: (len(readers[topic_id]), topic_id))
     for topic_id in by_choice:
         _give(topic_id, counts[topic_id], readers[topic_id], owner, load)
     for _ in range(_BALANCE_ROUNDS_MAX):
