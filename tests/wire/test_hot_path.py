@@ -181,6 +181,47 @@ def test_fetch_requests_are_read_as_the_generated_codec_writes_them(version: int
         assert decoded.forgotten == [(topics[0], 5), (topics[0], 6)]
 
 
+def one_fetch(version: int, topic: str | bytes, offset: int, max_bytes: int = 77) -> memoryview:
+    partition = generated_fetch.FetchPartition(
+        partition=3, fetch_offset=offset, partition_max_bytes=max_bytes
+    )
+    key = "topic_id" if isinstance(topic, bytes) else "topic"
+    wanted = generated_fetch.FetchTopic(**{key: topic}, partitions=[partition])  # type: ignore[arg-type]
+    request = generated_fetch.FetchRequest(max_wait_ms=5, session_epoch=-1, topics=[wanted], rack_id="r")
+    return memoryview(generated_fetch.encode_request(request, version))
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_a_repeated_fetch_is_read_as_decoding_reads_it(version: int) -> None:
+    topic, other = topics_of(version, fetch.TOPIC_IDS_FROM)[:2]
+    first = one_fetch(version, topic, 5)
+    repetition = fetch.Repetition(fetch.decode(first, version), first, version)
+    for offset in (0, 6, 1 << 40, -1):
+        again = one_fetch(version, topic, offset)
+        assert repetition.again(again, version) == fetch.decode(again, version)
+    for different in (one_fetch(version, other, 5), one_fetch(version, topic, 5, 78), first[:-1], first[:20]):
+        assert repetition.again(different, version) is None
+    assert repetition.again(first, version + 1) is None
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+@pytest.mark.parametrize("size", [None, 0, 5, 127, 300])
+def test_single_fetch_answers_are_written_as_the_generated_codec_reads_them(
+    version: int, size: int | None
+) -> None:
+    topic = topics_of(version, fetch.TOPIC_IDS_FROM)[0]
+    data = None if size is None else b"x" * size
+    for records in (data, None if data is None else FileSlice(data)):
+        answer = fetch.PartitionAnswer(topic, 9, 3, 100, 99, 5, records)  # type: ignore[arg-type]
+        parts = fetch.encode([answer], version)
+        body = b"".join(part.data if isinstance(part, FileSlice) else part for part in parts)
+        response = generated_fetch.decode_response(body, version)
+        (partition,) = response.responses[0].partitions
+        assert (partition.partition_index, partition.error_code, partition.high_watermark) == (9, 3, 100)
+        assert bytes(partition.records or b"") == (data or b"")
+        assert generated_fetch.encode_response(response, version) == body
+
+
 def test_a_replica_is_known_by_its_tag() -> None:
     state = generated_fetch.ReplicaState(replica_id=42, replica_epoch=1)
     body = generated_fetch.encode_request(generated_fetch.FetchRequest(replica_state=state, rack_id="x"), 17)
