@@ -133,6 +133,15 @@ async def test_record_larger_than_the_buffer_is_refused(client: Client, new_topi
             await producer.send(topic, bytes(2000))
 
 
+async def test_deliveries_are_cancelled_with_their_producer(client: Client, new_topic: TopicMaker) -> None:
+    topic = await new_topic()
+    producer = Producer(client, batch_bytes=100)
+    deliveries = [await producer.send(topic, bytes(90)) for _ in range(5)]
+    await producer.__aexit__(ZeroDivisionError, None, None)
+    with pytest.raises(asyncio.CancelledError):
+        await deliveries[-1]
+
+
 async def test_linger_gathers_what_comes_within_it(client: Client, new_topic: TopicMaker) -> None:
     topic = await new_topic()
     async with Producer(client, linger_ms=50) as producer:

@@ -66,11 +66,6 @@ class Delivery:
         self._batch = batch
         self._number = number
 
-    @property
-    def is_first(self) -> bool:
-        """Whether its batch was begun with it."""
-        return self._number == 0
-
     def __await__(self) -> Generator[Any, None, Sent]:
         place, base, append_time = yield from asyncio.shield(self._batch.done).__await__()
         offset = UNKNOWN_OFFSET if base == UNKNOWN_OFFSET else base + self._number
@@ -130,6 +125,8 @@ class Producer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for batch in (batch for queue in self._queues.values() for batch in queue.batches):
+            batch.done.cancel()
 
     async def send(
         self,
@@ -142,23 +139,30 @@ class Producer:
         partition: int | None = None,
     ) -> Delivery:
         """Queued when this returns; the delivery tells the rest. Waits while the buffer is full."""
-        size = len(value or b"") + len(key or b"") + RECORD_OVERHEAD
+        size = _size(key, value, headers)
         if size > self._buffer_bytes_max:
             raise MessageTooLarge(f"A record of {size:,} bytes is larger than the producer's buffer.")
         found = await self._client.topic(topic, create=True)
-        while self.buffered_bytes and self.buffered_bytes + size > self._buffer_bytes_max:
-            self._room.clear()
-            await self._room.wait()
         if partition is None:
             partition = self._choose(found, key)
         else:
             found.leader(partition)  # raises if there is no such partition
+        queue = self._queue(TopicPartition(topic, partition))
+        if queue.batches and queue.batches[-1].bytes + size > self._batch_bytes:
+            await asyncio.sleep(0)  # a loop that only sends would keep the full batch from leaving
+        while self.buffered_bytes and self.buffered_bytes + size > self._buffer_bytes_max:
+            self._room.clear()
+            await self._room.wait()
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
-        delivery = self._add(found, partition, size, timestamp, key, value, headers)
-        if delivery.is_first:
-            await asyncio.sleep(0)  # a loop that only sends would keep the batch before from leaving
-        return delivery
+        batch = self._batch(queue, found, size, key)
+        number = len(batch.records)
+        batch.records.append(Record(number, timestamp, key, value, headers))
+        batch.bytes += size
+        self.buffered_bytes += size
+        if queue.task is None:
+            queue.task = asyncio.create_task(self._drain(queue), name=f"produce {queue.place}")
+        return Delivery(batch, number)
 
     async def flush(self) -> None:
         """All that was sent is delivered, or has failed: then the first error since the last flush."""
@@ -177,33 +181,21 @@ class Producer:
             self._sticky[topic.name] = StickyPartition()
         return self._sticky[topic.name].choose(len(topic.partitions))
 
-    def _add(
-        self,
-        topic: Topic,
-        partition: int,
-        size: int,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Headers,
-    ) -> Delivery:
-        place = TopicPartition(topic.name, partition)
+    def _queue(self, place: TopicPartition) -> _Queue:
         queue = self._queues.get(place)
         if queue is None:
             queue = self._queues[place] = _Queue(place)
+        return queue
+
+    def _batch(self, queue: _Queue, topic: Topic, size: int, key: bytes | None) -> _Batch:
+        """The one that gathers, or a new one where it has no room for `size` more."""
         batch = queue.batches[-1] if queue.batches else None
         if batch is None or batch.bytes + size > self._batch_bytes:
             if batch is not None and key is None and topic.name in self._sticky:
                 self._sticky[topic.name].move(len(topic.partitions))
             batch = _Batch()
             queue.batches.append(batch)
-        number = len(batch.records)
-        batch.records.append(Record(number, timestamp, key, value, headers))
-        batch.bytes += size
-        self.buffered_bytes += size
-        if queue.task is None:
-            queue.task = asyncio.create_task(self._drain(queue), name=f"produce {place}")
-        return Delivery(batch, number)
+        return batch
 
     # --- sending -------------------------------------------------------------------------------
 
@@ -224,6 +216,9 @@ class Producer:
         try:
             await self._identify(queue)
             base, append_time = await self._produce(queue, batch)
+        except asyncio.CancelledError:
+            batch.done.cancel()
+            raise
         except Exception as error:  # whoever awaits the delivery is to see it, whatever it is
             queue.producer_id = NO_PRODUCER  # rule 3
             self._failure = self._failure or error
@@ -285,3 +280,11 @@ class Producer:
         return produce.ProduceRequest(
             acks=self._acks, timeout_ms=int(self._timeout_s * 1000), topic_data=[topic]
         )
+
+
+def _size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """What a record takes in its batch, at most."""
+    size = len(value or b"") + len(key or b"") + RECORD_OVERHEAD
+    for name, content in headers:
+        size += len(name) * 4 + len(content or b"") + RECORD_OVERHEAD
+    return size
