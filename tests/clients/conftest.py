@@ -44,6 +44,8 @@ def broker() -> Iterator[Broker]:
 
     with node(config=BROKER_CONFIG) as running:
         yield Broker(running.bootstrap, ours=True)
+        written = running.log_file.read_text()
+    assert "Traceback" not in written, f"the node met an error that it did not expect:\n{written}"
 
 
 @pytest.fixture(scope="session")

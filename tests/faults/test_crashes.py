@@ -17,8 +17,10 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Messag
 from confluent_kafka.admin import AdminClient
 
 from postroad.testing import Node, node
+from postroad.wire.messages import init_producer_id
 
 from .conftest import create_topic
+from .raw import RawConnection
 
 CRASHES = 20
 LOAD_S = 1.0  # between two crashes; when in it the crash comes is drawn from a seed
@@ -221,3 +223,21 @@ def test_deleted_topic_stays_deleted_after_a_crash(own_node: Node) -> None:
     topics = admin.list_topics(timeout=20).topics
     assert "gone" not in topics
     assert "kept" in topics
+
+
+def test_producer_ids_are_never_given_twice(own_node: Node) -> None:
+    given = [_new_producer_id(own_node) for _ in range(5)]
+    own_node.kill()
+    own_node.start()
+    given += [_new_producer_id(own_node) for _ in range(5)]
+    own_node.restart()
+    given += [_new_producer_id(own_node) for _ in range(5)]
+    assert len(set(given)) == 15
+
+
+def _new_producer_id(running: Node) -> int:
+    with RawConnection(running.bootstrap) as connection:
+        asked = init_producer_id.InitProducerIdRequest(transaction_timeout_ms=1000)
+        answer = connection.call(init_producer_id, 4, asked)
+    assert answer.error_code == 0
+    return int(answer.producer_id)
