@@ -58,7 +58,7 @@ Part = bytes | Sliced
 
 class PartitionFetch(NamedTuple):
     topic: TopicKey
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index
     leader_epoch: int
     offset: int
     max_bytes: int
@@ -79,7 +79,7 @@ class FetchRequest(NamedTuple):
 
 class PartitionAnswer(NamedTuple):
     topic: TopicKey
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index
     error: int
     high_watermark: int
     stable_offset: int

@@ -49,7 +49,7 @@ class ProduceRequest(NamedTuple):
 
 class PartitionAnswer(NamedTuple):
     topic: TopicKey
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index
     error: int
     base_offset: int
     append_time_ms: int
