@@ -23,16 +23,23 @@ from typing import Final, cast
 from postroad.broker.clock import Clock
 from postroad.broker.partition import Partition
 from postroad.broker.turn import Turn
-from postroad.errors import ApiError, CoordinatorLoadInProgress, CoordinatorNotAvailable
+from postroad.broker.workers import Workers
+from postroad.errors import (
+    ApiError,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    UnknownServerError,
+)
 from postroad.groups.answers import Answer, Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import Record
 from postroad.groups.requests import Now
+from postroad.log.partition_log import PartitionLog, Slice
 from postroad.wire import batch as batches
 from postroad.wire.records import Record as WireRecord
 from postroad.wire.records import decode_records, encode_batch
 
-LOAD_BYTES: Final = 1 << 20  # read at once while loading
+LOAD_BYTES: Final = 1 << 18  # read, then applied at once while loading: some 10 ms of the loop's time
 
 Token = Callable[[Answer], None]
 """What the handlers pass in: called once with the answer."""
@@ -73,6 +80,7 @@ class Coordinator:
         self._queues: dict[str, GroupQueue] = {}  # only of groups with something in flight
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: int | None = None
+        self._loaded_to = 0  # offset up to which records were applied
 
     # --- decisions
 
@@ -108,8 +116,11 @@ class Coordinator:
         try:
             outcome = decide(self.now())
         except ApiError as error:
-            if token is not None:
-                token(error)
+            _tell(token, error)
+            return
+        except Exception:  # a defect costs this request, not the group's other requests and timers
+            log.exception("a decision of group %s failed", group_id)
+            _tell(token, UnknownServerError())
             return
         if not outcome.records:
             _answer(outcome, None)
@@ -134,8 +145,8 @@ class Coordinator:
         append = PendingAppend(self, outcome, after)
         try:
             append.stage(self.partition, self._clock.now_ms())
-        except ApiError as error:
-            append.committed(error)
+        except ApiError as error:  # not at once: those that wait would fail one inside the other
+            self._loop.call_soon(append.committed, error)
             return
         self._turn.settle(append)
 
@@ -170,27 +181,22 @@ class Coordinator:
 
     # --- start and end
 
-    def read_records(self) -> list[Record]:
-        """All records of the partition, in order; in a thread, before anything is appended."""
-        found: list[Record] = []
-        offset, end = self.partition.log.start_offset, self.partition.log.end_offset
+    async def load(self, workers: Workers) -> None:
+        """Apply all records of the partition, then serve. Raises what reading them raises; call it again.
+
+        The log is looked at on the loop and its bytes are read in a thread, piece by piece, so that
+        neither the loop nor the memory notices a large partition.
+        """
+        log_ = self.partition.log
+        offset, end = max(self._loaded_to, log_.start_offset), self.partition.high_watermark
         while offset < end:
-            read = self.partition.log.read(offset, LOAD_BYTES, end)
+            read = log_.read(offset, LOAD_BYTES, end)
             if read is None:
                 break
-            self.partition.log.verify(read)
-            data = memoryview(read.file.read(read.position, read.length))
-            for position, header in batches.walk(data):
-                if header.next_offset > offset:
-                    inside = decode_records(data[position : position + header.size])
-                    found += [Record(cast(bytes, r.key), r.value) for r in inside]
-                    offset = header.next_offset
-        return found
-
-    def load(self, records: list[Record]) -> None:
-        """Apply what was read; then groups are served."""
-        for record in records:
-            self.groups.apply(record)
+            offset, records = await workers.call(partial(read_records, log_, read, offset))
+            for record in records:
+                self.groups.apply(record)
+            self._loaded_to = offset
         self.groups.resume(self.now())
         self.loaded = True
         self._set_timer()
@@ -200,6 +206,19 @@ class Coordinator:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def read_records(log_: PartitionLog, read: Slice, offset: int) -> tuple[int, list[Record]]:
+    """In a thread: (the offset after the slice, the records in it from `offset` on)."""
+    found: list[Record] = []
+    log_.verify(read)
+    data = memoryview(read.file.read(read.position, read.length))
+    for position, header in batches.walk(data):
+        if header.next_offset > offset:
+            inside = decode_records(data[position : position + header.size])
+            found += [Record(cast(bytes, r.key), r.value) for r in inside]
+            offset = header.next_offset
+    return offset, found
 
 
 class PendingAppend:
@@ -228,16 +247,23 @@ class PendingAppend:
             self._partition.when_committed(self._needed, self.committed)
 
     def committed(self, error: ApiError | None) -> None:
-        if error is not None:
-            log.error("a group's change could not be written: %s", error)
-            _answer(self._outcome, CoordinatorNotAvailable(str(error)))
-        else:
-            for record in self._outcome.records:
-                self._coordinator.groups.apply(record)
-            _answer(self._outcome, None)
-        self._after()
+        try:
+            if error is not None:
+                log.error("a group's change could not be written: %s", error)
+                _answer(self._outcome, CoordinatorNotAvailable(str(error)))
+            else:
+                for record in self._outcome.records:
+                    self._coordinator.groups.apply(record)
+                _answer(self._outcome, None)
+        finally:
+            self._after()
 
 
 def _answer(outcome: Outcome, error: ApiError | None) -> None:
     for token, answer in outcome.replies:
         cast(Token, token)(answer if error is None else error)
+
+
+def _tell(token: Token | None, error: ApiError) -> None:
+    if token is not None:
+        token(error)

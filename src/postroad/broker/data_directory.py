@@ -14,6 +14,7 @@ empty or another cluster's, over logs that exist, refuses to start and deletes n
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import re
 from pathlib import Path
@@ -24,6 +25,8 @@ from postroad.cluster.ids import id_text
 from postroad.errors import ConfigurationError
 
 _PARTITION_NAME: Final = re.compile(r"([A-Za-z0-9_-]{22})-(\d+)")
+
+log = logging.getLogger(__name__)
 
 
 class DataDirectory:
@@ -79,10 +82,11 @@ class DataDirectory:
     def close(self, clean: bool) -> None:
         """Let the directory go; `clean` only after every log was synced and closed."""
         if clean:
-            self._leave_marker()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+            try:
+                self._leave_marker()
+            except OSError as error:  # a full disk, say: the next start looks at the tails of the logs
+                log.warning("the clean-shutdown marker could not be left: %s", error)
+        self._release_lock()
 
     # --- helpers
 
@@ -92,6 +96,7 @@ class DataDirectory:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(self._lock, 20, 0).decode().strip()
+            self._release_lock()
             raise ConfigurationError(
                 f"{self.path} is in use by another postroad process (pid {holder}). "
                 "Stop it, or choose another directory with --data DIR."
@@ -99,17 +104,25 @@ class DataDirectory:
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
+    def _release_lock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
     def _refuse_links(self, directory: Path) -> None:
-        for entry in os.scandir(directory):
-            if entry.is_symlink():
-                raise ConfigurationError(
-                    f"{entry.path} is a symbolic link; the data directory must hold its files itself."
-                )
+        with os.scandir(directory) as entries:
+            links = sorted(entry.path for entry in entries if entry.is_symlink())
+        if links:
+            raise ConfigurationError(
+                f"{links[0]} is a symbolic link; the data directory must hold its files itself."
+            )
 
     def _leave_marker(self) -> None:
         fd = os.open(self._marker, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        os.fsync(fd)
-        os.close(fd)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
         self._sync_directory()
 
     def _sync_directory(self) -> None:

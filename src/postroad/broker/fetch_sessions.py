@@ -1,8 +1,10 @@
 """Fetch sessions (KIP-227): a consumer of many partitions names only what changed since its last fetch.
 
 A session remembers, in order, the partitions that a client reads and what it was told of each; the
-answer to an incremental fetch leaves out partitions with nothing new. Sessions are soft state: at
-the bound the least recently used one goes, and its client starts over with a full fetch.
+answer to an incremental fetch leaves out partitions with nothing new. Sessions are soft state, and
+their number is bounded. At the bound a session that has fallen out of use makes room, and its client,
+should it come back, starts over with a full fetch. While all are in use a newcomer gets none and
+sends its whole list each time: taking turns, all clients would start over with every fetch.
 """
 
 from __future__ import annotations
@@ -16,18 +18,22 @@ from postroad.wire.fetch import FetchRequest, PartitionAnswer, PartitionFetch, T
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 _EPOCH_MAX: Final = 0x7FFFFFFF
+# Out of use: others came so often since, counted in full houses. Requests and not seconds, because
+# nobody waits for room while nobody fetches.
+_ROUNDS_UNUSED: Final = 2
 
 PartitionKey = tuple[TopicKey, int]
 _Told = tuple[int, int]  # high watermark and log start offset
 
 
 class FetchSession:
-    __slots__ = ("_told", "epoch", "id", "partitions")
+    __slots__ = ("_told", "epoch", "id", "partitions", "used_at")
 
     def __init__(self, session_id: int, partitions: list[PartitionFetch]) -> None:
         self.id = session_id
         self.epoch = 1
         self.partitions: dict[PartitionKey, PartitionFetch] = {(p.topic, p.index): p for p in partitions}
+        self.used_at = 0  # how many requests had come by then
         self._told: dict[PartitionKey, _Told] = {}
 
     def update(self, request: FetchRequest) -> None:
@@ -57,7 +63,8 @@ class FetchSessions:
     def __init__(self, sessions_max: int) -> None:
         self._max = sessions_max
         self._next_id = 1
-        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._requests = 0
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # the one used last at the end
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -67,6 +74,7 @@ class FetchSessions:
         if request.session_epoch == FINAL_EPOCH:
             self._sessions.pop(request.session_id, None)
             return None
+        self._requests += 1
         if request.session_epoch == INITIAL_EPOCH:
             self._sessions.pop(request.session_id, None)
             return self._open(request.partitions)
@@ -77,18 +85,25 @@ class FetchSessions:
             raise InvalidFetchSessionEpoch()
         self._check_keys(session, request)
         self._sessions.move_to_end(session.id)
+        session.used_at = self._requests
         session.update(request)
         return session
 
     def _open(self, partitions: list[PartitionFetch]) -> FetchSession | None:
-        if self._max <= 0:
+        if len(self._sessions) >= self._max and not self._make_room():
             return None
-        if len(self._sessions) >= self._max:
-            self._sessions.popitem(last=False)
         session = FetchSession(self._next_id, partitions)
+        session.used_at = self._requests
         self._next_id = 1 if self._next_id == _EPOCH_MAX else self._next_id + 1
         self._sessions[session.id] = session
         return session
+
+    def _make_room(self) -> bool:
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None or self._requests - oldest.used_at <= _ROUNDS_UNUSED * self._max:
+            return False
+        del self._sessions[oldest.id]
+        return True
 
     @staticmethod
     def _check_keys(session: FetchSession, request: FetchRequest) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 Decide = Callable[[Groups, Token, Now], Outcome]
 Respond = Callable[[GroupAnswer], bytes]
 
+log = logging.getLogger(__name__)
+
 
 def submit(
     node: Node, call: Call, group_id: str, decide: Decide, respond: Respond, *, shared: bool = False
@@ -29,8 +32,15 @@ def submit(
     answer = call.park()
 
     def reply(result: GroupAnswer) -> None:
-        if not answer.abandoned:
-            answer.complete(respond(result))
+        if answer.abandoned:
+            return
+        try:
+            body = respond(result)
+        except Exception:  # whoever waits beside this one must not be harmed, and this one must not hang
+            log.exception("an answer about group %s could not be made", group_id)
+            answer.hang_up("its answer could not be made")
+        else:
+            answer.complete(body)
 
     enter(node, group_id, decide, reply, shared=shared)
     return answer

@@ -1,4 +1,8 @@
-"""All group coordinators of this node: one for each partition of `__consumer_offsets` that it leads."""
+"""All group coordinators of this node: one for each partition of `__consumer_offsets` that it leads.
+
+A group's partition is a hash of its id, over all partitions of the topic, also those that are offline:
+a group never changes its partition, or its commits would be lost with it (L14).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from postroad.broker.coordinator import Coordinator
+from postroad.broker.partition import Partition
 from postroad.cluster.image import OFFSETS_TOPIC, Changes
-from postroad.errors import CoordinatorNotAvailable, InvalidGroupId
+from postroad.errors import ApiError, CoordinatorNotAvailable, InvalidGroupId
 from postroad.groups.coordinator import Groups
 from postroad.groups.requests import TopicInfo, Topics
 from postroad.groups.settings import GroupSettings
@@ -20,9 +25,11 @@ if TYPE_CHECKING:
 OFFSETS_CONFIG: Final = {
     "cleanup.policy": "compact",
     "segment.bytes": str(100 * 1024 * 1024),  # small segments: compaction works on closed ones
+    "max.message.bytes": str(16 * 1024 * 1024),  # a generation of thousands of members is one record
     "compression.type": "producer",
 }
 LOAD_WAIT_S: Final = 0.5  # a start waits so long for groups; large ones load on while clients retry
+LOAD_RETRY_S: Final = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +37,8 @@ log = logging.getLogger(__name__)
 class GroupCoordination:
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._coordinators: list[Coordinator] = []
+        self._coordinators: dict[int, Coordinator] = {}  # by partition; without those that are offline
+        self._partitions = 0
         self._topics = Topics(0, {})
 
     async def start(self) -> None:
@@ -42,17 +50,31 @@ class GroupCoordination:
                 config=OFFSETS_CONFIG,
                 internal=True,
             )
-        settings = group_settings(node)
-        self._coordinators = [
-            Coordinator(partition, Groups(settings), node.clock, node.turn, node.loop)
-            for partition in node.partitions.of(OFFSETS_TOPIC)
-        ]
-        loading = [node.tasks.start(self._load(c), "load-groups") for c in self._coordinators]
-        await asyncio.wait(loading, timeout=LOAD_WAIT_S)
+        self._partitions = len(node.image.topics[OFFSETS_TOPIC].partitions)
+        loading = [self._coordinate(partition) for partition in node.partitions.of(OFFSETS_TOPIC)]
+        if loading:
+            await asyncio.wait(loading, timeout=LOAD_WAIT_S)
+
+    def partition_opened(self, topic: str, index: int) -> None:
+        """A partition that was offline is back, perhaps one of ours."""
+        partition = self._node.partitions.find(topic, index)
+        if topic == OFFSETS_TOPIC and partition is not None and index not in self._coordinators:
+            self._coordinate(partition)
+
+    def _coordinate(self, partition: Partition) -> asyncio.Task[None]:
+        node = self._node
+        coordinator = Coordinator(partition, Groups(group_settings(node)), node.clock, node.turn, node.loop)
+        self._coordinators[partition.index] = coordinator
+        return node.tasks.start(self._load(coordinator), "load-groups")
 
     async def _load(self, coordinator: Coordinator) -> None:
-        records = await self._node.slow_workers.call(coordinator.read_records)
-        coordinator.load(records)
+        while True:
+            try:
+                await coordinator.load(self._node.slow_workers)
+                break
+            except (OSError, ApiError) as error:
+                log.error("%s-%d can't be read: %s", OFFSETS_TOPIC, coordinator.partition.index, error)
+                await asyncio.sleep(LOAD_RETRY_S)
         for topic in coordinator.groups.topics_with_offsets() - self._node.image.topics.keys():
             coordinator.forget_topic(topic)  # deleted just before the node stopped
 
@@ -60,12 +82,15 @@ class GroupCoordination:
         """The group's coordinator, by a hash of its id. Raises what the client should be told."""
         if not group_id:
             raise InvalidGroupId()
-        if not self._coordinators:
+        if not self._partitions:
             raise CoordinatorNotAvailable()
-        return self._coordinators[crc32(group_id.encode()) % len(self._coordinators)]
+        coordinator = self._coordinators.get(crc32(group_id.encode()) % self._partitions)
+        if coordinator is None:
+            raise CoordinatorNotAvailable("The group's partition of __consumer_offsets is offline.")
+        return coordinator
 
     def all(self) -> list[Coordinator]:
-        return self._coordinators
+        return list(self._coordinators.values())
 
     @property
     def topics(self) -> Topics:
@@ -80,11 +105,11 @@ class GroupCoordination:
 
     def topics_changed(self, changes: Changes) -> None:
         for topic in changes.deleted:
-            for coordinator in self._coordinators:
+            for coordinator in self.all():
                 coordinator.forget_topic(topic.name)
 
     def close(self) -> None:
-        for coordinator in self._coordinators:
+        for coordinator in self.all():
             coordinator.close()
 
 

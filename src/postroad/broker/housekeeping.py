@@ -1,7 +1,8 @@
 """What a node does to its logs when nobody asks: retention, compaction, and rolls that are due.
 
 Decisions are made on the loop and cost little; the work on files runs in a thread, one log at a
-time, so that it never stands in front of a message.
+time, so that it never stands in front of a message. What goes wrong with one log is told and does
+not keep the others from their turn.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from postroad.broker.partition import Partition
 from postroad.errors import ApiError
+from postroad.log.compaction import CompactionJob
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -22,6 +24,7 @@ log = logging.getLogger(__name__)
 class Housekeeping:
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._compacting: tuple[Partition, CompactionJob] | None = None
 
     async def run_retention(self) -> None:
         """For as long as the node lives."""
@@ -39,14 +42,21 @@ class Housekeeping:
                     await self.compact(partition)
                 except (OSError, ApiError) as error:
                     log.error("compaction of %s-%d: %s", partition.topic, partition.index, error)
+                except Exception:
+                    log.exception("compaction of %s-%d", partition.topic, partition.index)
 
     def _healthy(self) -> list[Partition]:
         return [p for p in self._node.partitions if not p.closed and p.log.failed is None]
 
     def expire(self, partition: Partition) -> None:
         """Segments past their time leave the log now; their files follow in a thread."""
-        for removed in partition.log.expire(self._node.clock.now_ms()):
-            self._node.slow_workers.run(removed.run, _report)
+        try:
+            removed = partition.log.expire(self._node.clock.now_ms())
+        except Exception:
+            log.exception("retention of %s-%d", partition.topic, partition.index)
+            return
+        for segment in removed:
+            self._node.slow_workers.run(segment.run, _report)
 
     async def compact(self, partition: Partition) -> None:
         """Bring the log's closed segments down to the latest record of each key, if it is worth it."""
@@ -56,13 +66,30 @@ class Housekeeping:
         if job is None:
             return
         partition.busy = True
+        self._compacting = partition, job
         try:
-            await self._node.slow_workers.call(job.run)
-            if not partition.closed:
-                partition.log.install(job)
+            await self._run(partition, job)
         finally:
+            self._compacting = None
             partition.busy = False
             partition.note_quiet()
+
+    async def _run(self, partition: Partition, job: CompactionJob) -> None:
+        failed: OSError | ApiError | None = None
+        try:
+            await self._node.slow_workers.call(job.run)
+        except (OSError, ApiError) as error:
+            failed = error
+        if job.swapped and not partition.closed:  # also those that were swapped before it failed count
+            settlement = partition.log.install(job)
+            await self._node.slow_workers.call(settlement.run)
+        if failed is not None:
+            raise failed
+
+    async def stop_compaction(self, partition: Partition) -> None:
+        """The partition closes: a compaction of its log ends with the batch that it is at."""
+        if self._compacting is not None and self._compacting[0] is partition:
+            await self._node.slow_workers.call(self._compacting[1].cancel)
 
 
 def _report(_: object, error: BaseException | None) -> None:

@@ -41,8 +41,8 @@ class Partitions:
 
     def of(self, topic: TopicKey) -> list[Partition]:
         """Those of a topic that are online, in order."""
-        found = self._topics.get(topic, {})
-        return [partition for partition in found.values() if isinstance(partition, Partition)]
+        found = self._topics.get(topic, {})  # in the order in which their logs were opened
+        return [partition for _, partition in sorted(found.items()) if isinstance(partition, Partition)]
 
     def put(self, name: str, topic_id: bytes, index: int, partition: Partition | StorageFailed) -> None:
         there = self._topics.setdefault(name, {})

@@ -134,10 +134,21 @@ class Topics:
         made: Partition | StorageFailed
         try:
             opened = await self._node.slow_workers.call(opening)
-            made = self._partition(topic, index, opened, settings)
-        except (OSError, ApiError) as error:
-            log.error("partition %s-%d is offline: its log can't be opened: %s", topic.name, index, error)
+        except Exception as error:  # whatever it is, the other partitions go on
+            log.error(
+                "partition %s-%d is offline: its log can't be opened: %s",
+                topic.name,
+                index,
+                error,
+                exc_info=None if isinstance(error, (OSError, ApiError)) else error,
+            )
             made = StorageFailed(f"The log can't be opened: {error}")
+        else:
+            if topic.id not in self.image.topics_by_id:  # deleted meanwhile (`reopen`)
+                await self._node.slow_workers.call(opened.close)
+                await self._node.slow_workers.call(partial(self._disk.remove, path))
+                return
+            made = self._partition(topic, index, opened, settings)
         self._node.partitions.put(topic.name, topic.id, index, made)
 
     async def reopen(self) -> None:
@@ -148,6 +159,7 @@ class Topics:
                 topic = self.image.topics.get(name)
                 if topic is not None:
                     await self._open_one(topic, index, clean=False)
+                    self._node.groups.partition_opened(name, index)
 
     def _partition(
         self, topic: Topic, index: int, opened: PartitionLog, settings: TopicSettings
@@ -201,12 +213,17 @@ class Topics:
 
     async def close_partition(self, partition: Partition) -> bool:
         """Its log is written and synced; whether that is so (a log that failed is only let go)."""
-        partition.close()
-        await partition.quiet()
         try:
+            partition.close()
+            await asyncio.sleep(0)  # what was staged before is written now, by the turn and not by the thread
+            await self._node.housekeeping.stop_compaction(partition)
+            await partition.quiet()
             await self._node.slow_workers.call(partition.log.close)
         except (OSError, ApiError) as error:
             log.error("partition %s-%d could not be closed: %s", partition.topic, partition.index, error)
+            return False
+        except Exception:  # the others are closed all the same
+            log.exception("partition %s-%d could not be closed", partition.topic, partition.index)
             return False
         return partition.log.failed is None
 

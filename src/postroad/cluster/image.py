@@ -102,6 +102,10 @@ class Image:
             raise UnknownTopicOrPartition(f"There is no topic {name!r}.")
         return self.topics[name]
 
+    def has_partition(self, name: str, index: int) -> bool:
+        topic = self.topics.get(name)
+        return topic is not None and 0 <= index < len(topic.partitions)
+
     def key_revision(self, key: str) -> int:
         """For a Compare: the revision that last wrote the key, ABSENT if it is not there."""
         return self._revisions.get(key, ABSENT)

@@ -1,8 +1,11 @@
-"""DeleteRecords (21), versions 0–2: everything below an offset (-1: the high watermark) goes."""
+"""DeleteRecords (21), versions 0–2: everything below an offset (-1: the high watermark) goes.
+
+What is deleted can't be read once this is answered, also after a kill; a sync that is asked for here
+makes it last over a power cut. The files of whole segments follow in a thread.
+"""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
@@ -21,20 +24,14 @@ HIGH_WATERMARK: Final = -1
 
 def handle(node: Node, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    return _delete(node, request, call.version)
-
-
-async def _delete(node: Node, request: codec.DeleteRecordsRequest, version: int) -> bytes:
     topics = [
-        codec.DeleteRecordsTopicResult(
-            topic.name, [await _delete_one(node, topic.name, p) for p in topic.partitions]
-        )
+        codec.DeleteRecordsTopicResult(topic.name, [_delete(node, topic.name, p) for p in topic.partitions])
         for topic in request.topics
     ]
-    return codec.encode_response(codec.DeleteRecordsResponse(topics=topics), version)
+    return codec.encode_response(codec.DeleteRecordsResponse(topics=topics), call.version)
 
 
-async def _delete_one(
+def _delete(
     node: Node, topic: str, wanted: codec.DeleteRecordsPartition
 ) -> codec.DeleteRecordsPartitionResult:
     index = wanted.partition_index
@@ -46,8 +43,9 @@ async def _delete_one(
         offset = high if wanted.offset == HIGH_WATERMARK else wanted.offset
         if not 0 <= offset <= high:
             raise OffsetOutOfRange(f"Records up to offset {high} can be deleted.")
-        low = await node.slow_workers.call(partial(partition.log.delete_before, offset))
+        low = partition.log.delete_before(offset)
     except ApiError as error:
         return codec.DeleteRecordsPartitionResult(index, -1, error.code)
+    node.flusher.request(partition)
     node.housekeeping.expire(partition)
     return codec.DeleteRecordsPartitionResult(index, low)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
-from postroad.errors import ApiError, UnsupportedVersion
+from postroad.errors import ApiError, StorageFailed, UnsupportedVersion
 from postroad.wire.messages import list_offsets as codec
 
 if TYPE_CHECKING:
@@ -28,13 +28,21 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 UNKNOWN: Final = -1
+_NAMES_FROM: Final = {  # the version that a name came with
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 
 
 def handle(node: Node, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     topics = [
         codec.ListOffsetsTopicResponse(
-            topic.name, [_partition(node, topic.name, p) for p in topic.partitions]
+            topic.name, [_partition(node, topic.name, p, call.version) for p in topic.partitions]
         )
         for topic in request.topics
     ]
@@ -42,15 +50,19 @@ def handle(node: Node, call: Call) -> Result:
 
 
 def _partition(
-    node: Node, topic: str, wanted: codec.ListOffsetsPartition
+    node: Node, topic: str, wanted: codec.ListOffsetsPartition, version: int
 ) -> codec.ListOffsetsPartitionResponse:
     index = wanted.partition_index
     try:
         partition = node.partitions.lead(topic, index)
         partition.check_epoch(wanted.current_leader_epoch)
+        if wanted.timestamp < 0 and version < _NAMES_FROM.get(wanted.timestamp, version + 1):
+            raise UnsupportedVersion()
         offset, timestamp, epoch = _find(partition, wanted.timestamp)
     except ApiError as error:
         return codec.ListOffsetsPartitionResponse(index, error.code)
+    except OSError:
+        return codec.ListOffsetsPartitionResponse(index, StorageFailed.code)
     return codec.ListOffsetsPartitionResponse(index, 0, timestamp, offset, epoch)
 
 
@@ -65,10 +77,8 @@ def _find(partition: Partition, timestamp: int) -> tuple[int, int, int]:
         return UNKNOWN, UNKNOWN, UNKNOWN
     if timestamp == MAX_TIMESTAMP:
         found = partition.log.max_timestamp()
-    elif timestamp >= 0:
-        found = partition.log.offset_for_time(timestamp)
     else:
-        raise UnsupportedVersion()
+        found = partition.log.offset_for_time(timestamp)
     if found is None or found.offset >= partition.high_watermark:
         return UNKNOWN, UNKNOWN, UNKNOWN
     return found.offset, found.timestamp, found.leader_epoch

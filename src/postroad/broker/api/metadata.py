@@ -24,6 +24,7 @@ VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 _AUTO_CREATION_ASKED_FROM: Final = 4  # before that every client meant it
+_NULL_NAMES_FROM: Final = 12  # of topics that were asked for by an id that nobody knows
 
 
 def handle(node: Node, call: Call) -> Result:
@@ -63,6 +64,9 @@ def _respond(node: Node, version: int, request: codec.MetadataRequest, refused: 
         topics = [_topic(topic, request) for topic in image.topics.values()]
     else:
         topics = [_wanted(node, wanted, request, refused) for wanted in request.topics or ()]
+        if version < _NULL_NAMES_FROM:
+            for topic in topics:
+                topic.name = topic.name or ""
     asked = request.include_cluster_authorized_operations
     response = codec.MetadataResponse(
         brokers=[codec.MetadataResponseBroker(n.id, n.host, n.port) for n in image.nodes.values()],

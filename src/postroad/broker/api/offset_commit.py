@@ -60,7 +60,7 @@ def _known(
     """The offsets of partitions that exist; the others are answered with an error of their own."""
     for topic in request.topics:
         for p in topic.partitions:
-            if node.partitions.find(topic.name, p.partition_index) is not None:
+            if node.image.has_partition(topic.name, p.partition_index):
                 yield (
                     OffsetToCommit(
                         topic.name,
@@ -79,7 +79,6 @@ def _response(
     known: list[codec.OffsetCommitRequestPartition],
     version: int,
 ) -> codec.OffsetCommitResponse:
-    unknown = UnknownTopicId.code if version >= _TOPIC_IDS_FROM else UnknownTopicOrPartition.code
     if isinstance(answer, ApiError):
         codes = {id(p): answer.code for topic in request.topics for p in topic.partitions}
     else:
@@ -92,10 +91,18 @@ def _response(
             topic.name,
             topic.topic_id,
             [
-                codec.OffsetCommitResponsePartition(p.partition_index, codes.get(id(p), unknown))
+                codec.OffsetCommitResponsePartition(
+                    p.partition_index, codes.get(id(p), _unknown(topic, version))
+                )
                 for p in topic.partitions
             ],
         )
         for topic in request.topics
     ]
     return codec.OffsetCommitResponse(topics=topics)
+
+
+def _unknown(topic: codec.OffsetCommitRequestTopic, version: int) -> int:
+    """An id that no topic has, or a partition that a topic does not have."""
+    by_id = version >= _TOPIC_IDS_FROM and not topic.name
+    return UnknownTopicId.code if by_id else UnknownTopicOrPartition.code

@@ -23,7 +23,7 @@ def handle(node: Node, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     version = call.version
     wanted = [(topic.name, p.partition_index) for topic in request.topics for p in topic.partitions]
-    places = [place for place in wanted if node.partitions.find(*place) is not None]
+    places = [place for place in wanted if node.image.has_partition(*place)]
     return submit(
         node,
         call,

@@ -1,0 +1,34 @@
+"""Nodes for the broker's tests: one shared by all that leave it unharmed, or one of a test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from broker.harness import Running, running_node
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running_node(tmp_path_factory.mktemp("shared"), durability_flush="os") as running:
+        yield running
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    """`start(limits_idle_ms=300)`: a node with these settings, stopped at the end."""
+    numbers = count()
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(
+            running_node(tmp_path / f"node-{next(numbers)}", **settings)
+        )
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic's name that no other test uses; nobody has created it."""
+    return f"{request.node.name[:200]}".replace("[", ".").replace("]", "")
