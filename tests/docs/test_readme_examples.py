@@ -1,0 +1,48 @@
+"""The README's examples, copied out and run against a real node."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from postroad.testing import Node
+
+from .markdown import ROOT, blocks
+
+README = (ROOT / "README.md").read_text()
+DEFAULT = "127.0.0.1:9092"
+PYTHON = [block.text for block in blocks(README, "python")]
+(KCAT,) = [block.text for block in blocks(README, "sh") if "kcat -b" in block.text]
+
+
+def run(command: list[str], home: Path) -> str:
+    done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def about(text: str) -> str:
+    """The line that tells what an example is about, for the test's name."""
+    return next(line for line in text.splitlines() if "import" in line and "asyncio" not in line)
+
+
+@pytest.mark.parametrize("text", [t for t in PYTHON if "def test_" not in t], ids=about)
+def test_python_example_runs(text: str, postroad_session: Node, tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(text.replace(DEFAULT, postroad_session.bootstrap))
+    assert run([sys.executable, "example.py"], tmp_path), "each of them prints something"
+
+
+@pytest.mark.parametrize("text", [t for t in PYTHON if "def test_" in t], ids=about)
+def test_example_of_a_test_passes(text: str, tmp_path: Path) -> None:
+    (tmp_path / "test_example.py").write_text(text)
+    assert "1 passed" in run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
+def test_kcat_example_runs(postroad_session: Node, tmp_path: Path) -> None:
+    printed = run(["sh", "-ec", KCAT.replace(DEFAULT, postroad_session.bootstrap)], tmp_path)
+    assert printed.startswith("one\ntwo\n")
