@@ -11,7 +11,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from postroad.log.cleaner import KEYS_MAX
-from postroad.log.memory_disk import MemoryDisk
+from postroad.log.memory_disk import MemoryDisk, Pick
 from postroad.log.partition_log import PartitionLog
 from postroad.wire.batch import DELETE_HORIZON, TRANSACTIONAL
 from postroad.wire.records import Record, encode_batch
@@ -96,7 +96,12 @@ def some_log(disk: MemoryDisk, groups: int = 24) -> tuple[PartitionLog, list[Wri
         group: Written = [(chance.randrange(6), b"%d-%d" % (number, i) * 8) for i in range(3)]
         written.append(group)
         put(log, group)
-    return closed(log), written
+    closed(log)
+    log.settings = replace(COMPACT, segment_bytes=1300)  # so that two or three become one
+    return log, written
+
+
+FATES: tuple[Pick, ...] = (all_lost, all_kept, *(random.Random(seed).randrange for seed in range(6)))
 
 
 def test_of_each_key_the_newest_record_stays_at_its_offset() -> None:
@@ -149,7 +154,7 @@ def test_a_crash_after_each_operation_leaves_the_old_or_the_new_records() -> Non
         count = stop_at(disk, operation, Crash())
         with contextlib.suppress(Crash):
             compact(log)
-        for pick in (all_lost, all_kept, random.Random(operation).randrange):
+        for pick in FATES:
             found = crashed(disk, pick)
             again = open_log(found, COMPACT)
             assert state(again) == known
@@ -177,7 +182,7 @@ def test_a_crash_while_an_interrupted_compaction_is_finished_is_safe_too() -> No
         stop_at(found, operation, Crash())
         with contextlib.suppress(Crash):
             open_log(found, COMPACT)
-        for pick in (all_lost, all_kept, random.Random(operation).randrange):
+        for pick in FATES:
             again = open_log(crashed(found, pick), COMPACT)
             assert state(again) == known
             assert {record.key: record.offset for record in records(again)} == newest(written)

@@ -59,6 +59,16 @@ def test_epochs_survive_a_crash_as_far_as_their_batches_do() -> None:
     assert open_log(disk.crash(all_kept)).leader_epochs.entries == [(1, 0), (4, 2), (9, 4)]
 
 
+def test_epochs_below_a_snapshot_are_in_their_file() -> None:
+    disk = MemoryDisk()
+    log = open_log(disk)
+    for number in range(60):
+        send(log, batch(), leader_epoch=number // 7)
+        sync(log)
+    assert open_log(disk.crash(all_lost)).leader_epochs.entries == log.leader_epochs.entries
+    assert len(log.leader_epochs.entries) == 9
+
+
 def test_a_failed_write_takes_the_epoch_back() -> None:
     disk = MemoryDisk()
     log = with_epochs(disk, 1)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import errno
+import struct
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from postroad.errors import CorruptMessage, StorageFailed
-from postroad.log.memory_disk import MemoryDisk
+from postroad.log.memory_disk import MemoryDisk, Pick
 from postroad.log.partition_log import PartitionLog
 from postroad.log.segment import index_path, log_path
 from postroad.wire.batch import read_header
@@ -31,6 +33,13 @@ from .logs import (
     sync,
 )
 
+FATES: tuple[Pick, ...] = (
+    all_lost,
+    all_kept,
+    lambda n: min(2, n - 1),
+    lambda n: min(3, n - 1),
+    lambda n: n - 1,
+)
 CHECKPOINT = f"{DIRECTORY}/checkpoint"
 EPOCHS = f"{DIRECTORY}/leader-epochs"
 
@@ -162,36 +171,84 @@ def test_batches_before_a_damaged_one_are_served() -> None:
         log.read(intact[-1].offset, 5000, log.written_offset)
 
 
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda content: b"",
+    "zeros": lambda content: content + bytes(64),
+    "only zeros": lambda content: bytes(len(content)),
+    "cut": lambda content: content[:-5],
+    "reversed": lambda content: b"".join(reversed(entries_of(content))),
+    "other offsets": lambda content: b"".join(entry(o - 1, p, t) for o, p, t, _ in unpacked(content)),
+    "higher offsets": lambda content: b"".join(entry(o + 1, p, t) for o, p, t, _ in unpacked(content)),
+    "other positions": lambda content: b"".join(entry(o, p + 1, t) for o, p, t, _ in unpacked(content)),
+    "wrong time": lambda content: content[:20] + bytes(4) + content[24:],
+    "garbage": lambda content: bytes(range(1, 33)) * 4,
+}
+
+
+def entries_of(content: bytes) -> list[bytes]:
+    return [content[at : at + 32] for at in range(0, len(content), 32)]
+
+
+def unpacked(content: bytes) -> list[tuple[int, ...]]:
+    return [struct.unpack(">4q", packed) for packed in entries_of(content)]
+
+
+def entry(offset: int, position: int, time: int) -> bytes:
+    """One that passes all checks but the batch's own."""
+    return struct.pack(">4q", offset, position, time, offset ^ position ^ time ^ 0x706F7374726F6164)
+
+
 @pytest.mark.parametrize("clean", [True, False])
-@pytest.mark.parametrize("damage", ["removed", "empty", "zeros", "cut", "flipped", "swapped", "garbage"])
-def test_indexes_are_hints_and_answers_stay_right_without_them(damage: str, clean: bool) -> None:
+@pytest.mark.parametrize("damage", [None, *DAMAGES])
+def test_indexes_are_hints_and_answers_stay_right_without_them(damage: str | None, clean: bool) -> None:
     disk = MemoryDisk()
     log = filled(disk)
     intact = stored(log)
+    times = [log.offset_for_time(NOW + number) for number in range(40)]
     log.close()
     for segment in log.segments:
-        content = disk.content(segment.index_path)
-        if damage == "removed":
+        if damage is None:
             disk.remove(segment.index_path)
-        elif damage == "flipped":
-            flip(disk, segment.index_path, 15 % len(content), bit=3)
         else:
-            entries = [content[at : at + 24] for at in range(0, len(content), 24)]
-            changed = {
-                "empty": b"",
-                "zeros": content + bytes(48),
-                "cut": content[:-5],
-                "swapped": b"".join(reversed(entries)),
-                "garbage": bytes(range(1, 25)) * 4,
-            }[damage]
-            disk.damage(segment.index_path, changed)
+            disk.damage(segment.index_path, DAMAGES[damage](disk.content(segment.index_path)))
+    log = open_log(disk, clean=clean)
+    for offset in reversed(range(log.end_offset)):
+        found = log.read(offset, 1, log.written_offset)
+        assert found is not None
+        header = read_header(found.file.read(found.position, found.length))
+        assert header.base_offset <= offset <= header.last_offset
     log = open_log(disk, clean=clean)
     assert stored(log) == intact
-    assert [log.read(offset, 1, log.written_offset) is not None for offset in range(log.end_offset)]
-    for number, entry in enumerate(intact):
-        found = log.offset_for_time(NOW + number)
-        assert found is not None
-        assert found.offset <= entry.offset
+    log = open_log(disk, clean=clean)
+    assert [log.offset_for_time(NOW + number) for number in range(40)] == times
+
+
+def test_each_flipped_bit_in_an_index_goes_unnoticed() -> None:
+    disk = MemoryDisk()
+    log = filled(disk)
+    times = [log.offset_for_time(NOW + number) for number in range(40)]
+    log.close()
+    path = log.segments[1].index_path
+    for position in range(len(disk.content(path))):
+        found = disk.copy()
+        flip(found, path, position, bit=position % 8)
+        log = open_log(found, clean=True)
+        assert [log.offset_for_time(NOW + number) for number in range(40)] == times
+
+
+def test_a_segment_that_does_not_adjoin_the_one_before_goes() -> None:
+    """The end of one segment was lost at a batch's boundary, the next one was not."""
+    disk = MemoryDisk()
+    log = filled(disk, batches=2)
+    first, size = log.active, log.active.size
+    for _ in range(30):
+        send(log, batch())
+    expected = stored(log)[:3]
+    found = disk.copy()
+    found.damage(first.path, disk.content(first.path)[: size + len(expected[-1].content)])
+    again = open_log(found)
+    assert stored(again) == expected
+    assert again.recovery.removed_segments == len(log.segments) - 1
 
 
 @pytest.mark.parametrize("position", range(0, 580, 3))
@@ -262,7 +319,7 @@ def test_a_crash_after_each_operation_keeps_what_was_acknowledged() -> None:
             log.close()
         except Crash:
             pass
-        for pick in (all_lost, all_kept):
+        for pick in FATES:
             check_survivors(open_log(crashed(disk, pick)), written, acknowledged)
         if count() <= operation:
             return
@@ -291,7 +348,7 @@ def test_an_error_at_each_operation_keeps_what_was_acknowledged(error: int) -> N
                 acknowledged = log.synced_offset
         offline += log.failed is not None
         assert stored(log) == written
-        for pick in (all_lost, all_kept):
+        for pick in FATES:
             check_survivors(open_log(crashed(disk, pick)), written, acknowledged)
         if count() <= operation:
             break

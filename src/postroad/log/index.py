@@ -1,18 +1,20 @@
 """The sparse index of a segment: where to start looking for an offset, a position or a time.
 
-File `<base offset, 20 digits>.index`, entries of 24 bytes, big endian:
+File `<base offset, 20 digits>.index`, entries of 32 bytes, big endian:
 
     int64 offset      of a batch in the segment
     int64 position    where that batch begins; above 0 (the segment's first batch needs no entry)
     int64 time        the largest max timestamp of all batches before it in the segment
+    int64 check       the exclusive or of the three and of a constant
 
 There is an entry about every `index.interval.bytes`. When a segment or the log is closed there comes
 one more, the seal: end offset, size and largest timestamp, the entry of a batch yet to come.
-Valid is the longest prefix in which offsets and positions rise and times do not fall.
+Valid is the longest prefix in which checks hold, offsets and positions rise and times do not fall.
 
-Crash. The index is a hint and never synced. A look-up checks that the batch it leads to has the
-entry's offset, and forgets the entry if it has not; what is missing at its end is found by walking
-the segment. So a lost, cut, zeroed or altered index costs time, never an answer.
+Crash. The index is a hint and never synced. 32 divides a sector, so an entry is there or not; what a
+power cut left of a sector that was not written (zeros) fails the check. A look-up sees that the batch it
+leads to has the entry's offset, and forgets the entry if it has not; what is missing at the end is
+found by walking the segment. So a lost, cut or altered index costs time, never an answer.
 Offset and time are one file because they are written together and so can't disagree.
 """
 
@@ -21,15 +23,16 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from operator import le, lt
+from operator import le, lt, xor
 from typing import Final, NamedTuple
 
 from postroad.log.disk import Disk
 
-ENTRY_BYTES: Final = 24
+ENTRY_BYTES: Final = 32
 FLUSH_ENTRIES: Final = 64  # one small write for about each 256 KiB of messages
 
-_FIELDS: Final = 3
+_FIELDS: Final = 4
+_CHECK: Final = 0x706F7374726F6164
 _THIN_FROM: Final = 1024  # a cold segment's index is thinned to hold some 0.4 MB for each GiB
 _THIN_STEP: Final = 16
 
@@ -126,7 +129,8 @@ class SparseIndex:
     def _encode(self, first: int) -> bytes:
         entries = array("q")
         for i in range(first, len(self.offsets)):
-            entries.extend((self.offsets[i], self.positions[i], self.times[i]))
+            entry = (self.offsets[i], self.positions[i], self.times[i])
+            entries.extend((*entry, entry[0] ^ entry[1] ^ entry[2] ^ _CHECK))
         _to_big_endian(entries)
         return entries.tobytes()
 
@@ -136,18 +140,31 @@ class SparseIndex:
         entries = array("q")
         entries.frombytes(content[: len(content) // ENTRY_BYTES * ENTRY_BYTES])
         _to_big_endian(entries)
-        offsets, positions, times = (entries[field::_FIELDS] for field in range(_FIELDS))
-        if thin and len(offsets) > _THIN_FROM:
-            first = (len(offsets) - 1) % _THIN_STEP  # so that the last entry, the seal, stays
-            offsets, positions, times = (column[first::_THIN_STEP] for column in (offsets, positions, times))
-        self.offsets, self.positions, self.times = offsets, positions, times
-        self._saved, self._stale = len(offsets), len(content) % ENTRY_BYTES != 0
-        self._keep(_valid_entries(self))
+        columns = [entries[field::_FIELDS] for field in range(_FIELDS)]
+        count = len(columns[0])
+        if thin and count > _THIN_FROM:
+            first = (count - 1) % _THIN_STEP  # so that the last entry, the seal, stays
+            columns = [column[first::_THIN_STEP] for column in columns]
+        self.offsets, self.positions, self.times, checks = columns
+        self._saved, self._stale = len(checks), len(content) % ENTRY_BYTES != 0
+        self._keep(self._valid_entries(checks))
 
     def _entry(self, count: int) -> Entry:
         if count == 0:
             return Entry(self.base_offset, 0, -1)
         return Entry(self.offsets[count - 1], self.positions[count - 1], self.times[count - 1])
+
+    def _valid_entries(self, checks: array[int]) -> int:
+        """How many entries from the beginning hold; comparing runs in C."""
+        offsets, positions, times = self.offsets, self.positions, self.times
+        if not offsets or offsets[0] <= self.base_offset or positions[0] <= 0:
+            return 0
+        sums = map(xor, map(xor, offsets, positions), map(xor, times, checks))
+        checked = _first_false(list(map(_CHECK.__eq__, sums)))
+        rising = _first_false(list(map(lt, offsets, offsets[1:])))
+        advancing = _first_false(list(map(lt, positions, positions[1:])))
+        steady = _first_false(list(map(le, times, times[1:])))
+        return min(checked, rising + 1, advancing + 1, steady + 1)
 
     def _keep(self, count: int) -> None:
         del self.offsets[count:], self.positions[count:], self.times[count:]
@@ -169,7 +186,8 @@ def read_seal(disk: Disk, path: str) -> Entry | None:
     finally:
         file.close()
     _to_big_endian(entry)
-    return Entry(*entry)
+    offset, position, time, check = entry
+    return Entry(offset, position, time) if offset ^ position ^ time ^ check == _CHECK else None
 
 
 def _read(disk: Disk, path: str) -> bytes:
@@ -181,17 +199,6 @@ def _read(disk: Disk, path: str) -> bytes:
         return file.read(0, file.size())
     finally:
         file.close()
-
-
-def _valid_entries(index: SparseIndex) -> int:
-    """How many entries from the beginning are in order; comparing runs in C."""
-    offsets, positions, times = index.offsets, index.positions, index.times
-    if not offsets or offsets[0] <= index.base_offset or positions[0] <= 0:
-        return 0
-    rising = list(map(lt, offsets, offsets[1:]))
-    rising_positions = list(map(lt, positions, positions[1:]))
-    steady_times = list(map(le, times, times[1:]))
-    return 1 + min(_first_false(flags) for flags in (rising, rising_positions, steady_times))
 
 
 def _first_false(flags: list[bool]) -> int:

@@ -25,7 +25,7 @@ from postroad.log.epochs import LeaderEpochs, encode_epochs
 from postroad.log.producers import Producers
 from postroad.log.replay import replay
 from postroad.log.run import NO_BATCH
-from postroad.log.scan import DamagedBatch, scan, walk
+from postroad.log.scan import OFFSET_MAX, DamagedBatch, scan, walk
 from postroad.log.segment import Segment
 from postroad.log.settings import LogSettings
 from postroad.wire.batch import HEADER_BYTES, read_header
@@ -92,11 +92,11 @@ def _find_segments(
         disk.remove(f"{directory}/{orphan}")
     bases = compaction_files.base_offsets(names)
     segments = []
-    for base, end in zip(bases, [*bases[1:], -1], strict=False):
+    for base, end in zip(bases, [*bases[1:], OFFSET_MAX], strict=False):
         segment = Segment(disk, directory, base, 0, end)
         segment.index_interval = settings.index_interval_bytes
-        segment.closed = end >= 0
-        if 0 <= end <= start_offset:
+        segment.closed = end < OFFSET_MAX
+        if end <= start_offset:
             segment.remove_files()
             continue
         segment.size = segment.own_from = segment.file.size()

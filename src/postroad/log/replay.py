@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from typing import Final
 
 from postroad.log.compaction_files import numbered
 from postroad.log.disk import Disk
@@ -10,7 +12,10 @@ from postroad.log.epochs import LeaderEpochs, read_epochs
 from postroad.log.producers import SUFFIX, Producers, read_producers, snapshot_path
 from postroad.log.scan import DamagedBatch, walk
 from postroad.log.segment import Segment
+from postroad.log.sync import Snapshot, save_snapshot
 from postroad.wire.batch import BatchHeader
+
+REPLAYED_MAX: Final = 10_000  # headers; beyond some 20 ms of them the next opening is spared the work
 
 
 def replay(
@@ -31,11 +36,16 @@ def replay(
         epochs, known_offset = LeaderEpochs(), 0
     epochs.truncate(end_offset)
     producers, snapshot_offset = newest_snapshot(disk, directory, names, end_offset)
+    replayed = 0
     for header in headers(segments, min(known_offset, snapshot_offset), end_offset):
         epochs.observe(header.leader_epoch, header.base_offset)
         if header.base_offset >= snapshot_offset:
             producers.replay(header, now_ms)
+            replayed += 1
     producers.commit()
+    if replayed > REPLAYED_MAX:
+        with contextlib.suppress(OSError):
+            save_snapshot(disk, directory, Snapshot(end_offset, producers.encode()))
     return epochs, producers
 
 

@@ -246,6 +246,8 @@ class Segment:
         index = self._index = SparseIndex(self.index_path, self.base_offset)
         index.load(self.disk, thin=self.closed)
         index.truncate(self.size + 1)
+        if index.last().offset != self.end_offset:  # a seal leads to no batch that could tell
+            index.truncate(self.size)
         self._complete_index()
 
     def renew_index(self, position: int) -> None:

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from postroad.log.checkpoint import Checkpoint, CheckpointFile, Point, read_checkpoint
+from postroad.log.memory_disk import MemoryDisk
+
+PATH = "d/checkpoint"
+FIRST = Checkpoint(0, 0, Point(0, 0, 0))
+SLOT_BYTES = 56
+
+
+def saved(disk: MemoryDisk, count: int) -> CheckpointFile:
+    file = CheckpointFile(disk, "d", 0, FIRST)
+    for number in range(count):
+        file.save_point(Point(number, 2 * number, 3 * number))
+    return file
+
+
+def offset(disk: MemoryDisk) -> int | None:
+    found = read_checkpoint(disk, "d")
+    return None if found is None else found[1].point.offset
+
+
+@pytest.mark.parametrize("count", range(1, 6))
+def test_what_was_saved_last_is_read(count: int) -> None:
+    disk = MemoryDisk()
+    file = saved(disk, count)
+    found = read_checkpoint(disk, "d")
+    assert found is not None
+    assert found[1] == file.current == Checkpoint(0, 0, Point(count - 1, 2 * count - 2, 3 * count - 3))
+
+
+def test_there_is_none_before_it_is_saved() -> None:
+    assert read_checkpoint(MemoryDisk(), "d") is None
+
+
+@pytest.mark.parametrize("count", [5, 6])
+def test_a_write_torn_at_any_byte_leaves_the_one_before(count: int) -> None:
+    before, after = MemoryDisk(), MemoryDisk()
+    saved(before, count)
+    saved(after, count + 1)
+    old, new = before.content(PATH), after.content(PATH)
+    changed = [at for at in range(len(old)) if old[at] != new[at]]
+    for cut in range(changed[0] + 1, changed[-1] + 1):
+        before.damage(PATH, new[:cut] + old[cut:])
+        assert offset(before) == 3 * (count - 1)
+
+
+def test_nothing_is_saved_after_it_was_retired() -> None:
+    disk = MemoryDisk()
+    file = saved(disk, 3)
+    file.retire(FIRST)
+    file.save_point(Point(9, 9, 9))
+    file.sync()
+    assert offset(disk) == 0
+
+
+def test_offsets_and_point_are_saved_apart() -> None:
+    disk = MemoryDisk()
+    file = saved(disk, 2)
+    file.save_offsets(start_offset=1, cleaned_offset=2)
+    file.save_point(Point(5, 6, 7))
+    found = read_checkpoint(disk, "d")
+    assert found is not None
+    assert found[1] == Checkpoint(1, 2, Point(5, 6, 7))
