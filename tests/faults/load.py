@@ -1,0 +1,137 @@
+"""Load on a node, with a record of what it acknowledged, to be held against what is there after a fault."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from clients.confluent import consumer, read
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from postroad.testing import Node
+
+PARTITIONS = 3
+TOPIC = "load"
+GROUP = "bookmarks"
+COME_BACK_QUICKLY = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
+
+
+class Load:
+    """An idempotent producer that numbers its messages in each partition and notes what was acknowledged."""
+
+    def __init__(self, running: Node, name: str) -> None:
+        self.name = name
+        self.sent = [0] * PARTITIONS
+        self.acknowledged: dict[tuple[int, int], int] = {}  # (partition, number) → offset
+        self.refused: list[KafkaError] = []
+        self._producer = Producer(
+            {
+                "bootstrap.servers": running.bootstrap,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 2,
+                "message.timeout.ms": 120_000,
+                "queue.buffering.max.messages": 2000,
+                "retry.backoff.ms": 20,
+                "retry.backoff.max.ms": 100,
+                **COME_BACK_QUICKLY,
+            }
+        )
+
+    def run(self, done: threading.Event) -> None:
+        while not done.is_set():
+            for partition in range(PARTITIONS):
+                self._send(partition)
+            self._producer.poll(0.002)
+        assert self._producer.flush(60) == 0, "messages were neither acknowledged nor refused"
+
+    def _send(self, partition: int) -> None:
+        number = self.sent[partition]
+        value = f"{self.name} {number}".encode()
+        try:
+            self._producer.produce(TOPIC, value, partition=partition, on_delivery=self._delivered)
+            self.sent[partition] += 1
+        except BufferError:
+            self._producer.poll(0.05)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error:
+            self.refused.append(error)
+        else:
+            self.acknowledged[message.partition(), int(message.value().split()[1])] = message.offset()
+
+
+class Bookmarks:
+    """Commits a rising offset again and again, and notes which commits were acknowledged."""
+
+    def __init__(self, running: Node) -> None:
+        self.bootstrap = running.bootstrap
+        self.tried = self.acknowledged = 0
+
+    def run(self, done: threading.Event) -> None:
+        settings = {key.replace(".", "_"): value for key, value in COME_BACK_QUICKLY.items()}
+        with consumer(self.bootstrap, GROUP, **settings) as source:
+            while not done.is_set():
+                self.tried += 1
+                try:
+                    source.commit(offsets=[TopicPartition(TOPIC, 0, self.tried)], asynchronous=False)
+                    self.acknowledged = self.tried
+                except KafkaException:
+                    time.sleep(0.02)  # the node is down; the next commit tries a higher offset
+
+
+@contextmanager
+def running_threads(*jobs: Any) -> Iterator[None]:
+    done = threading.Event()
+    errors: list[BaseException] = []
+
+    def guarded(job: Any) -> None:
+        try:
+            job.run(done)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join(90)
+    assert not errors, errors[0]
+
+
+def committed(running: Node) -> int:
+    with consumer(running.bootstrap, GROUP) as source:
+        return max(0, source.committed([TopicPartition(TOPIC, 0)], timeout=20)[0].offset)
+
+
+def assert_all_there_once_in_order(running: Node, producers: list[Load], sent_min: int) -> None:
+    """L1, L3, L6: every acknowledged message at its offset, every message once, each producer's in order."""
+    stored = {partition: values_of(running, partition) for partition in range(PARTITIONS)}
+    for load in producers:
+        assert not load.refused, load.refused[0]
+        assert len(load.acknowledged) == sum(load.sent)
+        assert min(load.sent) > sent_min, "there was hardly any load"
+        for (partition, number), offset in load.acknowledged.items():
+            assert stored[partition][offset] == (load.name, number)
+        for partition in range(PARTITIONS):
+            numbers = [number for name, number in stored[partition] if name == load.name]
+            assert numbers == list(range(load.sent[partition]))
+
+
+def values_of(running: Node, partition: int) -> list[tuple[str, int]]:
+    with consumer(running.bootstrap, check_crcs=True) as source:
+        place = TopicPartition(TOPIC, partition, OFFSET_BEGINNING)
+        low, high = source.get_watermark_offsets(place, timeout=20)
+        assert low == 0
+        source.assign([place])
+        messages = read(source, high)
+    assert [message.offset() for message in messages] == list(range(high))
+    pairs = (message.value().decode().split() for message in messages)
+    return [(name, int(number)) for name, number in pairs]
