@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -31,4 +32,4 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     """A topic's name that no other test uses; nobody has created it."""
-    return f"{request.node.name[:200]}".replace("[", ".").replace("]", "")
+    return re.sub(r"[^a-zA-Z0-9-]", "-", request.node.name)[:249]
