@@ -5,13 +5,13 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEBIAN := $(VENV)/.debian
 
-.PHONY: run test check bench fuzz soak messages lock clean
+.PHONY: run test check bench fuzz messages lock clean
 
 run: $(STAMP)
 	$(BIN)/postroad serve
 
 test: $(STAMP) $(DEBIAN)
-	$(BIN)/pytest -n 2 -m "not soak" $(ARGS)
+	$(BIN)/pytest -n 2 $(ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -25,9 +25,6 @@ bench: $(STAMP)
 
 fuzz: $(STAMP)
 	$(BIN)/python -m tools.fuzz $(ARGS)
-
-soak: $(STAMP) $(DEBIAN)
-	$(BIN)/pytest -m soak $(ARGS)
 
 # The protocol's modules, from kio's schemas. A test fails when they are not current.
 messages: $(STAMP)

@@ -110,6 +110,18 @@ async def test_refused_batch_fails_its_deliveries_and_the_next_one_goes_on(
     await producer.flush()
 
 
+async def test_batch_that_the_topic_finds_too_large_goes_out_in_parts(
+    client: Client, new_topic: TopicMaker
+) -> None:
+    topic = await new_topic(max_message_bytes="1000")
+    async with Producer(client) as producer:
+        sent = [await producer.send(topic, b"%d" % number * 50) for number in range(40)]
+        offsets = [(await delivery).offset for delivery in sent]
+    assert offsets == list(range(40))
+    records = await read_all(client, topic, 40)
+    assert [record.value for record in records] == [b"%d" % number * 50 for number in range(40)]
+
+
 async def test_failure_that_nobody_awaits_is_raised_at_the_end(client: Client, new_topic: TopicMaker) -> None:
     topic = await new_topic(max_message_bytes="1000")
     with pytest.raises(MessageTooLarge):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -50,7 +51,7 @@ class Listener:
             sock = socket.create_server(address[:2], family=family, backlog=BACKLOG)
         except OSError as error:
             raise ConfigurationError(
-                f"can't listen on {host}:{port}: {error.strerror}. "
+                f"can't listen on {host}:{port}: {os.strerror(error.errno) if error.errno else error}. "
                 "Is another node running? Choose another port with --kafka HOST:PORT."
             ) from None
         sock.setblocking(False)

@@ -55,6 +55,7 @@ class Partition:
         "internal",
         "leader_epoch",
         "log",
+        "min_insync_replicas",
         "producers",
         "readers",
         "sync_timer",
@@ -77,6 +78,7 @@ class Partition:
         flush_interval_ms: int = 1000,
         inspect: Inspect | None = None,
         internal: bool = False,
+        min_insync_replicas: int = 1,
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
@@ -85,6 +87,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.flush = flush
         self.flush_interval_ms = flush_interval_ms
+        self.min_insync_replicas = min_insync_replicas  # acks=all needs so many; there is one so far
         self.internal = internal  # of a topic that the nodes keep for themselves
         self.inspect = inspect  # only where the topic's configs ask to look inside batches
         self.high_watermark = log.end_offset  # what recovery kept is committed: there is one copy
@@ -134,6 +137,7 @@ class Partition:
     def synced(self) -> None:
         """Called by the flusher on the loop, after `log.finish_sync`."""
         if self.log.failed is not None:
+            log.error("partition %s-%d refuses appends: %s", self.topic, self.index, self.log.failed)
             self._fail(self.log.failed)
         elif self.flush == FLUSH_SYNC:
             self._commit(self.log.synced_offset)

@@ -46,6 +46,8 @@ async def _serve(loaded: Loaded, ready_file: str | None) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    if not loaded.settings.kafka.loopback:
+        log.warning("others can connect to %s, without TLS or a password", loaded.settings.kafka.host)
     node = Node(loaded)
     await node.start()
     _say_ready(node, ready_file)

@@ -149,6 +149,15 @@ class Topics:
                 await self._node.slow_workers.call(partial(self._disk.remove, path))
                 return
             made = self._partition(topic, index, opened, settings)
+            report = opened.recovery
+            if report.reason:
+                log.warning(
+                    "partition %s-%d: %d bytes that were never acknowledged as synced were cut: %s",
+                    topic.name,
+                    index,
+                    report.cut_bytes,
+                    report.reason,
+                )
         self._node.partitions.put(topic.name, topic.id, index, made)
 
     async def reopen(self) -> None:
@@ -176,6 +185,7 @@ class Topics:
             settings.flush_interval_ms,
             inspector(settings.cleanup_compact, settings.compression_type),
             topic.internal,
+            settings.min_insync_replicas,
         )
 
     async def _alter(self, before: Topic, after: Topic, clean: bool) -> None:
@@ -184,6 +194,7 @@ class Topics:
             partition.leader_epoch = after.partitions[partition.index].leader_epoch
             partition.log.settings = self._log_settings(settings)
             partition.inspect = inspector(settings.cleanup_compact, settings.compression_type)
+            partition.min_insync_replicas = settings.min_insync_replicas
             partition.change_flush(settings.flush, settings.flush_interval_ms)
         if len(after.partitions) > len(before.partitions):
             await self._open(after, len(before.partitions), clean)

@@ -132,7 +132,8 @@ def _report(partitions: Sequence[StoredPartition], rows: Sequence[Sequence[outpu
     size = sum(stored.bytes for stored in partitions)
     damaged = sum(not row[-1] for row in rows)
     verdict = f"{damaged} damaged" if damaged else "no message is damaged"
-    click.echo(f"{len(partitions)} partitions, {size:,} bytes: {verdict}", err=True)
+    noun = "partition" if len(partitions) == 1 else "partitions"
+    click.echo(f"{len(partitions)} {noun}, {size:,} bytes: {verdict}", err=True)
 
 
 def _dump(stored: StoredPartition, offset: int, count: int, records: bool, as_json: bool) -> None:

@@ -188,9 +188,8 @@ async def known(client: Client, name: str) -> Any:
 
 
 async def _describe(client: Client, name: str, all_configs: bool) -> dict[str, Any]:
-    from uuid import UUID
-
     from postroad.client import TopicPartition, offsets, topics
+    from postroad.cluster.ids import id_text
 
     found = await known(client, name)
     places = [TopicPartition(name, partition.number) for partition in found.partitions]
@@ -211,7 +210,7 @@ async def _describe(client: Client, name: str, all_configs: bool) -> dict[str, A
     entries = await topics.describe_config(client, name)
     return {
         "topic": name,
-        "id": str(UUID(bytes=found.id)),
+        "id": id_text(found.id),  # as it names the topic's directories
         "internal": found.is_internal,
         "messages": sum(last[place] - first[place] for place in places),
         "partitions": partitions,

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, Self
 from postroad.client.client import Client
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.partitioner import StickyPartition, for_key
-from postroad.errors import DuplicateSequence, MessageTooLarge, by_code
+from postroad.errors import DuplicateSequence, MessageTooLarge, RecordListTooLarge, by_code
 from postroad.wire.batch import NO_PRODUCER, NO_SEQUENCE
 from postroad.wire.compression import codec_of
 from postroad.wire.messages import init_producer_id, produce
@@ -46,13 +46,21 @@ class Sent(NamedTuple):
     timestamp: int
 
 
+class _Part(NamedTuple):
+    """Records of a batch that went out together: all of them, unless the topic takes only smaller batches."""
+
+    first: int  # its number in the batch
+    base_offset: int
+    append_time: int
+
+
 class _Batch:
     __slots__ = ("bytes", "done", "records")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.bytes = 0
-        self.done: asyncio.Future[tuple[TopicPartition, int, int]] = (
+        self.done: asyncio.Future[tuple[TopicPartition, list[_Part]]] = (
             asyncio.get_running_loop().create_future()
         )
 
@@ -67,8 +75,9 @@ class Delivery:
         self._number = number
 
     def __await__(self) -> Generator[Any, None, Sent]:
-        place, base, append_time = yield from asyncio.shield(self._batch.done).__await__()
-        offset = UNKNOWN_OFFSET if base == UNKNOWN_OFFSET else base + self._number
+        place, parts = yield from asyncio.shield(self._batch.done).__await__()
+        first, base, append_time = next(part for part in reversed(parts) if part.first <= self._number)
+        offset = UNKNOWN_OFFSET if base == UNKNOWN_OFFSET else base + self._number - first
         timestamp = self._batch.records[self._number].timestamp if append_time < 0 else append_time
         return Sent(*place, offset, timestamp)
 
@@ -215,7 +224,7 @@ class Producer:
     async def _deliver(self, queue: _Queue, batch: _Batch) -> None:
         try:
             await self._identify(queue)
-            base, append_time = await self._produce(queue, batch)
+            parts = await self._produce_parts(queue, batch.records, 0)
         except asyncio.CancelledError:
             batch.done.cancel()
             raise
@@ -225,8 +234,20 @@ class Producer:
             batch.done.set_exception(error)
             batch.done.exception()  # flush reports it even if nobody awaits the delivery
         else:
-            queue.next_sequence = (queue.next_sequence + len(batch.records)) & SEQUENCE_MASK
-            batch.done.set_result((queue.place, base, append_time))
+            batch.done.set_result((queue.place, parts))
+
+    async def _produce_parts(self, queue: _Queue, records: list[Record], first: int) -> list[_Part]:
+        """All records in one batch, or in halves of it for as long as the topic finds them too large."""
+        try:
+            base, append_time = await self._produce(queue, records)
+        except (MessageTooLarge, RecordListTooLarge):
+            if len(records) == 1:
+                raise
+            half = len(records) // 2
+            parts = await self._produce_parts(queue, records[:half], first)
+            return parts + await self._produce_parts(queue, records[half:], first + half)
+        queue.next_sequence = (queue.next_sequence + len(records)) & SEQUENCE_MASK
+        return [_Part(first, base, append_time)]
 
     async def _identify(self, queue: _Queue) -> None:
         """The partition has an id. All share one, until one of them had to give it up."""
@@ -246,10 +267,10 @@ class Producer:
         queue.producer_id, queue.producer_epoch = self._identity
         queue.next_sequence = 0
 
-    async def _produce(self, queue: _Queue, batch: _Batch) -> tuple[int, int]:
-        """(base offset, append time) of the batch; any number of tries within the timeout."""
+    async def _produce(self, queue: _Queue, records: list[Record]) -> tuple[int, int]:
+        """(base offset, append time) of the records as one batch; any number of tries within the timeout."""
         topic, partition = queue.place
-        request = self._request(queue, batch)
+        request = self._request(queue, records)
 
         async def attempt() -> tuple[int, int]:
             node = await self._client.leader(topic, partition)
@@ -267,9 +288,10 @@ class Producer:
         except DuplicateSequence:
             return UNKNOWN_OFFSET, -1
 
-    def _request(self, queue: _Queue, batch: _Batch) -> produce.ProduceRequest:
+    def _request(self, queue: _Queue, records: list[Record]) -> produce.ProduceRequest:
         data = encode_batch(
-            batch.records,
+            records,
+            base_offset=records[0].offset,  # their numbers in the batch; the broker gives them their offsets
             compression=self._codec,
             producer_id=queue.producer_id,
             producer_epoch=queue.producer_epoch,

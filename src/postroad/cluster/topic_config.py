@@ -51,9 +51,6 @@ _SUPPORTED: Final = (
     Definition("delete.retention.ms", LONG, str(DAY_MS),
                "How long a compacted topic keeps the tombstone of a deleted key.",
                at_least(0), "log.cleaner.delete.retention.ms"),
-    Definition("file.delete.delay.ms", LONG, "60000",
-               "How long a removed segment's file stays, for reads that are under way.",
-               at_least(0), "log.segment.delete.delay.ms"),
     Definition("flush.messages", LONG, NEVER,
                "Below the default: sync before each acknowledgement, so no more than asked for is at risk.",
                at_least(1), "log.flush.interval.messages"),
@@ -118,6 +115,9 @@ _ACCEPTED: Final = tuple(
          between(1, 17), "compression.lz4.level"),
         ("compression.zstd.level", INT, "3", "The codec's default level is used.",
          between(-131072, 22), "compression.zstd.level"),
+        ("file.delete.delay.ms", LONG, "60000",
+         "A removed segment's file goes at once; reads that are under way keep it.",
+         at_least(0), "log.segment.delete.delay.ms"),
         ("follower.replication.throttled.replicas", LIST, "", "Replication is not throttled.", anything, ""),
         ("leader.replication.throttled.replicas", LIST, "", "Replication is not throttled.", anything, ""),
         ("local.retention.bytes", LONG, "-2", "There is no remote storage; see retention.bytes.",
@@ -151,7 +151,6 @@ class TopicSettings:
     cleanup_compact: bool
     compression_type: str
     delete_retention_ms: int
-    file_delete_delay_ms: int
     flush: FlushMode
     flush_interval_ms: int
     index_interval_bytes: int
@@ -207,7 +206,6 @@ def resolve(overrides: Overrides, defaults: Overrides) -> TopicSettings:
         cleanup_compact="compact" in policy,
         compression_type=text("compression.type"),
         delete_retention_ms=integer("delete.retention.ms"),
-        file_delete_delay_ms=integer("file.delete.delay.ms"),
         flush=flush,
         flush_interval_ms=flush_interval_ms,
         index_interval_bytes=integer("index.interval.bytes"),

@@ -33,15 +33,6 @@ class Node(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster(Section):
-    """The cluster that the node belongs to."""
-
-    name: str = setting(
-        "postroad", text(), "What people call the cluster; shown by tools, compared by nothing."
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Data(Section):
     """Where messages and the coordination store are kept."""
 
@@ -247,12 +238,6 @@ class Storage(Section):
     compaction: bool = setting(True, switch(), "Compact topics that ask for it.", kafka="log.cleaner.enable")
     compaction_check_ms: int = setting(
         15_000, duration(10), "How often logs to compact are looked for.", kafka="log.cleaner.backoff.ms"
-    )
-    compaction_memory_bytes: int = setting(
-        128 * MIB,
-        size(MIB),
-        "Memory for the keys of one compaction; larger logs take several rounds.",
-        kafka="log.cleaner.dedupe.buffer.size",
     )
     producer_expiry_ms: int = setting(
         DAY_MS,

@@ -10,7 +10,6 @@ from typing import Any, Final, cast
 from postroad.cluster.config_definition import nearest
 from postroad.config.declaration import Section, Setting, declarations
 from postroad.config.sections import (
-    Cluster,
     Data,
     Durability,
     Groups,
@@ -25,7 +24,6 @@ from postroad.errors import ConfigurationError
 
 __all__ = [
     "SECTIONS",
-    "Cluster",
     "Data",
     "Durability",
     "Groups",
@@ -46,7 +44,6 @@ class Settings:
     """All sections. Making one checks what spans several settings; raises ConfigurationError."""
 
     node: Node = field(default_factory=Node)
-    cluster: Cluster = field(default_factory=Cluster)
     data: Data = field(default_factory=Data)
     kafka: Kafka = field(default_factory=Kafka)
     topics: Topics = field(default_factory=Topics)

@@ -33,5 +33,4 @@ class LogSettings:
     timestamp_type: str = CREATE_TIME
     timestamp_before_max_ms: int = _FOREVER_MS
     timestamp_after_max_ms: int = _HOUR_MS
-    file_delete_delay_ms: int = 60_000
     producer_expiry_ms: int = _DAY_MS

@@ -1,4 +1,4 @@
-"""DescribeCluster (60), versions 0–2: the nodes (endpoint type 1) or the controller's address (2)."""
+"""DescribeCluster (60), versions 0–2: the nodes and the cluster's id."""
 
 from __future__ import annotations
 

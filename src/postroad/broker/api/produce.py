@@ -21,6 +21,7 @@ from postroad.errors import (
     InvalidRequest,
     InvalidRequiredAcks,
     InvalidTopic,
+    NotEnoughReplicas,
     ProtocolError,
     StorageFailed,
     TransactionalIdAuthorizationFailed,
@@ -37,6 +38,7 @@ VERSIONS: Final = (0, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+REPLICAS: Final = 1  # of every partition, for as long as a cluster is one node
 
 
 def handle(node: Node, call: Call) -> Result:
@@ -109,6 +111,8 @@ class PendingProduce:
             partition = node.partitions.lead(topic, index)
             if partition.internal:
                 raise InvalidTopic(f"{partition.topic} is written by the nodes only.")
+            if self._acks == ACKS_ALL and partition.min_insync_replicas > REPLICAS:
+                raise NotEnoughReplicas()
             header = _one_batch(records)
             assert records is not None
             if partition.inspect is not None:
