@@ -223,6 +223,20 @@ def test_indexes_are_hints_and_answers_stay_right_without_them(damage: str | Non
     assert [log.offset_for_time(NOW + number) for number in range(40)] == times
 
 
+def test_an_index_above_the_recovery_point_is_made_anew() -> None:
+    """Torn or stale, it may claim a time that is not so."""
+    disk = MemoryDisk()
+    log = open_log(disk)
+    for number in range(30):
+        send(log, batch(time=NOW + 40 - number))
+    times = [log.offset_for_time(NOW + number) for number in range(60)]
+    for segment in log.segments[:-1]:
+        changed = [entry(o, p, t - 30) for o, p, t, _ in unpacked(disk.content(segment.index_path))]
+        disk.damage(segment.index_path, b"".join(changed))
+    log = open_log(disk.copy())
+    assert [log.offset_for_time(NOW + number) for number in range(60)] == times
+
+
 def test_each_flipped_bit_in_an_index_goes_unnoticed() -> None:
     disk = MemoryDisk()
     log = filled(disk)
