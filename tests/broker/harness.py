@@ -20,7 +20,7 @@ from faults.raw import RawConnection, batch_of, fetch_at, send_batch
 
 from postroad.broker.node import Node
 from postroad.broker.partition import Partition
-from postroad.config import Loaded, Settings
+from postroad.config import load
 from postroad.wire.messages import create_topics, delete_topics
 
 WAIT_S = 20.0
@@ -31,7 +31,9 @@ class Running:
     """A node that has started, and the thread that its loop lives in."""
 
     def __init__(self, directory: Path, **settings: Any) -> None:
-        self.settings = Settings.of(kafka_port=0, data_dir=directory, **settings)
+        given = {name.replace("_", ".", 1): str(value) for name, value in settings.items()}
+        given |= {"kafka.port": "0", "data.dir": str(directory)}
+        self._loaded = load(environment={}, flags=given)
         self.node: Node
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
@@ -62,7 +64,7 @@ class Running:
             raise started[0]
 
     async def _start(self) -> None:
-        self.node = Node(Loaded(self.settings, {}))
+        self.node = Node(self._loaded)
         await self.node.start()
 
     def stop(self) -> None:

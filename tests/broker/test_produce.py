@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from faults.raw import RawConnection, batch_of, frame, produce_request, request_content, send_batch
 
+from broker.fetching import fetch_request, only, wanted
 from broker.harness import Running, until
 from postroad.wire.batch import CONTROL, TRANSACTIONAL, crc32c, read_header
 from postroad.wire.messages import fetch, produce
@@ -243,10 +244,7 @@ def test_acks_all_waits_for_the_sync_and_acks_one_does_not(start: Callable[..., 
         assert send_batch(eager, "t", batch_of(b"1"), acks=ACKS_LEADER).base_offset == 0
         careful.send(frame(request_content(produce, 9, produce_request("t", batch_of(b"2")), 1)))
         until(lambda: partition.producers, "the careful one waits")
-        request = fetch.FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=[
-            fetch.FetchTopic(topic="t", partitions=[
-                fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)])])  # fmt: skip
-        unseen = reader.call(fetch, 12, request).responses[0].partitions[0]
+        unseen = only(reader.call(fetch, 12, fetch_request("t", wanted(), min_bytes=0)))
         assert (unseen.high_watermark, bytes(unseen.records or b"")) == (0, b"")
 
         def sync() -> None:

@@ -46,6 +46,6 @@ def _delete(
         low = partition.log.delete_before(offset)
     except ApiError as error:
         return codec.DeleteRecordsPartitionResult(index, -1, error.code)
-    node.flusher.request(partition)
     node.housekeeping.expire(partition)
+    node.flusher.request(partition)
     return codec.DeleteRecordsPartitionResult(index, low)
