@@ -148,7 +148,7 @@ def test_decompression_bomb_is_refused_at_once_and_never_unpacked(
     bomb = with_crc(batch)
     with (
         unharmed(shared),
-        memory_stays_flat(shared, grows_mb_max=250),
+        memory_stays_flat(shared, grows_mb_max=150),
         RawConnection(shared.bootstrap) as connection,
     ):
         started = time.monotonic()
