@@ -117,12 +117,11 @@ class CrashMachine(RuleBasedStateMachine):
     def stop_in_order(self) -> None:
         self.write()
         self.log.close()
-        disk = self.disk.crash(all_lost)
         acknowledged = self.log.written_offset
-        self.log = open_log(disk, SETTINGS, clean=True)
+        check_survivors(open_log(self.disk.crash(all_lost), SETTINGS), self.written, acknowledged)
+        self.log = open_log(self.disk, SETTINGS, clean=True)
         assert self.log.recovery.scanned_bytes == 0
         check_survivors(self.log, self.written, acknowledged)
-        self.disk = disk
 
     def reopen(self, disk: MemoryDisk) -> None:
         acknowledged = self.log.synced_offset

@@ -33,7 +33,7 @@ _CRC: Final = struct.Struct(">I")
 
 class LeaderEpochs:
     def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
-        self.entries = entries or []  # (epoch, start offset)
+        self.entries = list(entries or ())  # (epoch, start offset)
         self.last = self.entries[-1][0] if self.entries else UNKNOWN
 
     def start(self, epoch: int, offset: int) -> None:
@@ -71,12 +71,14 @@ class LeaderEpochs:
             self.entries.pop()
         self.last = self.entries[-1][0] if self.entries else UNKNOWN
 
-    def forget_before(self, offset: int) -> None:
-        """The log starts at `offset`: epochs that ended before it are dropped."""
+    def forget_before(self, offset: int) -> bool:
+        """The log starts at `offset`: epochs that ended before it are dropped. Whether that changed any."""
+        before = list(self.entries)
         while len(self.entries) > 1 and self.entries[1][1] <= offset:
             self.entries.pop(0)
         if self.entries and self.entries[0][1] < offset:
             self.entries[0] = (self.entries[0][0], offset)
+        return self.entries != before
 
 
 def encode_epochs(entries: list[tuple[int, int]]) -> bytes:
@@ -84,8 +86,8 @@ def encode_epochs(entries: list[tuple[int, int]]) -> bytes:
     return content + _CRC.pack(crc32c(content))
 
 
-def read_epochs(disk: Disk, directory: str) -> LeaderEpochs | None:
-    """None if the file is missing or not valid."""
+def read_epochs(disk: Disk, directory: str) -> list[tuple[int, int]] | None:
+    """The entries; None if the file is missing or not valid."""
     try:
         file = disk.open(f"{directory}/{FILE_NAME}")
     except FileNotFoundError:
@@ -100,4 +102,4 @@ def read_epochs(disk: Disk, directory: str) -> LeaderEpochs | None:
     magic, count = _HEAD.unpack_from(body)
     if magic != _MAGIC or len(body) != _HEAD.size + count * _ENTRY.size:
         return None
-    return LeaderEpochs([(epoch, start) for epoch, start in _ENTRY.iter_unpack(body[_HEAD.size :])])
+    return list(_ENTRY.iter_unpack(body[_HEAD.size :]))

@@ -21,7 +21,7 @@ from postroad.log.retention import RemovedSegment
 from postroad.log.segment import Segment, Slice
 from postroad.log.segment_cache import SegmentCache
 from postroad.log.settings import LogSettings
-from postroad.log.sync import Snapshot, SyncJob
+from postroad.log.sync import SyncJob, save_snapshot
 from postroad.log.times import TimePosition, max_timestamp, offset_for_time
 from postroad.log.writable_log import Appended, WritableLog
 
@@ -177,7 +177,9 @@ class PartitionLog(WritableLog):
     # --- the end
 
     def close(self) -> None:
-        """Everything is written, synced and told in the checkpoint. Blocks. Raises StorageFailed, OSError.
+        """Everything is written and synced, and opening needs to read little. Blocks.
+
+        Raises StorageFailed, OSError.
 
         A log that has failed is only let go: the next opening recovers it.
         """
@@ -185,15 +187,14 @@ class PartitionLog(WritableLog):
             self._end_compaction()
         if self.failed is None:
             self.write()
-            self._snapshot = Snapshot(self.written_offset, self.producer_states.encode())
-            self._unsynced_names = self._unsynced_checkpoint = True
             self._sync = None  # one that is still under way changes nothing: this one covers it
             job = self.begin_sync()
-            assert job is not None
-            job.run()
-            self.finish_sync(job, None)
-            with contextlib.suppress(OSError):
+            if job is not None:
+                job.run()
+                self.finish_sync(job, None)
+            with contextlib.suppress(OSError):  # they only spare the next opening some reading
                 self.active.seal()
+                save_snapshot(self.disk, self.directory, self._take_snapshot())
         for segment in self.segments:
             self.cache.drop(segment)
             segment.release()
@@ -224,8 +225,7 @@ class PartitionLog(WritableLog):
 
     def _move_start(self, offset: int) -> None:
         self.start_offset = offset
-        self.leader_epochs.forget_before(offset)
-        self._unsaved_epochs = True
+        self._unsaved_epochs |= self.leader_epochs.forget_before(offset)
         with contextlib.suppress(OSError):  # at worst deleted records are back after a crash
             self.checkpoint.save_offsets(offset, max(offset, self.checkpoint.current.cleaned_offset))
 

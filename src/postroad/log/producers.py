@@ -4,8 +4,8 @@ A producer numbers its records; a batch is admitted only if it begins where the 
 ended. A batch that is one of the last five again is answered with its first offset and not
 appended: five is how many requests a producer may have in flight.
 
-Snapshots, files `<offset, 20 digits>.producers`, big endian, replaced as a whole; the state as it
-was when the log ended at that offset:
+Snapshots, files `<offset, 20 digits>.producers`, big endian, written once; the state as it was when
+the log ended at that offset:
 
     4s    magic "PRps"
     u32   number of producers
@@ -14,8 +14,9 @@ was when the log ended at that offset:
       u8 number of batches, and for each: i32 first sequence, i32 last sequence, i64 offset, i64 time
     u32   CRC32C of all before it
 
-Valid if magic, size and CRC hold and the log reaches the offset. Crash: the newest valid snapshot at
-or below the log's end is read, and the headers of the batches after it are replayed.
+Valid if magic, size and CRC hold and the log reaches the offset. Crash: a snapshot is written after the
+batches below it were synced, and is not synced itself. The newest valid one at or below the log's end
+is read, and the headers of the batches after it are replayed.
 
 State changes when a batch is staged, because the next batch of the same request is checked against it;
 `rollback` takes back what was staged when its write failed.

@@ -21,7 +21,7 @@ from postroad.log import compaction_files
 from postroad.log.checkpoint import Checkpoint, CheckpointFile, Point, read_checkpoint
 from postroad.log.disk import Disk
 from postroad.log.epochs import FILE_NAME as EPOCHS_FILE
-from postroad.log.epochs import LeaderEpochs, encode_epochs
+from postroad.log.epochs import LeaderEpochs, encode_epochs, read_epochs
 from postroad.log.producers import Producers
 from postroad.log.replay import replay
 from postroad.log.run import NO_BATCH
@@ -50,6 +50,7 @@ class Recovered(NamedTuple):
     start_offset: int
     end_offset: int
     first_ms: int  # when the newest segment got its first batch
+    created: bool  # just now: names may not be synced
     report: Report
 
 
@@ -60,7 +61,8 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
     names = disk.list(directory)
     found = read_checkpoint(disk, directory)
     segments = _find_segments(disk, directory, names, settings, found[1].start_offset if found else 0)
-    if not segments:
+    created = not segments
+    if created:
         segments = [_create(disk, directory, found[1].point.offset if found else 0)]
     point = _trusted_point(segments, found[1].point if found else None)
     end_offset, report = _recover_tail(disk, directory, segments, point)
@@ -68,19 +70,33 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
     newest = segments[-1]
     known = found[1] if found else Checkpoint(segments[0].base_offset, 0, point)
     start_offset = min(max(known.start_offset, segments[0].base_offset), end_offset)
-    epochs, producers = replay(disk, directory, segments, names, point.offset, end_offset, now_ms)
+    saved = read_epochs(disk, directory)
+    epochs, producers = replay(disk, directory, segments, names, saved, point.offset, end_offset, now_ms)
     checkpoint = CheckpointFile(disk, directory, found[0] if found else 0, known)
     end = Point(newest.base_offset, newest.size, end_offset)
     with contextlib.suppress(OSError):  # a full disk: the point lags, and the log still opens
-        if found is None or end != known.point:
+        if epochs.entries != (saved or []):
             disk.replace(f"{directory}/{EPOCHS_FILE}", encode_epochs(epochs.entries))
+        if found is None or end != known.point:
             checkpoint.save_point(end)
+        if end.offset < known.point.offset:  # bytes that were synced are gone: as for a truncation
+            checkpoint.sync()
     first_ms = _first_time(newest, now_ms)
     if not clean:
         newest.load_index()
     newest.let_file_go()
     return Recovered(
-        disk, directory, segments, checkpoint, epochs, producers, start_offset, end_offset, first_ms, report
+        disk=disk,
+        directory=directory,
+        segments=segments,
+        checkpoint=checkpoint,
+        epochs=epochs,
+        producers=producers,
+        start_offset=start_offset,
+        end_offset=end_offset,
+        first_ms=first_ms,
+        created=created,
+        report=report,
     )
 
 
@@ -107,8 +123,7 @@ def _find_segments(
 
 def _create(disk: Disk, directory: str, base_offset: int) -> Segment:
     segment = Segment(disk, directory, base_offset, 0, base_offset)
-    segment.create()
-    disk.sync_directory(directory)
+    segment.create()  # its name is synced with the checkpoint's, or with the first message
     return segment
 
 

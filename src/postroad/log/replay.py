@@ -8,7 +8,7 @@ from typing import Final
 
 from postroad.log.compaction_files import numbered
 from postroad.log.disk import Disk
-from postroad.log.epochs import LeaderEpochs, read_epochs
+from postroad.log.epochs import LeaderEpochs
 from postroad.log.producers import SUFFIX, Producers, read_producers, snapshot_path
 from postroad.log.scan import DamagedBatch, walk
 from postroad.log.segment import Segment
@@ -23,18 +23,19 @@ def replay(
     directory: str,
     segments: list[Segment],
     names: list[str],
+    saved_epochs: list[tuple[int, int]] | None,
     known_offset: int,
     end_offset: int,
     now_ms: int,
 ) -> tuple[LeaderEpochs, Producers]:
     """The state at `end_offset`: from the newest files that fit, and from the headers after them.
 
-    `known_offset`: the file of leader epochs is complete up to it.
+    The saved epochs are complete up to `known_offset`.
     """
-    epochs = read_epochs(disk, directory)
-    if epochs is None:
-        epochs, known_offset = LeaderEpochs(), 0
+    epochs = LeaderEpochs(saved_epochs)
     epochs.truncate(end_offset)
+    if saved_epochs is None:
+        known_offset = 0
     producers, snapshot_offset = newest_snapshot(disk, directory, names, end_offset)
     replayed = 0
     for header in headers(segments, min(known_offset, snapshot_offset), end_offset):

@@ -23,8 +23,13 @@ class Snapshot(NamedTuple):
 
 
 def save_snapshot(disk: Disk, directory: str, snapshot: Snapshot) -> None:
-    """Durable when this returns; older ones go, but for one in case that the newest is damaged."""
-    disk.replace(snapshot_path(directory, snapshot.offset), snapshot.content)
+    """Not synced: one that a crash spoils fails its CRC, and the one before it is still there."""
+    file = disk.open(snapshot_path(directory, snapshot.offset), create=True)
+    try:
+        file.truncate(0)
+        file.append([snapshot.content])
+    finally:
+        file.close()
     for offset in numbered(disk.list(directory), SUFFIX)[:-SNAPSHOTS_KEPT]:
         disk.remove(snapshot_path(directory, offset))
 

@@ -71,7 +71,7 @@ class WritableLog:
         self._full_runs: list[Run] = []  # before the current one; each fills its segment
         self._run = self._run_of(self.active, found.first_ms)
         self._unsynced: list[Segment] = []  # rolled since the last sync
-        self._unsynced_names = False
+        self._unsynced_names = found.created
         self._unsynced_checkpoint = False
         self._unsaved_epochs = False
         self._snapshot: Snapshot | None = None
@@ -167,7 +167,7 @@ class WritableLog:
     def begin_sync(self) -> SyncJob | None:
         """What is written but not durable; None if nothing, or while another sync is under way."""
         pending = self.written_offset > self.synced_offset or self._unsynced_names or self._unsynced
-        if self._sync or self.failed or not (pending or self._unsynced_checkpoint):
+        if self._sync or self.failed or not (pending or self._unsynced_checkpoint or self._unsaved_epochs):
             return None
         active = self.active
         point = Point(active.base_offset, active.size, self.written_offset)
@@ -213,7 +213,7 @@ class WritableLog:
         with contextlib.suppress(OSError):
             self._roll(self._make_segment(self.written_offset))
             self._run = self._run_of(self.active, NO_BATCH)
-            self._snapshot = Snapshot(self.written_offset, self.producer_states.encode())
+            self._snapshot = self._take_snapshot()
 
     # --- staging
 
@@ -268,7 +268,10 @@ class WritableLog:
             self._written(run)
         self._full_runs = []
         self._committed()
-        self._snapshot = Snapshot(self.written_offset, self.producer_states.encode())
+        self._snapshot = self._take_snapshot()
+
+    def _take_snapshot(self) -> Snapshot:
+        return Snapshot(self.written_offset, self.producer_states.encode())
 
     def _make_segment(self, base_offset: int) -> Segment:
         segment = Segment(self.disk, self.directory, base_offset, 0, base_offset)
