@@ -27,6 +27,7 @@ from postroad.cluster.topic_config import TopicSettings, resolve
 from postroad.errors import ApiError, CoordinationError, HistoryCompacted, RequestTimedOut, StorageFailed
 from postroad.log.disk import OsDisk
 from postroad.log.partition_log import PartitionLog
+from postroad.log.segment_cache import SegmentCache
 from postroad.log.settings import LogSettings
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Topics:
         self._store = store
         self._directory = directory
         self._disk = OsDisk()
+        self._segment_cache = SegmentCache()  # one for all logs bounds the open files
         self._applied = 0  # the store's revision up to which partitions are open
         self._reached: list[tuple[int, asyncio.Future[None]]] = []
 
@@ -130,6 +132,7 @@ class Topics:
             self._log_settings(settings),
             self._node.clock.now_ms(),
             clean,
+            self._segment_cache,
         )
         made: Partition | StorageFailed
         try:

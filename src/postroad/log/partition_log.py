@@ -46,7 +46,8 @@ class PartitionLog(WritableLog):
     ) -> PartitionLog:
         """Create the log, or recover it: every batch that was synced is there, nothing torn is.
 
-        Blocks: for a thread. `clean`: the node was stopped in order. Raises OSError.
+        Blocks: for a thread. `clean`: the node was stopped in order. `cache`: one for all logs of a
+        node bounds the descriptors of closed segments. Raises OSError.
         """
         found = recover(disk, directory, settings, now_ms, clean)
         return cls(found, settings, cache or SegmentCache())
@@ -197,7 +198,6 @@ class PartitionLog(WritableLog):
                 save_snapshot(self.disk, self.directory, self._take_snapshot())
         for segment in self.segments:
             self.cache.drop(segment)
-            segment.release()
 
     # --- keeping and letting go
 

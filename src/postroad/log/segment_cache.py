@@ -17,14 +17,13 @@ class SegmentCache:
         self._segments: dict[Segment, None] = {}  # the one used last at the end
 
     def touch(self, segment: Segment) -> None:
+        """It is being read: the one that was not for the longest time may go."""
         self._segments.pop(segment, None)
         self._segments[segment] = None
         if len(self._segments) > self._limit:
-            oldest = next(iter(self._segments))
-            del self._segments[oldest]
-            oldest.release()
+            self.drop(next(iter(self._segments)))
 
     def drop(self, segment: Segment) -> None:
-        if segment in self._segments:
-            del self._segments[segment]
-            segment.release()
+        """For any thread: a log may be closed in one."""
+        self._segments.pop(segment, None)
+        segment.release()

@@ -34,7 +34,7 @@ from postroad.log.segment import NO_TIME, Segment
 from postroad.log.segment_cache import SegmentCache
 from postroad.log.settings import LOG_APPEND_TIME, LogSettings
 from postroad.log.sync import Snapshot, SyncJob
-from postroad.wire.batch import LENGTH_END, BatchHeader, stamp_append_time, walk
+from postroad.wire.batch import LENGTH_END, BatchHeader, Fields, stamp_append_time, walk
 
 # The disk is full or handles are short: nothing is broken, and the next write may succeed.
 _PASSING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
@@ -79,7 +79,7 @@ class WritableLog:
 
     # --- in
 
-    def append(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> Appended:
+    def append(self, batch: memoryview, header: Fields, leader_epoch: int, now_ms: int) -> Appended:
         """Stage one producer's batch, checked by `wire.batch.check` and writable; it gets its offset.
 
         The bytes must stay as they are until `write`. A duplicate is not staged. Raises StorageFailed,
@@ -95,6 +95,7 @@ class WritableLog:
         size = length + LENGTH_END
         if size > settings.max_message_bytes or size > settings.segment_bytes or count != delta + 1:
             raise _refusal(size, settings)
+        assert size == len(batch), "more than one batch, or less"
         append_time = -1
         if settings.timestamp_type == LOG_APPEND_TIME:
             append_time = newest = now_ms
