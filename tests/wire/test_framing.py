@@ -49,7 +49,7 @@ def test_frames_survive_any_cutting(sizes: list[int], cuts: list[int]) -> None:
         at += step
         turn += 1
     assert out == payloads
-    assert buffer.partial_bytes == 0
+    assert not buffer.partial
 
 
 def test_many_small_frames_come_from_one_read() -> None:

@@ -37,43 +37,39 @@ Body = bytes | list[Part]
 class Answer:
     """The place of one answer in its connection's order; complete it once, now or later."""
 
-    __slots__ = ("_connection", "correlation", "flexible", "parts")
+    __slots__ = ("connection", "correlation", "flexible", "framed")
 
     def __init__(self, connection: Connection, correlation: int, flexible: bool) -> None:
-        self._connection = connection
+        self.connection = connection
         self.correlation = correlation
         self.flexible = flexible
-        self.parts: list[Part] | None = None
+        self.framed: Body | None = None  # what is to be sent; None until it is known
 
     @property
     def abandoned(self) -> bool:
         """Nobody waits for it any more."""
-        return self._connection.closed
+        return self.connection.closed
 
     def complete(self, body: Body) -> None:
-        assert self.parts is None, "an answer is completed once"
-        self.parts = framed(body, self.correlation, self.flexible)
-        self._connection.answered()
+        assert self.framed is None, "an answer is completed once"
+        self.framed = framed(body, self.correlation, self.flexible)
+        self.connection.answered()
 
     def skip(self) -> None:
         """No answer is owed after all (acks=0)."""
-        self.parts = []
-        self._connection.answered()
+        self.framed = b""
+        self.connection.answered()
 
     def hang_up(self, reason: str) -> None:
         """The only way to tell the peer: close its connection."""
-        self._connection.close(reason)
+        self.connection.close(reason)
 
 
-def framed(body: Body, correlation: int, flexible: bool) -> list[Part]:
+def framed(body: Body, correlation: int, flexible: bool) -> Body:
     if isinstance(body, bytes):
-        return [response_head(len(body), correlation, flexible) + body]
+        return response_head(len(body), correlation, flexible) + body
     size = sum(len(part) if isinstance(part, bytes) else part.length for part in body)
-    head = response_head(size, correlation, flexible)
-    first = body[0]
-    if isinstance(first, bytes):
-        return [head + first, *body[1:]]
-    return [head, *body]
+    return [response_head(size, correlation, flexible), *body]
 
 
 class Owner(Protocol):
@@ -182,7 +178,7 @@ class Connection:
             return
         if self.frames.wrong:
             self.close(self.frames.wrong)
-        elif not self.frames.partial_bytes:
+        elif not self.frames.partial:
             self.frame_began_at = None
         elif self.frame_began_at is None:
             self.frame_began_at = self.last_active
@@ -219,15 +215,15 @@ class Connection:
 
     # --- out
 
-    def park(self, correlation: int, flexible: bool) -> Answer:
-        """Reserve the next place in the order of answers."""
-        answer = Answer(self, correlation, flexible)
+    def park(self, answer: Answer) -> None:
+        """Give the answer the next place in the order."""
         self._answers.append(answer)
-        return answer
 
     def answer_now(self, body: Body, correlation: int, flexible: bool) -> None:
         if self._answers:
-            self.park(correlation, flexible).complete(body)
+            answer = Answer(self, correlation, flexible)
+            self._answers.append(answer)
+            answer.complete(body)
         else:
             self._send(framed(body, correlation, flexible))
 
@@ -235,22 +231,21 @@ class Connection:
         """Some answer is complete: whatever is complete at the front goes out."""
         answers = self._answers
         while answers:
-            parts = answers[0].parts
-            if parts is None:
+            ready = answers[0].framed
+            if ready is None:
                 return
             answers.popleft()
-            if parts:
-                self._send(parts)
+            self._send(ready)
         if self._paused and not self.closed and not self._full():
             self._resume()
 
-    def _send(self, parts: list[Part]) -> None:
-        if self.closed:
-            return
-        self._out.extend(parts)
-        for part in parts:
-            if isinstance(part, bytes):
-                self._out_bytes += len(part)
+    def _send(self, ready: Body) -> None:
+        if isinstance(ready, bytes):
+            self._out.append(ready)
+            self._out_bytes += len(ready)
+        else:
+            self._out.extend(ready)
+            self._out_bytes += sum(len(part) for part in ready if isinstance(part, bytes))
         if not self._sending and not self._on_writable:
             self._sending = True
             self._turn.send(self)
@@ -263,7 +258,7 @@ class Connection:
         out = self._out
         try:
             while out:
-                whole = self._send_file() if not isinstance(out[0], bytes) else self._send_bytes()
+                whole = self._send_bytes() if isinstance(out[0], bytes) else self._send_file()
                 if not whole:
                     self._wait_until_writable()
                     return
@@ -283,12 +278,13 @@ class Connection:
         """Send the bytes at the front with one call; whether all of them went."""
         out = self._out
         data = cast(bytes, out.popleft())
+        more = 0
         if out:
             gathered = [data]
             while out and isinstance(out[0], bytes) and len(gathered) < GATHER_MAX:
                 gathered.append(cast(bytes, out.popleft()))
-            data = b"".join(gathered) if len(gathered) > 1 else data
-        more = socket.MSG_MORE if out else 0  # a file's bytes follow: fill the packet
+            data = b"".join(gathered)
+            more = socket.MSG_MORE if out else 0  # a file's bytes follow: fill the packet
         try:
             sent = self._socket.send(data, more)
         except BlockingIOError:
@@ -323,7 +319,7 @@ class Connection:
     @property
     def idle(self) -> bool:
         """Nothing is owed in either direction."""
-        return not self._answers and not self._out and not self.frames.partial_bytes
+        return not self._answers and not self._out and not self.frames.partial
 
     @property
     def stuck(self) -> bool:

@@ -61,7 +61,10 @@ class Call:
         return framing.client_id(self._frame)
 
     def park(self) -> Answer:
-        return self.connection.park(self.correlation, self.flexible)
+        """A place in the order of answers, to be completed later."""
+        answer = Answer(self.connection, self.correlation, self.flexible)
+        self.connection.park(answer)
+        return answer
 
 
 Result = Body | Answer | Coroutine[object, object, bytes] | None
@@ -116,7 +119,7 @@ class Dispatcher:
         known = lowest <= version <= highest
         if not known and key != API_VERSIONS:
             raise ProtocolError(f"{name}: version {version} is not within {lowest}–{highest}")
-        if key != PRODUCE and len(frame) > CONTROL_BYTES_MAX:
+        if len(frame) > CONTROL_BYTES_MAX and key != PRODUCE:
             raise ProtocolError(f"{name}: {len(frame)} bytes; at most {CONTROL_BYTES_MAX} are read")
         body_at = framing.body_at(frame, client_bytes, known and version >= flexible_from)
         call = Call(connection, frame, body_at, version, correlation, version >= response_flexible_from)

@@ -11,7 +11,7 @@ from typing import Final
 from postroad.broker.partition import Inspect
 from postroad.errors import InvalidRecord
 from postroad.wire import records
-from postroad.wire.batch import BatchHeader, read_header
+from postroad.wire.batch import ATTRIBUTES, COMPRESSION_MASK, Fields, read_header
 from postroad.wire.compression import NONE, codec_of
 
 UNPACKED_BYTES_MAX: Final = (
@@ -26,10 +26,10 @@ def inspector(compacted: bool, compression_type: str) -> Inspect | None:
     if not compacted and codec is None:
         return None
 
-    def inspect(batch: memoryview, header: BatchHeader) -> tuple[memoryview, BatchHeader]:
+    def inspect(batch: memoryview, header: Fields) -> tuple[memoryview, Fields]:
         if compacted and records.has_null_key(batch, UNPACKED_BYTES_MAX):
             raise InvalidRecord("The topic is compacted, so every message needs a key.")
-        if codec is None or header.compression == codec:
+        if codec is None or header[ATTRIBUTES] & COMPRESSION_MASK == codec:
             return batch, header
         anew = memoryview(records.recompress(batch, codec, UNPACKED_BYTES_MAX))
         return anew, read_header(anew)

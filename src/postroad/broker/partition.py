@@ -21,7 +21,7 @@ from postroad.broker.flusher import Flusher
 from postroad.broker.turn import Turn
 from postroad.errors import FencedLeaderEpoch, StorageFailed, UnknownLeaderEpoch
 from postroad.log.partition_log import Appended, PartitionLog, Slice
-from postroad.wire.batch import BatchHeader
+from postroad.wire.batch import Fields
 
 FLUSH_SYNC = "sync"
 FLUSH_OS = "os"
@@ -34,7 +34,7 @@ class Reader(Protocol):
     def wake(self) -> None: ...
 
 
-Inspect = Callable[[memoryview, BatchHeader], tuple[memoryview, BatchHeader]]
+Inspect = Callable[[memoryview, Fields], tuple[memoryview, Fields]]
 Committed = Callable[[StorageFailed | None], None]
 """Called once when the offset is committed (None), or can't be (the error)."""
 
@@ -105,7 +105,7 @@ class Partition:
 
     # --- in
 
-    def append(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
+    def append(self, batch: memoryview, header: Fields, now_ms: int) -> Appended:
         """Stage a checked batch; it is in the file when this turn has ended (or `write_error` is set)."""
         if self.closed:
             raise StorageFailed("The partition is closing.")

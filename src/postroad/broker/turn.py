@@ -48,17 +48,20 @@ class Turn:
     def stage(self, partition: Staged) -> None:
         """The partition has batches to write; it asks once a turn."""
         self._staged.append(partition)
-        self._schedule()
+        if not self._running:
+            self._schedule()
 
     def settle(self, waiting: Settling) -> None:
         """Call back once everything staged in this turn is written (or was refused)."""
         self._settling.append(waiting)
-        self._schedule()
+        if not self._running:
+            self._schedule()
 
     def send(self, connection: Sending) -> None:
         """The connection has bytes to send; it asks once a turn."""
         self._sending.append(connection)
-        self._schedule()
+        if not self._running:
+            self._schedule()
 
     def end(self) -> None:
         """All three steps, until nothing is left: what one step leaves for another is done at once."""
@@ -72,19 +75,16 @@ class Turn:
                     waiting.settle()
                 except Exception:
                     log.exception("an answer could not be made")
-            if not self._staged:
-                self._send_all()
+            if self._staged:
+                continue
+            sending, self._sending = self._sending, []
+            for connection in sending:
+                try:
+                    connection.flush()
+                except Exception:
+                    log.exception("an answer could not be sent")
         self._running = False
 
-    def _send_all(self) -> None:
-        sending, self._sending = self._sending, []
-        for connection in sending:
-            try:
-                connection.flush()
-            except Exception:
-                log.exception("an answer could not be sent")
-
     def _schedule(self) -> None:
-        if not self._running:
-            self._running = True
-            self._loop.call_soon(self.end)
+        self._running = True
+        self._loop.call_soon(self.end)

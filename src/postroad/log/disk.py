@@ -98,13 +98,10 @@ class OsFile:
         self._size = size
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        if len(buffers) <= IOV_MAX:
-            self._append(buffers)
+        if len(buffers) > IOV_MAX:
+            for start in range(0, len(buffers), IOV_MAX):
+                self.append(buffers[start : start + IOV_MAX])
             return
-        for start in range(0, len(buffers), IOV_MAX):
-            self._append(buffers[start : start + IOV_MAX])
-
-    def _append(self, buffers: Sequence[Buffer]) -> None:
         written = os.pwritev(self._descriptor, buffers, self._size)
         self._size += written
         missing = sum(map(len, buffers)) - written

@@ -33,7 +33,7 @@ from typing import Final, NamedTuple
 
 from fastcrc import crc32
 
-from postroad.errors import CorruptMessage, UnsupportedForMessageFormat
+from postroad.errors import CorruptMessage, InvalidRecord, UnsupportedForMessageFormat
 
 HEADER_BYTES: Final = 61
 LENGTH_END: Final = 12  # a batch is its length field's value plus these
@@ -58,6 +58,12 @@ _ATTRIBUTES: Final = Struct(">h")
 _MAX_TIMESTAMP: Final = Struct(">q")
 
 crc32c = crc32.iscsi
+
+
+Fields = tuple[int, ...]
+"""A header as it was unpacked, in the order of BatchHeader."""
+LAST_OFFSET_DELTA: Final = 6
+ATTRIBUTES: Final = 5
 
 
 class BatchHeader(NamedTuple):
@@ -115,6 +121,28 @@ def check(buffer: memoryview, header: BatchHeader, position: int = 0) -> None:
         raise CorruptMessage("The batch counts its records below zero.")
     if crc32c(buffer[position + CRC_START : end]) != header.crc:
         raise CorruptMessage("The batch's CRC does not hold: it was damaged on its way.")
+
+
+def only_batch(records: memoryview) -> Fields:
+    """The header of the one batch that is all of `records`, checked. For the hot path: no object is made."""
+    size = len(records)
+    if size < HEADER_BYTES:
+        raise CorruptMessage("There is no whole record batch in the request.")
+    fields = HEADER.unpack_from(records)
+    _, length, _, magic, crc, _, delta, _, _, _, _, _, count = fields
+    if magic != MAGIC:
+        raise UnsupportedForMessageFormat()
+    if length + LENGTH_END != size:
+        if HEADER_BYTES <= length + LENGTH_END < size:
+            raise InvalidRecord("Send exactly one record batch for each partition.")
+        raise CorruptMessage("The batch's length does not fit the bytes that came with it.")
+    if crc32c(records[CRC_START:]) != crc:
+        raise CorruptMessage("The batch's CRC does not hold: it was damaged on its way.")
+    if delta < 0 or count < 0:
+        raise CorruptMessage("The batch counts its records below zero.")
+    if count != delta + 1:
+        raise InvalidRecord("The batch's record count does not fit its last offset.")
+    return fields
 
 
 def place(buffer: memoryview, position: int, base_offset: int, leader_epoch: int) -> None:

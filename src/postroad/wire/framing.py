@@ -48,10 +48,11 @@ class FrameBuffer:
     valid, and writable, until the next `space()`.
     """
 
-    __slots__ = ("_buffer", "_end", "_start", "_view", "frame_bytes_max", "grown_bytes", "wrong")
+    __slots__ = ("_buffer", "_end", "_start", "_view", "frame_bytes_max", "grown_bytes", "partial", "wrong")
 
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
+        self.partial = False  # an unfinished frame is here
         self.wrong = ""  # why no frame can follow
         self.grown_bytes = 0  # since the owner last looked; it resets it
         self._start = 0  # first byte that was not handed out as a frame
@@ -61,11 +62,6 @@ class FrameBuffer:
     @property
     def capacity(self) -> int:
         return len(self._buffer)
-
-    @property
-    def partial_bytes(self) -> int:
-        """How much of an unfinished frame is here; 0 between two frames."""
-        return self._end - self._start
 
     def space(self) -> memoryview:
         """Where to receive into; never empty."""
@@ -99,6 +95,7 @@ class FrameBuffer:
             whole.append(view[start + 4 : stop])
             start = stop
         self._start, self._end = start, end
+        self.partial = start != end
         return whole
 
     def shrink(self) -> None:

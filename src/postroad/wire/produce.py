@@ -7,6 +7,7 @@ tuples and the record batches stay views of the receive buffer. Layouts as in KI
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple
@@ -47,14 +48,22 @@ class ProduceRequest(NamedTuple):
     partitions: list[PartitionRecords]
 
 
-class PartitionAnswer(NamedTuple):
-    topic: TopicKey
-    index: int  # type: ignore[assignment]  # hides tuple.index
-    error: int
-    base_offset: int
-    append_time_ms: int
-    start_offset: int
-    message: str | None
+class PartitionAnswer:
+    """What one partition answers; an error has no offset."""
+
+    __slots__ = ("append_time_ms", "base_offset", "error", "index", "message", "start_offset", "topic")
+
+    def __init__(self, topic: TopicKey, index: int) -> None:
+        self.topic = topic
+        self.index = index
+        self.error = 0
+        self.base_offset = -1
+        self.append_time_ms = -1
+        self.start_offset = -1
+        self.message: str | None = None
+
+
+Answers = Sequence[PartitionAnswer]
 
 
 class Repetition:
@@ -97,7 +106,7 @@ def decode(body: memoryview, version: int) -> ProduceRequest:
         raise ProtocolError("a Produce request has a string that is not UTF-8") from None
 
 
-def encode(answers: list[PartitionAnswer], version: int, throttle_ms: int = 0) -> bytes:
+def encode(answers: Answers, version: int, throttle_ms: int = 0) -> bytes:
     """The response; answers of one topic stand together."""
     if len(answers) == 1 and version >= 5 and not throttle_ms:
         return _encode_one(answers[0], version)
@@ -166,9 +175,11 @@ def _size_of_records(size: int, version: int) -> bytes:
 
 def _encode_one(answer: PartitionAnswer, version: int) -> bytes:
     """Nearly every response: one partition, not throttled."""
-    topic, index, error, base, time_ms, start, message = answer
+    topic, message = answer.topic, answer.message
     head = _heads.get((version, topic)) or _remember_head(version, topic)
-    answered = _ANSWER_START.pack(index, error, base, time_ms, start)
+    answered = _ANSWER_START.pack(
+        answer.index, answer.error, answer.base_offset, answer.append_time_ms, answer.start_offset
+    )
     if version >= FLEXIBLE_FROM:  # no errors of single records; the message; tags, throttle time, tags
         text = b"\1\0" if message is None else b"\1" + _compact(message)
         return head + answered + text + b"\0\0\0\0\0\0\0"
@@ -196,25 +207,27 @@ def _remember_head(version: int, topic: TopicKey) -> bytes:
     return head
 
 
-def _encode_classic(answers: list[PartitionAnswer], version: int, throttle_ms: int) -> bytes:
+def _encode_classic(answers: Answers, version: int, throttle_ms: int) -> bytes:
     topics = by_topic(answers)
     parts = [_INT.pack(len(topics))]
     for topic, group in topics:
         name = topic.encode() if isinstance(topic, str) else topic
         parts += (_SHORT.pack(len(name)), name, _INT.pack(len(group)))
-        for _, index, error, base, time_ms, start, message in group:
+        for a in group:
             if version < 5:
-                parts.append(_ANSWER.pack(index, error, base, time_ms))
+                parts.append(_ANSWER.pack(a.index, a.error, a.base_offset, a.append_time_ms))
                 continue
-            parts.append(_ANSWER_START.pack(index, error, base, time_ms, start))
+            parts.append(
+                _ANSWER_START.pack(a.index, a.error, a.base_offset, a.append_time_ms, a.start_offset)
+            )
             if version >= 8:
                 parts.append(b"\0\0\0\0")  # no errors of single records
-                parts.append(_nullable(message))
+                parts.append(_nullable(a.message))
     parts.append(_INT.pack(throttle_ms))
     return b"".join(parts)
 
 
-def _encode_flexible(answers: list[PartitionAnswer], version: int, throttle_ms: int) -> bytes:
+def _encode_flexible(answers: Answers, version: int, throttle_ms: int) -> bytes:
     topics = by_topic(answers)
     parts = [write_uvarint(len(topics) + 1)]
     for topic, group in topics:
@@ -225,17 +238,19 @@ def _encode_flexible(answers: list[PartitionAnswer], version: int, throttle_ms: 
         else:
             parts.append(topic)
         parts.append(write_uvarint(len(group) + 1))
-        for _, index, error, base, time_ms, start, message in group:
-            parts.append(_ANSWER_START.pack(index, error, base, time_ms, start))
+        for a in group:
+            parts.append(
+                _ANSWER_START.pack(a.index, a.error, a.base_offset, a.append_time_ms, a.start_offset)
+            )
             # no errors of single records, the message, no tags
-            parts.append(b"\1\0\0" if message is None else b"\1" + _compact(message) + b"\0")
+            parts.append(b"\1\0\0" if a.message is None else b"\1" + _compact(a.message) + b"\0")
         parts.append(b"\0")
     parts.append(_INT.pack(throttle_ms))
     parts.append(b"\0")
     return b"".join(parts)
 
 
-def by_topic(answers: list[PartitionAnswer]) -> list[tuple[TopicKey, list[PartitionAnswer]]]:
+def by_topic(answers: Answers) -> list[tuple[TopicKey, list[PartitionAnswer]]]:
     """Neighbours of one topic gathered."""
     groups: list[tuple[TopicKey, list[PartitionAnswer]]] = []
     for answer in answers:

@@ -9,15 +9,14 @@ an idempotent producer sends again is answered with its first offset.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.partition import Committed, Partition
+from postroad.broker.partition import Partition
 from postroad.errors import (
     ApiError,
-    CorruptMessage,
-    InvalidRecord,
     InvalidRequest,
     InvalidRequiredAcks,
     InvalidTopic,
@@ -37,7 +36,7 @@ KEY: Final = codec.KEY
 VERSIONS: Final = (0, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
-ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+ACKS_NONE, ACKS_LEADER, ACKS_ALL = _ACKS = (0, 1, -1)
 REPLICAS: Final = 1  # of every partition, for as long as a cluster is one node
 
 
@@ -45,17 +44,13 @@ def handle(node: Node, call: Call) -> Result:
     if call.version < codec.MIN_VERSION:
         raise ProtocolError(f"Produce version {call.version} needs message formats 0 and 1; send 3 or later")
     request, records = _decode(call)
-    pending = PendingProduce(call, request.acks)
-    refusal = _refusal(request)
+    answer = ProduceAnswer(call, request.acks)
+    refusal = None if request.acks in _ACKS and request.transactional_id is None else _refusal(request)
     now_ms = node.clock.now_ms()
-    if records is not None:
-        topic, index, _ = request.partitions[0]
-        pending.add(node, topic, index, records, now_ms, refusal)
-    else:
-        for topic, index, records in request.partitions:
-            pending.add(node, topic, index, records, now_ms, refusal)
-    node.turn.settle(pending)
-    return pending.answer
+    for topic, index, given in request.partitions:
+        answer.stage(node, topic, index, given if records is None else records, now_ms, refusal)
+    node.turn.settle(answer)
+    return answer
 
 
 def _decode(call: Call) -> tuple[codec.ProduceRequest, memoryview | None]:
@@ -71,31 +66,43 @@ def _decode(call: Call) -> tuple[codec.ProduceRequest, memoryview | None]:
     return request, None
 
 
-def _refusal(request: codec.ProduceRequest) -> ApiError | None:
+def _refusal(request: codec.ProduceRequest) -> ApiError:
     """What is wrong with the request as a whole; each partition answers it."""
-    if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
-        return InvalidRequiredAcks()
-    if request.transactional_id is not None:
-        return TransactionalIdAuthorizationFailed()
-    return None
+    return InvalidRequiredAcks() if request.acks not in _ACKS else TransactionalIdAuthorizationFailed()
 
 
-class PendingProduce:
-    """A request whose batches are staged; it settles at the end of the turn, or when they are committed."""
+class Append(PartitionAnswer):
+    """One partition's batch, and what is to be answered for it."""
 
-    __slots__ = ("_acks", "_appends", "_results", "_uncommitted", "_version", "answer")
+    __slots__ = ("needed", "partition")
+
+    def __init__(self, topic: codec.TopicKey, index: int) -> None:
+        PartitionAnswer.__init__(self, topic, index)
+        self.partition: Partition | None = None  # where it is staged; None: it was refused
+        self.needed = 0  # acks=all waits until everything below this offset is committed
+
+    def refuse(self, error: ApiError) -> None:
+        self.error, self.message = error.code, str(error)
+        self.base_offset = self.append_time_ms = self.start_offset = -1
+
+
+class ProduceAnswer(Answer):
+    """Its batches are staged; it settles at the end of the turn, or when they are committed.
+
+    With acks=0 it keeps its place in the order all the same, so that an error can close the connection.
+    """
+
+    __slots__ = ("_acks", "_appends", "_open", "_version")
 
     def __init__(self, call: Call, acks: int) -> None:
+        super().__init__(call.connection, call.correlation, call.flexible)
+        self.connection.park(self)
         self._acks = acks
         self._version = call.version
-        # acks=0: the place in the order is kept all the same, so that an error can close the connection
-        self.answer: Answer = call.park()
-        self._results: list[PartitionAnswer] = []
-        # (place in the results, partition, offset that must be committed)
-        self._appends: list[tuple[int, Partition, int]] = []
-        self._uncommitted = 0
+        self._appends: list[Append] = []
+        self._open = 1  # what it waits for: the end of the turn, then each commit
 
-    def add(
+    def stage(
         self,
         node: Node,
         topic: codec.TopicKey,
@@ -105,90 +112,67 @@ class PendingProduce:
         refusal: ApiError | None,
     ) -> None:
         """Stage one partition's batch, or note why not."""
+        append = Append(topic, index)
+        self._appends.append(append)
         try:
             if refusal is not None:
                 raise refusal
             partition = node.partitions.lead(topic, index)
-            if partition.internal:
-                raise InvalidTopic(f"{partition.topic} is written by the nodes only.")
-            if self._acks == ACKS_ALL and partition.min_insync_replicas > REPLICAS:
-                raise NotEnoughReplicas()
-            header = _one_batch(records)
-            assert records is not None
+            if partition.internal or (partition.min_insync_replicas > REPLICAS and self._acks == ACKS_ALL):
+                raise _closed_to(partition)
+            header = batches.only_batch(records or _NO_RECORDS)
+            if header[batches.ATTRIBUTES] & _NOT_FROM_CLIENTS:
+                raise InvalidRequest(
+                    "Transactions are not supported yet; control batches come from nodes only."
+                )
             if partition.inspect is not None:
-                records, header = partition.inspect(records, header)
-            appended = partition.append(records, header, now_ms)
+                records, header = partition.inspect(records or _NO_RECORDS, header)
+            base, append.append_time_ms, _ = partition.append(records or _NO_RECORDS, header, now_ms)
         except ApiError as error:
-            self._results.append(_refused(topic, index, error))
+            append.refuse(error)
             return
-        needed = appended.base_offset + header.last_offset_delta + 1
-        self._appends.append((len(self._results), partition, needed))
-        self._results.append(
-            PartitionAnswer(
-                topic,
-                index,
-                0,
-                appended.base_offset,
-                appended.append_time_ms,
-                partition.log.start_offset,
-                None,
-            )
-        )
+        append.partition = partition
+        append.base_offset = base
+        append.start_offset = partition.log.start_offset
+        append.needed = base + header[batches.LAST_OFFSET_DELTA] + 1
 
     def settle(self) -> None:
-        """The turn has written: answer, or wait for the commit."""
-        for place, partition, needed in self._appends:
+        """The turn has written: answer, or wait for the commits."""
+        for append in self._appends:
+            partition = append.partition
+            if partition is None:
+                continue
             if partition.write_error is not None:
-                self._refuse(place, partition.write_error)
-            elif self._acks == ACKS_ALL and needed > partition.high_watermark:
-                self._uncommitted += 1
-                partition.when_committed(needed, self._waiter(place))
-        if not self._uncommitted:
-            self._finish()
+                append.refuse(partition.write_error)
+            elif append.needed > partition.high_watermark and self._acks == ACKS_ALL:
+                self._open += 1
+                partition.when_committed(append.needed, partial(self._committed, append))
+        self._done()
 
-    def _waiter(self, place: int) -> Committed:
-        def committed(error: StorageFailed | None) -> None:
-            if error is not None:
-                self._refuse(place, error)
-            self._uncommitted -= 1
-            if not self._uncommitted:
-                self._finish()
+    def _committed(self, append: Append, error: StorageFailed | None) -> None:
+        if error is not None:
+            append.refuse(error)
+        self._done()
 
-        return committed
-
-    def _refuse(self, place: int, error: ApiError) -> None:
-        topic, index = self._results[place][:2]
-        self._results[place] = _refused(topic, index, error)
-
-    def _finish(self) -> None:
-        answer = self.answer
-        if answer.abandoned:
+    def _done(self) -> None:
+        self._open -= 1
+        if self._open or self.connection.closed:
             return
         if self._acks != ACKS_NONE:
-            answer.complete(codec.encode(self._results, self._version))
-        elif any(result.error for result in self._results):
-            answer.hang_up("a message sent with acks=0 was refused: " + str(self._first_error()))
+            self.complete(codec.encode(self._appends, self._version))
+            return
+        refused = next((append for append in self._appends if append.error), None)
+        if refused is None:
+            self.skip()
         else:
-            answer.skip()
-
-    def _first_error(self) -> str | None:
-        return next(result.message for result in self._results if result.error)
+            self.hang_up(f"a message sent with acks=0 was refused: {refused.message}")
 
 
-def _one_batch(records: memoryview | None) -> batches.BatchHeader:
-    """The header of the only batch, checked."""
-    if records is None or len(records) < batches.HEADER_BYTES:
-        raise CorruptMessage("There is no whole record batch in the request.")
-    header = batches.read_header(records)
-    batches.check(records, header)
-    if header.size != len(records):
-        raise InvalidRecord("Send exactly one record batch for each partition.")
-    if header.count != header.last_offset_delta + 1:
-        raise InvalidRecord("The batch's record count does not fit its last offset.")
-    if header.attributes & (batches.CONTROL | batches.TRANSACTIONAL):
-        raise InvalidRequest("Transactions are not supported yet; control batches come from nodes only.")
-    return header
+_NO_RECORDS: Final = memoryview(b"")
+_NOT_FROM_CLIENTS: Final = batches.CONTROL | batches.TRANSACTIONAL
 
 
-def _refused(topic: codec.TopicKey, index: int, error: ApiError) -> PartitionAnswer:
-    return PartitionAnswer(topic, index, error.code, -1, -1, -1, str(error))
+def _closed_to(partition: Partition) -> ApiError:
+    if partition.internal:
+        return InvalidTopic(f"{partition.topic} is written by the nodes only.")
+    return NotEnoughReplicas()
