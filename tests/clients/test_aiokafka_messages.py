@@ -96,7 +96,7 @@ async def test_batch_built_by_hand_is_stored_as_one(broker: Broker, topic: str) 
 
 async def test_consumer_reads_from_beginning_end_offset_and_time(broker: Broker, topic: str) -> None:
     base, place = int(time.time() * 1000) - 3_600_000, TopicPartition(topic, 0)
-    async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as through:
+    async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, acks="all") as through:
         for number in range(20):
             await through.send_and_wait(topic, str(number).encode(), timestamp_ms=base + number * 1000)
     async with reading(broker, place) as source:
