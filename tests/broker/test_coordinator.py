@@ -1,0 +1,223 @@
+"""The coordinator's queues: what of a group may run beside what, and that nothing is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from postroad.broker.clock import Clock
+from postroad.broker.coordinator import Coordinator, Decide
+from postroad.broker.flusher import Flusher
+from postroad.broker.partition import Partition
+from postroad.broker.turn import Turn
+from postroad.broker.workers import Workers
+from postroad.errors import CoordinatorLoadInProgress, IllegalGeneration
+from postroad.groups.answers import Outcome
+from postroad.groups.coordinator import Groups
+from postroad.groups.records import OFFSET, OffsetValue, Record, encode
+from postroad.groups.requests import Now
+from postroad.groups.settings import GroupSettings
+from postroad.log.disk import OsDisk
+from postroad.log.partition_log import PartitionLog
+from postroad.log.settings import LogSettings
+
+
+class HeldWorkers(Workers):
+    """Syncs happen when the test says so."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop, 1, "held")
+        self.held: list[Callable[[], None]] = []
+
+    def run(self, job: Callable[[], object], done: Callable[[object, BaseException | None], None]) -> None:
+        def now() -> None:
+            job()
+            done(None, None)
+
+        self.held.append(now)
+
+    def release(self) -> None:
+        held, self.held = self.held, []
+        for now in held:
+            now()
+
+
+class Bench:
+    """A coordinator on a real log whose syncs wait for `release`."""
+
+    def __init__(self, directory: Path) -> None:
+        loop = asyncio.get_running_loop()
+        self.workers = HeldWorkers(loop)
+        turn = Turn(loop)
+        log = PartitionLog.open(OsDisk(), str(directory), LogSettings(), 0, clean=False)
+        partition = Partition("t", b"\0" * 16, 0, log, 0, turn, Flusher(loop, self.workers))
+        self.coordinator = Coordinator(partition, Groups(GroupSettings()), Clock(), turn, loop)
+        self.events: list[str] = []
+
+    async def load(self) -> None:
+        await self.coordinator.load(self.workers)
+
+    def decision(self, name: str, writes: bool = True, fails: Exception | None = None) -> Decide:
+        """Notes when it decides; its answer is noted when it comes."""
+
+        def decide(now: Now) -> Outcome:
+            self.events.append(f"decide {name}")
+            if fails is not None:
+                raise fails
+            outcome = Outcome(records=[offset_record(name)] if writes else [])
+            outcome.reply(lambda answer: self.events.append(f"answer {name}"), None)  # type: ignore[arg-type]
+            return outcome
+
+        return decide
+
+    def refused(self, name: str) -> Callable[[object], None]:
+        return lambda answer: self.events.append(f"{type(answer).__name__} {name}")
+
+    def alone(self, name: str, group: str = "g", **more: object) -> None:
+        self.coordinator.alone(group, self.decision(name, **more), self.refused(name))  # type: ignore[arg-type]
+
+    def shared(self, name: str, group: str = "g", **more: object) -> None:
+        self.coordinator.shared(group, self.decision(name, **more), self.refused(name))  # type: ignore[arg-type]
+
+    async def take(self) -> list[str]:
+        """What has happened since the last call, once the loop has had its turn."""
+        for _ in range(3):
+            await asyncio.sleep(0)
+        events, self.events = self.events, []
+        return events
+
+    async def release(self) -> list[str]:
+        self.workers.release()
+        return await self.take()
+
+
+def offset_record(topic: str) -> Record:
+    return encode(OFFSET, "g", topic, 0, value=OffsetValue(1, 0, 0, "", -1))
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> Bench:
+    made = Bench(tmp_path)
+    await made.load()
+    return made
+
+
+async def test_an_answer_waits_until_its_records_are_durable_and_applied(bench: Bench) -> None:
+    bench.alone("a")
+    assert await bench.take() == ["decide a"]
+    assert bench.coordinator.groups.topics_with_offsets() == set()
+    assert await bench.release() == ["answer a"]
+    assert bench.coordinator.groups.topics_with_offsets() == {"a"}
+
+
+async def test_what_writes_nothing_is_answered_at_once(bench: Bench) -> None:
+    bench.alone("a", writes=False)
+    assert await bench.take() == ["decide a", "answer a"]
+
+
+async def test_decisions_that_want_to_be_alone_wait_for_each_other(bench: Bench) -> None:
+    for name in "abc":
+        bench.alone(name)
+    assert await bench.take() == ["decide a"]
+    assert await bench.release() == ["answer a", "decide b"]
+    assert await bench.release() == ["answer b", "decide c"]
+    assert await bench.release() == ["answer c"]
+
+
+async def test_shared_ones_run_together_and_nobody_overtakes_one_that_waits(bench: Bench) -> None:
+    bench.shared("a")
+    bench.shared("b")
+    bench.alone("c")
+    bench.shared("d")
+    bench.shared("e")
+    assert await bench.take() == ["decide a", "decide b"]
+    assert await bench.release() == ["answer a", "answer b", "decide c"]
+    assert await bench.release() == ["answer c", "decide d", "decide e"]
+    assert await bench.release() == ["answer d", "answer e"]
+
+
+async def test_groups_do_not_wait_for_each_other(bench: Bench) -> None:
+    bench.alone("a", group="one")
+    bench.alone("b", group="two")
+    assert await bench.take() == ["decide a", "decide b"]
+
+
+async def test_a_refusal_is_told_and_the_next_in_line_follows(bench: Bench) -> None:
+    bench.alone("a")
+    bench.alone("b", fails=IllegalGeneration())
+    bench.alone("c", writes=False)
+    bench.alone("d")
+    assert await bench.take() == ["decide a"]
+    assert await bench.release() == [
+        "answer a",
+        "decide b",
+        "IllegalGeneration b",
+        "decide c",
+        "answer c",
+        "decide d",
+    ]
+
+
+async def test_a_defect_costs_one_request_and_not_its_group(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.alone("a", fails=KeyError("a defect"))
+    assert await bench.take() == ["decide a", "UnknownServerError a"]
+    bench.alone("b")
+    bench.alone("c", fails=KeyError("a defect"))
+    bench.alone("d")
+    assert await bench.take() == ["decide b"]
+    assert await bench.release() == ["answer b", "decide c", "UnknownServerError c", "decide d"]
+    assert "a defect" in caplog.text
+
+
+async def test_groups_with_nothing_in_flight_leave_nothing_behind(bench: Bench) -> None:
+    for n in range(50):
+        bench.shared(f"t{n}", group=f"g{n}")
+    await bench.take()
+    await bench.release()
+    assert bench.coordinator._queues == {}
+
+
+async def test_before_it_has_loaded_everybody_is_asked_to_come_again(tmp_path: Path) -> None:
+    made = Bench(tmp_path)
+    with pytest.raises(CoordinatorLoadInProgress):
+        made.alone("a")
+    await made.load()
+    made.alone("a", writes=False)
+    assert await made.take() == ["decide a", "answer a"]
+
+
+async def test_loading_reads_a_large_log_in_pieces_and_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroad.broker.coordinator.LOAD_BYTES", 1000)
+    made = Bench(tmp_path)
+    await made.load()
+    for n in range(100):
+        made.shared(f"topic-{n}")
+    await made.take()
+    await made.release()
+    again = Bench(tmp_path)
+    reads = 0
+    workers = Workers(asyncio.get_running_loop(), 1, "load")
+    read = again.coordinator.partition.log.read
+
+    def failing_once(*given: int) -> object:
+        nonlocal reads
+        reads += 1
+        if reads == 5:
+            raise OSError(5, "for a moment")
+        return read(*given)
+
+    monkeypatch.setattr(again.coordinator.partition.log, "read", failing_once)
+    with pytest.raises(OSError, match="for a moment"):
+        await again.coordinator.load(workers)
+    assert not again.coordinator.loaded
+    await again.coordinator.load(workers)
+    assert reads > 10
+    assert again.coordinator.groups.topics_with_offsets() == {f"topic-{n}" for n in range(100)}
+    workers.close()

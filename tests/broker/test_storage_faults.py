@@ -1,0 +1,259 @@
+"""A disk that refuses: who is told what, who is not disturbed, and when it is over."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from faults.raw import batch_of, frame, produce_request, request_content, send_batch
+
+from broker.failing_disk import log_of, use_failing_disk
+from broker.fetching import offsets_of
+from broker.harness import Running, until
+from postroad.wire.messages import list_offsets, offset_commit, produce
+
+STORAGE_ERROR, NOT_AVAILABLE = 56, 15
+
+
+def pipelined(running: Running, *topics: str, acks: int = -1) -> list[Any]:
+    """One request for each topic, all sent before the first answer is read."""
+    with running.connect() as connection:
+        together = [
+            frame(request_content(produce, 9, produce_request(topic, batch_of(b"x"), acks=acks), n))
+            for n, topic in enumerate(topics)
+        ]
+        connection.send(b"".join(together))
+        answers = [produce.decode_response(connection.receive()[5:], 9) for _ in topics]
+    return [answer.responses[0].partition_responses[0] for answer in answers]
+
+
+def codes(answers: list[Any]) -> list[int]:
+    return [answer.error_code for answer in answers]
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+@pytest.mark.parametrize("flush", ["sync", "os"])
+def test_a_full_disk_refuses_one_partition_and_heals_without_a_restart(
+    start: Callable[..., Running], flush: str, acks: int
+) -> None:
+    running = start(durability_flush=flush)
+    disk = use_failing_disk(running)
+    running.create("full")
+    running.create("fine")
+    assert codes(pipelined(running, "full", "fine", acks=acks)) == [0, 0]
+    disk.fail("append", log_of(running, "full"), errno.ENOSPC)
+    refused = pipelined(running, "full", "fine", "full", "fine", acks=acks)
+    assert codes(refused) == [STORAGE_ERROR, 0, STORAGE_ERROR, 0]
+    assert [a.base_offset for a in refused] == [-1, 1, -1, 2]
+    until(lambda: offsets_of(running.fetch("full", 0)) == [0], "reads go on")
+    disk.heal()
+    healed = pipelined(running, "full", acks=acks)
+    assert (codes(healed), healed[0].base_offset) == ([0], 1)
+    until(lambda: offsets_of(running.fetch("full", 0)) == [0, 1], "what was refused left no trace")
+
+
+def test_a_message_with_acks_zero_on_a_full_disk_ends_its_connection(start: Callable[..., Running]) -> None:
+    running = start()
+    disk = use_failing_disk(running)
+    running.create("full")
+    disk.fail("append", log_of(running, "full"), errno.ENOSPC)
+    with running.connect() as connection:
+        silent = produce_request("full", batch_of(b"x"), acks=0)
+        connection.send(frame(request_content(produce, 9, silent, 1)))
+        assert connection.is_closed_by_broker(5)
+
+
+def test_a_repeated_batch_after_a_full_disk_is_taken_once(start: Callable[..., Running]) -> None:
+    running = start()
+    disk = use_failing_disk(running)
+    running.create("full")
+    batches = [batch_of(b"%d" % n, producer_id=9, producer_epoch=0, base_sequence=n) for n in range(3)]
+    with running.connect() as connection:
+        assert send_batch(connection, "full", batches[0]).base_offset == 0
+        disk.fail("append", log_of(running, "full"), errno.ENOSPC)
+        assert send_batch(connection, "full", batches[1]).error_code == STORAGE_ERROR
+        disk.heal()
+        assert send_batch(connection, "full", batches[2]).error_code != 0, "the one before is missing"
+        assert send_batch(connection, "full", batches[1]).base_offset == 1
+        assert send_batch(connection, "full", batches[2]).base_offset == 2
+
+
+def test_a_failed_write_is_final_for_its_log_and_for_no_other(start: Callable[..., Running]) -> None:
+    running = start()
+    disk = use_failing_disk(running)
+    running.create("broken")
+    running.create("fine")
+    running.publish("broken", b"kept")
+    disk.fail("append", log_of(running, "broken"), errno.EIO)
+    assert codes(pipelined(running, "broken", "fine")) == [STORAGE_ERROR, 0]
+    disk.heal()
+    assert codes(pipelined(running, "broken", "fine")) == [STORAGE_ERROR, 0]
+    assert offsets_of(running.fetch("broken", 0)) == [0]
+
+
+def test_a_failed_sync_is_told_to_all_who_wait_and_never_acknowledged(start: Callable[..., Running]) -> None:
+    running = start(durability_flush="sync")
+    disk = use_failing_disk(running)
+    running.create("broken")
+    running.create("fine")
+    disk.gate.clear()
+    disk.fail("sync", log_of(running, "broken"), errno.EIO)
+    with running.connect() as first, running.connect() as second:
+        for connection in (first, second):
+            request = produce_request("broken", batch_of(b"x"))
+            connection.send(frame(request_content(produce, 9, request, 1)))
+        until(lambda: len(running.partition("broken").producers) == 2, "both wait")
+        disk.gate.set()
+        for connection in (first, second):
+            answer = produce.decode_response(connection.receive()[5:], 9)
+            assert answer.responses[0].partition_responses[0].error_code == STORAGE_ERROR
+    disk.heal()
+    assert codes(pipelined(running, "broken", "fine")) == [STORAGE_ERROR, 0], "it stays offline"
+    found = running.fetch("broken", 0)
+    assert (found.high_watermark, offsets_of(found)) == (0, [])
+
+
+def test_while_one_sync_runs_others_gather_for_the_next(start: Callable[..., Running]) -> None:
+    running = start(durability_flush="sync")
+    disk = use_failing_disk(running)
+    running.create("t")
+    partition = running.partition("t")
+    disk.gate.clear()
+    connections = [running.connect() for _ in range(10)]
+    for connection in connections:
+        connection.send(frame(request_content(produce, 9, produce_request("t", batch_of(b"x")), 1)))
+    until(lambda: len(partition.producers) == 10, "all wait")
+    disk.gate.set()
+    for connection in connections:
+        answer = produce.decode_response(connection.receive()[5:], 9)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        connection.socket.close()
+    assert partition.high_watermark == 10
+
+
+def test_a_slow_sync_holds_up_nobody_else(start: Callable[..., Running]) -> None:
+    running = start(durability_flush="sync")
+    disk = use_failing_disk(running)
+    running.create("slow")
+    disk.gate.clear()
+    with running.connect() as waiting:
+        waiting.send(frame(request_content(produce, 9, produce_request("slow", batch_of(b"x")), 1)))
+        until(lambda: running.partition("slow").syncing, "the sync runs")
+        running.node.topics._disk = type(running.node.topics._disk)()
+        running.create("quick")
+        assert running.publish("quick", b"x") == 0
+        assert running.fetch("quick", 0).high_watermark == 1
+        disk.gate.set()
+        assert produce.decode_response(waiting.receive()[5:], 9)
+
+
+def test_a_log_that_can_not_be_opened_is_offline_and_comes_back(
+    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroad.broker.topics.REOPEN_S", 0.05)
+    running = start()
+    disk = use_failing_disk(running)
+    disk.fail("open", "00000.log", errno.EIO)
+    running.create("offline")
+    assert codes(pipelined(running, "offline")) == [STORAGE_ERROR]
+    assert running.fetch("offline", 0).error_code == STORAGE_ERROR
+    assert running.node.partitions.offline() == [("offline", 0)]
+    disk.heal()
+    until(lambda: not running.node.partitions.offline(), "it is opened again")
+    assert running.publish("offline", b"x") == 0
+
+
+def test_a_topic_deleted_while_its_log_is_reopened_stays_deleted(
+    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroad.broker.topics.REOPEN_S", 0.05)
+    running = start()
+    disk = use_failing_disk(running)
+    disk.fail("open", "00000.log", errno.EIO)
+    topic_id = running.create("doomed")
+    name = running.node.image.topics["doomed"].id_text
+    disk.gate.clear()
+    opening = running.node.topics._open_one
+
+    async def slowly(*given: Any, **more: Any) -> None:
+        disk.heal()
+        assert running.node.image.topics_by_id.pop(topic_id)  # as if the deletion came in between
+        await opening(*given, **more)
+
+    monkeypatch.setattr(running.node.topics, "_open_one", slowly)
+    disk.gate.set()
+    directory = running.node.directory.logs / f"{name}-0"
+    until(lambda: topic_id not in running.node.image.topics_by_id, "it is being reopened")
+    until(lambda: not directory.exists(), "the directory goes again")
+    assert running.node.partitions.find("doomed", 0) is None
+    monkeypatch.undo()
+
+
+def test_a_failed_read_is_told_as_such_by_list_offsets(start: Callable[..., Running]) -> None:
+    running = start(durability_flush="os")
+    disk = use_failing_disk(running)
+    running.create("unreadable")
+    running.publish("unreadable", b"x")
+    disk.fail("read", log_of(running, "unreadable"), errno.EIO)
+    partition = list_offsets.ListOffsetsPartition(0, -1, 0)
+    request = list_offsets.ListOffsetsRequest(
+        -1, 0, [list_offsets.ListOffsetsTopic("unreadable", [partition])]
+    )
+    answer = running.call(list_offsets, 7, request).topics[0].partitions[0]
+    assert answer.error_code == STORAGE_ERROR
+    disk.heal()
+
+
+# --- the coordinator's own log
+
+
+def commit_request(n: int) -> Any:
+    partition = offset_commit.OffsetCommitRequestPartition(0, n)
+    topic = offset_commit.OffsetCommitRequestTopic("t", partitions=[partition])
+    return offset_commit.OffsetCommitRequest("g", -1, "", -1, None, [topic])
+
+
+def commit(running: Running, n: int) -> int:
+    answer = running.call(offset_commit, 9, commit_request(n))
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+def test_a_commit_on_a_full_disk_is_refused_and_the_next_one_is_taken(start: Callable[..., Running]) -> None:
+    running = start()
+    running.create("t")
+    log = running.partition("__consumer_offsets").log
+    disk = use_failing_disk(running)
+    running.on_loop(lambda: setattr(log, "disk", disk))
+    running.on_loop(lambda: setattr(log.active, "_file", disk.open(log.active.path)))
+    disk.fail("append", ".log", errno.ENOSPC)
+    assert commit(running, 5) == NOT_AVAILABLE
+    disk.heal()
+    assert commit(running, 6) == 0
+
+
+def test_hundreds_of_requests_that_wait_when_the_log_fails_are_all_told(
+    start: Callable[..., Running],
+) -> None:
+    from postroad.wire.messages import delete_groups
+
+    running = start()
+    running.create("t")
+    log = running.partition("__consumer_offsets").log
+    disk = use_failing_disk(running)
+    running.on_loop(lambda: setattr(log.active, "_file", disk.open(log.active.path)))
+    assert commit(running, 1) == 0
+    disk.gate.clear()
+    disk.fail("sync", ".log", errno.EIO)
+    with running.connect() as connection:
+        for n in range(600):  # deletions run alone: all but the first wait
+            request = delete_groups.DeleteGroupsRequest(["g"])
+            connection.send(frame(request_content(delete_groups, 2, request, n)))
+        [coordinator] = running.node.groups.all()
+        until(lambda: "g" in coordinator._queues and len(coordinator._queues["g"].waiting) == 599, "all wait")
+        disk.gate.set()
+        for _ in range(600):
+            answer = delete_groups.decode_response(connection.receive()[5:], 2)
+            assert answer.results[0].error_code == NOT_AVAILABLE
+    disk.heal()
