@@ -65,6 +65,9 @@ def test_epochs_below_a_snapshot_are_in_their_file() -> None:
     for number in range(60):
         send(log, batch(), leader_epoch=number // 7)
         sync(log)
+        if number == 20:
+            log.close()
+            log = open_log(disk)
     assert len(log.leader_epochs.entries) == 9
     for found in (disk.copy(), disk.crash(all_lost)):
         assert open_log(found).leader_epochs.entries == log.leader_epochs.entries

@@ -43,11 +43,6 @@ class LeaderEpochs:
         self.entries.append((epoch, offset))
         self.last = epoch
 
-    def observe(self, epoch: int, offset: int) -> None:
-        """As found in a batch; only a rise counts."""
-        if epoch > self.last:
-            self.start(epoch, offset)
-
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
         """(the largest epoch at or below the one asked for, where it ends), or (-1, -1)."""
         if epoch == UNKNOWN or epoch > self.last:

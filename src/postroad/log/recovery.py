@@ -28,7 +28,7 @@ from postroad.log.run import NO_BATCH
 from postroad.log.scan import OFFSET_MAX, DamagedBatch, scan, walk
 from postroad.log.segment import Segment
 from postroad.log.settings import LogSettings
-from postroad.wire.batch import HEADER_BYTES, read_header
+from postroad.wire.batch import HEADER_BYTES, LENGTH_END, read_header
 
 
 class Report(NamedTuple):
@@ -171,7 +171,7 @@ def _recover_tail(disk: Disk, directory: str, segments: list[Segment], point: Po
         cut = position
         try:
             for at, header in scan(segment.file, position, segment.size, end_offset):
-                cut, end_offset = at + header.size, header.next_offset
+                cut, end_offset = at + header.length + LENGTH_END, header.next_offset
         except DamagedBatch as damage:
             reason = str(damage)
         scanned += cut - position

@@ -13,7 +13,7 @@ from postroad.log.producers import SUFFIX, Producers, read_producers, snapshot_p
 from postroad.log.scan import DamagedBatch, walk
 from postroad.log.segment import Segment
 from postroad.log.sync import Snapshot, save_snapshot
-from postroad.wire.batch import BatchHeader
+from postroad.wire.batch import NO_PRODUCER, BatchHeader
 
 REPLAYED_MAX: Final = 10_000  # headers; beyond some 20 ms of them the next opening is spared the work
 
@@ -39,10 +39,11 @@ def replay(
     producers, snapshot_offset = newest_snapshot(disk, directory, names, end_offset)
     replayed = 0
     for header in headers(segments, min(known_offset, snapshot_offset), end_offset):
-        epochs.observe(header.leader_epoch, header.base_offset)
-        if header.base_offset >= snapshot_offset:
+        replayed += 1
+        if header.leader_epoch > epochs.last:
+            epochs.start(header.leader_epoch, header.base_offset)
+        if header.producer_id != NO_PRODUCER and header.base_offset >= snapshot_offset:
             producers.replay(header, now_ms)
-            replayed += 1
     producers.commit()
     if replayed > REPLAYED_MAX:
         with contextlib.suppress(OSError):

@@ -60,9 +60,13 @@ def _batches(
             chunk_bytes = min(2 * chunk_bytes, CHUNK_BYTES_MAX)
             if available < HEADER_BYTES:
                 raise DamagedBatch(position, "is cut within its header")
-        header = make(unpack(chunk, at))
-        size = header.length + LENGTH_END
-        _check_header(header, position, size, end, floor, ceiling)
+        fields = unpack(chunk, at)
+        base, length, _, magic, crc, _, delta, _, _, _, _, _, count = fields
+        size = length + LENGTH_END
+        if magic != MAGIC or delta < 0 or count < 0 or size < HEADER_BYTES or position + size > end:
+            raise DamagedBatch(position, "has no batch's header, or a length that does not fit")
+        if not floor <= base < ceiling - delta:
+            raise DamagedBatch(position, f"claims offset {base}, which does not belong there")
         if checked:
             if at + size > available:
                 chunk, start, at = (
@@ -72,23 +76,14 @@ def _batches(
                 )
                 available = len(chunk)
             if size <= available:
-                crc = crc32c(chunk[at + CRC_START : at + size])
+                found = crc32c(chunk[at + CRC_START : at + size])
             else:
-                crc = _crc_in_pieces(file, position + CRC_START, position + size)
-            if crc != header.crc:
+                found = _crc_in_pieces(file, position + CRC_START, position + size)
+            if found != crc:
                 raise DamagedBatch(position, "does not match its CRC")
-        yield position, header
-        floor = header.base_offset + header.last_offset_delta + 1
+        yield position, make(fields)
+        floor = base + delta + 1
         position += size
-
-
-def _check_header(header: BatchHeader, position: int, size: int, end: int, floor: int, ceiling: int) -> None:
-    if header.magic != MAGIC or header.last_offset_delta < 0 or header.count < 0:
-        raise DamagedBatch(position, "has no batch's header")
-    if size < HEADER_BYTES or position + size > end:
-        raise DamagedBatch(position, "claims a length that does not fit")
-    if not floor <= header.base_offset < ceiling - header.last_offset_delta:
-        raise DamagedBatch(position, f"claims offset {header.base_offset}, which does not belong there")
 
 
 def _crc_in_pieces(file: File, position: int, end: int) -> int:
