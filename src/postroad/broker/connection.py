@@ -13,7 +13,6 @@ from files don't count: they go out by sendfile and are in nobody's memory.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 from collections import deque
@@ -27,8 +26,6 @@ from postroad.wire.framing import FrameBuffer, response_head
 
 REQUESTS_IN_FLIGHT_MAX: Final = 1024  # clients pipeline 5 to 100; more is a flood
 GATHER_MAX: Final = 256  # buffers in one send: below the kernel's IOV_MAX of 1024
-
-log = logging.getLogger(__name__)
 
 Part = bytes | Slice
 Body = bytes | list[Part]
@@ -77,7 +74,7 @@ class Owner(Protocol):
 
     def handle(self, connection: Connection, frame: memoryview) -> None: ...
     def may_buffer(self, more_bytes: int) -> bool: ...
-    def forget(self, connection: Connection) -> None: ...
+    def forget(self, connection: Connection, reason: str) -> None: ...
 
 
 class Connection:
@@ -93,6 +90,7 @@ class Connection:
         "_sending",
         "_sent_of_slice",
         "_socket",
+        "_stopped",
         "_turn",
         "_waiting",
         "_write_bytes_max",
@@ -135,6 +133,7 @@ class Connection:
         self._sending = False  # the turn knows that there is something to send
         self._on_writable = False  # the kernel's buffer is full; the loop tells when it isn't
         self._paused = False
+        self._stopped = False
         self._waiting: list[memoryview] = []  # frames that were received before a pause
         loop.add_reader(self._fd, self._readable)
 
@@ -197,6 +196,11 @@ class Connection:
         self.frame_began_at = None  # the delay is ours
         self._loop.remove_reader(self._fd)
 
+    def stop_reading(self) -> None:
+        """For good: what was received is still answered."""
+        self._stopped = True
+        self._loop.remove_reader(self._fd)
+
     def _resume(self) -> None:
         self._paused = False
         self._loop.call_soon(self._continue)
@@ -210,7 +214,7 @@ class Connection:
         self._turn.begin()
         self._handle(waiting)
         self._turn.end()
-        if not self._paused and not self.closed:
+        if not self._paused and not self.closed and not self._stopped:
             self._loop.add_reader(self._fd, self._readable)
 
     # --- out
@@ -317,9 +321,14 @@ class Connection:
     # --- its end
 
     @property
+    def answered_all(self) -> bool:
+        """Nothing is owed to the peer."""
+        return not self._answers and not self._out and not self._waiting
+
+    @property
     def idle(self) -> bool:
         """Nothing is owed in either direction."""
-        return not self._answers and not self._out and not self.frames.partial
+        return self.answered_all and not self.frames.partial
 
     @property
     def stuck(self) -> bool:
@@ -330,12 +339,10 @@ class Connection:
         if self.closed:
             return
         self.closed = True
-        if reason:
-            log.info("connection from %s closed: %s", self.peer, reason)
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
         self._socket.close()
         self._out.clear()
         self._answers.clear()
         self._waiting.clear()
-        self._owner.forget(self)
+        self._owner.forget(self, reason)

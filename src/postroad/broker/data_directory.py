@@ -4,6 +4,7 @@
     node.json        cluster id and node id that the logs belong to (`cluster.identity`)
     clean-shutdown   there only between a clean stop and the next start
     coordination.sqlite  the embedded coordination store
+    reserve          room for when the disk is full (`reserve`)
     logs/<topic id>-<partition>/   one directory for each partition
 
 Rules (reliability.md): the directory is 0700; a second process is kept out; a name from a client
@@ -20,6 +21,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from postroad.broker.reserve import Reserve
 from postroad.cluster.identity import Identity, check_identity, read_identity, write_identity
 from postroad.cluster.ids import id_text
 from postroad.errors import ConfigurationError
@@ -34,6 +36,7 @@ class DataDirectory:
         self.path = path
         self.logs = path / "logs"
         self.store = path / "coordination.sqlite"
+        self.reserve = Reserve(path / "reserve")
         self._marker = path / "clean-shutdown"
         self._lock: int | None = None
 

@@ -30,6 +30,7 @@ class Housekeeping:
         """For as long as the node lives."""
         while True:
             await asyncio.sleep(self._node.settings.storage.retention_check_ms / 1000)
+            self._node.directory.reserve.lay_aside()
             for partition in self._healthy():
                 self.expire(partition)
 

@@ -23,6 +23,7 @@ from postroad.errors import ConfigurationError
 BACKLOG: Final = 1024
 ACCEPTS_AT_ONCE: Final = 64  # then others get their turn
 SWEEP_S: Final = 1.0
+LINES_A_SECOND: Final = 20  # about connections that were closed; then they are only counted
 SHRINK_AFTER_S: Final = 10.0  # a receive buffer that grew is given back after this pause
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Listener:
         self._limits = limits
         self._per_address: Counter[str] = Counter()
         self._buffered_bytes = 0
+        self._said = 0  # lines about connections, since the last sweep
         self._sockets: list[socket.socket] = []
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -71,6 +73,11 @@ class Listener:
             sock.close()
         self._sockets.clear()
 
+    def stop_reading(self) -> None:
+        """The last requests are those that were received."""
+        for connection in self.connections:
+            connection.stop_reading()
+
     def close(self) -> None:
         self.close_doors()
         if self._sweeper is not None:
@@ -84,7 +91,9 @@ class Listener:
         self._buffered_bytes += more_bytes
         return self._buffered_bytes <= self._limits.receive_bytes_max
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: Connection, reason: str) -> None:
+        if reason:
+            self._say("connection from %s closed: %s", connection.peer, reason)
         if connection in self.connections:
             del self.connections[connection]
             address = connection.peer.rpartition(":")[0]
@@ -126,10 +135,19 @@ class Listener:
             self.connections[connection] = None
             self._per_address[host] += 1
             return
-        log.warning("connection from %s:%d refused: %s", host, port, refusal)
+        self._say("connection from %s refused: %s", f"{host}:{port}", refusal)
         accepted.close()
 
+    def _say(self, text: str, peer: str, reason: str) -> None:
+        """A line in the log; a flood of connections gets one line a second for all that follow."""
+        self._said += 1
+        if self._said <= LINES_A_SECOND:
+            log.info(text, peer, reason)
+
     def _sweep(self) -> None:
+        if self._said > LINES_A_SECOND:
+            log.info("%d more connections were closed or refused", self._said - LINES_A_SECOND)
+        self._said = 0
         now = self._loop.time()
         for connection in list(self.connections):
             reason = self._overdue(connection, now)

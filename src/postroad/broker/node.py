@@ -39,7 +39,14 @@ from postroad.cluster.sqlite import SqliteStore
 from postroad.cluster.store import Event, Put, Store
 from postroad.cluster.topics import check_name
 from postroad.config import Loaded
-from postroad.errors import ApiError, CoordinationError, InvalidTopic, LeaseLost, TopicDeletionDisabled
+from postroad.errors import (
+    ApiError,
+    CoordinationError,
+    InvalidTopic,
+    LeaseLost,
+    TopicDeletionDisabled,
+    UnknownTopicOrPartition,
+)
 
 LEASE_MS: Final = 10_000
 DRAIN_S: Final = 2.0  # how long a stop waits for answers that are under way
@@ -85,6 +92,7 @@ class Node:
         await self.groups.start()
         self.tasks.start(self.housekeeping.run_retention(), "retention")
         self.tasks.start(self.housekeeping.run_compaction(), "compaction")
+        self.directory.reserve.lay_aside()
         self.listener.open_doors()
 
     async def stop(self) -> None:
@@ -94,10 +102,12 @@ class Node:
         self.groups.close()
         await self.tasks.close()
         self.listener.close()
-        clean = not self.partitions.offline()
-        for partition in list(self.partitions):
-            clean &= await self.topics.close_partition(partition)
-        await self.store.revoke(self._lease)
+        closing = [self.topics.close_partition(partition) for partition in list(self.partitions)]
+        clean = all(await asyncio.gather(*closing)) and not self.partitions.offline()
+        try:
+            await self.store.revoke(self._lease)
+        except ApiError as error:  # a full disk: the lease runs out by itself
+            log.warning("the node's entry stays in the coordination store for a while: %s", error)
         await self.store.close()
         self.workers.close()
         self.slow_workers.close()
@@ -124,7 +134,7 @@ class Node:
 
     async def _commit(self, decision: Decision) -> None:
         """A decision of our start, which nobody else should get in between."""
-        if await self.store.commit(*decision) is None:
+        if await self.topics.commit(decision, urgent=True) is None:
             raise CoordinationError("The coordination store changed while this node started. Start it again.")
 
     async def _register(self, image: Image) -> None:
@@ -152,11 +162,15 @@ class Node:
                 )
 
     async def _drain(self) -> None:
+        """Take no more requests; answer those that are here, long polls at once."""
+        self.listener.stop_reading()
+        for partition in list(self.partitions):
+            partition.hurry_readers()
         deadline = self.loop.time() + DRAIN_S
         while self.loop.time() < deadline:
-            if all(connection.idle for connection in self.listener.connections):
+            if all(connection.answered_all for connection in self.listener.connections):
                 return
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.005)
 
     # --- who and where
 
@@ -217,12 +231,15 @@ class Node:
         if validate_only:
             return imagined(decision(self.image), name)
         await self.topics.decide(decision)
-        return self.image.topics[name]
+        created = self.image.topics_by_id.get(topic_id)
+        if created is None:
+            raise UnknownTopicOrPartition(f"{name!r} was deleted as soon as it was created.")
+        return created
 
     async def delete_topic(self, topic: Topic) -> None:
         if not self.settings.topics.deletable:
             raise TopicDeletionDisabled()
-        await self.topics.decide(lambda image: controller.delete_topic(image, topic.name))
+        await self.topics.decide(lambda image: controller.delete_topic(image, topic.name), urgent=True)
 
     async def add_partitions(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 class Reader(Protocol):
     def wake(self) -> None: ...
+    def hurry(self) -> None: ...
 
 
 Inspect = Callable[[memoryview, Fields], tuple[memoryview, Fields]]
@@ -181,6 +182,11 @@ class Partition:
             self.sync_timer.cancel()
         self._fail(StorageFailed("The partition was closed."))
         self._wake_readers()
+
+    def hurry_readers(self) -> None:
+        """Long polls are answered with what there is: the node stops."""
+        for reader in list(self.readers):
+            reader.hurry()
 
     async def quiet(self) -> None:
         """Wait until no job in a thread holds the log's files; only after `close`."""

@@ -53,19 +53,31 @@ class Topics:
 
     # --- decisions
 
-    async def decide(self, make: Callable[[Image], Decision]) -> None:
-        """Decide on the image, commit, and wait until this node has followed. Raises what `make` raises."""
+    async def decide(self, make: Callable[[Image], Decision], *, urgent: bool = False) -> None:
+        """Decide on the image, commit, and wait until this node has followed. Raises what `make` raises.
+
+        `urgent`: the decision frees space, so it may use the reserve of a full disk.
+        """
         for _ in range(DECISIONS_MAX):
             seen = self._applied
             compares, operations = make(self.image)
             if not operations:
                 return
-            revision = await self._store.commit(compares, operations)
+            revision = await self.commit(Decision(compares, operations), urgent=urgent)
             if revision is not None:
                 await self.reach(revision)
                 return
             await self.reach(seen + 1)  # somebody was faster: decide anew on what came of it
         raise CoordinationError("The coordination store changed under every attempt.")
+
+    async def commit(self, decision: Decision, *, urgent: bool) -> int | None:
+        """The store's answer; on a full disk an urgent decision is tried again with the reserve."""
+        try:
+            return await self._store.commit(*decision)
+        except StorageFailed:
+            if not (urgent and self._directory.reserve.spend()):
+                raise
+            return await self._store.commit(*decision)
 
     async def reach(self, revision: int) -> None:
         """Wait until everything up to this revision is applied, partitions opened and all."""
@@ -222,7 +234,8 @@ class Topics:
                 controller.finish_deletion(image, image.deleted[deleted.id], node_id)
                 if deleted.id in image.deleted
                 else Decision([], [])
-            )
+            ),
+            urgent=True,
         )
 
     async def close_partition(self, partition: Partition) -> bool:

@@ -33,7 +33,12 @@ from typing import Final, NamedTuple
 
 from fastcrc import crc32
 
-from postroad.errors import CorruptMessage, InvalidRecord, UnsupportedForMessageFormat
+from postroad.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    UnsupportedCompressionType,
+    UnsupportedForMessageFormat,
+)
 
 HEADER_BYTES: Final = 61
 LENGTH_END: Final = 12  # a batch is its length field's value plus these
@@ -44,6 +49,7 @@ NO_PRODUCER: Final = -1
 NO_SEQUENCE: Final = -1
 
 COMPRESSION_MASK: Final = 0x07
+COMPRESSION_MAX: Final = 4  # none, gzip, snappy, lz4, zstd
 LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
@@ -129,7 +135,7 @@ def only_batch(records: memoryview) -> Fields:
     if size < HEADER_BYTES:
         raise CorruptMessage("There is no whole record batch in the request.")
     fields = HEADER.unpack_from(records)
-    _, length, _, magic, crc, _, delta, _, _, _, _, _, count = fields
+    _, length, _, magic, crc, attributes, delta, _, _, _, _, _, count = fields
     if magic != MAGIC:
         raise UnsupportedForMessageFormat()
     if length + LENGTH_END != size:
@@ -138,6 +144,8 @@ def only_batch(records: memoryview) -> Fields:
         raise CorruptMessage("The batch's length does not fit the bytes that came with it.")
     if crc32c(records[CRC_START:]) != crc:
         raise CorruptMessage("The batch's CRC does not hold: it was damaged on its way.")
+    if attributes & COMPRESSION_MASK > COMPRESSION_MAX:
+        raise UnsupportedCompressionType()
     if delta < 0 or count < 0:
         raise CorruptMessage("The batch counts its records below zero.")
     if count != delta + 1:

@@ -156,7 +156,7 @@ class Fetch:
         for partition in self._parked_on:
             partition.readers[self] = None
         wait_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
-        self._timer = self._node.loop.call_later(wait_ms / 1000, self._expired)
+        self._timer = self._node.loop.call_later(wait_ms / 1000, self.hurry)
         return answer
 
     def wake(self) -> None:
@@ -169,7 +169,8 @@ class Fetch:
             self._unpark()
             self._answer_now(answer)
 
-    def _expired(self) -> None:
+    def hurry(self) -> None:
+        """The time is over: answer with what there is."""
         answer = self._answer
         assert answer is not None
         self._unpark()
