@@ -171,6 +171,9 @@ def _recover_tail(disk: Disk, directory: str, segments: list[Segment], point: Po
         cut = position
         try:
             for at, header in scan(segment.file, position, segment.size, end_offset):
+                if header.base_offset != end_offset and kept == len(segments) - 1:
+                    # The offset lies outside the CRC. Only compaction leaves gaps, and never in the newest.
+                    raise DamagedBatch(at, f"claims offset {header.base_offset} after {end_offset - 1}")
                 cut, end_offset = at + header.length + LENGTH_END, header.next_offset
         except DamagedBatch as damage:
             reason = str(damage)
