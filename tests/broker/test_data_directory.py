@@ -1,0 +1,134 @@
+"""The data directory: one process at a time, no links, one clean start, and never another's logs."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.harness import Running
+from postroad.broker.data_directory import DataDirectory
+from postroad.cluster.ids import id_text, make_id
+from postroad.errors import ConfigurationError
+
+TOPIC_ID = make_id(bytes(range(16)))
+
+
+def opened(path: Path) -> DataDirectory:
+    directory = DataDirectory(path)
+    directory.open()
+    return directory
+
+
+# --- who may use it
+
+
+def test_it_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    directory = opened(tmp_path / "deep" / "data")
+    for made in (directory.path, directory.logs):
+        assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    directory.close(clean=False)
+
+
+def test_another_process_is_kept_out_with_a_clear_message(tmp_path: Path) -> None:
+    hold = (
+        "import sys; from pathlib import Path; from postroad.broker.data_directory import DataDirectory;"
+        "DataDirectory(Path(sys.argv[1])).open(); print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        for _ in range(3):
+            with pytest.raises(ConfigurationError, match=f"in use by another.*pid {holder.pid}.*--data"):
+                opened(tmp_path)
+        holder.kill()
+    opened(tmp_path).close(clean=False)  # a kill frees it
+
+
+def test_two_nodes_in_one_process_are_kept_apart_too(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    with pytest.raises(ConfigurationError, match="in use"):
+        opened(tmp_path)
+    first.close(clean=False)
+    opened(tmp_path).close(clean=False)
+
+
+def test_a_path_that_is_no_directory_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match=r"can't be used.*--data"):
+        opened(tmp_path / "file")
+
+
+# --- links
+
+
+@pytest.mark.parametrize("place", ["logs", "node.json", "logs/x", "coordination.sqlite", "clean-shutdown"])
+def test_a_symbolic_link_inside_is_refused(tmp_path: Path, place: str) -> None:
+    data = tmp_path / "data"
+    (data / "logs").mkdir(parents=True) if place.startswith("logs/") else data.mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (data / place).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigurationError, match="symbolic link"):
+        opened(data)
+
+
+def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "lock").symlink_to(tmp_path / "made-through-the-link")
+    with pytest.raises(ConfigurationError):
+        opened(tmp_path / "data")
+    assert not (tmp_path / "made-through-the-link").exists()
+
+
+# --- how it was left
+
+
+def test_the_marker_of_a_clean_stop_counts_once(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    assert directory.take_marker() is False
+    directory.close(clean=True)
+    directory.open()
+    assert [directory.take_marker(), directory.take_marker()] == [True, False]
+    directory.close(clean=False)
+    directory.open()
+    assert directory.take_marker() is False
+    directory.close(clean=False)
+
+
+def test_a_marker_that_can_not_be_left_stops_nothing(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    os.mkdir(tmp_path / "clean-shutdown")
+    directory.close(clean=True)
+    os.rmdir(tmp_path / "clean-shutdown")
+    opened(tmp_path).close(clean=False)
+
+
+# --- whose logs they are
+
+
+def test_partitions_are_found_by_their_topics_ids_and_nothing_else_is(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    for index in (11, 2):
+        os.mkdir(directory.partition_directory(TOPIC_ID, index))
+    for other in ("notes.txt", "short-1", f"{id_text(TOPIC_ID)}-x"):
+        (directory.logs / other).mkdir()
+    assert sorted(directory.partitions()) == [(id_text(TOPIC_ID), 2), (id_text(TOPIC_ID), 11)]
+    directory.close(clean=False)
+
+
+def test_strays_are_kept_and_told(start: Callable[..., Running], caplog: pytest.LogCaptureFixture) -> None:
+    running = start()
+    running.stop()
+    stray = Path(running.node.directory.partition_directory(TOPIC_ID, 0))
+    stray.mkdir()
+    (stray / "file").write_text("somebody's")
+    running.start()
+    assert (stray / "file").read_text() == "somebody's"
+    assert "belongs to no topic" in caplog.text
