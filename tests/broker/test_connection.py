@@ -21,7 +21,7 @@ from faults.raw import (
 from broker.fetching import fetch_request, send, wanted
 from broker.harness import Running, until
 from postroad.broker.connection import REQUESTS_IN_FLIGHT_MAX
-from postroad.wire.messages import api_versions, fetch, metadata, produce
+from postroad.wire.messages import api_versions, fetch, produce
 
 
 def ping(correlation: int) -> bytes:
