@@ -99,10 +99,12 @@ def test_a_flood_of_requests_pauses_the_connection_and_none_is_lost(shared: Runn
     count = REQUESTS_IN_FLIGHT_MAX * 3
     with shared.connect() as connection:
         send(connection, fetch_request(topic, wanted(), wait_ms=700), correlation=0)
+        until(lambda: shared.partition(topic).readers, "the first one waits")
         connection.send(b"".join(ping(n) for n in range(1, count)))
-        [held] = [c for c in shared.node.listener.connections if c.peer.endswith(f":{port_of(connection)}")]
-        until(lambda: held._paused, "it pauses")
-        assert len(held._answers) == REQUESTS_IN_FLIGHT_MAX
+        peer = f":{connection.socket.getsockname()[1]}"
+        mine = [c for c in list(shared.node.listener.connections) if c.peer.endswith(peer)]
+        until(lambda: mine[0]._paused, "it pauses")
+        assert len(mine[0]._answers) == REQUESTS_IN_FLIGHT_MAX
         assert [correlation_of(connection.receive()) for _ in range(count)] == list(range(count))
 
 
@@ -113,10 +115,6 @@ def test_a_flood_without_answers_is_taken_whole(shared: Running, topic: str) -> 
         connection.send(ping(7))
         assert correlation_of(connection.receive()) == 7
     until(lambda: shared.fetch(topic, 0).high_watermark == 3000, "all are there")
-
-
-def port_of(connection: RawConnection) -> int:
-    return int(connection.socket.getsockname()[1])
 
 
 def test_large_answers_to_a_slow_reader_arrive_whole(start: Callable[..., Running]) -> None:
