@@ -10,7 +10,6 @@ from collections.abc import Callable
 import pytest
 from faults.raw import (
     Closed,
-    RawConnection,
     batch_of,
     frame,
     produce_request,
