@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import struct
 from dataclasses import dataclass
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad.errors import ProtocolError
-from postroad.wire import fetch, produce
+from postroad.wire import fetch, framing, produce
 from postroad.wire.messages import fetch as generated_fetch
 from postroad.wire.messages import produce as generated_produce
 
@@ -114,15 +115,31 @@ def one_partition(version: int, topic: str | bytes, index: int, acks: int, recor
     return memoryview(generated_produce.encode_request(request, version))
 
 
-@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+REPEATED_VERSIONS = [version for version in PRODUCE_VERSIONS if version >= 5]
+HEAD = struct.pack(">hhih", 0, 9, 77, 4) + b"kcat\0"  # as long as its body is not confused with it
+
+
+def repetition_of(body: memoryview, version: int) -> produce.Repetition:
+    request = produce.decode(body, version)
+    assert produce.can_repeat(request, version)
+    return produce.Repetition(
+        request, memoryview(HEAD + bytes(body)), version, b"\0" if version >= 9 else b""
+    )
+
+
+def records_of(repetition: produce.Repetition, body: memoryview | bytearray) -> memoryview | None:
+    return repetition.records_of(memoryview(HEAD + bytes(body)))
+
+
+@pytest.mark.parametrize("version", REPEATED_VERSIONS)
 def test_a_repeated_request_gives_the_records_that_decoding_gives(version: int) -> None:
     topic, other = topics_of(version, produce.TOPIC_IDS_FROM)[:2]
     first = one_partition(version, topic, 4, -1, b"a" * 70)
-    repetition = produce.Repetition(produce.decode(first, version), first, version)
-    assert repetition.request.partitions == [(topic, 4, None)]
+    repetition = repetition_of(first, version)
+    assert (repetition.topic, repetition.index, repetition.acks) == (topic, 4, -1)
     for size in (0, 1, 126, 127, 128, 20_000):
         again = one_partition(version, topic, 4, -1, b"b" * size)
-        assert repetition.records_of(again, version) == produce.decode(again, version).partitions[0][2]
+        assert records_of(repetition, again) == produce.decode(again, version).partitions[0][2]
     for different in (
         one_partition(version, other, 4, -1, b"b"),
         one_partition(version, topic, 5, -1, b"b"),
@@ -131,23 +148,31 @@ def test_a_repeated_request_gives_the_records_that_decoding_gives(version: int) 
         first[:-1],
         first[:10],
     ):
-        assert repetition.records_of(different, version) is None
-    assert repetition.records_of(first, version + 1) is None
+        assert records_of(repetition, different) is None
 
 
-@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+@pytest.mark.parametrize("version", REPEATED_VERSIONS)
 def test_mutants_of_a_repeated_request_are_never_read_differently(version: int) -> None:
     topic = topics_of(version, produce.TOPIC_IDS_FROM)[0]
     first = one_partition(version, topic, 4, -1, b"a" * 70)
-    repetition = produce.Repetition(produce.decode(first, version), first, version)
+    repetition = repetition_of(first, version)
     dice = random.Random(version)
     for _ in range(2000):
         mutant = bytearray(first)
         mutant[dice.randrange(len(mutant))] = dice.randrange(256)
         with contextlib.suppress(ProtocolError):
-            records = repetition.records_of(memoryview(mutant), version)
+            records = records_of(repetition, mutant)
             if records is not None:
                 assert records == produce.decode(memoryview(mutant), version).partitions[0][2]
+
+
+@pytest.mark.parametrize("version", REPEATED_VERSIONS)
+def test_the_response_to_a_repeated_request_is_the_one_that_encoding_gives(version: int) -> None:
+    topic = topics_of(version, produce.TOPIC_IDS_FROM)[0]
+    repetition = repetition_of(one_partition(version, topic, 4, -1, b"a" * 70), version)
+    body = produce.encode([answer_of(topic, 4, 0, 1 << 40, 5, 3, None)], version)
+    head = framing.response_head(len(body), 99, version >= produce.FLEXIBLE_FROM)
+    assert repetition.response(99, 1 << 40, 5, 3) == head + body
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)

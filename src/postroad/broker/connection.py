@@ -72,7 +72,7 @@ def framed(body: Body, correlation: int, flexible: bool) -> Body:
 class Owner(Protocol):
     """What a connection needs of its listener."""
 
-    def handle(self, connection: Connection, frame: memoryview) -> None: ...
+    def handle(self, connection: Connection, frames: list[memoryview], place: int) -> int: ...
     def may_buffer(self, more_bytes: int) -> bool: ...
     def forget(self, connection: Connection, reason: str) -> None: ...
 
@@ -165,8 +165,9 @@ class Connection:
         handle = self._owner.handle
         answers = self._answers
         try:
-            for place, frame in enumerate(whole, 1):
-                handle(self, frame)
+            place, count = 0, len(whole)
+            while place < count:
+                place = handle(self, whole, place)
                 if self.closed:
                     return
                 if len(answers) >= REQUESTS_IN_FLIGHT_MAX or self._out_bytes > self._write_bytes_max:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from postroad.broker.connection import Answer, Body, Connection
+from postroad.broker.produce_run import stage_run
 from postroad.errors import ProtocolError
 from postroad.wire import framing
 
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 class Call:
     """One request on its way to an answer."""
 
-    __slots__ = ("_frame", "body", "connection", "correlation", "flexible", "version")
+    __slots__ = ("body", "connection", "correlation", "flexible", "frame", "version")
 
     def __init__(
         self,
@@ -52,13 +53,13 @@ class Call:
         self.version = version
         self.correlation = correlation
         self.flexible = flexible
-        self.body = frame[body_at:]  # a view of the receive buffer: valid in this turn only
-        self._frame = frame
+        self.frame = frame  # views of the receive buffer: valid in this turn only
+        self.body = frame[body_at:]
 
     @property
     def client_id(self) -> str | None:
         """In this turn only, as the body."""
-        return framing.client_id(self._frame)
+        return framing.client_id(self.frame)
 
     def park(self) -> Answer:
         """A place in the order of answers, to be completed later."""
@@ -108,7 +109,16 @@ class Dispatcher:
         """(key, lowest, highest) of everything that is handled: what ApiVersions answers."""
         return [(key, route.lowest, route.highest) for key, route in sorted(self._routes.items())]
 
-    def handle(self, connection: Connection, frame: memoryview) -> None:
+    def handle(self, connection: Connection, frames: list[memoryview], place: int) -> int:
+        """Handle the frame at that place, and what can be done with it at once; the place of the next."""
+        if connection.last_produce is not None:
+            end = stage_run(self._node, connection, frames, place)
+            if end > place:
+                return end
+        self._handle_one(connection, frames[place])
+        return place + 1
+
+    def _handle_one(self, connection: Connection, frame: memoryview) -> None:
         if len(frame) < framing.REQUEST_HEADER.size:
             raise ProtocolError("the frame is too short for a request header")
         key, version, correlation, client_bytes = framing.REQUEST_HEADER.unpack_from(frame)

@@ -28,7 +28,7 @@ SHRINK_AFTER_S: Final = 10.0  # a receive buffer that grew is given back after t
 
 log = logging.getLogger(__name__)
 
-Handle = Callable[[Connection, memoryview], None]
+Handle = Callable[[Connection, list[memoryview], int], int]
 
 
 class Listener:

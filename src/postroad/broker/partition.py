@@ -15,13 +15,15 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from postroad.broker.flusher import Flusher
 from postroad.broker.turn import Turn
 from postroad.errors import FencedLeaderEpoch, StorageFailed, UnknownLeaderEpoch
 from postroad.log.partition_log import Appended, PartitionLog, Slice
 from postroad.wire.batch import Fields
+
+REPLICAS: Final = 1  # of every partition, for as long as a cluster is one node
 
 FLUSH_SYNC = "sync"
 FLUSH_OS = "os"
@@ -105,6 +107,11 @@ class Partition:
         self._flusher = flusher
 
     # --- in
+
+    @property
+    def is_plain(self) -> bool:
+        """Clients may append to it, and nothing is to be looked at but a batch's header."""
+        return not self.internal and self.inspect is None and self.min_insync_replicas <= REPLICAS
 
     def append(self, batch: memoryview, header: Fields, now_ms: int) -> Appended:
         """Stage a checked batch; it is in the file when this turn has ended (or `write_error` is set)."""

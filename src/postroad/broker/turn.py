@@ -64,26 +64,29 @@ class Turn:
             self._schedule()
 
     def end(self) -> None:
-        """All three steps, until nothing is left: what one step leaves for another is done at once."""
+        """All steps, until nothing is left: what one step leaves for another is done at once."""
         while self._staged or self._settling or self._sending:
             staged, self._staged = self._staged, []
             for partition in staged:
                 partition.write()
+            if self._sending:  # consumers that waited have their messages before the producer its answer
+                self._send()
             settling, self._settling = self._settling, []
             for waiting in settling:
                 try:
                     waiting.settle()
                 except Exception:
                     log.exception("an answer could not be made")
-            if self._staged:
-                continue
-            sending, self._sending = self._sending, []
-            for connection in sending:
-                try:
-                    connection.flush()
-                except Exception:
-                    log.exception("an answer could not be sent")
+            self._send()
         self._running = False
+
+    def _send(self) -> None:
+        sending, self._sending = self._sending, []
+        for connection in sending:
+            try:
+                connection.flush()
+            except Exception:
+                log.exception("an answer could not be sent")
 
     def _schedule(self) -> None:
         self._running = True

@@ -1,4 +1,4 @@
-"""Produce (0), versions 3–13: messages come in.
+"""Produce (0), versions 3–13: messages come in. (What repeats itself takes the short way, `produce_run`.)
 
 Advertised from 0 although 0–2 are refused: librdkafka stops compressing otherwise (KAFKA-18659).
 A partition's records must be exactly one batch of format 2 whose CRC holds. acks=0 is never
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.partition import Partition
+from postroad.broker.partition import REPLICAS, Partition
 from postroad.errors import (
     ApiError,
     InvalidRequest,
@@ -37,33 +37,22 @@ VERSIONS: Final = (0, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = _ACKS = (0, 1, -1)
-REPLICAS: Final = 1  # of every partition, for as long as a cluster is one node
 
 
 def handle(node: Node, call: Call) -> Result:
     if call.version < codec.MIN_VERSION:
         raise ProtocolError(f"Produce version {call.version} needs message formats 0 and 1; send 3 or later")
-    request, records = _decode(call)
+    request = codec.decode(call.body, call.version)
+    if codec.can_repeat(request, call.version):
+        tags = b"\0" if call.flexible else b""
+        call.connection.last_produce = codec.Repetition(request, call.frame, call.version, tags)
     answer = ProduceAnswer(call, request.acks)
     refusal = None if request.acks in _ACKS and request.transactional_id is None else _refusal(request)
     now_ms = node.clock.now_ms()
-    for topic, index, given in request.partitions:
-        answer.stage(node, topic, index, given if records is None else records, now_ms, refusal)
+    for topic, index, records in request.partitions:
+        answer.stage(node, topic, index, records, now_ms, refusal)
     node.turn.settle(answer)
     return answer
-
-
-def _decode(call: Call) -> tuple[codec.ProduceRequest, memoryview | None]:
-    """The request; with records apart if it repeats the one before on this connection."""
-    last = call.connection.last_produce
-    if last is not None:
-        records = last.records_of(call.body, call.version)
-        if records is not None:
-            return last.request, records
-    request = codec.decode(call.body, call.version)
-    if len(request.partitions) == 1:
-        call.connection.last_produce = codec.Repetition(request, call.body, call.version)
-    return request, None
 
 
 def _refusal(request: codec.ProduceRequest) -> ApiError:

@@ -1,0 +1,99 @@
+"""A run of produce requests that repeat each other: read, staged and answered as one.
+
+Producers that send message by message keep several requests in flight, which arrive together and
+differ only in their records. They share one place in the order of answers, one look at the
+partition, and one call-back when the last of them is committed. Whatever is out of the ordinary
+(another partition, a bad batch, acks=0) ends the run and goes the long way, `api/produce`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.connection import Answer, Connection
+from postroad.broker.partition import Partition
+from postroad.errors import ApiError, StorageFailed
+from postroad.wire import batch as batches
+from postroad.wire import framing, produce
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+_ACKS_ALL: Final = -1
+_NOT_FROM_CLIENTS: Final = batches.CONTROL | batches.TRANSACTIONAL
+
+
+def stage_run(node: Node, connection: Connection, frames: list[memoryview], place: int) -> int:
+    """Stage the frames from `place` on that repeat the connection's last produce; the first that doesn't."""
+    repetition = connection.last_produce
+    assert repetition is not None
+    partition = node.partitions.find(repetition.topic, repetition.index)
+    if partition is None or not partition.is_plain:
+        return place
+    run = ProduceRun(connection, repetition, partition)
+    end = place + run.stage(frames, place, node.clock.now_ms())
+    if end > place:
+        connection.park(run)
+        node.turn.settle(run)
+    return end
+
+
+class ProduceRun(Answer):
+    __slots__ = ("_needed", "_partition", "_repetition", "_staged")
+
+    def __init__(self, connection: Connection, repetition: produce.Repetition, partition: Partition) -> None:
+        Answer.__init__(self, connection, 0, False)
+        self._repetition = repetition
+        self._partition = partition
+        self._staged: list[tuple[int, int, int]] = []  # correlation, base offset, append time
+        self._needed = 0  # acks=all waits until everything below this offset is committed
+
+    def stage(self, frames: list[memoryview], place: int, now_ms: int) -> int:
+        """How many of the frames could be staged."""
+        repetition, append = self._repetition, self._partition.append
+        version, staged = repetition.version, self._staged
+        for frame in frames[place:] if place else frames:
+            key, its_version, correlation = framing.KEY_VERSION_CORRELATION.unpack_from(frame)
+            if key != produce.KEY or its_version != version:
+                break
+            records = repetition.records_of(frame)
+            if records is None:
+                break
+            try:
+                header = batches.only_batch(records)
+                if header[batches.ATTRIBUTES] & _NOT_FROM_CLIENTS:
+                    break
+                base, append_time, _ = append(records, header, now_ms)
+            except ApiError:  # nothing has changed; the long way finds the same and answers it
+                break
+            staged.append((correlation, base, append_time))
+            self._needed = max(self._needed, base + header[batches.LAST_OFFSET_DELTA] + 1)
+        return len(staged)
+
+    def settle(self) -> None:
+        """The turn has written: answer, or wait for the commit."""
+        partition = self._partition
+        if partition.write_error is not None:
+            self._finish(partition.write_error)
+        elif self._repetition.acks == _ACKS_ALL and self._needed > partition.high_watermark:
+            partition.when_committed(self._needed, self._finish)
+        else:
+            self._finish(None)
+
+    def _finish(self, error: StorageFailed | None) -> None:
+        if self.connection.closed:
+            return
+        if error is None:
+            response, start = self._repetition.response, self._partition.log.start_offset
+            answers = [response(correlation, base, time, start) for correlation, base, time in self._staged]
+        else:
+            answers = [self._refusal(correlation, error) for correlation, _, _ in self._staged]
+        self.framed = b"".join(answers) if len(answers) > 1 else answers[0]
+        self.connection.answered()
+
+    def _refusal(self, correlation: int, error: StorageFailed) -> bytes:
+        version = self._repetition.version
+        answer = produce.PartitionAnswer(self._repetition.topic, self._repetition.index)
+        answer.error, answer.message = error.code, str(error)
+        body = produce.encode([answer], version)
+        return framing.response_head(len(body), correlation, version >= produce.FLEXIBLE_FROM) + body
