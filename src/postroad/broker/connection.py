@@ -57,6 +57,9 @@ class Answer:
         self.framed = b""
         self.connection.answered()
 
+    def abandon(self) -> None:
+        """The connection has ended before the answer; whoever waits in its name may stop."""
+
     def hang_up(self, reason: str) -> None:
         """The only way to tell the peer: close its connection."""
         self.connection.close(reason)
@@ -87,6 +90,7 @@ class Connection:
         "_out_bytes",
         "_owner",
         "_paused",
+        "_resuming",
         "_sending",
         "_sent_of_slice",
         "_socket",
@@ -132,7 +136,8 @@ class Connection:
         self._sent_of_slice = 0
         self._sending = False  # the turn knows that there is something to send
         self._on_writable = False  # the kernel's buffer is full; the loop tells when it isn't
-        self._paused = False
+        self._paused = False  # nothing is received: frames wait, or the peer has to take answers
+        self._resuming = False  # `_continue` will come
         self._stopped = False
         self._waiting: list[memoryview] = []  # frames that were received before a pause
         loop.add_reader(self._fd, self._readable)
@@ -180,7 +185,7 @@ class Connection:
             self.close(self.frames.wrong)
         elif not self.frames.partial:
             self.frame_began_at = None
-        elif self.frame_began_at is None:
+        elif whole or self.frame_began_at is None:  # behind whole frames a new one has begun
             self.frame_began_at = self.last_active
 
     def _may_grow(self) -> bool:
@@ -203,11 +208,17 @@ class Connection:
         self._loop.remove_reader(self._fd)
 
     def _resume(self) -> None:
-        self._paused = False
-        self._loop.call_soon(self._continue)
+        if not self._resuming:
+            self._resuming = True
+            self._loop.call_soon(self._continue)
 
     def _continue(self) -> None:
-        """Frames that were received before the pause come first; then the socket is read again."""
+        """Frames that were received before the pause come first; then the socket is read again.
+
+        The pause lasts until here: were the socket read before, the waiting frames, which are views of
+        the receive buffer, would be overwritten.
+        """
+        self._resuming = self._paused = False
         if self.closed:
             return
         waiting, self._waiting = self._waiting, []
@@ -265,6 +276,7 @@ class Connection:
             while out:
                 whole = self._send_bytes() if isinstance(out[0], bytes) else self._send_file()
                 if not whole:
+                    self.last_active = self._loop.time()  # it takes what it is sent, if slowly
                     self._wait_until_writable()
                     return
         except (BlockingIOError, InterruptedError):
@@ -344,6 +356,8 @@ class Connection:
         self._loop.remove_writer(self._fd)
         self._socket.close()
         self._out.clear()
+        for answer in self._answers:
+            answer.abandon()
         self._answers.clear()
         self._waiting.clear()
         self._owner.forget(self, reason)

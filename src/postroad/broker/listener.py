@@ -22,6 +22,7 @@ from postroad.errors import ConfigurationError
 
 BACKLOG: Final = 1024
 ACCEPTS_AT_ONCE: Final = 64  # then others get their turn
+ACCEPT_PAUSE_S: Final = 1.0
 SWEEP_S: Final = 1.0
 LINES_A_SECOND: Final = 20  # about connections that were closed; then they are only counted
 SHRINK_AFTER_S: Final = 10.0  # a receive buffer that grew is given back after this pause
@@ -96,6 +97,7 @@ class Listener:
             self._say("connection from %s closed: %s", connection.peer, reason)
         if connection in self.connections:
             del self.connections[connection]
+            self._buffered_bytes = max(0, self._buffered_bytes - connection.frames.capacity)
             address = connection.peer.rpartition(":")[0]
             self._per_address[address] -= 1
             if not self._per_address[address]:
@@ -110,9 +112,17 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:  # no file descriptors left: the connection waits in the backlog
-                log.error("can't accept a connection: %s", error.strerror)
+                log.error(
+                    "can't accept a connection: %s; trying again in %g s", error.strerror, ACCEPT_PAUSE_S
+                )
+                self._loop.remove_reader(sock.fileno())  # it stays readable: the loop would spin
+                self._loop.call_later(ACCEPT_PAUSE_S, self._accept_again, sock)
                 return
             self._admit(accepted, address[0], address[1])
+
+    def _accept_again(self, sock: socket.socket) -> None:
+        if sock in self._sockets:
+            self._loop.add_reader(sock.fileno(), self._accept, sock)
 
     def _admit(self, accepted: socket.socket, host: str, port: int) -> None:
         limits = self._limits

@@ -42,6 +42,7 @@ from postroad.config import Loaded
 from postroad.errors import (
     ApiError,
     CoordinationError,
+    CoordinatorNotAvailable,
     InvalidTopic,
     LeaseLost,
     TopicDeletionDisabled,
@@ -72,6 +73,14 @@ class Node:
     # --- life
 
     async def start(self) -> None:
+        """Serves when this returns. If it raises, the directory and the port are free again."""
+        try:
+            await self._start()
+        except BaseException:
+            await self._give_up()
+            raise
+
+    async def _start(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.turn = Turn(self.loop)
         self.workers = Workers(self.loop, SYNC_THREADS, "sync")
@@ -80,12 +89,11 @@ class Node:
         self.listener = Listener(self.loop, self.turn, self.settings.limits, self.dispatcher.handle)
         self.directory.open()
         self.port = self.listener.bind(self.settings.kafka.host, self.settings.kafka.port)
-        clean = self.directory.take_marker()
         self.store: Store = await SqliteStore.open(self.directory.store)
         self.topics = Topics(self, self.store, self.directory)
         self.groups = GroupCoordination(self)
         self.producer_ids = ProducerIds(self.topics)
-        await self._join_cluster(clean)
+        await self._join_cluster()
         self.tasks.start(self.topics.follow(), "follow-store")
         self.tasks.start(self.topics.reopen(), "reopen-partitions")
         self.tasks.start(self._keep_lease(), "keep-lease")
@@ -99,21 +107,31 @@ class Node:
         """Drain, sync, and leave the directory clean."""
         self.listener.close_doors()
         await self._drain()
+        self.listener.close()  # before the tasks: nobody starts another one
         self.groups.close()
         await self.tasks.close()
-        self.listener.close()
         closing = [self.topics.close_partition(partition) for partition in list(self.partitions)]
         clean = all(await asyncio.gather(*closing)) and not self.partitions.offline()
         try:
             await self.store.revoke(self._lease)
-        except ApiError as error:  # a full disk: the lease runs out by itself
+        except (ApiError, CoordinationError) as error:  # a full disk, say: the lease runs out by itself
             log.warning("the node's entry stays in the coordination store for a while: %s", error)
         await self.store.close()
         self.workers.close()
         self.slow_workers.close()
         self.directory.close(clean)
 
-    async def _join_cluster(self, clean: bool) -> None:
+    async def _give_up(self) -> None:
+        """A start that failed half-way lets go of what it holds; the logs are left as after a kill."""
+        self.listener.close()
+        await self.tasks.close()
+        if hasattr(self, "store"):
+            await self.store.close()
+        self.workers.close()
+        self.slow_workers.close()
+        self.directory.close(clean=False)
+
+    async def _join_cluster(self) -> None:
         """Agree with the store on who we are, then open what we should have."""
         node_id = self.settings.node.id
         first_look = Image()
@@ -124,6 +142,7 @@ class Node:
             first_look.catch_up(await self.store.list(""))
         assert first_look.cluster_id is not None
         self.directory.note(first_look.cluster_id, node_id)
+        clean = self.directory.take_marker()  # not before: a start that is refused changes nothing
         await self._register(first_look)
         for decision in controller.take_leadership(first_look, node_id, clean):
             await self._commit(decision)
@@ -189,7 +208,10 @@ class Node:
     def coordinator_node(self, group_id: str) -> NodeEntry:
         """The node that leads the group's partition of `__consumer_offsets`."""
         self.groups.find(group_id)
-        return self.image.nodes[self.settings.node.id]
+        me = self.image.nodes.get(self.settings.node.id)
+        if me is None:  # between a lost lease and the next one
+            raise CoordinatorNotAvailable()
+        return me
 
     # --- changes that requests ask for
 

@@ -193,7 +193,7 @@ class Partition:
     def hurry_readers(self) -> None:
         """Long polls are answered with what there is: the node stops."""
         for reader in list(self.readers):
-            reader.hurry()
+            self._call(reader.hurry)
 
     async def quiet(self) -> None:
         """Wait until no job in a thread holds the log's files; only after `close`."""
@@ -213,15 +213,29 @@ class Partition:
             return
         self.high_watermark = offset
         while self.producers and self.producers[0][0] <= offset:
-            self.producers.popleft()[1](None)
+            _tell(self.producers.popleft()[1], None)
         self._wake_readers()
 
     def _wake_readers(self) -> None:
         if self.readers:
             for reader in list(self.readers):
-                reader.wake()
+                self._call(reader.wake)
+
+    def _call(self, wake: Callable[[], None]) -> None:
+        try:
+            wake()
+        except Exception:  # other readers, and the producers of this turn, go on
+            log.exception("a reader of %s-%d could not be woken", self.topic, self.index)
 
     def _fail(self, error: StorageFailed) -> None:
         waiting, self.producers = self.producers, deque()
         for _, call in waiting:
-            call(error)
+            _tell(call, error)
+
+
+def _tell(call: Committed, error: StorageFailed | None) -> None:
+    """One that can't be told must not keep the others from hearing."""
+    try:
+        call(error)
+    except Exception:
+        log.exception("a producer could not be told of its commit")

@@ -68,7 +68,10 @@ class Turn:
         while self._staged or self._settling or self._sending:
             staged, self._staged = self._staged, []
             for partition in staged:
-                partition.write()
+                try:
+                    partition.write()
+                except Exception:
+                    log.exception("what was staged could not be written")
             if self._sending:  # consumers that waited have their messages before the producer its answer
                 self._send()
             settling, self._settling = self._settling, []

@@ -10,17 +10,14 @@ checked once, in a thread, before it is served (`_verify`).
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final, cast
 
 from postroad.broker.connection import Answer, Body, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.fetch_sessions import FINAL_EPOCH, FetchSession
 from postroad.broker.partition import Partition
-from postroad.errors import (
-    ApiError,
-    CorruptMessage,
-    UnknownServerError,
-)
+from postroad.errors import ApiError, CorruptMessage, StorageFailed
 from postroad.log.partition_log import Slice
 from postroad.wire import fetch as codec
 from postroad.wire.fetch import FetchRequest, PartitionAnswer, PartitionFetch
@@ -31,6 +28,8 @@ if TYPE_CHECKING:
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+log = logging.getLogger(__name__)
 
 COPY_BYTES_MAX: Final = 16 * 1024  # up to here a read into memory is cheaper than a sendfile of its own
 WAIT_MS_MAX: Final = 5 * 60 * 1000  # nobody waits longer, whatever was asked for
@@ -43,11 +42,11 @@ def handle(node: Node, call: Call) -> Result:
     except ApiError as error:
         return b"".join(cast("list[bytes]", codec.encode([], call.version, error.code)))
     fetch = Fetch(node, call, request, session)
-    if fetch.collect() or request.max_wait_ms <= 0:
+    if fetch.collect() or request.max_wait_ms <= 0 or fetch.is_empty:
         if not fetch.unverified:
             return fetch.body()
         return fetch.verify(call.park())
-    return fetch.park(call.park())
+    return fetch.park(LongPoll(call, fetch))
 
 
 def _decode(call: Call) -> FetchRequest:
@@ -92,6 +91,11 @@ class Fetch:
         self._timer: asyncio.TimerHandle | None = None
         self.unverified: list[tuple[int, Partition, Slice]] = []
 
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is asked for, so there is nothing to wait for."""
+        return not self._wanted
+
     def collect(self) -> bool:
         """Look at every partition; whether there is enough (or an error) to answer with."""
         request = self._request
@@ -107,6 +111,10 @@ class Fetch:
                 answer = self._look(wanted, left, total == 0)
             except ApiError as error:
                 answer = PartitionAnswer(wanted.topic, wanted.index, error.code, -1, -1, -1, None)
+                failed = True
+            except OSError as error:
+                log.error("%s-%d can't be read: %s", wanted.topic, wanted.index, error)
+                answer = PartitionAnswer(wanted.topic, wanted.index, StorageFailed.code, -1, -1, -1, None)
                 failed = True
             answers.append(answer)
             if answer.records is not None:
@@ -163,22 +171,19 @@ class Fetch:
         """A partition has news."""
         answer = self._answer
         assert answer is not None
-        if answer.abandoned:
-            self._unpark()
-        elif self.collect():
-            self._unpark()
+        if self.collect():
+            self.unpark()
             self._answer_now(answer)
 
     def hurry(self) -> None:
         """The time is over: answer with what there is."""
         answer = self._answer
         assert answer is not None
-        self._unpark()
-        if not answer.abandoned:
-            self.collect()
-            self._answer_now(answer)
+        self.unpark()
+        self.collect()
+        self._answer_now(answer)
 
-    def _unpark(self) -> None:
+    def unpark(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -202,7 +207,9 @@ class Fetch:
 
         def done(errors: list[Exception | None], failed: BaseException | None) -> None:
             if failed is not None:
-                raise failed
+                log.error("a fetch could not be checked", exc_info=failed)
+                answer.hang_up("its fetch failed")
+                return
             for (place, partition, found), error in zip(checks, errors, strict=True):
                 self._settle(place, partition, found, error)
             if not answer.abandoned:
@@ -215,8 +222,22 @@ class Fetch:
         if error is None:
             partition.log.mark_verified(found)
             return
-        code = error.code if isinstance(error, ApiError) else UnknownServerError.code
+        code = error.code if isinstance(error, ApiError) else StorageFailed.code
         self._answers[place] = self._answers[place]._replace(error=code, records=None)
+
+
+class LongPoll(Answer):
+    """The answer of a fetch that waits; when its connection ends, so does the waiting."""
+
+    __slots__ = ("_fetch",)
+
+    def __init__(self, call: Call, fetch: Fetch) -> None:
+        super().__init__(call.connection, call.correlation, call.flexible)
+        self._fetch = fetch
+        call.connection.park(self)
+
+    def abandon(self) -> None:
+        self._fetch.unpark()
 
 
 def _checked(partition: Partition, found: Slice) -> Exception | None:
