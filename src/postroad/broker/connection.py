@@ -25,6 +25,11 @@ from postroad.wire import fetch, produce
 from postroad.wire.framing import FrameBuffer, response_head
 
 REQUESTS_IN_FLIGHT_MAX: Final = 1024  # clients pipeline 5 to 100; more is a flood
+# Looking ten times costs what one way through the loop costs; on two cores it is worth a quarter more
+# requests of a client that sends one by one. With other clients around it would be at their expense.
+LOOKS_AGAIN: Final = 10
+ROUNDS_MAX: Final = 64  # then timers and others get their turn
+CHATTY_BYTES_MAX: Final = 16 * 1024  # who sends more at once is not waited for
 GATHER_MAX: Final = 256  # buffers in one send: below the kernel's IOV_MAX of 1024
 
 Part = bytes | Slice
@@ -74,6 +79,8 @@ def framed(body: Body, correlation: int, flexible: bool) -> Body:
 
 class Owner(Protocol):
     """What a connection needs of its listener."""
+
+    latest: Connection | None  # the one that was last heard of
 
     def handle(self, connection: Connection, frames: list[memoryview], place: int) -> int: ...
     def may_buffer(self, more_bytes: int) -> bool: ...
@@ -145,25 +152,44 @@ class Connection:
     # --- in
 
     def _readable(self) -> None:
+        """Receive and handle. A client that talks alone, and little, is likely to go on at once."""
+        alone = self._owner.latest is self
+        self._owner.latest = self
+        received = self._receive()
+        if alone:
+            looks = LOOKS_AGAIN
+            for _ in range(ROUNDS_MAX):
+                while not received and looks:
+                    looks -= 1
+                    received = self._receive()
+                if not 0 < received <= CHATTY_BYTES_MAX:
+                    return
+                looks, received = LOOKS_AGAIN, 0
+
+    def _receive(self) -> int:
+        """Receive once and handle what is whole. How many bytes came; -1 if no more can come now."""
+        if self.closed or self._paused:
+            return -1
         frames = self.frames
         space = frames.space()
         if frames.grown_bytes and not self._may_grow():
             self.close("too much memory is bound in unfinished requests")
-            return
+            return -1
         try:
             count = self._socket.recv_into(space)
         except (BlockingIOError, InterruptedError):
-            return
+            return 0
         except OSError as error:
             self.close(f"receive failed: {error.strerror}")
-            return
+            return -1
         if count == 0:
             self.close("")
-            return
+            return -1
         self.last_active = self._loop.time()
         self._turn.begin()
         self._handle(frames.take(count))
         self._turn.end()
+        return count
 
     def _handle(self, whole: list[memoryview]) -> None:
         """Handle frames in order, up to a bound of this connection; the rest waits for `_continue`."""

@@ -36,6 +36,7 @@ class Listener:
     def __init__(self, loop: asyncio.AbstractEventLoop, turn: Turn, limits: Limits, handle: Handle) -> None:
         self.handle = handle
         self.connections: dict[Connection, None] = {}
+        self.latest: Connection | None = None
         self._loop = loop
         self._turn = turn
         self._limits = limits
@@ -97,6 +98,7 @@ class Listener:
             self._say("connection from %s closed: %s", connection.peer, reason)
         if connection in self.connections:
             del self.connections[connection]
+            self.latest = None
             self._buffered_bytes = max(0, self._buffered_bytes - connection.frames.capacity)
             address = connection.peer.rpartition(":")[0]
             self._per_address[address] -= 1
