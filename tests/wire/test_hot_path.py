@@ -233,10 +233,21 @@ def test_a_repeated_fetch_is_read_as_decoding_reads_it(version: int) -> None:
     repetition = fetch.Repetition(fetch.decode(first, version), first, version)
     for offset in (0, 6, 1 << 40, -1):
         again = one_fetch(version, topic, offset)
-        assert repetition.again(again, version) == fetch.decode(again, version)
+        assert repetition.offset_of(again, version) == offset
+        assert repetition.request_from(offset) == fetch.decode(again, version)
     for different in (one_fetch(version, other, 5), one_fetch(version, topic, 5, 78), first[:-1], first[:20]):
-        assert repetition.again(different, version) is None
-    assert repetition.again(first, version + 1) is None
+        assert repetition.offset_of(different, version) is None
+    assert repetition.offset_of(first, version + 1) is None
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_the_response_to_a_repeated_fetch_is_the_one_that_encoding_gives(version: int) -> None:
+    topic = topics_of(version, fetch.TOPIC_IDS_FROM)[0]
+    first = one_fetch(version, topic, 5)
+    repetition = fetch.Repetition(fetch.decode(first, version), first, version)
+    for records in (b"", b"x", b"y" * 200):
+        answer = fetch.PartitionAnswer(topic, 3, 0, 100, 100, 5, records)
+        assert [repetition.response(100, 5, records)] == fetch.encode([answer], version)
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)

@@ -93,18 +93,32 @@ class Repetition:
     Comparing the rest with the request before is cheaper than reading it again (as in `produce`).
     """
 
-    __slots__ = ("_after", "_before", "_offset_at", "_request", "_version")
+    __slots__ = (
+        "_after",
+        "_before",
+        "_head",
+        "_offset_at",
+        "_tail",
+        "_version",
+        "max_bytes",
+        "request",
+        "wanted",
+    )
 
     def __init__(self, request: FetchRequest, body: memoryview, version: int) -> None:
         assert len(request.partitions) == 1
-        self._request = request
+        self.request = request  # both with the offset of the first time
+        self.wanted = request.partitions[0]
+        self.max_bytes = min(request.max_bytes, self.wanted.max_bytes)
         self._version = version
         self._offset_at = at = request.offset_at
         self._before = body[:at].tobytes()
         self._after = body[at + 8 :].tobytes()
+        self._head = _head_of(version, self.wanted.topic)
+        self._tail = _TAGS if version >= FLEXIBLE_FROM else b""
 
-    def again(self, body: memoryview, version: int) -> FetchRequest | None:
-        """The same request with the offset of this body; None if more than that differs."""
+    def offset_of(self, body: memoryview, version: int) -> int | None:
+        """The offset that this request asks for, if that is all that is new in it."""
         at = self._offset_at
         if (
             version != self._version
@@ -112,10 +126,19 @@ class Repetition:
             or body[at + 8 :].tobytes() != self._after
         ):
             return None
-        (offset,) = _LONG.unpack_from(body, at)
-        topic, index, epoch, _, max_bytes = self._request.partitions[0]
-        wanted = PartitionFetch(topic, index, epoch, offset, max_bytes)
-        return FetchRequest._make((*self._request[:7], [wanted], [], at))
+        offset: int = _LONG.unpack_from(body, at)[0]
+        return offset
+
+    def request_from(self, offset: int) -> FetchRequest:
+        """The whole request, with this offset."""
+        return self.request._replace(partitions=[self.wanted._replace(offset=offset)])
+
+    def response(self, high_watermark: int, start_offset: int, records: bytes) -> bytes:
+        """The body of an answer without an error."""
+        numbers = _numbers(
+            self._version, self.wanted.index, 0, high_watermark, high_watermark, start_offset, len(records)
+        )
+        return self._head + numbers + records + self._tail
 
 
 def decode(body: memoryview, version: int) -> FetchRequest:
@@ -143,8 +166,8 @@ def encode(
     for topic, group in topics:
         _topic_head(head, topic, len(group), flexible)
         for answer in group:
-            _partition_head(head, answer, version)
-            records = answer.records
+            _, index, code, high, stable, start, records = answer
+            head += _numbers(version, index, code, high, stable, start, _size(records))
             if records is not None:
                 if isinstance(records, bytes):
                     head += records
@@ -165,14 +188,14 @@ def encode(
 
 def _encode_one(answer: PartitionAnswer, version: int) -> list[Part]:
     """One partition, no session: what a consumer of a single partition gets each time."""
-    head = bytearray(_heads.get((version, answer.topic)) or _remember_head(version, answer.topic))
-    _partition_head(head, answer, version)
-    records, tail = answer.records, _TAGS if version >= FLEXIBLE_FROM else b""
+    topic, index, error, high, stable, start, records = answer
+    head = _head_of(version, topic) + _numbers(version, index, error, high, stable, start, _size(records))
+    tail = _TAGS if version >= FLEXIBLE_FROM else b""
     if records is None:
-        return [bytes(head) + tail]
+        return [head + tail]
     if isinstance(records, bytes):
-        return [bytes(head) + records + tail]
-    return [bytes(head), records, tail] if tail else [bytes(head), records]
+        return [head + records + tail]
+    return [head, records, tail] if tail else [head, records]
 
 
 _TAGS: Final = b"\0\0\0"  # none, of the partition, its topic and the response
@@ -180,8 +203,11 @@ _heads: dict[tuple[int, TopicKey], bytes] = {}
 _HEADS_MAX: Final = 10_000  # then all are forgotten: they are cheap to make anew
 
 
-def _remember_head(version: int, topic: TopicKey) -> bytes:
+def _head_of(version: int, topic: TopicKey) -> bytes:
     """No throttling, error or session; one topic with one partition, up to where that begins."""
+    known = _heads.get((version, topic))
+    if known is not None:
+        return known
     flexible = version >= FLEXIBLE_FROM
     head = bytearray(10 if version >= SESSIONS_FROM else 4)
     head += b"\2" if flexible else _INT.pack(1)
@@ -333,20 +359,18 @@ def _topic_head(head: bytearray, topic: TopicKey, count: int, flexible: bool) ->
     head += write_uvarint(count + 1) if flexible else _INT.pack(count)
 
 
-def _partition_head(head: bytearray, answer: PartitionAnswer, version: int) -> None:
-    _, index, error, high, stable, start, records = answer
+def _size(records: Records | None) -> int:
     if records is None:
-        size = 0
-    else:
-        size = len(records) if isinstance(records, bytes) else records.length
+        return 0
+    return len(records) if isinstance(records, bytes) else records.length
+
+
+def _numbers(version: int, index: int, error: int, high: int, stable: int, start: int, size: int) -> bytes:
+    """What stands before a partition's records, their size included; nothing was aborted."""
     if version >= FLEXIBLE_FROM:
-        head += _ANSWER_12.pack(index, error, high, stable, start, 1, -1)
-        head += write_uvarint(size + 1)
-        return
+        return _ANSWER_12.pack(index, error, high, stable, start, 1, -1) + write_uvarint(size + 1)
     if version >= 11:
-        head += _ANSWER_11.pack(index, error, high, stable, start, 0, -1)
-    elif version >= 5:
-        head += _ANSWER_5.pack(index, error, high, stable, start, 0)
-    else:
-        head += _ANSWER_4.pack(index, error, high, stable, 0)
-    head += _INT.pack(size)
+        return _ANSWER_11.pack(index, error, high, stable, start, 0, -1) + _INT.pack(size)
+    if version >= 5:
+        return _ANSWER_5.pack(index, error, high, stable, start, 0) + _INT.pack(size)
+    return _ANSWER_4.pack(index, error, high, stable, 0) + _INT.pack(size)

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from postroad.broker.connection import Answer, Body, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.fetch_sessions import FINAL_EPOCH, FetchSession
 from postroad.broker.partition import Partition
+from postroad.broker.tail_fetch import COPY_BYTES_MAX, WAIT_MS_MAX, TailFetch, waits_at_end
 from postroad.errors import ApiError, CorruptMessage, StorageFailed
 from postroad.log.partition_log import Slice
 from postroad.wire import fetch as codec
@@ -31,17 +33,31 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 log = logging.getLogger(__name__)
 
-COPY_BYTES_MAX: Final = 16 * 1024  # up to here a read into memory is cheaper than a sendfile of its own
-WAIT_MS_MAX: Final = 5 * 60 * 1000  # nobody waits longer, whatever was asked for
-
 
 def handle(node: Node, call: Call) -> Result:
-    request = _decode(call)
+    last = call.connection.last_fetch
+    offset = None if last is None else last.offset_of(call.body, call.version)
+    if last is None or offset is None:
+        return _answer(node, call, _decode(call))
+    partition = node.partitions.find(last.wanted.topic, last.wanted.index)
+    if partition is not None and waits_at_end(partition, last, offset):
+        return TailFetch(call, partition, offset, node.loop, partial(_answer_tail, node, call.version))
+    return _answer(node, call, last.request_from(offset))
+
+
+def _decode(call: Call) -> FetchRequest:
+    request = codec.decode(call.body, call.version)
+    if len(request.partitions) == 1 and request.session_epoch == FINAL_EPOCH:
+        call.connection.last_fetch = codec.Repetition(request, call.body, call.version)
+    return request
+
+
+def _answer(node: Node, call: Call, request: FetchRequest) -> Result:
     try:
         session = node.fetch_sessions.begin(request)
     except ApiError as error:
         return b"".join(cast("list[bytes]", codec.encode([], call.version, error.code)))
-    fetch = Fetch(node, call, request, session)
+    fetch = Fetch(node, call.version, request, session)
     if fetch.collect() or request.max_wait_ms <= 0 or fetch.is_empty:
         if not fetch.unverified:
             return fetch.body()
@@ -49,16 +65,11 @@ def handle(node: Node, call: Call) -> Result:
     return fetch.park(LongPoll(call, fetch))
 
 
-def _decode(call: Call) -> FetchRequest:
-    """The request, read anew only if more than its offset differs from the one before."""
-    last = call.connection.last_fetch
-    again = last.again(call.body, call.version) if last is not None else None
-    if again is not None:
-        return again
-    request = codec.decode(call.body, call.version)
-    if len(request.partitions) == 1 and request.session_epoch == FINAL_EPOCH:
-        call.connection.last_fetch = codec.Repetition(request, call.body, call.version)
-    return request
+def _answer_tail(node: Node, version: int, tail: TailFetch) -> None:
+    """What a waiting consumer gets if it is no simple matter, or nothing came in time."""
+    fetch = Fetch(node, version, tail.repetition.request_from(tail.offset), None)
+    fetch.collect()
+    fetch.answer(tail)
 
 
 class Fetch:
@@ -78,9 +89,9 @@ class Fetch:
         "unverified",
     )
 
-    def __init__(self, node: Node, call: Call, request: FetchRequest, session: FetchSession | None) -> None:
+    def __init__(self, node: Node, version: int, request: FetchRequest, session: FetchSession | None) -> None:
         self._node = node
-        self._version = call.version
+        self._version = version
         self._request = request
         self._session = session
         self._wanted = request.partitions if session is None else list(session.partitions.values())
@@ -173,7 +184,7 @@ class Fetch:
         assert answer is not None
         if self.collect():
             self.unpark()
-            self._answer_now(answer)
+            self.answer(answer)
 
     def hurry(self) -> None:
         """The time is over: answer with what there is."""
@@ -181,7 +192,7 @@ class Fetch:
         assert answer is not None
         self.unpark()
         self.collect()
-        self._answer_now(answer)
+        self.answer(answer)
 
     def unpark(self) -> None:
         if self._timer is not None:
@@ -190,7 +201,7 @@ class Fetch:
         for partition in self._parked_on:
             partition.readers.pop(self, None)
 
-    def _answer_now(self, answer: Answer) -> None:
+    def answer(self, answer: Answer) -> None:
         if self.unverified:
             self.verify(answer)
         else:
