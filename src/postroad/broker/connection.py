@@ -28,7 +28,7 @@ REQUESTS_IN_FLIGHT_MAX: Final = 1024  # clients pipeline 5 to 100; more is a flo
 # Looking ten times costs what one way through the loop costs; on two cores it is worth a quarter more
 # requests of a client that sends one by one. With other clients around it would be at their expense.
 LOOKS_AGAIN: Final = 10
-ROUNDS_MAX: Final = 64  # then timers and others get their turn
+ROUNDS_MAX: Final = 8  # then timers and others get their turn: within half a millisecond
 CHATTY_BYTES_MAX: Final = 16 * 1024  # who sends more at once is not waited for
 GATHER_MAX: Final = 256  # buffers in one send: below the kernel's IOV_MAX of 1024
 
