@@ -29,7 +29,7 @@ from postroad.broker.producer_ids import ProducerIds
 from postroad.broker.tasks import Tasks
 from postroad.broker.topics import Topics
 from postroad.broker.turn import Turn
-from postroad.broker.workers import SLOW_THREADS, SYNC_THREADS, Workers
+from postroad.broker.workers import COLD_THREADS, SLOW_THREADS, SYNC_THREADS, Workers
 from postroad.cluster import controller
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text, make_id
@@ -67,6 +67,7 @@ class Node:
         self.tasks = Tasks()
         self.housekeeping = Housekeeping(self)
         self.port = 0
+        self.failed = asyncio.Event()  # something that the node can't do without has ended
         self._incarnation = os.urandom(8).hex()
         self._lease = 0
 
@@ -85,6 +86,7 @@ class Node:
         self.turn = Turn(self.loop)
         self.workers = Workers(self.loop, SYNC_THREADS, "sync")
         self.slow_workers = Workers(self.loop, SLOW_THREADS, "slow")
+        self.cold_workers = Workers(self.loop, COLD_THREADS, "cold")
         self.flusher = Flusher(self.loop, self.workers)
         self.listener = Listener(self.loop, self.turn, self.settings.limits, self.dispatcher.handle)
         self.directory.open()
@@ -94,7 +96,7 @@ class Node:
         self.groups = GroupCoordination(self)
         self.producer_ids = ProducerIds(self.topics)
         await self._join_cluster()
-        self.tasks.start(self.topics.follow(), "follow-store")
+        self.tasks.start(self._follow(), "follow-store")
         self.tasks.start(self.topics.reopen(), "reopen-partitions")
         self.tasks.start(self._keep_lease(), "keep-lease")
         await self.groups.start()
@@ -117,8 +119,8 @@ class Node:
         except (ApiError, CoordinationError) as error:  # a full disk, say: the lease runs out by itself
             log.warning("the node's entry stays in the coordination store for a while: %s", error)
         await self.store.close()
-        self.workers.close()
-        self.slow_workers.close()
+        for workers in (self.workers, self.slow_workers, self.cold_workers):
+            workers.close()
         self.directory.close(clean)
 
     async def _give_up(self) -> None:
@@ -127,8 +129,8 @@ class Node:
         await self.tasks.close()
         if hasattr(self, "store"):
             await self.store.close()
-        self.workers.close()
-        self.slow_workers.close()
+        for workers in (self.workers, self.slow_workers, self.cold_workers):
+            workers.close()
         self.directory.close(clean=False)
 
     async def _join_cluster(self) -> None:
@@ -161,6 +163,14 @@ class Node:
         host, port = self.settings.kafka.host_to_advertise, self.advertised_port
         me = NodeEntry(self.settings.node.id, host, port, self._incarnation)
         await self._commit(controller.register_node(image, me, self._lease))
+
+    async def _follow(self) -> None:
+        """A node that can't follow the store any more must not go on as if it could."""
+        try:
+            await self.topics.follow()
+        except Exception:
+            log.exception("the coordination store can't be followed: the node stops")
+            self.failed.set()
 
     async def _keep_lease(self) -> None:
         while True:
@@ -215,11 +225,12 @@ class Node:
 
     # --- changes that requests ask for
 
-    async def decide(self, make: Callable[[Image], Decision], validate_only: bool = False) -> None:
+    async def alter(self, make: Callable[[Image], Decision], validate_only: bool) -> None:
+        """Change a topic's configs; a shorter retention is a way out of a full disk, so this is urgent."""
         if validate_only:
             make(self.image)
         else:
-            await self.topics.decide(make)
+            await self.topics.decide(make, urgent=True)
 
     async def create_topic(
         self,
@@ -266,12 +277,15 @@ class Node:
     async def add_partitions(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
     ) -> None:
-        await self.decide(
-            lambda image: controller.add_partitions(
+        def decision(image: Image) -> Decision:
+            return controller.add_partitions(
                 image, name, count, nodes=sorted(image.nodes), assignments=assignments
-            ),
-            validate_only,
-        )
+            )
+
+        if validate_only:
+            decision(self.image)
+        else:
+            await self.topics.decide(decision)
 
     def topics_changed(self, changes: Changes) -> None:
         """Called after partitions were opened and closed accordingly."""

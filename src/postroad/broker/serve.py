@@ -34,14 +34,13 @@ def run(loaded: Loaded, ready_file: str | None = None) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         with _runner() as runner:
-            runner.run(_serve(loaded, ready_file))
+            return runner.run(_serve(loaded, ready_file))
     except PostroadError as error:
         print(f"postroad: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
-async def _serve(loaded: Loaded, ready_file: str | None) -> None:
+async def _serve(loaded: Loaded, ready_file: str | None) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -53,9 +52,17 @@ async def _serve(loaded: Loaded, ready_file: str | None) -> None:
     _say_ready(node, ready_file)
     gc.collect()
     gc.freeze()  # what is loaded by now stays: the collector need not look at it again
-    await stopping.wait()
+    await _either(stopping, node.failed)
     log.info("stopping: answering what is under way, syncing the logs")
     await node.stop()
+    return int(node.failed.is_set())
+
+
+async def _either(*events: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for one in waiting:
+        one.cancel()
 
 
 def _runner() -> asyncio.Runner:

@@ -18,6 +18,7 @@ Done = Callable[[Any, BaseException | None], None]
 
 SYNC_THREADS: Final = 4  # syncs of different files overlap in the kernel; more gained nothing
 SLOW_THREADS: Final = 2  # recovery, compaction, retention: never in front of a sync
+COLD_THREADS: Final = 2  # data that is read for the first time: in front of neither
 
 
 class Workers:

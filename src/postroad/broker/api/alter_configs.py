@@ -36,7 +36,7 @@ async def _alter_one(
     config = {given.name: given.value for given in resource.configs}
     try:
         check_topic(resource.resource_type)
-        await node.decide(
+        await node.alter(
             lambda image: controller.replace_config(image, resource.resource_name, config), validate_only
         )
     except ApiError as error:

@@ -226,7 +226,7 @@ class Fetch:
             if not answer.abandoned:
                 answer.complete(self.body())
 
-        self._node.workers.run(check, done)
+        self._node.cold_workers.run(check, done)
         return answer
 
     def _settle(self, place: int, partition: Partition, found: Slice, error: Exception | None) -> None:

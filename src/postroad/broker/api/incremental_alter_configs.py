@@ -37,7 +37,7 @@ async def _alter_one(
     defaults = node.settings.topic_defaults
     try:
         check_topic(resource.resource_type)
-        await node.decide(
+        await node.alter(
             lambda image: controller.alter_config(image, resource.resource_name, changes, defaults),
             validate_only,
         )
