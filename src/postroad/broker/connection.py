@@ -157,14 +157,18 @@ class Connection:
         self._owner.latest = self
         received = self._receive()
         if alone:
-            looks = LOOKS_AGAIN
-            for _ in range(ROUNDS_MAX):
-                while not received and looks:
-                    looks -= 1
-                    received = self._receive()
-                if not 0 < received <= CHATTY_BYTES_MAX:
-                    return
-                looks, received = LOOKS_AGAIN, 0
+            self._listen_on(received)
+
+    def _listen_on(self, received: int) -> None:
+        """Look again, as long as all is answered: a thread that syncs needs the interpreter more."""
+        for _ in range(ROUNDS_MAX):
+            if not 0 < received <= CHATTY_BYTES_MAX or self._answers:
+                return
+            received = 0
+            for _ in range(LOOKS_AGAIN):
+                received = self._receive()
+                if received:
+                    break
 
     def _receive(self) -> int:
         """Receive once and handle what is whole. How many bytes came; -1 if no more can come now."""

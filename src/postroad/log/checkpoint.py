@@ -24,7 +24,7 @@ import struct
 import threading
 from typing import Final, NamedTuple
 
-from postroad.log.disk import Disk
+from postroad.log.disk import Disk, File
 from postroad.wire.batch import crc32c
 
 FILE_NAME: Final = "checkpoint"
@@ -60,6 +60,7 @@ class CheckpointFile:
     def __init__(self, disk: Disk, directory: str, sequence: int, current: Checkpoint) -> None:
         self._disk = disk
         self._path = f"{directory}/{FILE_NAME}"
+        self._file: File | None = None  # open since the first save: there is one after each sync
         self._lock = threading.Lock()
         self._sequence = sequence
         self.current = current
@@ -82,6 +83,7 @@ class CheckpointFile:
         with self._lock:
             self._save(last, sync=True)
             self.retired = True
+            self._file = None
 
     def sync(self) -> None:
         """What was saved last survives a power cut from here on."""
@@ -89,21 +91,25 @@ class CheckpointFile:
             if not self.retired:
                 self._save(self.current, sync=True)
 
+    def release(self) -> None:
+        """Let the descriptor go; it comes back on demand."""
+        with self._lock:
+            self._file = None
+
     def _save(self, checkpoint: Checkpoint, sync: bool) -> None:
         self.current = checkpoint
         sequence = self._sequence + 1
         try:
-            file = self._disk.open(self._path)
+            file = self._file or self._disk.open(self._path)
         except FileNotFoundError:
             self._create(checkpoint)
             return
-        try:
-            file.write(sequence % 2 * _SLOT_STRIDE, _encode(sequence, checkpoint))
-            self._sequence = sequence  # a write that failed is repeated in the slot that it spoilt
-            if sync:
-                file.sync()
-        finally:
-            file.close()
+        self._file = None  # unless all goes well
+        file.write(sequence % 2 * _SLOT_STRIDE, _encode(sequence, checkpoint))
+        self._sequence = sequence  # a write that failed is repeated in the slot that it spoilt
+        if sync:
+            file.sync()
+        self._file = file
 
     def _create(self, checkpoint: Checkpoint) -> None:
         """Both slots have their room from the beginning, so that writing never needs more."""

@@ -196,6 +196,7 @@ class PartitionLog(WritableLog):
             with contextlib.suppress(OSError):  # they only spare the next opening some reading
                 self.active.seal()
                 save_snapshot(self.disk, self.directory, self._take_snapshot())
+        self.checkpoint.release()
         for segment in self.segments:
             self.cache.drop(segment)
 
