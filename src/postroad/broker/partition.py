@@ -144,6 +144,7 @@ class Partition:
 
     def synced(self) -> None:
         """Called by the flusher on the loop, after `log.finish_sync`."""
+        self._turn.begin()
         if self.log.failed is not None:
             log.error("partition %s-%d refuses appends: %s", self.topic, self.index, self.log.failed)
             self._fail(self.log.failed)
@@ -151,6 +152,7 @@ class Partition:
             self._commit(self.log.synced_offset)
             if self.log.synced_offset < self.log.written_offset:
                 self._flusher.request(self)
+        self._turn.end()
 
     def when_committed(self, offset: int, call: Committed) -> None:
         """Call when everything below `offset` is committed; at once if it is already."""
