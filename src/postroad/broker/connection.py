@@ -160,9 +160,12 @@ class Connection:
             self._listen_on(received)
 
     def _listen_on(self, received: int) -> None:
-        """Look again, as long as all is answered: a thread that syncs needs the interpreter more."""
+        """Look again, as long as all is answered and no frame has begun.
+
+        A thread that syncs needs the interpreter more; and a large frame is better taken in large pieces.
+        """
         for _ in range(ROUNDS_MAX):
-            if not 0 < received <= CHATTY_BYTES_MAX or self._answers:
+            if not 0 < received <= CHATTY_BYTES_MAX or self._answers or self.frames.partial:
                 return
             received = 0
             for _ in range(LOOKS_AGAIN):
