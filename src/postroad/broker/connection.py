@@ -13,6 +13,7 @@ from files don't count: they go out by sendfile and are in nobody's memory.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections import deque
@@ -31,6 +32,8 @@ LOOKS_AGAIN: Final = 10
 ROUNDS_MAX: Final = 8  # then timers and others get their turn: within half a millisecond
 CHATTY_BYTES_MAX: Final = 16 * 1024  # who sends more at once is not waited for
 GATHER_MAX: Final = 256  # buffers in one send: below the kernel's IOV_MAX of 1024
+
+log = logging.getLogger(__name__)
 
 Part = bytes | Slice
 Body = bytes | list[Part]
@@ -193,8 +196,9 @@ class Connection:
             self.close("")
             return -1
         self.last_active = self._loop.time()
+        whole = frames.take(count)
         self._turn.begin()
-        self._handle(frames.take(count))
+        self._handle(whole)
         self._turn.end()
         return count
 
@@ -213,6 +217,10 @@ class Connection:
                     return
         except ProtocolError as wrong:
             self.close(str(wrong))
+            return
+        except Exception:
+            log.exception("a request from %s failed", self.peer)
+            self.close("its request failed")
             return
         if self.frames.wrong:
             self.close(self.frames.wrong)

@@ -53,6 +53,8 @@ class ProduceRun(Answer):
         repetition, append = self._repetition, self._partition.append
         version, staged = repetition.version, self._staged
         for frame in frames[place:] if place else frames:
+            if len(frame) < framing.CORRELATION_END:
+                break
             key, its_version, correlation = framing.KEY_VERSION_CORRELATION.unpack_from(frame)
             if key != produce.KEY or its_version != version:
                 break
