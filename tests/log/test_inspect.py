@@ -24,6 +24,12 @@ def test_a_whole_log_has_no_findings(closed: bool) -> None:
     assert verify_directory(disk, DIRECTORY) == []
 
 
+def test_a_log_without_messages_has_no_findings() -> None:
+    disk = MemoryDisk()
+    open_log(disk).close()
+    assert verify_directory(disk, DIRECTORY) == []
+
+
 def test_an_empty_directory_has_no_findings() -> None:
     assert verify_directory(MemoryDisk(), DIRECTORY) == []
 

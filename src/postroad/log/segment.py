@@ -280,8 +280,9 @@ class Segment:
     def seal(self) -> None:
         """The segment is closed: the index ends with where it ends. Raises OSError as `save` does."""
         self.closed = True
-        self.index.add(self.end_offset, self.size, self.max_timestamp)
-        self.index.save(self.disk)
+        if self.size:  # an empty one needs no index, and no entry begins at its very beginning
+            self.index.add(self.end_offset, self.size, self.max_timestamp)
+            self.index.save(self.disk)
 
     def _complete_index(self) -> None:
         """Walk from the last entry to the end of the file; a damaged batch ends the walk."""
