@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -60,11 +61,15 @@ def read(source: KafkaConsumer, count: int, patience_s: float = PATIENCE_S) -> l
 
 
 def settle(members: list[KafkaConsumer], partitions: int, patience_s: float = PATIENCE_S) -> list[set[int]]:
-    """Poll all members until they own all partitions, each one once, and nobody is left without."""
+    """Poll all members until they own all partitions, each one once, and nobody is left without.
+
+    They are polled side by side, as members in processes of their own are: one after the other, each would
+    wait in its own poll for a join of the others that nobody sends meanwhile.
+    """
 
     def owned() -> list[set[int]] | None:
-        for member in members:
-            member.poll(timeout_ms=50)
+        with ThreadPoolExecutor(len(members)) as pool:
+            list(pool.map(lambda member: member.poll(timeout_ms=200), members))
         shares = [{owned.partition for owned in member.assignment()} for member in members]
         whole = sum(map(len, shares)) == partitions and set().union(*shares) == set(range(partitions))
         return shares if whole and all(shares) else None
