@@ -18,11 +18,11 @@ from postroad.errors import CoordinatorLoadInProgress, IllegalGeneration
 from postroad.groups.answers import Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import OFFSET, OffsetValue, Record, encode
-from postroad.groups.requests import Now
 from postroad.groups.settings import GroupSettings
 from postroad.log.disk import OsDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.settings import LogSettings
+from postroad.now import Now
 
 
 class HeldWorkers(Workers):

@@ -16,7 +16,6 @@ from postroad.groups.requests import (
     HeartbeatRequest,
     JoinRequest,
     MemberIdentity,
-    Now,
     OffsetToCommit,
     Partitions,
     SyncRequest,
@@ -26,6 +25,7 @@ from postroad.groups.requests import (
 )
 from postroad.groups.settings import GroupSettings
 from postroad.groups.subscription import subscribed_topics
+from postroad.now import Now
 
 WALL_MS = 1_700_000_000_000
 GROUP = "orders"

@@ -15,8 +15,9 @@ from postroad.errors import ApiError
 from postroad.groups.answers import Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import Record
-from postroad.groups.requests import CommitRequest, Now, OffsetToCommit
+from postroad.groups.requests import CommitRequest, OffsetToCommit
 from postroad.groups.settings import GroupSettings
+from postroad.now import Now
 
 GROUPS = st.sampled_from(["g", "h"])
 PLACES = st.sampled_from([("t", 0), ("t", 1), ("u", 0)])

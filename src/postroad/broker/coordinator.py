@@ -33,8 +33,8 @@ from postroad.errors import (
 from postroad.groups.answers import Answer, Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import Record
-from postroad.groups.requests import Now
 from postroad.log.partition_log import PartitionLog, Slice
+from postroad.now import Now
 from postroad.wire import batch as batches
 from postroad.wire.records import Record as WireRecord
 from postroad.wire.records import decode_records, encode_batch

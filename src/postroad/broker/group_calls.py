@@ -14,7 +14,8 @@ from postroad.errors import ApiError
 from postroad.groups.answers import Answer as GroupAnswer
 from postroad.groups.answers import Outcome
 from postroad.groups.coordinator import Groups
-from postroad.groups.requests import Client, Now
+from postroad.groups.requests import Client
+from postroad.now import Now
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node

@@ -59,12 +59,12 @@ from postroad.groups.requests import (
     HeartbeatRequest,
     JoinRequest,
     MemberIdentity,
-    Now,
     SyncRequest,
     Topics,
 )
 from postroad.groups.settings import GroupSettings
 from postroad.groups.subscription import CONSUMER_PROTOCOL
+from postroad.now import Now
 
 
 class Fetched(NamedTuple):

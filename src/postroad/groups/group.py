@@ -17,8 +17,8 @@ from postroad.groups.consumer import ConsumerGroup
 from postroad.groups.deadlines import Deadlines, Timers
 from postroad.groups.offsets import Offsets
 from postroad.groups.records import ClassicValue, ConsumerValue, OffsetValue, Record
-from postroad.groups.requests import Now
 from postroad.groups.settings import GroupSettings
+from postroad.now import Now
 
 SWEEP: Final = "sweep"  # what a deadline is for: look for offsets that are over
 

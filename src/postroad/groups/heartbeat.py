@@ -27,15 +27,9 @@ from postroad.groups.deadlines import Key
 from postroad.groups.reconcile import NEWCOMER, NOTHING, Current, MemberState, reconcile
 from postroad.groups.records import MemberValue
 from postroad.groups.regex import matcher
-from postroad.groups.requests import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    STATIC_LEAVE_EPOCH,
-    HeartbeatRequest,
-    Now,
-    Topics,
-)
+from postroad.groups.requests import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, HeartbeatRequest, Topics
 from postroad.groups.target import retarget, subscribed_digest
+from postroad.now import Now
 
 
 def check_request(request: HeartbeatRequest) -> None:

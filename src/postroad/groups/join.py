@@ -20,9 +20,10 @@ from postroad.groups import rebalance
 from postroad.groups.answers import Joined, JoinedMember, MemberIdGiven, Outcome
 from postroad.groups.classic import PENDING, ClassicGroup, ClassicMember, State
 from postroad.groups.records import ClassicMemberValue
-from postroad.groups.requests import JoinRequest, Now
+from postroad.groups.requests import JoinRequest
 from postroad.groups.settings import GroupSettings
 from postroad.groups.subscription import subscribed_topics
+from postroad.now import Now
 
 
 def check_request(request: JoinRequest, settings: GroupSettings) -> None:

@@ -9,7 +9,8 @@ from postroad.groups import rebalance
 from postroad.groups.answers import Left, Outcome
 from postroad.groups.classic import JOIN, PENDING, SESSION, SYNC, ClassicGroup, State
 from postroad.groups.deadlines import Key
-from postroad.groups.requests import MemberIdentity, Now
+from postroad.groups.requests import MemberIdentity
+from postroad.now import Now
 
 
 def leave(group: ClassicGroup, who: Sequence[MemberIdentity], token: object, now: Now, out: Outcome) -> None:

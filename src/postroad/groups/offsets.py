@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 from postroad.errors import ApiError, OffsetMetadataTooLarge
 from postroad.groups import records
 from postroad.groups.records import OffsetValue, Record
-from postroad.groups.requests import CommitRequest, Now, OffsetToCommit
+from postroad.groups.requests import CommitRequest, OffsetToCommit
 from postroad.groups.settings import GroupSettings
+from postroad.now import Now
 
 Place = tuple[str, int]  # topic and partition
 

@@ -9,7 +9,7 @@ from postroad.groups import records
 from postroad.groups.answers import Joined, JoinedMember, Outcome
 from postroad.groups.classic import JOIN, SESSION, SYNC, ClassicGroup, ClassicMember, Opening, State
 from postroad.groups.records import ClassicMemberValue, ClassicValue
-from postroad.groups.requests import Now
+from postroad.now import Now
 
 
 def prepare(group: ClassicGroup, now: Now, out: Outcome) -> None:

@@ -10,14 +10,6 @@ LEAVE_EPOCH: Final = -1  # … that leaves for good
 STATIC_LEAVE_EPOCH: Final = -2  # … that will be back under the same instance id
 
 
-class Now(NamedTuple):
-    """The two clocks. `ms` never goes back and carries every deadline; `wall_ms` is for what outlives a
-    restart."""
-
-    ms: int
-    wall_ms: int
-
-
 class Client(NamedTuple):
     client_id: str = ""
     host: str = ""

@@ -8,7 +8,8 @@ from postroad.errors import IllegalGeneration, InconsistentGroupProtocol, Rebala
 from postroad.groups import rebalance
 from postroad.groups.answers import Outcome, Synced
 from postroad.groups.classic import SYNC, ClassicGroup, State
-from postroad.groups.requests import Now, SyncRequest
+from postroad.groups.requests import SyncRequest
+from postroad.now import Now
 
 
 def sync(group: ClassicGroup, request: SyncRequest, token: object, now: Now, out: Outcome) -> None:

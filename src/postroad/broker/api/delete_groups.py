@@ -11,7 +11,7 @@ from postroad.broker.group_calls import enter
 from postroad.errors import ApiError
 from postroad.groups.answers import Answer, Outcome
 from postroad.groups.coordinator import Groups
-from postroad.groups.requests import Now
+from postroad.now import Now
 from postroad.wire.messages import delete_groups as codec
 
 if TYPE_CHECKING:

@@ -1,0 +1,55 @@
+"""What the log and its disk say."""
+
+from __future__ import annotations
+
+from postroad.errors.base import RequestRefused, TryAgain
+
+
+class StorageFailed(TryAgain):
+    code = 56
+    summary = "The disk refused; see the node's log. Reads go on; produce again when it has recovered."
+
+
+class OffsetOutOfRange(RequestRefused):
+    code = 1
+    summary = "The offset is below the log's start or above its end."
+
+
+class CorruptMessage(TryAgain):
+    code = 2
+    summary = "The batch's CRC, size or layout is wrong."
+
+
+class MessageTooLarge(RequestRefused):
+    code = 10
+    summary = "The batch is larger than the topic's max.message.bytes."
+
+
+class RecordListTooLarge(RequestRefused):
+    code = 18
+    summary = "The batch is larger than a segment may be."
+
+
+class InvalidTimestamp(RequestRefused):
+    code = 32
+    summary = "The timestamp is outside the range that the topic accepts."
+
+
+class UnsupportedForMessageFormat(RequestRefused):
+    code = 43
+    summary = "Only record batches of format 2 are accepted: use a client from 2017 or later."
+
+
+class UnsupportedCompressionType(RequestRefused):
+    code = 76
+    summary = "The batch's compression is not one of none, gzip, snappy, lz4, zstd."
+
+
+class InvalidRecord(RequestRefused):
+    code = 87
+    summary = "A record is not valid here (for a compacted topic: it has no key)."
+
+
+class OffsetNotAvailable(TryAgain):
+    code = 78
+    summary = "A new leader does not know its high watermark yet."
