@@ -1,4 +1,4 @@
-"""Queues: every message of a subscription is acquired, acknowledged, released or archived on its own (KIP-932).
+"""Queues: each message of a subscription is acquired, acknowledged, released, archived on its own (KIP-932).
 
 The room knows offsets, members and times; it never sees a message. What must survive (which messages are
 done, how often the others were delivered) is the `Ledger`, changed by `Update` records in the internal topic
