@@ -194,12 +194,12 @@ async def test_before_it_has_loaded_everybody_is_asked_to_come_again(tmp_path: P
 async def test_loading_reads_a_large_log_in_pieces_and_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroad.broker.coordinator.LOAD_BYTES", 1000)
+    monkeypatch.setattr("postroad.broker.record_log.LOAD_BYTES", 1000)
     made = Bench(tmp_path)
     await made.load()
     for n in range(100):
         made.shared(f"topic-{n}")
-    await made.take()
+        await made.take()  # a batch each: what is decided together is one batch
     await made.release()
     again = Bench(tmp_path)
     reads = 0

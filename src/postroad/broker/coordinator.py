@@ -18,28 +18,22 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Final, cast
+from typing import cast
 
 from postroad.broker.clock import Clock
 from postroad.broker.partition import Partition
+from postroad.broker.record_log import RecordLog
 from postroad.broker.turn import Turn
 from postroad.broker.workers import Workers
 from postroad.errors import (
     ApiError,
     CoordinatorLoadInProgress,
-    CoordinatorNotAvailable,
     UnknownServerError,
 )
 from postroad.groups.answers import Answer, Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import Record
-from postroad.log.partition_log import PartitionLog, Slice
 from postroad.now import Now
-from postroad.wire import batch as batches
-from postroad.wire.records import Record as WireRecord
-from postroad.wire.records import decode_records, encode_batch
-
-LOAD_BYTES: Final = 1 << 18  # read, then applied at once while loading: some 10 ms of the loop's time
 
 Token = Callable[[Answer], None]
 """What the handlers pass in: called once with the answer."""
@@ -75,12 +69,11 @@ class Coordinator:
         self.groups = groups
         self.loaded = False
         self._clock = clock
-        self._turn = turn
+        self._log = RecordLog(partition, clock, turn)
         self._loop = loop
         self._queues: dict[str, GroupQueue] = {}  # only of groups with something in flight
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: int | None = None
-        self._loaded_to = 0  # offset up to which records were applied
 
     # --- decisions
 
@@ -142,13 +135,16 @@ class Coordinator:
         self._set_timer()
 
     def _append(self, outcome: Outcome, after: Callable[[], None]) -> None:
-        append = PendingAppend(self, outcome, after)
-        try:
-            append.stage(self.partition, self._clock.now_ms())
-        except ApiError as error:  # not at once: those that wait would fail one inside the other
-            self._loop.call_soon(append.committed, error)
-            return
-        self._turn.settle(append)
+        def committed(error: ApiError | None) -> None:
+            try:
+                if error is None:
+                    for record in outcome.records:
+                        self.groups.apply(record)
+                _answer(outcome, error)
+            finally:
+                after()
+
+        self._log.append(outcome.records, committed)
 
     # --- time
 
@@ -182,21 +178,8 @@ class Coordinator:
     # --- start and end
 
     async def load(self, workers: Workers) -> None:
-        """Apply all records of the partition, then serve. Raises what reading them raises; call it again.
-
-        The log is looked at on the loop and its bytes are read in a thread, piece by piece, so that
-        neither the loop nor the memory notices a large partition.
-        """
-        log_ = self.partition.log
-        offset, end = max(self._loaded_to, log_.start_offset), self.partition.high_watermark
-        while offset < end:
-            read = log_.read(offset, LOAD_BYTES, end)
-            if read is None:
-                break
-            offset, records = await workers.call(partial(read_records, log_, read, offset))
-            for record in records:
-                self.groups.apply(record)
-            self._loaded_to = offset
+        """Apply all records of the partition, then serve. Raises what reading them raises; call it again."""
+        await self._log.load(lambda stored: self.groups.apply(Record(stored.key, stored.value)), workers)
         self.groups.resume(self.now())
         self.loaded = True
         self._set_timer()
@@ -206,57 +189,6 @@ class Coordinator:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def read_records(log_: PartitionLog, read: Slice, offset: int) -> tuple[int, list[Record]]:
-    """In a thread: (the offset after the slice, the records in it from `offset` on)."""
-    found: list[Record] = []
-    log_.verify(read)
-    data = memoryview(read.file.read(read.position, read.length))
-    for position, header in batches.walk(data):
-        if header.next_offset > offset:
-            inside = decode_records(data[position : position + header.size])
-            found += [Record(cast(bytes, r.key), r.value) for r in inside]
-            offset = header.next_offset
-    return offset, found
-
-
-class PendingAppend:
-    """An outcome whose records are on their way to the disk."""
-
-    __slots__ = ("_after", "_coordinator", "_needed", "_outcome", "_partition")
-
-    def __init__(self, coordinator: Coordinator, outcome: Outcome, after: Callable[[], None]) -> None:
-        self._coordinator = coordinator
-        self._outcome = outcome
-        self._after = after
-        self._partition = coordinator.partition
-        self._needed = 0
-
-    def stage(self, partition: Partition, now_ms: int) -> None:
-        records = [WireRecord(n, now_ms, r.key, r.value, []) for n, r in enumerate(self._outcome.records)]
-        batch = memoryview(bytearray(encode_batch(records)))
-        header = batches.read_header(batch)
-        appended = partition.append(batch, header, now_ms)
-        self._needed = appended.base_offset + header.last_offset_delta + 1
-
-    def settle(self) -> None:
-        if self._partition.write_error is not None:
-            self.committed(self._partition.write_error)
-        else:
-            self._partition.when_committed(self._needed, self.committed)
-
-    def committed(self, error: ApiError | None) -> None:
-        try:
-            if error is not None:
-                log.error("a group's change could not be written: %s", error)
-                _answer(self._outcome, CoordinatorNotAvailable(str(error)))
-            else:
-                for record in self._outcome.records:
-                    self._coordinator.groups.apply(record)
-                _answer(self._outcome, None)
-        finally:
-            self._after()
 
 
 def _answer(outcome: Outcome, error: ApiError | None) -> None:

@@ -3,9 +3,10 @@
 Handlers run while the frames of one read come in; they stage batches and leave answers. Then the
 turn ends:
 
-    1. every partition with staged batches writes them with one call,
-    2. high watermarks move (or a sync is asked for), parked answers are completed,
-    3. every connection with something to say sends it with one call.
+    1. internal logs make one batch of what was decided in this turn (`record_log`),
+    2. every partition with staged batches writes them with one call,
+    3. high watermarks move (or a sync is asked for), parked answers are completed,
+    4. every connection with something to say sends it with one call.
 
 So a hundred small requests cost one write and one send. What goes wrong with one of them is logged and
 does not keep the others from their answers. The staged batches are views of the
@@ -19,6 +20,10 @@ import logging
 from typing import Protocol
 
 log = logging.getLogger(__name__)
+
+
+class Gathering(Protocol):
+    def gather(self) -> None: ...
 
 
 class Staged(Protocol):
@@ -37,6 +42,7 @@ class Turn:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._running = False  # `end` will come: by itself, or by the loop
+        self._gathering: list[Gathering] = []
         self._staged: list[Staged] = []
         self._settling: list[Settling] = []
         self._sending: list[Sending] = []
@@ -44,6 +50,12 @@ class Turn:
     def begin(self) -> None:
         """Whoever handles frames begins a turn and ends it; everybody else leaves that to the loop."""
         self._running = True
+
+    def gather(self, records: Gathering) -> None:
+        """There are records that will be staged as one batch; the log asks once a turn."""
+        self._gathering.append(records)
+        if not self._running:
+            self._schedule()
 
     def stage(self, partition: Staged) -> None:
         """The partition has batches to write; it asks once a turn."""
@@ -65,7 +77,9 @@ class Turn:
 
     def end(self) -> None:
         """All steps, until nothing is left: what one step leaves for another is done at once."""
-        while self._staged or self._settling or self._sending:
+        while self._gathering or self._staged or self._settling or self._sending:
+            if self._gathering:
+                self._gather()
             staged, self._staged = self._staged, []
             for partition in staged:
                 try:
@@ -82,6 +96,14 @@ class Turn:
                     log.exception("an answer could not be made")
             self._send()
         self._running = False
+
+    def _gather(self) -> None:
+        gathering, self._gathering = self._gathering, []
+        for records in gathering:
+            try:
+                records.gather()
+            except Exception:
+                log.exception("what was decided could not be staged")
 
     def _send(self) -> None:
         sending, self._sending = self._sending, []

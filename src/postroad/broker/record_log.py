@@ -1,0 +1,146 @@
+"""A partition of an internal topic as a log of keys and values: it makes a coordinator's decisions durable.
+
+What is decided in one turn is appended as one batch, which is there whole or not at all after a crash. Each
+decision hears when it is committed, in the order of the log, or that it could not be written. Whoever reads
+the log from its start on, `load`, comes to the same state.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from postroad.broker.clock import Clock
+from postroad.broker.partition import Partition
+from postroad.broker.turn import Turn
+from postroad.broker.workers import Workers
+from postroad.errors import ApiError, CoordinatorNotAvailable
+from postroad.log.partition_log import PartitionLog, Slice
+from postroad.wire import batch as batches
+from postroad.wire.records import Record as WireRecord
+from postroad.wire.records import decode_records, encode_batch
+
+LOAD_BYTES: Final = 1 << 18  # read, then applied at once while loading: some 10 ms of the loop's time
+BATCH_BYTES: Final = 1 << 20  # a batch is closed when it has reached this
+
+KeyValue = tuple[bytes, bytes | None]
+Committed = Callable[[ApiError | None], None]
+"""Called once: when the records are committed (None), or can't be (what the client is told)."""
+
+log = logging.getLogger(__name__)
+
+
+class Stored(NamedTuple):
+    """A record as it was read back."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+
+
+class RecordLog:
+    def __init__(self, partition: Partition, clock: Clock, turn: Turn) -> None:
+        self.partition = partition
+        self._clock = clock
+        self._turn = turn
+        self._gathered: list[tuple[Sequence[KeyValue], Committed]] = []
+        self._loaded_to = 0  # the offset up to which records were applied
+
+    def append(self, records: Sequence[KeyValue], committed: Committed) -> None:
+        """All of them in one batch, perhaps with others'. `committed` is never called before this returns."""
+        if not self._gathered:
+            self._turn.gather(self)
+        self._gathered.append((records, committed))
+
+    def gather(self) -> None:
+        """Called by the turn."""
+        gathered, self._gathered = self._gathered, []
+        appends: list[tuple[Sequence[KeyValue], Committed]] = []
+        size = 0
+        for records, committed in gathered:
+            appends.append((records, committed))
+            size += sum(len(key) + len(value or b"") for key, value in records)
+            if size >= BATCH_BYTES:
+                self._stage(appends)
+                appends, size = [], 0
+        if appends:
+            self._stage(appends)
+
+    def _stage(self, appends: list[tuple[Sequence[KeyValue], Committed]]) -> None:
+        append = PendingAppend(self.partition, [committed for _, committed in appends])
+        try:
+            append.stage([record for records, _ in appends for record in records], self._clock.now_ms())
+        except ApiError as error:
+            append.committed(error)
+            return
+        self._turn.settle(append)
+
+    async def load(self, apply: Callable[[Stored], None], workers: Workers) -> None:
+        """Apply all records of the partition. Raises what reading them raises; call it again.
+
+        The log is looked at on the loop and its bytes are read in a thread, piece by piece, so that
+        neither the loop nor the memory notices a large partition.
+        """
+        log_ = self.partition.log
+        offset, end = max(self._loaded_to, log_.start_offset), self.partition.high_watermark
+        while offset < end:
+            read = log_.read(offset, LOAD_BYTES, end)
+            if read is None:
+                break
+            offset, records = await workers.call(partial(read_records, log_, read, offset))
+            for record in records:
+                apply(record)
+            self._loaded_to = offset
+
+
+def read_records(log_: PartitionLog, read: Slice, offset: int) -> tuple[int, list[Stored]]:
+    """In a thread: (the offset after the slice, the records in it from `offset` on)."""
+    found: list[Stored] = []
+    log_.verify(read)
+    data = memoryview(read.file.read(read.position, read.length))
+    for position, header in batches.walk(data):
+        if header.next_offset > offset:
+            inside = decode_records(data[position : position + header.size])
+            found += [Stored(r.offset, r.key or b"", r.value) for r in inside if r.offset >= offset]
+            offset = header.next_offset
+    return offset, found
+
+
+class PendingAppend:
+    """One batch of decisions on its way to the disk."""
+
+    __slots__ = ("_committed", "_needed", "_partition")
+
+    def __init__(self, partition: Partition, committed: list[Committed]) -> None:
+        self._partition = partition
+        self._committed = committed
+        self._needed = 0
+
+    def stage(self, records: Sequence[KeyValue], now_ms: int) -> None:
+        made = [WireRecord(n, now_ms, key, value) for n, (key, value) in enumerate(records)]
+        batch = memoryview(encode_batch(made))
+        header = batches.read_header(batch)
+        appended = self._partition.append(batch, header, now_ms)
+        self._needed = appended.base_offset + header.last_offset_delta + 1
+
+    def settle(self) -> None:
+        if self._partition.write_error is not None:
+            self.committed(self._partition.write_error)
+        else:
+            self._partition.when_committed(self._needed, self.committed)
+
+    def committed(self, error: ApiError | None) -> None:
+        if error is not None:
+            log.error("%s-%d: a change could not be written: %s", *self._place, error)
+            error = CoordinatorNotAvailable(str(error))
+        for committed in self._committed:
+            try:
+                committed(error)
+            except Exception:  # the others hear of theirs all the same
+                log.exception("%s-%d: a change could not be completed", *self._place)
+
+    @property
+    def _place(self) -> tuple[str, int]:
+        return self._partition.topic, self._partition.index
