@@ -1,18 +1,25 @@
-"""Decisions about a topic's config overrides: change some (KIP-339), or replace all."""
+"""Decisions about the config overrides of topics and groups: change some (KIP-339), or replace all.
+
+A topic must be there to be configured. A group need not: its configs may come before its first member.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from postroad.cluster import keys, topic_config
+from postroad.cluster import group_config, keys, topic_config
 from postroad.cluster.config_definition import ConfigType
+from postroad.cluster.config_table import ConfigTable, Overrides
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import Image, Topic
-from postroad.cluster.store import Compare, Put
-from postroad.cluster.topics import check_config
-from postroad.errors import InvalidConfig, InvalidRequest
+from postroad.cluster.store import Compare, Delete, Put
+from postroad.errors import InvalidConfig, InvalidGroupId, InvalidRequest, PolicyViolation
+
+# A group's configs are in every node's memory: a client that makes up names must not fill it.
+CONFIGURED_GROUPS_MAX: Final = 100_000
+GROUP_ID_CHARACTERS_MAX: Final = 1024
 
 
 class ConfigOperation(IntEnum):
@@ -31,31 +38,55 @@ class ConfigChange(NamedTuple):
 
 
 def alter_config(
-    image: Image, name: str, changes: Sequence[ConfigChange], defaults: Mapping[str, str] | None = None
+    image: Image, name: str, changes: Sequence[ConfigChange], defaults: Overrides | None = None
 ) -> Decision:
-    """Some overrides change, the others stay.
+    """Some of a topic's overrides change, the others stay.
 
     `defaults` are the node's: what a list begins with to which something is appended for the first time.
     """
     topic = image.topic(name)
-    names = [change.name for change in changes]
-    if len(set(names)) != len(names):
-        raise InvalidRequest("Each config may be changed once in a request.")
-    config = dict(topic.config)
-    for change in changes:
-        _change(config, change, defaults or {})
-    return _put(image, topic, config)
+    return _put_topic(image, topic, _altered(topic_config.TABLE, topic.config, changes, defaults or {}))
 
 
 def replace_config(image: Image, name: str, config: Mapping[str, str | None]) -> Decision:
-    """These are all overrides from now on; the old AlterConfigs, which has no other way."""
-    check_config(config)
-    return _put(image, image.topic(name), {key: text for key, text in config.items() if text is not None})
+    """These are all of a topic's overrides from now on; the old AlterConfigs, which has no other way."""
+    return _put_topic(image, image.topic(name), config)
 
 
-def _change(config: dict[str, str], change: ConfigChange, defaults: Mapping[str, str]) -> None:
+def alter_group_config(image: Image, group_id: str, changes: Sequence[ConfigChange]) -> Decision:
+    """Some of a group's overrides change, the others stay."""
+    config = _altered(group_config.TABLE, image.groups.get(group_id, {}), changes, {})
+    return _put_group(image, group_id, config)
+
+
+def replace_group_config(image: Image, group_id: str, config: Mapping[str, str | None]) -> Decision:
+    """These are all of a group's overrides from now on."""
+    return _put_group(image, group_id, config)
+
+
+def delete_group_config(image: Image, group_id: str) -> Decision:
+    """The group has no overrides any more; nothing to do if it had none."""
+    return _put_group(image, group_id, {})
+
+
+# --- the rule of KIP-339 -----------------------------------------------------------------------
+
+
+def _altered(
+    table: ConfigTable, config: Overrides, changes: Sequence[ConfigChange], defaults: Overrides
+) -> dict[str, str]:
+    names = [change.name for change in changes]
+    if len(set(names)) != len(names):
+        raise InvalidRequest("Each config may be changed once in a request.")
+    altered = dict(config)
+    for change in changes:
+        _change(table, altered, change, defaults)
+    return altered
+
+
+def _change(table: ConfigTable, config: dict[str, str], change: ConfigChange, defaults: Overrides) -> None:
     name, value = change.name, change.value
-    definition = topic_config.definition_of(name)
+    definition = table.definition_of(name)
     if change.operation == ConfigOperation.DELETE:
         config.pop(name, None)
         return
@@ -82,10 +113,34 @@ def _items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def _put(image: Image, topic: Topic, config: dict[str, str]) -> Decision:
-    check_config(config)
-    if config == topic.config:
+# --- what is written ---------------------------------------------------------------------------
+
+
+def _put_topic(image: Image, topic: Topic, config: Mapping[str, str | None]) -> Decision:
+    texts = topic_config.validate(config)
+    if texts == topic.config:
         return Decision([], [])
     key = keys.topic_key(topic.name)
-    value = keys.TopicValue(topic.name, topic.id_text, len(topic.partitions), config)
+    value = keys.TopicValue(topic.name, topic.id_text, len(topic.partitions), texts)
     return Decision([Compare(key, image.key_revision(key))], [Put(key, keys.encode(value))])
+
+
+def _put_group(image: Image, group_id: str, config: Mapping[str, str | None]) -> Decision:
+    _check_group_id(group_id)
+    texts = group_config.validate(config)
+    if texts == image.groups.get(group_id, {}):
+        return Decision([], [])
+    if group_id not in image.groups and len(image.groups) >= CONFIGURED_GROUPS_MAX:
+        raise PolicyViolation(f"{CONFIGURED_GROUPS_MAX} groups have configs; delete some first.")
+    key = keys.group_key(group_id)
+    operation = Put(key, keys.encode(keys.GroupValue(texts))) if texts else Delete(key)
+    return Decision([Compare(key, image.key_revision(key))], [operation])
+
+
+def _check_group_id(group_id: str) -> None:
+    if not group_id:
+        raise InvalidRequest("A group's id is missing: there are no configs for all groups.")
+    if len(group_id) > GROUP_ID_CHARACTERS_MAX or "\0" in group_id:
+        raise InvalidGroupId(
+            f"A group with configs has an id of at most {GROUP_ID_CHARACTERS_MAX} characters, none of them NUL."
+        )

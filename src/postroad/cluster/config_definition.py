@@ -33,6 +33,7 @@ class ConfigSource(IntEnum):
     TOPIC = 1
     NODE = 4
     DEFAULT = 5
+    GROUP = 8
 
 
 class Synonym(NamedTuple):

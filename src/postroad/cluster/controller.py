@@ -4,8 +4,8 @@ A decision is what to hand to `store.commit`. It compares everything that it was
 takes effect only if that still holds; whoever gets None waits for the image to follow and decides anew.
 Nothing here changes the image: the commit comes back as events.
 
-Topics are decided on in `topics`, their configs in `config_changes`; both are gathered here, with the
-cluster's own identity, nodes, leadership and producer ids.
+Topics are decided on in `topics`, configs of topics and groups in `config_changes`; both are gathered
+here, with the cluster's own identity, nodes, leadership and producer ids.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from typing import Final, NamedTuple
 import msgspec
 
 from postroad.cluster import keys
-from postroad.cluster.config_changes import ConfigChange, ConfigOperation, alter_config, replace_config
+from postroad.cluster.config_changes import (
+    ConfigChange,
+    ConfigOperation,
+    alter_config,
+    alter_group_config,
+    delete_group_config,
+    replace_config,
+    replace_group_config,
+)
 from postroad.cluster.decision import Decision
 from postroad.cluster.ids import id_text, make_id
 from postroad.cluster.image import NO_LEADER, Image, Node
@@ -34,12 +42,15 @@ __all__ = [
     "add_partitions",
     "allocate_producer_ids",
     "alter_config",
+    "alter_group_config",
     "create_cluster",
     "create_topic",
+    "delete_group_config",
     "delete_topic",
     "finish_deletion",
     "register_node",
     "replace_config",
+    "replace_group_config",
     "take_leadership",
 ]
 

@@ -1,4 +1,4 @@
-"""What the coordination store says, as the broker reads it: topics, partition states, nodes.
+"""What the coordination store says, as the broker reads it: topics, partition states, groups, nodes.
 
 The image changes only through `apply`, with events of the store: the same events give the same image,
 live and after a restart, on every node. It is pure; between two applies it stands still.
@@ -7,6 +7,8 @@ live and after a restart, on every node. It is pure; between two applies it stan
 - I2 Names (also when '.' counts as '_') and ids are unique; no id is both a topic's and a deleted one's.
 - I3 Each partition state holds P1 and P2 (see `keys`).
 - I4 A leader epoch never falls while its topic lives, and names one leader.
+- I5 A group is there only with overrides: one that was never configured, and one whose last override is
+  gone, are the same.
 """
 
 from __future__ import annotations
@@ -74,6 +76,7 @@ class Changes(NamedTuple):
     deleted: list[Topic]
     altered: list[Alteration]  # config, number of partitions or a partition's state
     nodes: list[int]  # ids of nodes that came, went or registered anew
+    groups: list[str]  # ids of groups whose config changed or went away
 
 
 class Image:
@@ -84,6 +87,7 @@ class Image:
         self.cluster_id: str | None = None  # None: an empty store
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
+        self.groups: dict[str, dict[str, str]] = {}  # config overrides; not to be changed in place
         self.nodes: dict[int, Node] = {}
         self.deleted: dict[bytes, DeletedTopic] = {}
         self.next_producer_id = 0
@@ -124,10 +128,10 @@ class Image:
         Raises CoordinationError, and leaves the image unusable, if the store holds what it must not.
         """
         touched: dict[str, None] = {}  # keys of topics whose parts changed, in order
-        changes = Changes([], [], [], [])
+        changes = Changes([], [], [], [], [])
         for event in events:
             try:
-                self._take(event, touched, changes.nodes)
+                self._take(event, touched, changes)
             except ValueError as error:
                 raise CoordinationError(f"The coordination store's key {event.key!r}: {error}.") from error
         for key in touched:
@@ -136,11 +140,12 @@ class Image:
         return changes
 
     def check(self) -> None:
-        """Asserts I1 to I3 (I4 is asserted with each change)."""
+        """Asserts I1 to I3 and I5 (I4 is asserted with each change)."""
         assert {topic.id: topic for topic in self.topics.values()} == self.topics_by_id
         assert len(self._by_key) == len(self.topics) == len(self._values)
         assert not self.topics_by_id.keys() & self.deleted.keys()
         assert {id_text(topic_id) for topic_id in self.topics_by_id} == self._chunks.keys()
+        assert all(self.groups.values())
         for name, topic in self.topics.items():
             assert name == topic.name
             assert self._by_key[keys.topic_key(name)] is topic
@@ -149,7 +154,7 @@ class Image:
 
     # --- one event -----------------------------------------------------------------------------
 
-    def _take(self, event: Event, touched: dict[str, None], nodes: list[int]) -> None:
+    def _take(self, event: Event, touched: dict[str, None], changes: Changes) -> None:
         kind, _, rest = event.key.partition("/")
         match kind:
             case "topics":
@@ -158,8 +163,11 @@ class Image:
             case "partitions":
                 touched |= dict.fromkeys(self._take_chunk(event, rest))
             case "nodes":
-                nodes.append(int(rest))
+                changes.nodes.append(int(rest))
                 self._take_node(event, int(rest))
+            case "groups":
+                changes.groups.append(rest)
+                self._take_group(event, rest)
             case "deleted":
                 self._take_deleted(event, id_bytes(rest))
             case keys.CLUSTER:
@@ -204,6 +212,12 @@ class Image:
         else:
             value = _decoded(event, keys.NodeValue)
             self.nodes[node] = Node(node, value.host, value.port, value.incarnation)
+
+    def _take_group(self, event: Event, group_id: str) -> None:
+        if event.value is None:
+            self.groups.pop(group_id, None)
+        else:
+            self.groups[group_id] = _decoded(event, keys.GroupValue).config
 
     def _take_deleted(self, event: Event, topic_id: bytes) -> None:
         if event.value is None:

@@ -4,6 +4,7 @@
     nodes/<id>                      a running node; held by its lease
     topics/<name, '.' as '_'>       a topic: id, number of partitions, config overrides
     partitions/<topic id>/<chunk>   the states of up to 100 partitions
+    groups/<group id>               a group's config overrides; there only while it has some
     deleted/<topic id>              a deleted topic whose directories some nodes still have to remove
     producer-ids                    the first producer id that no node has been given
 
@@ -30,6 +31,7 @@ PRODUCER_IDS: Final = "producer-ids"
 NODES: Final = "nodes/"
 TOPICS: Final = "topics/"
 PARTITIONS: Final = "partitions/"
+GROUPS: Final = "groups/"
 DELETED: Final = "deleted/"
 
 PARTITIONS_PER_CHUNK: Final = 100
@@ -69,6 +71,10 @@ class ChunkValue(msgspec.Struct, frozen=True):
     states: tuple[PartitionState, ...]
 
 
+class GroupValue(msgspec.Struct, frozen=True):
+    config: dict[str, str]
+
+
 class DeletedValue(msgspec.Struct, frozen=True):
     name: str
     nodes: tuple[int, ...]  # those that have yet to remove their directories
@@ -103,6 +109,10 @@ def topic_key(name: str) -> str:
 
 def chunk_key(topic_id: str, chunk: int) -> str:
     return f"{PARTITIONS}{topic_id}/{chunk:04d}"
+
+
+def group_key(group_id: str) -> str:
+    return GROUPS + group_id
 
 
 def deleted_key(topic_id: str) -> str:

@@ -8,26 +8,24 @@ A value comes from the topic's own overrides, else from the node's settings, els
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, cast
 
 from postroad.cluster.config_definition import (
     INT_MAX,
     LONG_MAX,
-    ConfigEntry,
     ConfigSource,
     ConfigType,
     Definition,
-    Synonym,
     Value,
     anything,
     at_least,
     between,
-    nearest,
     one_of,
     some_of,
 )
+from postroad.cluster.config_table import ConfigTable, Overrides
 from postroad.errors import InvalidConfig
 
 BOOLEAN, STRING, INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
@@ -38,7 +36,6 @@ NEVER: Final = str(LONG_MAX)
 
 FlushMode: TypeAlias = Literal["sync", "os", "interval"]
 TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
-Overrides: TypeAlias = Mapping[str, str]
 
 # fmt: off
 _SUPPORTED: Final = (
@@ -92,6 +89,14 @@ _SUPPORTED: Final = (
     Definition("postroad.flush.interval.ms", LONG, "1000",
                "The interval of postroad.flush=interval.",
                at_least(1), "postroad.durability.flush_interval_ms"),
+    Definition("postroad.retention", STRING, "time",
+               "time: messages go by retention.ms and retention.bytes. acknowledged: also as soon as every "
+               "subscription of the topic is done with them.",
+               one_of("time", "acknowledged")),
+    Definition("postroad.retention.groups", BOOLEAN, "false",
+               "With postroad.retention=acknowledged: a message also stays until the consumer groups that "
+               "commit offsets of its partition have passed it.",
+               anything),
     Definition("retention.bytes", LONG, "-1",
                "A partition's old segments are deleted when it grows beyond this; -1: no limit.",
                at_least(-1), "log.retention.bytes"),
@@ -138,9 +143,10 @@ _ACCEPTED: Final = tuple(
 )
 # fmt: on
 
-DEFINITIONS: Final[Mapping[str, Definition]] = {
-    definition.name: definition for definition in sorted(_SUPPORTED + _ACCEPTED, key=lambda d: d.name)
-}
+TABLE: Final = ConfigTable("topic", ConfigSource.TOPIC, _SUPPORTED + _ACCEPTED)
+DEFINITIONS: Final[Mapping[str, Definition]] = TABLE.definitions
+definition_of: Final = TABLE.definition_of
+describe: Final = TABLE.describe
 
 
 @dataclass(frozen=True)
@@ -159,6 +165,8 @@ class TopicSettings:
     min_cleanable_dirty_ratio: float
     min_compaction_lag_ms: int
     min_insync_replicas: int
+    retention_acknowledged: bool
+    retention_groups: bool
     retention_bytes: int
     retention_ms: int
     segment_bytes: int
@@ -168,23 +176,16 @@ class TopicSettings:
     timestamp_type: TimestampType
 
 
-def definition_of(name: str) -> Definition:
-    """Raises InvalidConfig for a name that is not known, with the nearest one that is."""
-    if name not in DEFINITIONS:
-        raise InvalidConfig(f"There is no topic config {name!r}{nearest(name, DEFINITIONS)}")
-    return DEFINITIONS[name]
+def validate(config: Mapping[str, str | None]) -> dict[str, str]:
+    """The config as it came, with a text for each name.
 
-
-def validate(config: Mapping[str, str | None]) -> None:
-    """Raises InvalidConfig if a name, a value or a combination of values is not valid."""
-    for name, text in config.items():
-        definition = definition_of(name)
-        if text is None:
-            raise InvalidConfig(f"{name}: a value is missing.")
-        definition.parse(text)
-    texts = cast(Overrides, config)
+    Raises InvalidConfig if a name, a value or a combination of values is not valid, PolicyViolation if it
+    is all too much.
+    """
+    texts = TABLE.check(config)
     if _integer("min.compaction.lag.ms", texts, {}) > _integer("max.compaction.lag.ms", texts, {}):
         raise InvalidConfig("min.compaction.lag.ms must not be above max.compaction.lag.ms.")
+    return texts
 
 
 def resolve(overrides: Overrides, defaults: Overrides) -> TopicSettings:
@@ -214,6 +215,8 @@ def resolve(overrides: Overrides, defaults: Overrides) -> TopicSettings:
         min_cleanable_dirty_ratio=cast(float, _value("min.cleanable.dirty.ratio", overrides, defaults)),
         min_compaction_lag_ms=integer("min.compaction.lag.ms"),
         min_insync_replicas=integer("min.insync.replicas"),
+        retention_acknowledged=text("postroad.retention") == "acknowledged",
+        retention_groups=cast(bool, _value("postroad.retention.groups", overrides, defaults)),
         retention_bytes=integer("retention.bytes"),
         retention_ms=integer("retention.ms"),
         segment_bytes=integer("segment.bytes"),
@@ -224,28 +227,8 @@ def resolve(overrides: Overrides, defaults: Overrides) -> TopicSettings:
     )
 
 
-def describe(
-    overrides: Overrides, defaults: Overrides, names: Iterable[str] | None = None
-) -> list[ConfigEntry]:
-    """For DescribeConfigs: every config, or those asked for (as in Kafka, without unknown ones)."""
-    wanted = DEFINITIONS if names is None else [name for name in names if name in DEFINITIONS]
-    return [_describe(DEFINITIONS[name], overrides, defaults) for name in wanted]
-
-
-def _describe(definition: Definition, overrides: Overrides, defaults: Overrides) -> ConfigEntry:
-    name, node_name = definition.name, definition.node_name or definition.name
-    synonyms = [Synonym(node_name, definition.default, ConfigSource.DEFAULT)]
-    if defaults.get(name, definition.default) != definition.default:
-        synonyms.insert(0, Synonym(node_name, defaults[name], ConfigSource.NODE))
-    if name in overrides:
-        synonyms.insert(0, Synonym(name, overrides[name], ConfigSource.TOPIC))
-    _, value, source = synonyms[0]
-    return ConfigEntry(name, value, definition.type, source, False, definition.documentation, tuple(synonyms))
-
-
 def _value(name: str, overrides: Overrides, defaults: Overrides) -> Value:
-    definition = DEFINITIONS[name]
-    return definition.parse(overrides.get(name, defaults.get(name, definition.default)))
+    return TABLE.value(name, overrides, defaults)
 
 
 def _integer(name: str, overrides: Overrides, defaults: Overrides) -> int:

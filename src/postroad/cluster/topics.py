@@ -33,7 +33,6 @@ from postroad.errors import (
 PARTITIONS_PER_TOPIC_MAX: Final = 10_000
 # Each partition costs its nodes open files and some kilobytes; beyond this a restart takes minutes.
 PARTITIONS_MAX: Final = 100_000
-CONFIG_BYTES_MAX: Final = 64 * 1024  # texts of one topic's overrides; they are in every node's memory
 DEFAULT: Final = -1  # in a request: as the node's settings say
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -63,7 +62,7 @@ def create_topic(
     assert topic_id not in image.deleted
     check_name(name)
     _check_is_new(image, name, internal)
-    check_config(config or {})
+    texts = topic_config.validate(config or {})
     if assignments is None:
         count = default_partitions if partitions == DEFAULT else partitions
         factor = default_replicas if replicas == DEFAULT else replicas
@@ -76,7 +75,7 @@ def create_topic(
     else:
         placed = _placed(assignments, 0, nodes)
         _check_count(image, len(placed), len(placed))
-    return _creation(name, topic_id, placed, config or {})
+    return _creation(name, topic_id, placed, texts)
 
 
 def add_partitions(
@@ -137,14 +136,6 @@ def check_name(name: str) -> None:
         raise InvalidTopic(f"{shown!r} is no topic name. {InvalidTopic.summary}")
 
 
-def check_config(config: Mapping[str, str | None]) -> None:
-    """Raises InvalidConfig, or PolicyViolation if it is all too much."""
-    topic_config.validate(config)
-    size = sum(len(name) + len(value or "") for name, value in config.items())
-    if size > CONFIG_BYTES_MAX:
-        raise PolicyViolation(f"The topic's configs take {size} bytes; at most {CONFIG_BYTES_MAX} are kept.")
-
-
 def _check_is_new(image: Image, name: str, internal: bool) -> None:
     if name in image.topics:
         raise TopicAlreadyExists(f"Topic {name!r} exists.")
@@ -190,11 +181,10 @@ def _placed(assignments: Assignments, first: int, nodes: Sequence[int]) -> list[
 
 
 def _creation(
-    name: str, topic_id: bytes, placed: Sequence[tuple[int, ...]], config: Mapping[str, str | None]
+    name: str, topic_id: bytes, placed: Sequence[tuple[int, ...]], config: dict[str, str]
 ) -> Decision:
-    texts = {option: text for option, text in config.items() if text is not None}
     key = keys.topic_key(name)
-    topic = keys.TopicValue(name, id_text(topic_id), len(placed), texts)
+    topic = keys.TopicValue(name, id_text(topic_id), len(placed), config)
     chunks = [
         Put(keys.chunk_key(topic.id, number), keys.encode(keys.ChunkValue(states)))
         for number, states in keys.chunks(_new_states(placed))
