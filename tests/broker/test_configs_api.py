@@ -11,7 +11,7 @@ from postroad.wire.messages import alter_configs, describe_configs
 from postroad.wire.messages import incremental_alter_configs as incremental
 
 UNKNOWN_TOPIC, INVALID_TOPIC, BAD_CONFIG, INVALID_REQUEST = 3, 17, 40, 42
-TOPIC, NODE, GROUP = 2, 4, 32
+TOPIC, NODE, LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 OVERRIDE, DEFAULT = 1, 5
 
@@ -74,7 +74,7 @@ def test_the_nodes_own_settings_are_described_and_read_only(shared: Running) -> 
         (TOPIC, "no/where", INVALID_TOPIC),
         (NODE, "2", INVALID_REQUEST),
         (NODE, "one", INVALID_REQUEST),
-        (GROUP, "g", INVALID_REQUEST),
+        (LOGGER, "1", INVALID_REQUEST),
         (0, "", INVALID_REQUEST),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_wrong_change_is_refused_and_changes_nothing(
 def test_other_resources_are_refused(shared: Running) -> None:
     assert alter(shared, "nowhere", ("retention.ms", SET, "1")) == UNKNOWN_TOPIC
     assert alter(shared, "1", ("limits.idle_ms", SET, "1"), kind=NODE) == INVALID_REQUEST
-    assert alter(shared, "g", ("x", SET, "1"), kind=GROUP) == INVALID_REQUEST
+    assert alter(shared, "1", ("x", SET, "1"), kind=LOGGER) == INVALID_REQUEST
 
 
 def test_validate_only_changes_nothing(shared: Running, topic: str) -> None:

@@ -142,5 +142,5 @@ def _check_group_id(group_id: str) -> None:
         raise InvalidRequest("A group's id is missing: there are no configs for all groups.")
     if len(group_id) > GROUP_ID_CHARACTERS_MAX or "\0" in group_id:
         raise InvalidGroupId(
-            f"A group with configs has an id of at most {GROUP_ID_CHARACTERS_MAX} characters, none of them NUL."
+            f"A group's id has at most {GROUP_ID_CHARACTERS_MAX} characters, none of them NUL."
         )

@@ -15,6 +15,14 @@ INT_MAX: Final = 2**31 - 1
 Value: TypeAlias = bool | int | float | str | tuple[str, ...]
 
 
+class ConfigResource(IntEnum):
+    """What has configs, by the codes of DescribeConfigs."""
+
+    TOPIC = 2
+    NODE = 4
+    GROUP = 32
+
+
 class ConfigType(IntEnum):
     """The codes of DescribeConfigs."""
 

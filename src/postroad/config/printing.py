@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from postroad.cluster.config_definition import ConfigEntry, ConfigSource, Synonym
-from postroad.cluster.topic_config import DEFINITIONS
+from postroad.cluster import group_config, topic_config
+from postroad.cluster.config_definition import ConfigEntry, ConfigSource, Definition, Synonym
 from postroad.config.declaration import Setting, declarations
 from postroad.config.settings import SECTIONS, all_settings
 from postroad.config.sources import DEFAULT, Loaded
@@ -30,6 +30,14 @@ _TOPICS = """
 Set when a topic is created, or altered later, by any Kafka client or `postroad topic`. Values are written as
 Kafka wants them: milliseconds, bytes, `true`, `false`, lists with commas. Where a setting of the node gives
 the default, its name is in the last column.
+
+"""
+
+_GROUPS = """
+## Configs of groups
+
+Of subscriptions, which Kafka calls share groups: set by any Kafka client that knows configs of groups, before
+or after the first member joins. They hold on every node, and no setting gives them another default.
 
 """
 
@@ -62,6 +70,7 @@ def reference() -> str:
         parts.append("| setting | default | meaning | environment | in Kafka |\n|---|---|---|---|---|\n")
         parts += [_reference_row(setting) for setting in declarations(section)]
     parts += [_TOPICS, "| config | default | meaning | default from |\n|---|---|---|---|\n", *_topic_rows()]
+    parts += [_GROUPS, "| config | default | meaning |\n|---|---|---|\n", *_group_rows()]
     return "".join(parts)
 
 
@@ -75,10 +84,19 @@ def _reference_row(setting: Setting) -> str:
 
 def _topic_rows() -> Iterator[str]:
     sources = {setting.topic_config: setting.full_name for setting in all_settings() if setting.topic_config}
-    for name, definition in DEFINITIONS.items():
+    for name, definition in topic_config.DEFINITIONS.items():
         source = f"`{sources[name]}`" if name in sources else ""
-        default = f"`{definition.default}`" if definition.default else ""
-        yield f"| `{name}` | {default} | {definition.documentation} | {source} |\n"
+        yield f"{_config_row(definition)} {source} |\n"
+
+
+def _group_rows() -> Iterator[str]:
+    for definition in group_config.TABLE.definitions.values():
+        yield f"{_config_row(definition)}\n"
+
+
+def _config_row(definition: Definition) -> str:
+    default = f"`{definition.default}`" if definition.default else ""
+    return f"| `{definition.name}` | {default} | {definition.documentation} |"
 
 
 def describe(loaded: Loaded) -> list[ConfigEntry]:

@@ -1,11 +1,15 @@
-"""AlterConfigs (33), versions 0–2: a topic's overrides are replaced as a whole."""
+"""AlterConfigs (33), versions 0–2: the overrides of a topic (2) or group (32) are replaced as a whole."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
 from postroad.cluster import controller
+from postroad.cluster.config_definition import ConfigResource
+from postroad.cluster.controller import Decision
+from postroad.cluster.image import Image
 from postroad.errors import ApiError, InvalidRequest
 from postroad.wire.messages import alter_configs as codec
 
@@ -15,8 +19,6 @@ if TYPE_CHECKING:
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
-
-TOPIC, NODE = 2, 4
 
 
 def handle(node: Node, call: Call) -> Result:
@@ -33,21 +35,31 @@ async def _alter_one(
     node: Node, resource: codec.AlterConfigsResource, validate_only: bool
 ) -> codec.AlterConfigsResourceResponse:
     response = codec.AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name)
+    kind, name = resource.resource_type, resource.resource_name
     config = {given.name: given.value for given in resource.configs}
+    replace = controller.replace_group_config if kind == ConfigResource.GROUP else controller.replace_config
     try:
-        check_topic(resource.resource_type)
-        await node.alter(
-            lambda image: controller.replace_config(image, resource.resource_name, config), validate_only
-        )
+        await alter_resource(node, kind, name, lambda image: replace(image, name, config), validate_only)
     except ApiError as error:
         response.error_code, response.error_message = error.code, str(error)
     return response
 
 
-def check_topic(resource_type: int) -> None:
-    if resource_type == NODE:
+async def alter_resource(
+    node: Node, kind: int, name: str, make: Callable[[Image], Decision], validate_only: bool
+) -> None:
+    """Commit what `make` decides; when it returns the node acts on it. Raises what is wrong with it."""
+    _check_kind(kind)
+    await node.alter(make, validate_only)
+    subscriptions = getattr(node, "subscriptions", None)
+    if kind == ConfigResource.GROUP and not validate_only and subscriptions is not None:
+        await subscriptions.configured(name)
+
+
+def _check_kind(kind: int) -> None:
+    if kind == ConfigResource.NODE:
         raise InvalidRequest(
             "A node's settings come from its file, environment and flags; see `postroad config`."
         )
-    if resource_type != TOPIC:
-        raise InvalidRequest(f"Configs of topics (2) can be altered, none of type {resource_type}.")
+    if kind not in (ConfigResource.TOPIC, ConfigResource.GROUP):
+        raise InvalidRequest(f"Configs of topics (2) and groups (32) can be altered, none of type {kind}.")

@@ -1,4 +1,4 @@
-"""DescribeConfigs (32), versions 1–4: of topics (2) and of this node (4)."""
+"""DescribeConfigs (32), versions 1–4: of topics (2), of this node (4) and of groups (32)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from postroad import config
 from postroad.broker.dispatch import Call, Result
-from postroad.cluster import topic_config
-from postroad.cluster.config_definition import ConfigEntry
+from postroad.cluster import group_config, topic_config
+from postroad.cluster.config_definition import ConfigEntry, ConfigResource
 from postroad.errors import ApiError, InvalidRequest, UnknownTopicOrPartition
 from postroad.wire.messages import describe_configs as codec
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
-
-TOPIC, NODE = 2, 4
 
 
 def handle(node: Node, call: Call) -> Result:
@@ -44,21 +42,22 @@ def _describe(
 
 
 def _entries(node: Node, resource: codec.DescribeConfigsResource) -> Iterable[ConfigEntry]:
-    keys = resource.configuration_keys
-    if resource.resource_type == TOPIC:
-        topic = node.image.topics.get(resource.resource_name)
-        if topic is None:
-            raise node.topic_name_error(resource.resource_name) or UnknownTopicOrPartition()
-        return topic_config.describe(topic.config, node.settings.topic_defaults, keys)
-    if resource.resource_type == NODE:
-        if resource.resource_name not in ("", str(node.settings.node.id)):
-            raise InvalidRequest(
-                f"This is node {node.settings.node.id}; ask node {resource.resource_name} itself."
-            )
-        return [entry for entry in config.describe(node.loaded) if not keys or entry.name in keys]
-    raise InvalidRequest(
-        f"There are configs of topics (2) and nodes (4), none of type {resource.resource_type}."
-    )
+    kind, name, keys = resource.resource_type, resource.resource_name, resource.configuration_keys
+    match kind:
+        case ConfigResource.TOPIC:
+            topic = node.image.topics.get(name)
+            if topic is None:
+                raise node.topic_name_error(name) or UnknownTopicOrPartition()
+            return topic_config.describe(topic.config, node.settings.topic_defaults, keys)
+        case ConfigResource.NODE:
+            if name not in ("", str(node.settings.node.id)):
+                raise InvalidRequest(f"This is node {node.settings.node.id}; ask node {name} itself.")
+            return [entry for entry in config.describe(node.loaded) if not keys or entry.name in keys]
+        case ConfigResource.GROUP:
+            if not name:
+                raise InvalidRequest("A group's id is missing: there are no configs for all groups.")
+            return group_config.describe(node.image.groups.get(name, {}), keys)
+    raise InvalidRequest(f"There are configs of topics (2), nodes (4) and groups (32), none of type {kind}.")
 
 
 def _shown(entry: ConfigEntry, request: codec.DescribeConfigsRequest) -> codec.DescribeConfigsResourceResult:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from postroad.broker.api.alter_configs import check_topic
+from postroad.broker.api.alter_configs import alter_resource
 from postroad.broker.dispatch import Call, Result
 from postroad.cluster import controller
-from postroad.cluster.controller import ConfigChange
+from postroad.cluster.config_definition import ConfigResource
+from postroad.cluster.controller import ConfigChange, Decision
+from postroad.cluster.image import Image
 from postroad.errors import ApiError
 from postroad.wire.messages import incremental_alter_configs as codec
 
@@ -33,14 +35,16 @@ async def _alter_one(
     node: Node, resource: codec.AlterConfigsResource, validate_only: bool
 ) -> codec.AlterConfigsResourceResponse:
     response = codec.AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name)
+    kind, name = resource.resource_type, resource.resource_name
     changes = [ConfigChange(given.name, given.config_operation, given.value) for given in resource.configs]
-    defaults = node.settings.topic_defaults
+
+    def decide(image: Image) -> Decision:
+        if kind == ConfigResource.GROUP:
+            return controller.alter_group_config(image, name, changes)
+        return controller.alter_config(image, name, changes, node.settings.topic_defaults)
+
     try:
-        check_topic(resource.resource_type)
-        await node.alter(
-            lambda image: controller.alter_config(image, resource.resource_name, changes, defaults),
-            validate_only,
-        )
+        await alter_resource(node, kind, name, decide, validate_only)
     except ApiError as error:
         response.error_code, response.error_message = error.code, str(error)
     return response
