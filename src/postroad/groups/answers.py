@@ -74,6 +74,16 @@ class HeartbeatAnswer(NamedTuple):
     assignment: Partitions | None = None
 
 
+class ShareHeartbeatAnswer(NamedTuple):
+    """ShareGroupHeartbeat. `assignment` is None when it is as the member knows it."""
+
+    member_id: str
+    epoch: int
+    heartbeat_ms: int
+    assignment: dict[bytes, list[int]] | None  # partitions by topic id, both in order
+    topics: tuple[str, ...]  # what the member subscribes to, whether it exists or not
+
+
 Answer = (
     Joined | MemberIdGiven | Synced | Left | Committed | OffsetsDeleted | Deleted | HeartbeatAnswer | ApiError
 )
@@ -99,7 +109,7 @@ class ListedGroup(NamedTuple):
     group_id: str
     protocol_type: str
     state: str
-    group_type: str  # "classic" or "consumer"
+    group_type: str  # "classic", "consumer" or "share"
 
 
 class ClassicMemberDescription(NamedTuple):
@@ -143,3 +153,24 @@ class ConsumerDescription(NamedTuple):
     target_epoch: int
     assignor: str
     members: tuple[ConsumerMemberDescription, ...]
+
+
+class ShareMemberDescription(NamedTuple):
+    member_id: str
+    rack_id: str | None
+    epoch: int
+    client_id: str
+    client_host: str
+    subscribed_names: tuple[str, ...]
+    assignment: Partitions
+
+
+class ShareDescription(NamedTuple):
+    """ShareGroupDescribe."""
+
+    group_id: str
+    state: str
+    epoch: int
+    target_epoch: int
+    assignor: str
+    members: tuple[ShareMemberDescription, ...]

@@ -99,3 +99,14 @@ class HeartbeatRequest(NamedTuple):
     assignor: str | None = None
     owned: Partitions | None = None
     client: Client = Client()
+
+
+class ShareHeartbeat(NamedTuple):
+    """ShareGroupHeartbeat (KIP-932). None means: as in the last heartbeat."""
+
+    group_id: str
+    member_id: str  # the member chooses it
+    epoch: int
+    rack_id: str | None = None
+    subscribed_names: tuple[str, ...] | None = None
+    client: Client = Client()

@@ -35,3 +35,13 @@ class GroupSettings:
 
     # An expiry whose records could not be appended is tried again after this time.
     expiry_retry_ms: int = 1 * _SECOND
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareGroupSettings:
+    """Of one share group. Times in milliseconds."""
+
+    heartbeat_ms: int = 5 * _SECOND
+    session_ms: int = 45 * _SECOND
+    # Kafka stops at 200; a member costs no more here than one of a consumer group does.
+    members_max: int = 10_000
