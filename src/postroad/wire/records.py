@@ -163,7 +163,7 @@ def _decode(data: bytes, header: BatchHeader) -> list[Record]:
     base_timestamp, total, position = header.base_timestamp, len(data), 0
     fixed_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     for _ in range(header.count):
-        length, position = _varint(data, position)
+        length, position = read_varint(data, position)
         end = position + length
         if length < 0 or end > total:
             _corrupt("A record reaches past the end of its batch.")
@@ -172,11 +172,11 @@ def _decode(data: bytes, header: BatchHeader) -> list[Record]:
         if (byte := data[position]) < 0x80:
             timestamp, position = (byte >> 1) ^ -(byte & 1), position + 1
         else:
-            timestamp, position = _varint(data, position)
+            timestamp, position = read_varint(data, position)
         if (byte := data[position]) < 0x80:
             delta, position = (byte >> 1) ^ -(byte & 1), position + 1
         else:
-            delta, position = _varint(data, position)
+            delta, position = read_varint(data, position)
         if not 0 <= delta <= last_delta:
             _corrupt("A record's offset lies outside its batch.")
 
@@ -200,7 +200,7 @@ def _nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
     if (byte := data[position]) < 0x80:
         length, position = (byte >> 1) ^ -(byte & 1), position + 1
     else:
-        length, position = _varint(data, position)
+        length, position = read_varint(data, position)
     if length < 0:
         if length != -1:
             _corrupt("A length is below -1.")
@@ -212,7 +212,7 @@ def _nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
 
 
 def _headers(data: bytes, position: int, end: int) -> tuple[list[tuple[str, bytes | None]], int]:
-    count, position = _varint(data, position)
+    count, position = read_varint(data, position)
     if not 0 <= count <= end - position:
         _corrupt("A record counts more headers than it has bytes.")
     headers: list[tuple[str, bytes | None]] = []
@@ -225,7 +225,7 @@ def _headers(data: bytes, position: int, end: int) -> tuple[list[tuple[str, byte
     return headers, position
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """One and two bytes (numbers up to 8191) take the short way."""
     byte = data[position]
     if byte < 0x80:
@@ -237,7 +237,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     return _long_varint(data, position)
 
 
-def _long_varint(data: bytes, position: int) -> tuple[int, int]:
+def _long_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         byte = data[position]
