@@ -33,6 +33,10 @@ CONFIGS = st.dictionaries(
     st.sampled_from(["retention.ms", "segment.bytes", "max.message.bytes"]),
     st.integers(100, 10_000).map(str),
 )
+GROUP_CONFIGS = st.dictionaries(
+    st.sampled_from(["share.record.lock.duration.ms", "share.delivery.count.limit"]),
+    st.integers(1, 1000).map(str),
+)
 
 
 class ModelTopic:
@@ -50,6 +54,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp())
         self.model: dict[str, ModelTopic] = {}
         self.deleted: dict[bytes, set[int]] = {}
+        self.groups: dict[str, dict[str, str]] = {}
         self.created = 0
         self.lazy = Image()
 
@@ -154,6 +159,17 @@ class ClusterMachine(RuleBasedStateMachine):
         assert self.commit(controller.replace_config(self.live, name, config))
         self.model[name].config = dict(config)
 
+    @rule(group=st.sampled_from(["workers", "a/b"]), config=GROUP_CONFIGS, replace=st.booleans())
+    def configure_group(self, group: str, config: dict[str, str], replace: bool) -> None:
+        if replace:
+            assert self.commit(controller.replace_group_config(self.live, group, config))
+        else:
+            changes = [ConfigChange(key, ConfigOperation.SET, value) for key, value in config.items()]
+            assert self.commit(controller.alter_group_config(self.live, group, changes))
+            config = self.groups.get(group, {}) | config
+        self.groups.pop(group, None)
+        self.groups |= {group: config} if config else {}
+
     @rule(node=st.sampled_from(NODES), clean=st.booleans())
     def start_node(self, node: int, clean: bool) -> None:
         for decision in list(controller.take_leadership(self.live, node, clean)):
@@ -205,6 +221,7 @@ class ClusterMachine(RuleBasedStateMachine):
             return
         self.live.check()
         assert self.live.topics.keys() == self.model.keys()
+        assert self.live.groups == self.groups
         assert {key: set(gone.nodes) for key, gone in self.live.deleted.items()} == self.deleted
         for name, expected in self.model.items():
             topic = self.live.topics[name]
@@ -218,7 +235,16 @@ class ClusterMachine(RuleBasedStateMachine):
 
 
 def state_of(image: Image) -> dict[str, Any]:
-    names = ("revision", "cluster_id", "topics", "topics_by_id", "nodes", "deleted", "next_producer_id")
+    names = (
+        "revision",
+        "cluster_id",
+        "topics",
+        "topics_by_id",
+        "groups",
+        "nodes",
+        "deleted",
+        "next_producer_id",
+    )
     return {name: getattr(image, name) for name in names}
 
 

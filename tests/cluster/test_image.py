@@ -46,6 +46,21 @@ def test_catching_up_tells_what_changed_in_between(image: Image) -> None:
     assert image.revision == 9
 
 
+def test_catching_up_tells_which_groups_were_configured_in_between() -> None:
+    image = Image()
+    old, new = (keys.encode(keys.GroupValue({"postroad.order": order})) for order in ("none", "key"))
+    image.apply([Event(f"groups/{group}", old, 1) for group in ("kept", "altered", "gone")])
+    entries = [Entry("groups/altered", new, 2), Entry("groups/kept", old, 1), Entry("groups/new", new, 2)]
+    changes = image.catch_up(Snapshot(entries, 3))
+    image.check()
+    assert sorted(changes.groups) == ["altered", "gone", "new"]
+    assert {group: config["postroad.order"] for group, config in image.groups.items()} == {
+        "kept": "none",
+        "altered": "key",
+        "new": "key",
+    }
+
+
 def test_a_topic_deleted_and_created_anew_is_both(image: Image) -> None:
     old = image.topics["orders"]
     deletion = [
@@ -78,6 +93,7 @@ def test_fields_of_a_newer_postroad_are_passed_over() -> None:
         ("topics/x", b'{"name": 5}'),
         ("nodes/x", b'{"host": "h", "port": 1, "incarnation": ""}'),
         ("partitions/short/0000", b'{"states": []}'),
+        ("groups/workers", b'{"config": {"share.delivery.count.limit": 5}}'),
         ("deleted/short", b'{"name": "x", "nodes": []}'),
     ],
 )

@@ -10,5 +10,6 @@ one change is always the same, on one node as on many:
 
 Start reading at `store` (the port), then `image`, then `controller`. `sqlite` is the embedded adapter
 of the port and `identity` the file that ties a data directory to its cluster: the two places here
-that do I/O. `topic_config` is the registry of topic configs. Messages are none of this room's business.
+that do I/O. `topic_config` and `group_config` are the registries of configs. Messages and members
+of groups are none of this room's business.
 """

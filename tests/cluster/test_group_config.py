@@ -1,0 +1,289 @@
+"""Group configs: names, defaults and ranges, what is refused, and what is decided about them."""
+
+from __future__ import annotations
+
+import pytest
+
+from postroad.cluster import config_changes
+from postroad.cluster.config_definition import ConfigSource, ConfigType
+from postroad.cluster.controller import (
+    ConfigChange,
+    ConfigOperation,
+    Decision,
+    alter_group_config,
+    delete_group_config,
+    replace_group_config,
+)
+from postroad.cluster.group_config import TABLE, GroupSettings, describe, settings_of, validate
+from postroad.cluster.image import Image
+from postroad.cluster.start_at import StartAt, StartKind
+from postroad.errors import InvalidConfig, InvalidGroupId, InvalidRequest, PolicyViolation
+from tests.cluster.applied import commit
+
+SET, DELETE, APPEND, SUBTRACT = ConfigOperation
+LOCK = "share.record.lock.duration.ms"
+
+
+@pytest.mark.parametrize("name", TABLE.definitions)
+def test_every_default_is_valid_and_every_config_explained(name: str) -> None:
+    definition = TABLE.definitions[name]
+    definition.parse(definition.default)
+    assert definition.doc.endswith(".")
+
+
+def test_a_group_without_overrides_has_the_defaults() -> None:
+    assert settings_of({}) == GroupSettings(
+        lock_ms=30_000,
+        delivery_limit=5,
+        partition_locks_max=100_000,
+        member_locks_max=100_000,
+        locks_max=1_000_000,
+        order="none",
+        fair_by="",
+        backoff_initial_ms=0,
+        backoff_factor=2.0,
+        backoff_max_ms=600_000,
+        backoff_jitter=0.0,
+        start=StartAt(StartKind.LATEST),
+        isolation="read_uncommitted",
+        heartbeat_ms=5000,
+        session_ms=45_000,
+        renew_enabled=True,
+        dead_letters=True,
+        dead_letter_topic="",
+        topics=(),
+        at_most_once=False,
+    )
+
+
+def test_every_config_has_its_own_setting() -> None:
+    overrides = {
+        LOCK: "1",
+        "share.delivery.count.limit": "2",
+        "share.partition.max.record.locks": "3",
+        "postroad.member.max.record.locks": "4",
+        "postroad.max.record.locks": "5",
+        "postroad.order": "key",
+        "postroad.fair.by": "tenant",
+        "postroad.backoff.initial.ms": "6",
+        "postroad.backoff.factor": "1.5",
+        "postroad.backoff.max.ms": "7",
+        "postroad.backoff.jitter": "0.5",
+        "share.auto.offset.reset": "by_duration:PT1S",
+        "share.isolation.level": "read_committed",
+        "share.heartbeat.interval.ms": "101",
+        "share.session.timeout.ms": "102",
+        "share.renew.acknowledge.enable": "false",
+        "postroad.dead.letters": "false",
+        "errors.deadletterqueue.topic.name": "dead",
+        "postroad.topics": "jobs, rushes",
+        "postroad.delivery": "at-most-once",
+    }
+    assert overrides.keys() == TABLE.definitions.keys()
+    assert validate(overrides) == overrides
+    start = StartAt(StartKind.AGO, 1000)
+    assert settings_of(overrides) == GroupSettings(
+        *(1, 2, 3, 4, 5, "key", "tenant", 6, 1.5, 7, 0.5, start, "read_committed", 101, 102),
+        *(False, False, "dead", ("jobs", "rushes"), True),
+    )
+
+
+def test_an_override_of_a_later_postroad_is_passed_over() -> None:
+    assert settings_of({"postroad.later": "1", LOCK: "7"}).lock_ms == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        (LOCK, ["0", "43200000"]),
+        ("share.delivery.count.limit", ["0", "1000"]),
+        ("share.partition.max.record.locks", ["1", "1000000"]),
+        ("share.auto.offset.reset", ["latest", "earliest", "by_duration:P1DT2H", "at:0"]),
+        ("postroad.backoff.factor", ["1", "1.0", "100"]),
+        ("postroad.backoff.jitter", ["0", "1", "0.25"]),
+        ("postroad.topics", ["", "a", "a.b,c_d, e-f", "__mine"]),
+        ("errors.deadletterqueue.topic.name", ["", "dead", "_dead"]),
+        ("postroad.fair.by", ["", "tenant", "x" * 249]),
+    ],
+)
+def test_what_is_right_is_accepted(name: str, values: list[str]) -> None:
+    for value in values:
+        validate({name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "right"),
+    [
+        (LOCK, "-1", "from 0 to 43200000"),
+        (LOCK, "43200001", "from 0 to 43200000"),
+        (LOCK, "30s", "a whole number"),
+        ("share.delivery.count.limit", "1001", "from 0 to 1000"),
+        ("share.partition.max.record.locks", "0", "from 1 to 1000000"),
+        ("share.partition.max.record.locks", "1000001", "from 1 to 1000000"),
+        ("share.isolation.level", "READ_COMMITTED", "one of read_uncommitted, read_committed"),
+        ("share.renew.acknowledge.enable", "yes", "true or false"),
+        ("share.auto.offset.reset", "yesterday", "latest, earliest, by_duration: .*P1DT2H"),
+        ("share.auto.offset.reset", "by_duration:1d", "latest, earliest, by_duration: .*P1DT2H"),
+        ("share.auto.offset.reset", "at:noon", "at: with milliseconds"),
+        ("share.heartbeat.interval.ms", "99", "from 100 to 300000"),
+        ("postroad.backoff.factor", "0.9", "from 1 to 100"),
+        ("postroad.backoff.factor", "inf", "from 1 to 100"),
+        ("postroad.backoff.jitter", "1.01", "from 0 to 1"),
+        ("postroad.backoff.jitter", "-0.1", "from 0 to 1"),
+        ("postroad.order", "fifo", "one of none, key, partition"),
+        ("postroad.delivery", "exactly-once", "one of at-least-once, at-most-once"),
+        ("postroad.dead.letters", "", "true or false"),
+        ("postroad.fair.by", "x" * 250, "up to 249 characters"),
+        ("postroad.topics", "a b", "topics with commas between"),
+        ("postroad.topics", "a,,b", "topics with commas between"),
+        ("postroad.topics", "a,a", "each once"),
+        ("postroad.topics", "__consumer_offsets", "none of the nodes' own"),
+        ("errors.deadletterqueue.topic.name", "a/b", "empty, or a topic name"),
+        ("errors.deadletterqueue.topic.name", "__dead", "doesn't begin with '__'"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_would_be_right(name: str, value: str, right: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"{name}: .* it must be .*{right}"):
+        validate({name: value})
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_known_one() -> None:
+    with pytest.raises(InvalidConfig, match=f"no group config 'share.record.lock.ms'; did you mean '{LOCK}'"):
+        validate({"share.record.lock.ms": "1"})
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        (
+            {"share.session.timeout.ms": "5000"},
+            r"\(5000\) must be above share.heartbeat.interval.ms \(5000\)",
+        ),
+        ({"share.heartbeat.interval.ms": "45000"}, r"share.session.timeout.ms \(45000\) must be above"),
+        ({"postroad.backoff.initial.ms": "600001"}, "must not be above postroad.backoff.max.ms"),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused(config: dict[str, str], text: str) -> None:
+    with pytest.raises(InvalidConfig, match=text):
+        validate(config)
+
+
+def test_describe_tells_overrides_before_defaults() -> None:
+    (entry,) = describe({LOCK: "7"}, [LOCK, "unknown"])
+    assert (entry.value, entry.source, entry.type) == ("7", ConfigSource.GROUP, ConfigType.INT)
+    assert entry.synonyms == ((LOCK, "7", ConfigSource.GROUP), (LOCK, "30000", ConfigSource.DEFAULT))
+    assert [entry.name for entry in describe({})] == sorted(TABLE.definitions)
+    assert {entry.source for entry in describe({})} == {ConfigSource.DEFAULT}
+
+
+# --- decisions -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def image() -> Image:
+    return Image()
+
+
+def alter(image: Image, *changes: tuple[str, int, str | None], group: str = "workers") -> Decision:
+    return alter_group_config(image, group, [ConfigChange(*change) for change in changes])
+
+
+def altered(image: Image, *changes: tuple[str, int, str | None]) -> dict[str, str] | None:
+    commit(image, alter(image, *changes))
+    return image.groups.get("workers")
+
+
+def test_the_first_override_makes_the_group_and_the_last_one_takes_it_along(image: Image) -> None:
+    assert altered(image, (LOCK, SET, "7")) == {LOCK: "7"}
+    assert altered(image, ("postroad.order", SET, "key")) == {LOCK: "7", "postroad.order": "key"}
+    assert altered(image, (LOCK, DELETE, None)) == {"postroad.order": "key"}
+    assert altered(image, ("postroad.order", DELETE, None)) is None
+
+
+def test_topics_may_be_appended_to_and_subtracted_from(image: Image) -> None:
+    topics = "postroad.topics"
+    assert altered(image, (topics, APPEND, "jobs")) == {topics: "jobs"}
+    assert altered(image, (topics, APPEND, "rushes, jobs")) == {topics: "jobs,rushes"}
+    assert altered(image, (topics, SUBTRACT, "jobs")) == {topics: "rushes"}
+    assert altered(image, (topics, SUBTRACT, "rushes")) == {topics: ""}, "it was created, so it stays"
+
+
+def test_each_change_is_told_once_and_with_the_id(image: Image) -> None:
+    assert commit(image, alter(image, (LOCK, SET, "7"))).groups == ["workers"]
+    assert commit(image, alter(image, (LOCK, SET, "8"))).groups == ["workers"]
+    assert commit(image, delete_group_config(image, "workers")).groups == ["workers"]
+
+
+def test_a_change_that_changes_nothing_writes_nothing(image: Image) -> None:
+    assert alter(image, (LOCK, DELETE, None)) == ([], [])
+    assert delete_group_config(image, "workers") == ([], [])
+    altered(image, (LOCK, SET, "7"))
+    assert alter(image, (LOCK, SET, "7")) == ([], [])
+    assert replace_group_config(image, "workers", {LOCK: "7"}) == ([], [])
+
+
+def test_replacing_forgets_what_is_not_named(image: Image) -> None:
+    altered(image, (LOCK, SET, "7"))
+    commit(image, replace_group_config(image, "workers", {"postroad.order": "key"}))
+    assert image.groups == {"workers": {"postroad.order": "key"}}
+    commit(image, replace_group_config(image, "workers", {}))
+    assert image.groups == {}
+
+
+def test_of_two_changes_decided_on_the_same_image_one_wins(image: Image) -> None:
+    first, second = alter(image, (LOCK, SET, "7")), alter(image, ("postroad.order", SET, "key"))
+    commit(image, first)
+    [compare] = second.compares
+    assert compare.revision != image.key_revision(compare.key)
+
+
+@pytest.mark.parametrize("group", ["a/b", "ä ö", ".", "x" * 1024])
+def test_a_group_may_be_called_almost_anything(image: Image, group: str) -> None:
+    commit(image, alter(image, (LOCK, SET, "7"), group=group))
+    assert image.groups == {group: {LOCK: "7"}}
+
+
+@pytest.mark.parametrize(
+    ("group", "error"), [("", InvalidRequest), ("x" * 1025, InvalidGroupId), ("a\0b", InvalidGroupId)]
+)
+def test_an_id_that_no_group_can_have_is_refused(image: Image, group: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        alter(image, (LOCK, SET, "7"), group=group)
+    with pytest.raises(error):
+        replace_group_config(image, group, {})
+    with pytest.raises(error):
+        delete_group_config(image, group)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "text"),
+    [
+        ([(LOCK, SET, None)], InvalidConfig, "a value is missing"),
+        ([(LOCK, APPEND, "5")], InvalidConfig, "is no list"),
+        ([(LOCK, 9, "5")], InvalidRequest, "no config operation 9"),
+        ([("retention.ms", DELETE, None)], InvalidConfig, "no group config 'retention.ms'"),
+        ([(LOCK, SET, "5"), (LOCK, DELETE, None)], InvalidRequest, "once in a request"),
+    ],
+)
+def test_a_wrong_change_is_refused(
+    image: Image, changes: list[tuple[str, int, str | None]], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        altered(image, *changes)
+
+
+def test_configs_that_take_too_much_room_are_refused(image: Image) -> None:
+    topics = ",".join(f"{number:0240d}" for number in range(280))
+    with pytest.raises(PolicyViolation, match="The group's configs take"):
+        altered(image, ("postroad.topics", SET, topics))
+
+
+def test_groups_beyond_the_bound_are_refused_and_the_others_go_on(
+    image: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config_changes, "CONFIGURED_GROUPS_MAX", 1)
+    altered(image, (LOCK, SET, "7"))
+    with pytest.raises(PolicyViolation, match="1 groups have configs"):
+        alter(image, (LOCK, SET, "7"), group="others")
+    assert altered(image, (LOCK, SET, "8")) == {LOCK: "8"}
+    assert altered(image, (LOCK, DELETE, None)) is None
