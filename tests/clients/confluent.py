@@ -17,7 +17,7 @@ QUICK_GROUP = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
 
 def producer(bootstrap: str, **settings: Any) -> Producer:
     """Settings are written with `_` for `.`: `compression_type="gzip"`."""
-    return Producer({"bootstrap.servers": bootstrap, **_dotted(settings)})
+    return Producer({"bootstrap.servers": bootstrap, **dotted(settings)})
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def consumer(bootstrap: str, group: str = "unused", **settings: Any) -> Iterator
         "group.id": group,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        **_dotted(settings),
+        **dotted(settings),
     }
     opened = Consumer(config)
     try:
@@ -106,5 +106,5 @@ def good(message: Message) -> Message:
     return message
 
 
-def _dotted(settings: dict[str, Any]) -> dict[str, Any]:
+def dotted(settings: dict[str, Any]) -> dict[str, Any]:
     return {key.replace("_", "."): value for key, value in settings.items()}
