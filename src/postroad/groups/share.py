@@ -48,13 +48,13 @@ class ShareGroups:
             return self._leave(request, settings)
         group = self._find_or_make(request, settings)
         member = group.subscribe(request)
-        group.assign(topics)
+        group.assign(topics, now.ms)
         told = group.tell(member, request)
         self._deadlines.set(_session(request.group_id, request.member_id), now.ms + settings.session_ms)
         return ShareHeartbeatAnswer(
             member.member_id,
             member.epoch,
-            settings.heartbeat_ms,
+            group.waits_ms(member, now.ms) or settings.heartbeat_ms,
             None if told is None else _by_topic(told),
             member.subscribed_names,
         )
