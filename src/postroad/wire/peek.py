@@ -161,7 +161,10 @@ def decode_response(body: Buffer, version: int) -> PeekResponse:
         _read_tags(buffer, at, "PeekResponse")
     except UNREADABLE as error:
         raise malformed("Peek response", version, error) from None
-    return PeekResponse(error_code, error_message, *figures, ranges=ranges)
+    start, end, in_flight, ready, waiting, delayed, dying = figures
+    return PeekResponse(
+        error_code, error_message, start, end, in_flight, ready, waiting, delayed, dying, ranges
+    )
 
 
 def encode_response(response: PeekResponse, version: int) -> bytes:
