@@ -1,4 +1,4 @@
-"""Consumer groups: who reads which partition, and how far they have got.
+"""Groups: who reads which partition, and how far they have got.
 
 Two protocols share a group's name and its committed offsets: the classic one (join, sync, heartbeat, leave;
 a client computes the assignment) and KIP-848's (one heartbeat; the server computes it). What must survive
@@ -10,5 +10,6 @@ broker's coordinator appends the records, waits until they are committed, applie
 Start reading at `coordinator.py` (`Groups`, all that the broker calls), then `group.py`. The classic
 protocol is `classic.py` (state), `join.py`, `sync.py`, `leave.py` and `rebalance.py`; KIP-848 is
 `consumer.py` (state), `heartbeat.py`, `reconcile.py`, `target.py`, `assignors.py` and `regex.py`; offsets are
-`offsets.py`.
+`offsets.py`. Members of share groups (KIP-932) are apart from all that, and soft: `share.py` (`ShareGroups`),
+`share_group.py` and `share_assignor.py`.
 """

@@ -292,6 +292,10 @@ class Groups:
         out.reply(token, Deleted())
         return out
 
+    def exists(self, group_id: str) -> bool:
+        """Free. Whether anything is known of the group: members, or offsets only."""
+        return group_id in self._groups
+
     def list(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
         """Free. Those in one of the states and of one of the types, in any case; empty: all."""
         return describe.listed(self._groups.values(), states, types)

@@ -37,11 +37,11 @@ class GroupSettings:
     expiry_retry_ms: int = 1 * _SECOND
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ShareGroupSettings:
     """Of one share group. Times in milliseconds."""
 
-    heartbeat_ms: int = 5 * _SECOND
     session_ms: int = 45 * _SECOND
+    heartbeat_ms: int = 5 * _SECOND
     # Kafka stops at 200; a member costs no more here than one of a consumer group does.
     members_max: int = 10_000

@@ -1,0 +1,78 @@
+"""ShareGroupDescribe (77), version 1: share groups with their members and what each looks after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker import operations
+from postroad.broker.dispatch import Call, Result
+from postroad.errors import ApiError, CoordinatorLoadInProgress, InvalidGroupId
+from postroad.groups.answers import ShareDescription, ShareMemberDescription
+from postroad.groups.requests import Partitions
+from postroad.wire.messages import share_group_describe as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    groups = [_describe(node, group_id) for group_id in request.group_ids]
+    for group in groups:
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = operations.GROUP
+    return codec.encode_response(codec.ShareGroupDescribeResponse(groups=groups), call.version)
+
+
+def _describe(node: Node, group_id: str) -> codec.DescribedGroup:
+    try:
+        found = _find(node, group_id)
+    except ApiError as error:
+        return codec.DescribedGroup(error.code, str(error), group_id)
+    return codec.DescribedGroup(
+        group_id=group_id,
+        group_state=found.state,
+        group_epoch=found.epoch,
+        assignment_epoch=found.target_epoch,
+        assignor_name=found.assignor,
+        members=[_member(node, member) for member in found.members],
+    )
+
+
+def _find(node: Node, group_id: str) -> ShareDescription:
+    if not group_id:
+        raise InvalidGroupId
+    exists = node.subscriptions.exists(group_id)
+    if not exists and not node.subscriptions.loaded:
+        raise CoordinatorLoadInProgress
+    return node.subscriptions.members.describe(group_id, exists=exists)
+
+
+def _member(node: Node, member: ShareMemberDescription) -> codec.Member:
+    return codec.Member(
+        member.member_id,
+        member.rack_id,
+        member.epoch,
+        member.client_id,
+        member.client_host,
+        list(member.subscribed_names),
+        _assignment(node, member.assignment),
+    )
+
+
+def _assignment(node: Node, partitions: Partitions) -> codec.Assignment:
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, index in sorted(partitions):
+        topics.setdefault(topic_id, []).append(index)
+    known = node.image.topics_by_id
+    return codec.Assignment(
+        [
+            codec.TopicPartitions(topic_id, known[topic_id].name, indexes)
+            for topic_id, indexes in topics.items()
+            if topic_id in known
+        ]
+    )

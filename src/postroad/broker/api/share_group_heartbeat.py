@@ -1,0 +1,80 @@
+"""ShareGroupHeartbeat (76), version 1: a member joins a share group, lives in it and leaves it (KIP-932).
+
+The answer waits until the subscription holds the messages of every topic that the member names: what is
+published after it will be delivered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.group_calls import client_of
+from postroad.errors import ApiError
+from postroad.groups.answers import ShareHeartbeatAnswer
+from postroad.groups.requests import LEAVE_EPOCH, ShareHeartbeat
+from postroad.wire.messages import share_group_heartbeat as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    version = call.version
+    wanted = ShareHeartbeat(
+        request.group_id,
+        request.member_id,
+        request.member_epoch,
+        request.rack_id,
+        None if request.subscribed_topic_names is None else tuple(request.subscribed_topic_names),
+        client_of(call),
+    )
+    try:
+        answer = _heartbeat(node, wanted)
+    except ApiError as error:
+        return codec.encode_response(_refusal(error), version)
+    parked = call.park()
+
+    def held(error: ApiError | None) -> None:
+        """A member that hears an error comes again with the epoch it knows, and is told all of this then."""
+        if not parked.abandoned:
+            response = _response(answer) if error is None else _refusal(error)
+            parked.complete(codec.encode_response(response, version))
+
+    node.subscriptions.ensure(wanted.group_id, answer.topics, held)
+    return parked
+
+
+def _heartbeat(node: Node, wanted: ShareHeartbeat) -> ShareHeartbeatAnswer:
+    subscriptions = node.subscriptions
+    group_id = wanted.group_id
+    if group_id and not subscriptions.members.has_members(group_id):
+        subscriptions.check_group_type(group_id)
+    answer = subscriptions.members.heartbeat(
+        wanted, node.groups.topics, subscriptions.group_settings(group_id), subscriptions.now()
+    )
+    if wanted.epoch == LEAVE_EPOCH:
+        subscriptions.left(group_id, wanted.member_id)
+    subscriptions.arm_members()
+    return answer
+
+
+def _response(answer: ShareHeartbeatAnswer) -> codec.ShareGroupHeartbeatResponse:
+    assignment = answer.assignment
+    return codec.ShareGroupHeartbeatResponse(
+        member_id=answer.member_id,
+        member_epoch=answer.epoch,
+        heartbeat_interval_ms=answer.heartbeat_ms,
+        assignment=None
+        if assignment is None
+        else codec.Assignment([codec.TopicPartitions(*topic) for topic in assignment.items()]),
+    )
+
+
+def _refusal(error: ApiError) -> codec.ShareGroupHeartbeatResponse:
+    return codec.ShareGroupHeartbeatResponse(error_code=error.code, error_message=str(error))
