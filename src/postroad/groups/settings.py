@@ -41,7 +41,7 @@ class GroupSettings:
 class ShareGroupSettings:
     """Of one share group. Times in milliseconds."""
 
-    session_ms: int = 45 * _SECOND
     heartbeat_ms: int = 5 * _SECOND
+    session_ms: int = 45 * _SECOND
     # Kafka stops at 200; a member costs no more here than one of a consumer group does.
     members_max: int = 10_000
