@@ -12,9 +12,12 @@ from pathlib import Path
 from benchmarks import cache, report
 from benchmarks.runner import run_mode
 from benchmarks.servers import PEERS, Mode
-from benchmarks.workloads import WORKLOADS, Limits
+from benchmarks.session import Limits
+from benchmarks.workload import Part
+from benchmarks.workloads import WORKLOADS
 
 _MODES = {"page-cache": Mode.PAGE_CACHE, "synced": Mode.SYNCED}
+_PARTS = [part.word for part in Part]
 _QUICK_ROUNDS, _QUICK_LIMITS = 2, Limits(scale=0.3, seconds=1.5)
 
 
@@ -45,7 +48,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__, allow_abbrev=False)
     keys = ", ".join(workload.key for workload in WORKLOADS)
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds after the warm-up (5)")
-    parser.add_argument("--only", type=_workloads, metavar="W,…", help=f"only these workloads: {keys}")
+    parser.add_argument(
+        "--only",
+        type=_workloads,
+        metavar="W,…",
+        help=f"only these parts ({', '.join(_PARTS)}) or workloads: {keys}",
+    )
     parser.add_argument(
         "--peers",
         type=_peers,
@@ -72,7 +80,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _workloads(text: str) -> list[str]:
-    return _among(text, [workload.key for workload in WORKLOADS])
+    """Keys of workloads; the name of a part stands for all of its own."""
+    chosen = _among(text, [*_PARTS, *(workload.key for workload in WORKLOADS)])
+    return [workload.key for workload in WORKLOADS if workload.key in chosen or workload.part.word in chosen]
 
 
 def _peers(text: str) -> list[str]:

@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import cache
@@ -22,6 +23,9 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "nats": ((), None),
     "redis": (("hiredis",), "libhiredis-dev"),
     "rabbitmq": (("rabbitmq",), "librabbitmq-dev"),
+    "share": ((), None),
+    "nats_queue": ((), None),
+    "rabbitmq_queue": (("rabbitmq",), "librabbitmq-dev"),
 }
 
 
@@ -69,9 +73,30 @@ def run(program: Path, arguments: Sequence[object]) -> dict[str, float]:
     return figures
 
 
+@contextmanager
+def running(program: Path, arguments: Sequence[object]) -> Iterator[dict[str, float]]:
+    """A client that answers and then waits, as `hold` does: it ends with the context. Raises ClientFailed."""
+    child = subprocess.Popen(
+        [str(program), *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stdin
+        assert child.stdout
+        assert child.stderr
+        figures = child.stdout.readline()  # bounded by the client's own seconds
+        if not figures:
+            raise ClientFailed(child.stderr.read().strip()[-300:])
+        yield json.loads(figures)
+        child.stdin.close()
+
+
 def _fingerprint(name: str) -> str:
     digest = hashlib.sha256()
-    for source in (SOURCES / "bench.h", SOURCES / f"{name}.c"):
+    for source in (*sorted(SOURCES.glob("*.h")), SOURCES / f"{name}.c"):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -1,8 +1,8 @@
-"""From measurements to tables: medians, CPU for each message, and the ratio to Kafka in the last column.
+"""From measurements to tables: medians, CPU for each message, and the ratio to the others in the last column.
 
-The ratio is the median of the ratios of each round: both sides of it were measured within the same
-seconds, which the medians of the columns were not. So it may differ a little from what the columns would
-give.
+Logs are compared with Kafka, queues with the best of the brokers that have queues. The ratio is the median
+of the ratios of each round: both sides of it were measured within the same seconds, which the medians of
+the columns were not. So it may differ a little from what the columns would give.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.results import ModeResults, number
-from benchmarks.workloads import WORKLOADS, Measurement, Row
+from benchmarks.session import Measurement
+from benchmarks.workload import Part, Row, Workload
+from benchmarks.workloads import WORKLOADS
 
-OURS, BASELINE = "postroad", "kafka"
+OURS = "postroad"
 _NONE = "–"
 
 
@@ -27,8 +29,9 @@ def render(outcomes: Sequence[ModeResults], rounds: int) -> str:
     """The whole report in Markdown, which reads as well on a terminal."""
     parts = ["# Benchmarks", _introduction(rounds), "## Machine and versions", _machine(outcomes)]
     for outcome in outcomes:
-        parts += [f"## {_TITLES[outcome.mode.name]}", _speed_table(outcome)]
-        parts += ["Server CPU, µs for each message (all threads; median):", _cpu_table(outcome)]
+        parts.append(f"## {_TITLES[outcome.mode.name]}")
+        for part in Part:
+            parts += _part(outcome, part)
         parts += ["The servers themselves:", _facts_table(outcome)]
         parts += [f"{name} is left out here: {why}." for name, why in outcome.left_out.items()]
     return "\n\n".join(parts) + "\n"
@@ -68,43 +71,71 @@ _TITLES = {
 def _introduction(rounds: int) -> str:
     return (
         f"Written by `make bench` on {date.today():%d %B %Y}: medians of {rounds} alternating rounds, "
-        "client and server on the same cores, acks=all. The ratio is Postroad to Kafka, the median over the "
-        "rounds; in brackets the goal, ✓ if it was reached. Absolute figures belong to this machine, ratios "
-        "travel better. How to read and repeat them: `benchmarks/README.md`."
+        "client and server on the same cores, acks=all. The ratio is Postroad to Kafka or, for queues, to "
+        "the best of NATS and RabbitMQ, the median over the rounds; in brackets the goal, ✓ if it was "
+        "reached. Absolute figures belong to this machine, ratios travel better. How to read and repeat them: "
+        "`benchmarks/README.md`."
     )
 
 
-def _speed_table(outcome: ModeResults) -> str:
-    names = list(outcome.servers)
-    rows = []
-    for workload in WORKLOADS:
-        if measured := outcome.results.get(workload.key):
-            for index, row in enumerate(workload.rows):
-                values = {
-                    name: {turn: m.values[index] for turn, m in rounds.items()}
-                    for name, rounds in measured.items()
-                }
-                rows.append([f"{row.title}, {row.unit}", *_cells(row, names, values)])
-    return table(["work", *names, f"{OURS} : {BASELINE}"], rows)
+_HEADINGS = {Part.LOGS: "### Logs", Part.QUEUES: "### Queues: publish, take and acknowledge at the same time"}
+_RATIOS = {Part.LOGS: f"{OURS} : kafka", Part.QUEUES: f"{OURS} : best of nats, rabbitmq"}
 
 
-def _cpu_table(outcome: ModeResults) -> str:
-    names = list(outcome.servers)
-    rows = []
-    for workload in WORKLOADS:
-        if measured := outcome.results.get(workload.key):
-            values = {
-                name: {turn: _cpu_us(m) for turn, m in rounds.items()} for name, rounds in measured.items()
-            }
-            row = Row(workload.key, "µs", more_is_better=False)
-            rows.append([row.title, *_cells(row, names, values)])
-    return table(["workload", *names, f"{OURS} : {BASELINE}"], rows)
+def _part(outcome: ModeResults, part: Part) -> list[str]:
+    """The part's tables; nothing if nothing of it was measured."""
+    workloads = [workload for workload in WORKLOADS if workload.part is part]
+    measured = [workload for workload in workloads if outcome.results.get(workload.key)]
+    if not measured:
+        return []
+    names = [name for name in outcome.servers if any(name in outcome.results[w.key] for w in measured)]
+    header = [*names, _RATIOS[part]]
+    speed = [line for workload in measured for line in _speed_lines(outcome, workload, names)]
+    cpu = [line for workload in measured for line in _cpu_lines(outcome, workload, names)]
+    tables = [_HEADINGS[part], table(["work", *header], speed)]
+    if cpu:
+        tables += [
+            "Server CPU, µs for each message (all threads; median):",
+            table(["workload", *header], cpu),
+        ]
+    return tables
 
 
-def _cells(row: Row, names: Sequence[str], values: Mapping[str, Mapping[int, float]]) -> list[str]:
+def _speed_lines(outcome: ModeResults, workload: Workload, names: Sequence[str]) -> Iterable[list[str]]:
+    for index, row in enumerate(workload.rows):
+        values = {
+            name: {turn: m.values[index] for turn, m in rounds.items()}
+            for name, rounds in outcome.results[workload.key].items()
+        }
+        yield [f"{row.title}, {row.unit}", *_cells(row, workload.part, names, values)]
+
+
+def _cpu_lines(outcome: ModeResults, workload: Workload, names: Sequence[str]) -> Iterable[list[str]]:
+    values = {
+        name: {turn: _cpu_us(m) for turn, m in rounds.items() if m.cpu_seconds}
+        for name, rounds in outcome.results[workload.key].items()
+    }
+    if any(values.values()):  # a workload may be about something else
+        row = Row(workload.key, "µs", more_is_better=False)
+        yield [row.title, *_cells(row, workload.part, names, values)]
+
+
+def _cells(
+    row: Row, part: Part, names: Sequence[str], values: Mapping[str, Mapping[int, float]]
+) -> list[str]:
     """The median of each server's rounds, then the ratio."""
-    medians = [number(median(values[name].values())) if name in values else _NONE for name in names]
-    return [*medians, _ratio(row, values.get(OURS, {}), values.get(BASELINE, {}))]
+    medians = [number(median(values[name].values())) if values.get(name) else _NONE for name in names]
+    if row.alone:
+        return [*medians, _own(row, values.get(OURS, {}))]
+    others = [values[name] for name in part.against if name in values]
+    return [*medians, _ratio(row, values.get(OURS, {}), _best(row, others))]
+
+
+def _best(row: Row, others: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """The best figure of each round."""
+    choose = max if row.more_is_better else min
+    turns = {turn for values in others for turn in values}
+    return {turn: choose(values[turn] for values in others if turn in values) for turn in sorted(turns)}
 
 
 def _facts_table(outcome: ModeResults) -> str:
@@ -146,13 +177,19 @@ def _first(path: str, name: str) -> str:
 def _ratio(row: Row, ours: Mapping[int, float], theirs: Mapping[int, float]) -> str:
     """Like `1.93× (≥ 1.5 ✓)`, over the rounds that both sides finished."""
     pairs = [ours[turn] / theirs[turn] for turn in ours if theirs.get(turn)]
-    if not pairs:
-        return _NONE
-    ratio = median(pairs)
+    return f"{median(pairs):.2f}×{_goal(row, median(pairs))}" if pairs else _NONE
+
+
+def _own(row: Row, ours: Mapping[int, float]) -> str:
+    """Like `0.93 (≥ 0.8 ✓)`: a goal that needs no other broker."""
+    return f"{number(median(ours.values()))}{_goal(row, median(ours.values()))}" if ours else _NONE
+
+
+def _goal(row: Row, reached: float) -> str:
     if row.goal is None:
-        return f"{ratio:.2f}×"
-    reached = ratio >= row.goal if row.more_is_better else ratio <= row.goal
-    return f"{ratio:.2f}× ({'≥' if row.more_is_better else '≤'} {row.goal:.2g} {'✓' if reached else '✗'})"
+        return ""
+    good = reached >= row.goal if row.more_is_better else reached <= row.goal
+    return f" ({'≥' if row.more_is_better else '≤'} {row.goal:.2g} {'✓' if good else '✗'})"
 
 
 def _cpu_us(measurement: Measurement) -> float:

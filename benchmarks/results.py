@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from benchmarks.servers import Mode
-from benchmarks.workloads import Measurement
+from benchmarks.session import Measurement
 
 
 @dataclass

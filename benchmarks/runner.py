@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from benchmarks.clients import ClientFailed, build
 from benchmarks.process import ServerFailed
 from benchmarks.results import ModeResults, ServerFacts, number
 from benchmarks.servers import PEERS, Mode, Server
-from benchmarks.workloads import Limits, Measurement, Session, Workload
+from benchmarks.session import Limits, Measurement, Session
+from benchmarks.workload import Workload
 
 
 def run_mode(
@@ -26,12 +27,13 @@ def run_mode(
     """Measures `rounds` rounds after one that warms up. Servers that can't be had are named in `left_out`."""
     outcome = ModeResults(mode)
     todo = [workload for workload in workloads if mode in workload.modes]
-    with _running(mode, peers, data, outcome) as servers:
+    with _running(mode, _programs(peers, todo), data, outcome) as servers:
         _warm_up(servers, todo)
         for turn in range(rounds + 1):
             title = f"{mode.value}, " + (f"round {turn} of {rounds}" if turn else "warm-up")
             sessions = [Session(server, f"{mode.name[0]}{turn}", limits) for server in servers]
-            for workload, name, measurement in _round(title, sessions if turn % 2 else sessions[::-1], todo):
+            now = [workload for workload in todo if turn or workload.warm_up]
+            for workload, name, measurement in _round(title, sessions if turn % 2 else sessions[::-1], now):
                 if turn:
                     outcome.results.setdefault(workload.key, {}).setdefault(name, {})[turn] = measurement
         for server in servers:
@@ -39,15 +41,34 @@ def run_mode(
     return outcome
 
 
+def _programs(peers: Sequence[str], workloads: Sequence[Workload]) -> dict[str, list[str]]:
+    """The peers that have something to do, each with the C programs that do it."""
+    return {
+        name: programs
+        for name in peers
+        if (
+            programs := [
+                program
+                for workload in workloads
+                if workload.fits(PEERS[name])
+                for program in workload.programs(PEERS[name])
+            ]
+        )
+    }
+
+
 @contextmanager
-def _running(mode: Mode, peers: Sequence[str], data: Path, outcome: ModeResults) -> Iterator[list[Server]]:
+def _running(
+    mode: Mode, programs: Mapping[str, Sequence[str]], data: Path, outcome: ModeResults
+) -> Iterator[list[Server]]:
     servers: list[Server] = []
     try:
-        for name in peers:
+        for name in programs:
             server = PEERS[name](mode, data / f"{mode.name.lower()}-{name}")
             servers.append(server)
             try:
-                build(server.client)
+                for program in dict.fromkeys(programs[name]):
+                    build(program)
                 server.start()
             except (Missing, ServerFailed, OSError) as problem:
                 _say(f"{name} is left out ({mode.value}): {problem}")
@@ -70,7 +91,8 @@ def _warm_up(servers: Sequence[Server], workloads: Sequence[Workload]) -> None:
     for server in servers:
         for turn in range(server.warm_rounds):
             session = Session(server, f"{server.mode.name[0]}w{turn}", Limits())
-            for _ in _round(f"{server.mode.value}, warming up", [session], workloads):
+            todo = [workload for workload in workloads if workload.warm_up]
+            for _ in _round(f"{server.mode.value}, warming up", [session], todo):
                 continue
 
 
@@ -79,7 +101,7 @@ def _round(
 ) -> Iterator[tuple[Workload, str, Measurement]]:
     try:
         for workload in workloads:
-            shown = []
+            shown: list[str] = []
             for session in sessions:
                 if not workload.fits(type(session.server)):
                     continue
@@ -92,7 +114,8 @@ def _round(
                     f"{session.server.name} {' / '.join(number(value) for value in measurement.values)}"
                 )
                 yield workload, session.server.name, measurement
-            _say(f"{title}: {workload.key}: {' · '.join(shown)}")
+            if shown:
+                _say(f"{title}: {workload.key}: {' · '.join(shown)}")
     finally:
         for session in sessions:
             session.close()

@@ -37,8 +37,10 @@ class Server(ABC):
     """One broker in one mode. `start` raises Missing or ServerFailed; `stop` may be called at any time."""
 
     name: ClassVar[str]
-    client: ClassVar[str]  # the program in c/ that speaks its protocol
+    client: ClassVar[str | None] = None  # the program in c/ that speaks its protocol
     raw_client: ClassVar[str | None] = None
+    queue_client: ClassVar[str | None] = None
+    queue_kind: ClassVar[str] = ""  # where it has several
     warm_rounds: ClassVar[int] = 0  # that it gets alone, before the round that warms up all
 
     def __init__(self, mode: Mode, directory: Path) -> None:
@@ -81,6 +83,7 @@ class Postroad(Server):
     name = "postroad"
     client = "kafka"
     raw_client = "kafka_raw"
+    queue_client = "share"
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
         program = Path(sys.executable).parent / "postroad"
@@ -105,6 +108,7 @@ class Kafka(Server):
     name = "kafka"
     client = "kafka"
     raw_client = "kafka_raw"
+    queue_client = "share"
     # Until the JVM has compiled what runs often, Kafka is several times slower than it will be: that would be
     # a comparison with its first minute.
     warm_rounds = 3
@@ -154,6 +158,8 @@ class Kafka(Server):
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             f"log.dirs={self.directory / 'data'}",
             "offsets.topic.replication.factor=1",
+            "share.coordinator.state.topic.replication.factor=1",
+            "share.coordinator.state.topic.min.isr=1",
             # Dropped topics leave the disk before the next round, as they do on the other side.
             "log.segment.delete.delay.ms=1000",
         ]
@@ -178,6 +184,7 @@ class Nats(Server):
 
     name = "nats"
     client = "nats"
+    queue_client = "nats_queue"
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
         program = _program("nats-server", "nats-server")
@@ -221,7 +228,9 @@ class RabbitMQ(Server):
     """A durable classic queue. Persistent messages are confirmed when they are on the disk, in both modes."""
 
     name = "rabbitmq"
-    client = "rabbitmq"
+    client: ClassVar[str | None] = "rabbitmq"
+    queue_client = "rabbitmq_queue"
+    queue_kind = "classic"
 
     _HOME = Path("/usr/lib/rabbitmq")
 
@@ -277,7 +286,17 @@ class RabbitMQ(Server):
         }
 
 
-PEERS: dict[str, type[Server]] = {peer.name: peer for peer in (Postroad, Kafka, Nats, Redis, RabbitMQ)}
+class RabbitMQQuorum(RabbitMQ):
+    """Quorum queues, in a process of their own, so that CPU and memory can be told apart."""
+
+    name = "rabbitmq-quorum"
+    client = None
+    queue_kind = "quorum"
+
+
+PEERS: dict[str, type[Server]] = {
+    peer.name: peer for peer in (Postroad, Kafka, Nats, Redis, RabbitMQ, RabbitMQQuorum)
+}
 
 
 def _program(name: str, package: str) -> str:

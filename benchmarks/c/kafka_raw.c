@@ -10,85 +10,15 @@
  *
  *     size key=0 version=7 correlation client-id=null transactional-id=null acks=-1 timeout
  *     [topic [partition=0 bytes  <batch>]]
- *
- *     batch: base-offset i64, length i32, leader-epoch i32, magic=2, crc u32, attributes i16, last-offset-delta i32,
- *            base-timestamp i64, max-timestamp i64, producer i64, epoch i16, sequence i32, count=1 i32, record
- *     record: length, attributes, timestamp-delta, offset-delta, key=null, value-length, value, headers=0 (varints)
  */
-#include "bench.h"
+#include "kafka_bytes.h"
 
 #define TIMEOUT_MS 30000
 #define INBOX_BYTES (4 << 20)
-#define BATCH_HEADER 61 /* bytes before the first record */
-#define BATCH_CRC 17    /* where the checksum stands in a batch; it covers all that follows it */
-#define BATCH_LENGTH 8
 
 enum { PRODUCE = 0, FETCH = 1 };
 
-struct frame {
-    char data[2 << 20];
-    size_t length, batch, value;
-};
-
-/* --- bytes ----------------------------------------------------------------------------------------- */
-
-static void put8(struct frame *f, int v) { f->data[f->length++] = (char)v; }
-static void put16(struct frame *f, int v) { put8(f, v >> 8), put8(f, v); }
-static void put32(struct frame *f, int64_t v) { put16(f, (int)(v >> 16)), put16(f, (int)v); }
-static void put64(struct frame *f, int64_t v) { put32(f, v >> 32), put32(f, v); }
-static void put_bytes(struct frame *f, const void *data, size_t n) { memcpy(f->data + f->length, data, n), f->length += n; }
-static void put_string(struct frame *f, const char *s) { put16(f, (int)strlen(s)), put_bytes(f, s, strlen(s)); }
-
-static void put_varint(struct frame *f, int32_t value) {
-    uint32_t zigzag = ((uint32_t)value << 1) ^ (uint32_t)(value >> 31);
-    for (; zigzag >= 0x80; zigzag >>= 7) put8(f, (int)(zigzag | 0x80));
-    put8(f, (int)zigzag);
-}
-
-static int varint_bytes(int32_t value) {
-    int bytes = 1;
-    for (uint32_t zigzag = (uint32_t)value << 1; zigzag >= 0x80; zigzag >>= 7) bytes++;
-    return bytes;
-}
-
-static void set32(char *at, uint32_t v) { v = htonl(v), memcpy(at, &v, 4); }
-
-static int32_t get32(const char *at) {
-    uint32_t v;
-    memcpy(&v, at, 4);
-    return (int32_t)ntohl(v);
-}
-
-static int16_t get16(const char *at) { return (int16_t)((unsigned char)at[0] << 8 | (unsigned char)at[1]); }
-
-static int64_t get64(const char *at) { return ((int64_t)get32(at) << 32) | (uint32_t)get32(at + 4); }
-
-static uint32_t crc_table[256];
-
-static void crc32c_init(void) {
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t c = i;
-        for (int bit = 0; bit < 8; bit++) c = c & 1 ? (c >> 1) ^ 0x82F63B78u : c >> 1;
-        crc_table[i] = c;
-    }
-}
-
-static uint32_t crc32c(const char *data, size_t length) {
-    uint32_t c = ~0u;
-    while (length--) c = crc_table[(c ^ (unsigned char)*data++) & 0xff] ^ (c >> 8);
-    return ~c;
-}
-
 /* --- frames ---------------------------------------------------------------------------------------- */
-
-static void begin(struct frame *f, int key, int version) {
-    f->length = 4;
-    put16(f, key), put16(f, version), put32(f, 0), put16(f, -1);
-}
-
-static void end(struct frame *f) { set32(f->data, (uint32_t)(f->length - 4)); }
-
-static void set_correlation(struct frame *f, long id) { set32(f->data + 8, (uint32_t)id); }
 
 static void put_record(struct frame *f, const struct run *run) {
     put_varint(f, 4 + varint_bytes(run->size) + run->size + 1);
@@ -96,12 +26,6 @@ static void put_record(struct frame *f, const struct run *run) {
     f->value = f->length;
     put_bytes(f, run->payload, (size_t)run->size);
     put_varint(f, 0);
-}
-
-static void seal(struct frame *f) {
-    char *batch = f->data + f->batch;
-    size_t length = f->length - f->batch;
-    set32(batch + BATCH_CRC, crc32c(batch + BATCH_CRC + 4, length - BATCH_CRC - 4));
 }
 
 static void put_batch(struct frame *f, const struct run *run) {
@@ -140,16 +64,6 @@ static void fetch_frame(struct frame *f, const struct run *run, int64_t offset) 
 }
 
 /* --- answers --------------------------------------------------------------------------------------- */
-
-/* The next whole answer in the inbox (after its size field), or NULL; *length is its length. */
-static const char *take(struct inbox *in, size_t *length) {
-    if (in->end - in->start < 4) return NULL;
-    *length = (size_t)get32(in->data + in->start);
-    if (in->end - in->start < 4 + *length) return NULL;
-    const char *body = in->data + in->start + 4;
-    in->start += 4 + *length;
-    return body;
-}
 
 /* Takes all whole produce answers; each must be without an error. */
 static long take_acknowledgements(struct inbox *in) {

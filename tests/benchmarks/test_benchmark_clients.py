@@ -15,6 +15,7 @@ HEADERS = {
     "kafka": "librdkafka/rdkafka.h",
     "redis": "hiredis/hiredis.h",
     "rabbitmq": "amqp.h",
+    "rabbitmq_queue": "amqp.h",
 }
 
 
@@ -70,7 +71,26 @@ def test_client_refuses_a_command_that_it_does_not_know(
         clients.run(clients.build("kafka_raw"), (free_port(), "dance", "t"))
 
 
+def test_queue_client_refuses_an_option_that_it_does_not_know(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(clients.ClientFailed, match="there is no option colour"):
+        clients.run(clients.build("share"), (free_port(), "flow", "q", "colour=red"))
+
+
+def test_client_that_should_wait_and_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    arguments = (free_port(), "hold", "q")
+    with (
+        pytest.raises(clients.ClientFailed, match="can't connect"),
+        clients.running(clients.build("share"), arguments),
+    ):
+        pass
+
+
 def test_every_client_is_a_short_file() -> None:
-    sources = [*clients.SOURCES.glob("*.c"), *clients.SOURCES.glob("*.h")]
-    assert {source.stem for source in sources} == {"bench", *clients.PROGRAMS}
+    programs = list(clients.SOURCES.glob("*.c"))
+    assert {source.stem for source in programs} == set(clients.PROGRAMS)
+    sources = [*programs, *clients.SOURCES.glob("*.h")]
     assert all(len(source.read_text().splitlines()) <= 500 for source in sources)

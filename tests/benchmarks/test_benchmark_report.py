@@ -1,8 +1,9 @@
-"""Medians in the columns, the ratio to Kafka in the last one, and nothing that names the machine."""
+"""Medians in the columns, the ratio to the others in the last one, and nothing that names the machine."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,18 +14,28 @@ from benchmarks.cache import Missing
 from benchmarks.results import ModeResults, ServerFacts, number
 from benchmarks.runner import run_mode
 from benchmarks.servers import Mode
-from benchmarks.workloads import Limits, Measurement
+from benchmarks.session import Limits, Measurement
+from benchmarks.workload import Part
+from benchmarks.workloads import WORKLOADS
 
 
 def outcome_of(**rounds: list[tuple[float, float]]) -> ModeResults:
     """produce-1k by server: (MB/s, CPU seconds) of each round."""
+    return outcome_with("produce-1k", rounds)
+
+
+def outcome_with(key: str, rounds: Mapping[str, list[tuple[float, ...]]]) -> ModeResults:
+    """One workload by server: the values of each round. The last value is also the CPU seconds."""
     outcome = ModeResults(Mode.PAGE_CACHE)
     outcome.servers = {name: ServerFacts("1.2.3", 0.5, 40.0, 60.0) for name in rounds}
-    outcome.results["produce-1k"] = {
-        name: {turn: Measurement(values, 400_000, values[1]) for turn, values in enumerate(measured, 1)}
+    outcome.results[key] = {
+        name: {turn: Measurement(values, 400_000, values[-1]) for turn, values in enumerate(measured, 1)}
         for name, measured in rounds.items()
     }
     return outcome
+
+
+RAW = next(workload for workload in WORKLOADS if workload.key == "raw")
 
 
 def cells(text: str, title: str) -> list[str]:
@@ -68,11 +79,61 @@ def test_server_that_fails_is_left_out_with_a_reason_that_names_no_path(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
-    outcome = run_mode(Mode.PAGE_CACHE, ["kafka"], [], 1, Limits(), tmp_path / "data")
+    outcome = run_mode(Mode.PAGE_CACHE, ["kafka"], [RAW], 1, Limits(), tmp_path / "data")
     assert outcome.servers == {}
     assert outcome.left_out["kafka"]
     assert str(tmp_path) not in report.render([outcome], rounds=1)
     assert not (tmp_path / "data").exists()
+
+
+def test_server_without_work_is_not_started(tmp_path: Path) -> None:
+    outcome = run_mode(Mode.PAGE_CACHE, ["redis", "rabbitmq-quorum"], [RAW], 1, Limits(), tmp_path / "data")
+    assert outcome.servers == outcome.left_out == {}
+
+
+def test_queues_are_compared_with_the_best_of_the_brokers_that_have_queues() -> None:
+    rounds = {
+        "postroad": [300.0, 300.0],
+        "kafka": [900.0, 900.0],
+        "nats": [100.0, 50.0],
+        "rabbitmq": [50.0, 200.0],
+    }
+    outcome = outcome_with(
+        "queue-100-1-batch", {name: [(v,) for v in values] for name, values in rounds.items()}
+    )
+    text = report.render([outcome], rounds=2)
+    assert cells(text, "100 B, 1 consumer")[1:] == ["300", "900", "75", "125", "2.25× (≥ 1 ✓)"]
+    assert "### Queues" in text
+    assert "### Logs" not in text
+
+
+def test_lowest_latency_is_the_best_one() -> None:
+    rounds = {"postroad": [(0.2, 0.6)], "nats": [(0.1, 2.0)], "rabbitmq-quorum": [(0.4, 0.5)]}
+    text = report.render([outcome_with("queue-latency", rounds)], rounds=1)
+    assert cells(text, "end to end at 1,000 msg/s with an ack for each, p50")[-1] == "2.00×"
+    assert cells(text, "end to end at 1,000 msg/s with an ack for each, p99")[-1] == "1.20× (≤ 1 ✗)"
+
+
+def test_goal_of_its_own_needs_no_other_broker() -> None:
+    outcome = outcome_with("queue-backlog", {"postroad": [(90.0, 0.9), (70.0, 0.7), (85.0, 0.85)]})
+    text = report.render([outcome], rounds=3)
+    assert cells(text, "5 million waiting : empty") == [
+        "5 million waiting : empty, ratio",
+        "0.85",
+        "0.85 (≥ 0.8 ✓)",
+    ]
+
+
+def test_memory_stands_in_no_cpu_table() -> None:
+    outcome = outcome_with("queue-memory", {"postroad": [(12.0, 20.0, 5.0)]})
+    outcome.results["queue-memory"]["postroad"][1] = Measurement((12.0, 20.0, 5.0), 100_000, 0.0)
+    assert "Server CPU" not in report.render([outcome], rounds=1)
+
+
+def test_a_part_may_be_asked_for_by_its_name() -> None:
+    queues = [workload.key for workload in WORKLOADS if workload.part is Part.QUEUES]
+    assert command._parse(["--only", "queues"]).only == queues
+    assert command._parse(["--only", "single,queue-latency"]).only == ["single", "queue-latency"]
 
 
 def test_json_holds_every_round() -> None:

@@ -1,0 +1,110 @@
+"""One server during one round: its topics and queues, and the clients that are run against it.
+
+The server's CPU time is taken around every run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks import clients
+from benchmarks.servers import Server
+
+BULK_WINDOW = 1000  # messages unacknowledged in bulk, for brokers that acknowledge one by one
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One value for each of the workload's rows, and what the run cost the server."""
+
+    values: tuple[float, ...]
+    messages: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a run may be; `scale` shortens it for a quick look."""
+
+    scale: float = 1.0
+    seconds: float = 3.0
+
+    def messages(self, count: int) -> int:
+        return max(int(count * self.scale), 100)
+
+
+@dataclass
+class Session:
+    """One server during one round: its topics and queues, and what has been produced into them."""
+
+    server: Server
+    tag: str
+    limits: Limits
+    topics: list[str] = field(default_factory=list)
+    queues: list[str] = field(default_factory=list)
+    filled: dict[int, tuple[str, Measurement]] = field(default_factory=dict)
+
+    def topic(self, name: str) -> str:
+        """A new topic; it is dropped when the session ends."""
+        topic = f"{name}-{self.tag}"
+        self._client("create", topic)
+        self.topics.append(topic)
+        return topic
+
+    def run(
+        self, command: str, topic: str, *arguments: object, raw: bool = False
+    ) -> tuple[dict[str, float], float]:
+        """A client's figures and the server's CPU seconds meanwhile."""
+        before = self.server.running.cpu_seconds()
+        figures = self._client(command, topic, *arguments, raw=raw)
+        return figures, self.server.running.cpu_seconds() - before
+
+    def fill(self, size: int, count: int) -> tuple[str, Measurement]:
+        """A topic with messages of `size` bytes, and how producing them went; once a session."""
+        if size not in self.filled:
+            topic = self.topic(f"bulk-{size}")
+            window = 0 if self.server.client == "kafka" else BULK_WINDOW
+            arguments = (self.limits.messages(count), size, self.limits.seconds, window)
+            figures, cpu = self.run("produce", topic, *arguments)
+            rate = figures["messages"] / figures["seconds"]
+            self.filled[size] = topic, Measurement((rate,), figures["messages"], cpu)
+        return self.filled[size]
+
+    def queue(self, name: str) -> str:
+        """A new queue; it is dropped when the session ends."""
+        queue = f"{name}-{self.tag}"
+        self.run_queue("create", queue, kind=self.server.queue_kind)
+        self.queues.append(queue)
+        return queue
+
+    def run_queue(self, command: str, queue: str, **options: object) -> tuple[dict[str, float], float]:
+        """As `run`, for the queue clients."""
+        before = self.server.running.cpu_seconds()
+        figures = clients.run(self.queue_program(), self.queue_arguments(command, queue, **options))
+        return figures, self.server.running.cpu_seconds() - before
+
+    def queue_program(self) -> Path:
+        assert self.server.queue_client, f"{self.server.name} has no queues"
+        return clients.build(self.server.queue_client)
+
+    def queue_arguments(self, command: str, queue: str, **options: object) -> list[object]:
+        return [self.server.port, command, queue, *(f"{name}={value}" for name, value in options.items())]
+
+    def close(self) -> None:
+        """Drops every topic and queue; whatever fails here is the next round's to report."""
+        for topic in self.topics:
+            with contextlib.suppress(clients.ClientFailed):
+                self._client("drop", topic)
+        for queue in self.queues:
+            with contextlib.suppress(clients.ClientFailed):
+                self.run_queue("drop", queue)
+        self.topics.clear()
+        self.queues.clear()
+        self.filled.clear()
+
+    def _client(self, command: str, topic: str, *arguments: object, raw: bool = False) -> dict[str, float]:
+        name = self.server.raw_client if raw else self.server.client
+        assert name, f"{self.server.name} has no such client"
+        return clients.run(clients.build(name), (self.server.port, command, topic, *arguments))
