@@ -73,8 +73,8 @@ def _introduction(rounds: int) -> str:
         f"Written by `make bench` on {date.today():%d %B %Y}: medians of {rounds} alternating rounds, "
         "client and server on the same cores, acks=all. The ratio is Postroad to Kafka or, for queues, to "
         "the best of NATS and RabbitMQ, the median over the rounds; in brackets the goal, ✓ if it was "
-        "reached. Absolute figures belong to this machine, ratios travel better. How to read and repeat them: "
-        "`benchmarks/README.md`."
+        "reached. Absolute figures belong to this machine, ratios travel better. How to read and repeat "
+        "them: `benchmarks/README.md`."
     )
 
 
