@@ -1,0 +1,201 @@
+"""What ShareFetch and ShareAcknowledge have in common: acknowledgements, private tags, topics of an answer.
+
+    topics     := count { topic id (16) count { partition (int32) batches tags } tags }
+    batches    := count { first (int64) last (int64) types tags }
+    types      := count { int8 }                    one for all offsets, or one for each
+
+Counts are those of compact arrays. Lengths are checked against the bytes that are left before anything
+is made of them; tags that are not ours are skipped. Our own stand at the end of a request, where Kafka's
+brokers skip them in turn:
+
+    10001  lock_ms    int32   how long to lock what is acquired or renewed
+    10002  delay_ms   int32   released messages come back after this time (ShareAcknowledge only)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from postroad.wire.primitives import (
+    SHORT_UVARINTS,
+    bad_length,
+    bad_tag_size,
+    long_uvarint,
+    read_tag,
+    skip_tags,
+    uvarint,
+)
+
+LOCK_MS_TAG: Final = 10001
+DELAY_MS_TAG: Final = 10002
+NOT_GIVEN: Final = -1
+
+_PARTITION: Final = Struct(">iB")
+_BATCH: Final = Struct(">qqB")
+_ONE_TYPE: Final = Struct(">qqxcx")  # a batch with one type and no tags
+_INT: Final = Struct(">i")
+# One topic, one partition, one batch, one type, each after its count: what most acknowledgements are.
+_ONE_BATCH: Final = Struct(">B16sBiBqqBcBBB")
+_NO_TAGS: Final = [0, 0, 0]
+# What an element takes at least: a count that asks for more than is left is refused.
+_TOPIC_BYTES: Final = 18
+_PARTITION_BYTES: Final = 6
+_BATCH_BYTES: Final = 18
+
+
+class _OfTopic(Protocol):
+    @property
+    def topic(self) -> bytes: ...
+
+
+Answer = TypeVar("Answer", bound=_OfTopic)
+
+
+AcknowledgementBatch = tuple[int, int, bytes]
+"""First and last offset, and their types: one for all, or one for each."""
+
+
+class PartitionAcknowledgements(NamedTuple):
+    topic: bytes
+    index: int  # type: ignore[assignment]  # hides tuple.index
+    batches: list[AcknowledgementBatch]
+
+
+def read_topics(buffer: bytes, position: int) -> tuple[list[PartitionAcknowledgements], int]:
+    """The partitions of all topics, and the position behind them."""
+    if buffer[position] == 1:  # nothing that is new to the session
+        return [], position + 1
+    if len(buffer) - position >= _ONE_BATCH.size:  # all in one go, if it is what stands there
+        a, topic, b, index, c, first, last, d, kind, *tags = _ONE_BATCH.unpack_from(buffer, position)
+        if a == b == c == d == 2 and tags == _NO_TAGS:
+            only = _new(PartitionAcknowledgements, (topic, index, [(first, last, kind)]))
+            return [only], position + _ONE_BATCH.size
+    partitions: list[PartitionAcknowledgements] = []
+    topics, position = _read_count(buffer, position, _TOPIC_BYTES, "topics")
+    for _ in range(topics):
+        topic = buffer[position : position + 16]
+        number, position = _read_count(buffer, position + 16, _PARTITION_BYTES, "partitions")
+        for _ in range(number):
+            index, count = _PARTITION.unpack_from(buffer, position)
+            batches, position = _read_batches(buffer, position + 4) if count != 1 else ([], position + 5)
+            position = _skip_tags(buffer, position, "partition")
+            partitions.append(_new(PartitionAcknowledgements, (topic, index, batches)))
+        position = _skip_tags(buffer, position, "topic")
+    return partitions, position
+
+
+def _read_batches(buffer: bytes, position: int) -> tuple[list[AcknowledgementBatch], int]:
+    number, position = _read_count(buffer, position, _BATCH_BYTES, "acknowledgement_batches")
+    size = _ONE_TYPE.size
+    stop = position + number * size
+    array = buffer[position:stop]
+    if array[16::size] == b"\2" * number and array[18::size] == bytes(number):
+        return list(_ONE_TYPE.iter_unpack(array)), stop  # nearly all: read in one go
+    batches: list[AcknowledgementBatch] = []
+    for _ in range(number):
+        first, last, size = _BATCH.unpack_from(buffer, position)
+        position += 17
+        if size > 127:
+            size, position = long_uvarint(buffer, position, size)
+        stop = position + size - 1
+        if stop < position or stop > len(buffer):
+            raise bad_length("acknowledge_types", size - 1, len(buffer) - position)
+        batches.append((first, last, buffer[position:stop]))
+        position = _skip_tags(buffer, stop, "acknowledgement batch")
+    return batches, position
+
+
+def read_forgotten(buffer: bytes, position: int) -> tuple[list[tuple[bytes, int]], int]:
+    """Topic ids and partitions that leave a session, and the position behind them."""
+    forgotten: list[tuple[bytes, int]] = []
+    topics, position = _read_count(buffer, position, _TOPIC_BYTES, "forgotten topics")
+    for _ in range(topics):
+        topic = buffer[position : position + 16]
+        number, position = _read_count(buffer, position + 16, _INT.size, "forgotten partitions")
+        stop = position + number * _INT.size
+        forgotten += [(topic, index) for (index,) in _INT.iter_unpack(buffer[position:stop])]
+        position = _skip_tags(buffer, stop, "forgotten topic")
+    return forgotten, position
+
+
+def read_text(buffer: bytes, position: int, field: str) -> tuple[str | None, int]:
+    size = buffer[position]
+    position += 1
+    if size > 127:
+        size, position = long_uvarint(buffer, position, size)
+    if size == 0:
+        return None, position
+    stop = position + size - 1
+    if stop > len(buffer):
+        raise bad_length(field, size - 1, len(buffer) - position)
+    return buffer[position:stop].decode(), stop
+
+
+def read_private_tags(buffer: bytes, position: int, request: str) -> tuple[int, int]:
+    """lock_ms and delay_ms from the tags at the end of a request: NOT_GIVEN if not there, or negative."""
+    count = buffer[position]
+    if not count:
+        return NOT_GIVEN, NOT_GIVEN
+    position += 1
+    if count > 127:
+        count, position = long_uvarint(buffer, position, count)
+    given = {LOCK_MS_TAG: NOT_GIVEN, DELAY_MS_TAG: NOT_GIVEN}
+    tag, end = -1, len(buffer)
+    for _ in range(count):  # ends with the body: each takes two bytes at least
+        tag, start, position = read_tag(buffer, position, end, tag, request)
+        if tag in given:
+            if position - start != _INT.size:
+                raise bad_tag_size(request, tag)
+            given[tag] = max(_INT.unpack_from(buffer, start)[0], NOT_GIVEN)
+    return given[LOCK_MS_TAG], given[DELAY_MS_TAG]
+
+
+def write_private_tags(lock_ms: int = NOT_GIVEN, delay_ms: int = NOT_GIVEN) -> bytes:
+    """The tags at the end of a request, in place of the single 0 that says that there are none."""
+    given = [(LOCK_MS_TAG, lock_ms), (DELAY_MS_TAG, delay_ms)]
+    fields = [uvarint(tag) + b"\4" + _INT.pack(ms) for tag, ms in given if ms != NOT_GIVEN]
+    return b"".join((uvarint(len(fields)), *fields))
+
+
+def write_text(text: str | None) -> bytes:
+    if text is None:
+        return b"\0"
+    raw = text.encode()
+    return write_count(len(raw)) + raw
+
+
+def write_count(count: int) -> bytes:
+    """The length of a compact array, text or bytes."""
+    return SHORT_UVARINTS[count + 1] if count < 127 else uvarint(count + 1)
+
+
+def by_topic(answers: Iterable[Answer]) -> list[tuple[bytes, list[Answer]]]:
+    """Answers of one topic that stand together."""
+    groups: list[tuple[bytes, list[Answer]]] = []
+    for answer in answers:
+        if not groups or groups[-1][0] != answer.topic:
+            groups.append((answer.topic, []))
+        groups[-1][1].append(answer)
+    return groups
+
+
+def _read_count(buffer: bytes, position: int, element_bytes: int, field: str) -> tuple[int, int]:
+    """A compact array's count, and the position behind it."""
+    count = buffer[position]
+    position += 1
+    if count > 127:
+        count, position = long_uvarint(buffer, position, count)
+    if count == 0 or (count - 1) * element_bytes > len(buffer) - position:
+        raise bad_length(field, count - 1, len(buffer) - position)
+    return count - 1, position
+
+
+def _skip_tags(buffer: bytes, position: int, struct: str) -> int:
+    if tags := buffer[position]:
+        return skip_tags(buffer, position + 1, len(buffer), tags, struct)
+    return position + 1
+
+
+_new = tuple.__new__  # half the time of the constructor
