@@ -51,9 +51,8 @@ async def alter_resource(
     """Commit what `make` decides; when it returns the node acts on it. Raises what is wrong with it."""
     _check_kind(kind)
     await node.alter(make, validate_only)
-    subscriptions = getattr(node, "subscriptions", None)
-    if kind == ConfigResource.GROUP and not validate_only and subscriptions is not None:
-        await subscriptions.configured(name)
+    if kind == ConfigResource.GROUP and not validate_only:
+        await node.subscriptions.configured(name)
 
 
 def _check_kind(kind: int) -> None:
