@@ -48,6 +48,14 @@ def broker() -> Iterator[Broker]:
     assert "Traceback" not in written, f"the node met an error that it did not expect:\n{written}"
 
 
+@pytest.fixture
+def ours(broker: Broker) -> Broker:
+    """The broker, in a test of what only Postroad has."""
+    if not broker.ours:
+        pytest.skip("only Postroad has this")
+    return broker
+
+
 @pytest.fixture(scope="session")
 def admin(broker: Broker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap})

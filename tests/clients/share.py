@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import AcknowledgeType, Message, ShareConsumer
+from confluent_kafka import AcknowledgeType, Consumer, Message, ShareConsumer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from .confluent import dotted, good, producer, send_all
+from .confluent import consumer, dotted, good, producer, read, send_all
 from .conftest import Broker
 from .wait import PATIENCE_S, until
 
@@ -140,3 +140,24 @@ def assert_nothing_before(broker: Broker, source: ShareConsumer, topic: str, par
     messages = take(source)
     assert values(messages) == [b"marker"]
     answer(source, messages)
+
+
+def dead_letters(bootstrap: str, group: str, count: int, topic: str | None = None) -> list[Message]:
+    """All that is in the dead-letter topic, as soon as it holds so many."""
+    name = topic or f"{group}.dead"
+    with consumer(bootstrap) as source:
+        held = until(lambda: _ends(source, name, count), f"{count} dead letters")
+        source.assign([TopicPartition(name, partition, 0) for partition in held])
+        return read(source, sum(held.values()))
+
+
+def _ends(source: Consumer, topic: str, count: int) -> dict[int, int]:
+    """Where the partitions end; empty until they hold `count` messages."""
+    known = source.list_topics(topic, timeout=10).topics[topic]
+    if known.error is not None:
+        return {}  # not created yet
+    ends = {
+        partition: source.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1]
+        for partition in known.partitions
+    }
+    return ends if sum(ends.values()) >= count else {}
