@@ -17,6 +17,7 @@ import logging
 import os
 import socket
 from collections import deque
+from collections.abc import Callable
 from typing import Final, Protocol, cast
 
 from postroad.broker.turn import Turn
@@ -107,6 +108,7 @@ class Connection:
         "_stopped",
         "_turn",
         "_waiting",
+        "_when_closed",
         "_write_bytes_max",
         "closed",
         "frame_began_at",
@@ -149,6 +151,7 @@ class Connection:
         self._paused = False  # nothing is received: frames wait, or the peer has to take answers
         self._resuming = False  # `_continue` will come
         self._stopped = False
+        self._when_closed: Callable[[Connection], None] | None = None
         self._waiting: list[memoryview] = []  # frames that were received before a pause
         loop.add_reader(self._fd, self._readable)
 
@@ -389,6 +392,10 @@ class Connection:
         """The peer takes nothing of what is ready for it."""
         return self._on_writable
 
+    def when_closed(self, call: Callable[[Connection], None]) -> None:
+        """There is something that belongs to this connection and ends with it."""
+        self._when_closed = call
+
     def close(self, reason: str) -> None:
         if self.closed:
             return
@@ -402,3 +409,5 @@ class Connection:
         self._answers.clear()
         self._waiting.clear()
         self._owner.forget(self, reason)
+        if self._when_closed is not None:
+            self._when_closed(self)

@@ -89,6 +89,7 @@ class Route(NamedTuple):
     response_flexible_from: int  # ApiVersions answers with the old header for ever (KIP-511)
     handle: Callable[[Node, Call], Result]
     name: str
+    advertised: bool  # an API of our own may be handled without being listed
 
 
 class Dispatcher:
@@ -103,11 +104,13 @@ class Dispatcher:
                 1 << 15 if api.KEY == API_VERSIONS else api.FLEXIBLE_FROM,
                 api.handle,
                 cast(str, getattr(api, "__name__", "")).rpartition(".")[2],
+                getattr(api, "ADVERTISED", True),
             )
 
     def versions(self) -> list[tuple[int, int, int]]:
-        """(key, lowest, highest) of everything that is handled: what ApiVersions answers."""
-        return [(key, route.lowest, route.highest) for key, route in sorted(self._routes.items())]
+        """(key, lowest, highest) of what ApiVersions answers: everything that is handled but our own."""
+        routes = sorted(self._routes.items())
+        return [(key, route.lowest, route.highest) for key, route in routes if route.advertised]
 
     def handle(self, connection: Connection, frames: list[memoryview], place: int) -> int:
         """Handle the frame at that place, and what can be done with it at once; the place of the next."""
@@ -125,7 +128,7 @@ class Dispatcher:
         route = self._routes.get(key)
         if route is None:
             raise ProtocolError(f"API {key} is not one that this node handles")
-        lowest, highest, flexible_from, response_flexible_from, handle, name = route
+        lowest, highest, flexible_from, response_flexible_from, handle, name, _ = route
         known = lowest <= version <= highest
         if not known and key != API_VERSIONS:
             raise ProtocolError(f"{name}: version {version} is not within {lowest}–{highest}")

@@ -92,6 +92,17 @@ class GroupCoordination:
     def all(self) -> list[Coordinator]:
         return list(self._coordinators.values())
 
+    def committed_below(self, topic: str, index: int, below: int | None) -> int | None:
+        """The lowest committed offset of all groups there, or `below` if that is lower."""
+        for coordinator in self.all():
+            if not coordinator.loaded:
+                return 0  # what can't be known may not be passed over
+            for group_id in coordinator.groups.groups_with_offsets(topic):
+                for found in coordinator.groups.fetch(group_id, [(topic, index)]):
+                    if found.value is not None:
+                        below = found.value.offset if below is None else min(below, found.value.offset)
+        return below
+
     @property
     def topics(self) -> Topics:
         """What the groups room needs to know of the topics."""

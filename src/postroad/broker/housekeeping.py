@@ -52,12 +52,28 @@ class Housekeeping:
     def expire(self, partition: Partition) -> None:
         """Segments past their time leave the log now; their files follow in a thread."""
         try:
+            self._drop_acknowledged(partition)
             removed = partition.log.expire(self._node.clock.now_ms())
         except Exception:
             log.exception("retention of %s-%d", partition.topic, partition.index)
             return
         for segment in removed:
             self._node.slow_workers.run(segment.run, _report)
+
+    def _drop_acknowledged(self, partition: Partition) -> None:
+        """Where a topic keeps messages until they are acknowledged: what everybody is done with goes.
+
+        A topic without subscriptions keeps everything, as long as its time limit lets it.
+        """
+        topic = self._node.image.topics_by_id.get(partition.topic_id)
+        settings = None if topic is None else self._node.topics.settings_of(topic)
+        if settings is None or not settings.retention_acknowledged or not self._node.subscriptions.loaded:
+            return
+        done = self._node.subscriptions.done_below(partition.topic_id, partition.index)
+        if settings.retention_groups:
+            done = self._node.groups.committed_below(partition.topic, partition.index, done)
+        if done is not None and done > partition.log.start_offset:
+            partition.log.delete_before(min(done, partition.high_watermark))
 
     async def compact(self, partition: Partition) -> None:
         """Bring the log's closed segments down to the latest record of each key, if it is worth it."""

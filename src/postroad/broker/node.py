@@ -26,6 +26,7 @@ from postroad.broker.housekeeping import Housekeeping
 from postroad.broker.listener import Listener
 from postroad.broker.partitions import Partitions
 from postroad.broker.producer_ids import ProducerIds
+from postroad.broker.subscriptions.subscriptions import Subscriptions
 from postroad.broker.tasks import Tasks
 from postroad.broker.topics import Topics
 from postroad.broker.turn import Turn
@@ -94,12 +95,14 @@ class Node:
         self.store: Store = await SqliteStore.open(self.directory.store)
         self.topics = Topics(self, self.store, self.directory)
         self.groups = GroupCoordination(self)
+        self.subscriptions = Subscriptions(self)
         self.producer_ids = ProducerIds(self.topics)
         await self._join_cluster()
         self.tasks.start(self._follow(), "follow-store")
         self.tasks.start(self.topics.reopen(), "reopen-partitions")
         self.tasks.start(self._keep_lease(), "keep-lease")
         await self.groups.start()
+        await self.subscriptions.start()
         self.tasks.start(self.housekeeping.run_retention(), "retention")
         self.tasks.start(self.housekeeping.run_compaction(), "compaction")
         self.directory.reserve.lay_aside()
@@ -111,6 +114,7 @@ class Node:
         await self._drain()
         self.listener.close()  # before the tasks: nobody starts another one
         self.groups.close()
+        self.subscriptions.close()
         await self.tasks.close()
         closing = [self.topics.close_partition(partition) for partition in list(self.partitions)]
         clean = all(await asyncio.gather(*closing)) and not self.partitions.offline()
@@ -290,6 +294,7 @@ class Node:
     def topics_changed(self, changes: Changes) -> None:
         """Called after partitions were opened and closed accordingly."""
         self.groups.topics_changed(changes)
+        self.subscriptions.changed(changes)
 
     @staticmethod
     def topic_name_error(name: str | None) -> ApiError | None:

@@ -184,6 +184,7 @@ class Topics:
                 if topic is not None:
                     await self._open_one(topic, index, clean=False)
                     self._node.groups.partition_opened(name, index)
+                    self._node.subscriptions.partition_opened(name, index)
 
     def _partition(
         self, topic: Topic, index: int, opened: PartitionLog, settings: TopicSettings

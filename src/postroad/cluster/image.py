@@ -29,8 +29,9 @@ V = TypeVar("V")
 NO_LEADER: Final = -1
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
 # Kept by the nodes for themselves; clients may read them but not create, delete or widen them.
-INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state", SHARE_STATE_TOPIC})
 
 
 class Topic(msgspec.Struct, frozen=True):

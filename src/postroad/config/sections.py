@@ -164,6 +164,12 @@ class Limits(Section):
         "Fetch sessions that are kept; clients without one send their whole list each time.",
         kafka="max.incremental.fetch.session.cache.slots",
     )
+    share_sessions_max: int = setting(
+        10_000,
+        number(1),
+        "Members of subscriptions that may be connected at once.",
+        kafka="group.share.max.share.sessions",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +222,12 @@ class Groups(Section):
         number(1, 1000),
         "Partitions of __consumer_offsets; fixed when the first group appears.",
         kafka="offsets.topic.num.partitions",
+    )
+    share_state_partitions: int = setting(
+        1,
+        number(1, 1000),
+        "Partitions of __share_group_state; fixed when the node starts for the first time.",
+        kafka="share.coordinator.state.topic.num.partitions",
     )
     offset_metadata_bytes_max: int = setting(
         4096,

@@ -1,0 +1,61 @@
+"""AlterShareGroupOffsets (91), version 0: a subscription goes on from other offsets: seek, purge.
+
+Kafka refuses this while the group has members. Here it may have: what they hold is no longer theirs, and
+what they say of it is answered with INVALID_RECORD_STATE.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.errors import ApiError, UnknownTopicOrPartition
+from postroad.queues.update import Key
+from postroad.wire.messages import alter_share_group_offsets as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    return _alter(node, request, call.version)
+
+
+async def _alter(node: Node, request: codec.AlterShareGroupOffsetsRequest, version: int) -> bytes:
+    response = codec.AlterShareGroupOffsetsResponse()
+    try:
+        node.subscriptions.check_ready(request.group_id)
+        node.subscriptions.check_group_type(request.group_id)
+    except ApiError as error:
+        response.error_code, response.error_message = error.code, str(error)
+        return codec.encode_response(response, version)
+    response.responses = list(
+        await asyncio.gather(*(_alter_topic(node, request.group_id, topic) for topic in request.topics))
+    )
+    return codec.encode_response(response, version)
+
+
+async def _alter_topic(
+    node: Node, group_id: str, topic: codec.AlterShareGroupOffsetsRequestTopic
+) -> codec.AlterShareGroupOffsetsResponseTopic:
+    known = node.image.topics.get(topic.topic_name)
+    topic_id = bytes(16) if known is None else known.id
+    partitions = []
+    for wanted in topic.partitions:
+        answer = codec.AlterShareGroupOffsetsResponsePartition(partition_index=wanted.partition_index)
+        try:
+            if known is None or known.internal:
+                raise UnknownTopicOrPartition()
+            await node.subscriptions.reset(
+                Key(group_id, topic_id, wanted.partition_index), wanted.start_offset
+            )
+        except ApiError as error:
+            answer.error_code, answer.error_message = error.code, str(error)
+        partitions.append(answer)
+    return codec.AlterShareGroupOffsetsResponseTopic(topic.topic_name, topic_id, partitions)

@@ -1,0 +1,55 @@
+"""DeleteShareGroupOffsets (92), version 0: a subscription without members forgets topics.
+
+When it meets them again it begins anew, as `share.auto.offset.reset` says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.errors import ApiError, GroupIdNotFound, GroupSubscribedToTopic, UnknownTopicOrPartition
+from postroad.wire.messages import delete_share_group_offsets as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    return _delete(node, request, call.version)
+
+
+async def _delete(node: Node, request: codec.DeleteShareGroupOffsetsRequest, version: int) -> bytes:
+    response = codec.DeleteShareGroupOffsetsResponse()
+    try:
+        node.subscriptions.check_ready(request.group_id)
+        if not node.subscriptions.exists(request.group_id):
+            raise GroupIdNotFound()
+    except ApiError as error:
+        response.error_code, response.error_message = error.code, str(error)
+        return codec.encode_response(response, version)
+    for topic in request.topics:
+        response.responses.append(await _forget(node, request.group_id, topic.topic_name))
+    return codec.encode_response(response, version)
+
+
+async def _forget(node: Node, group_id: str, name: str) -> codec.DeleteShareGroupOffsetsResponseTopic:
+    topic = node.image.topics.get(name)
+    answer = codec.DeleteShareGroupOffsetsResponseTopic(name, bytes(16) if topic is None else topic.id)
+    try:
+        if topic is None:
+            raise UnknownTopicOrPartition()
+        if name in node.subscriptions.members.topics_of(group_id):
+            raise GroupSubscribedToTopic()
+        ledgers = node.subscriptions.ledgers(group_id)
+        await node.subscriptions.remove(
+            group_id, [ledger.key for ledger in ledgers if ledger.key.topic_id == topic.id]
+        )
+    except ApiError as error:
+        answer.error_code, answer.error_message = error.code, str(error)
+    return answer

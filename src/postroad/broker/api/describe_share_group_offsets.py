@@ -1,0 +1,96 @@
+"""DescribeShareGroupOffsets (90), versions 0–1: from where on a subscription is not done, and its lag (1).
+
+The lag counts messages that are neither acknowledged nor archived, those in flight among them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.cluster.image import Topic
+from postroad.errors import ApiError, GroupIdNotFound, UnknownTopicOrPartition
+from postroad.queues.ledger import Ledger
+from postroad.queues.update import Key
+from postroad.wire.messages import describe_share_group_offsets as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+UNKNOWN: Final = -1  # the subscription has not met the partition
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    response = codec.DescribeShareGroupOffsetsResponse(
+        groups=[_describe(node, group) for group in request.groups]
+    )
+    return codec.encode_response(response, call.version)
+
+
+def _describe(
+    node: Node, group: codec.DescribeShareGroupOffsetsRequestGroup
+) -> codec.DescribeShareGroupOffsetsResponseGroup:
+    answer = codec.DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id)
+    try:
+        ledgers = {ledger.key: ledger for ledger in node.subscriptions.ledgers(group.group_id)}
+        if not node.subscriptions.exists(group.group_id):
+            raise GroupIdNotFound()
+    except ApiError as error:
+        answer.error_code, answer.error_message = error.code, str(error)
+        return answer
+    for name, indexes in _wanted(node, group, ledgers):
+        topic = node.image.topics.get(name)
+        answer.topics.append(
+            codec.DescribeShareGroupOffsetsResponseTopic(
+                name,
+                bytes(16) if topic is None else topic.id,
+                [_partition(node, group.group_id, topic, index, ledgers) for index in indexes],
+            )
+        )
+    return answer
+
+
+def _wanted(
+    node: Node, group: codec.DescribeShareGroupOffsetsRequestGroup, ledgers: dict[Key, Ledger]
+) -> list[tuple[str, list[int]]]:
+    """Topics and partitions that are asked for; null: all that the subscription has met."""
+    if group.topics is not None:
+        return [(topic.topic_name, topic.partitions) for topic in group.topics]
+    met: dict[str, list[int]] = {}
+    for key in sorted(ledgers):
+        topic = node.image.topics_by_id.get(key.topic_id)
+        if topic is not None:
+            met.setdefault(topic.name, []).append(key.partition)
+    return sorted(met.items())
+
+
+def _partition(
+    node: Node, group_id: str, topic: Topic | None, index: int, ledgers: dict[Key, Ledger]
+) -> codec.DescribeShareGroupOffsetsResponsePartition:
+    answer = codec.DescribeShareGroupOffsetsResponsePartition(
+        partition_index=index, start_offset=UNKNOWN, leader_epoch=0, lag=UNKNOWN
+    )
+    try:
+        if topic is None:
+            raise UnknownTopicOrPartition()
+        partition = node.partitions.lead(topic.id, index)
+        ledger = ledgers.get(Key(group_id, topic.id, index))
+        if ledger is not None:
+            answer.start_offset = max(ledger.start, partition.log.start_offset)
+            answer.leader_epoch = partition.leader_epoch
+            answer.lag = lag(ledger, partition.log.start_offset, partition.high_watermark)
+    except ApiError as error:
+        answer.error_code, answer.error_message = error.code, str(error)
+    return answer
+
+
+def lag(ledger: Ledger, log_start: int, high_watermark: int) -> int:
+    """How many messages the subscription is not done with. Offsets that compaction emptied are counted."""
+    start = max(ledger.start, log_start)
+    done = sum(last - max(first, start) + 1 for first, last in ledger.done if last >= start)
+    return max(high_watermark - start - done, 0)

@@ -1,0 +1,63 @@
+"""Peek (10001), version 0: the messages of a subscription with their state, none of them touched.
+
+Postroad's own: Kafka has nothing of the kind. Not advertised (see `wire.peek`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.subscriptions.queue import Queue
+from postroad.errors import ApiError, CoordinatorNotAvailable, GroupIdNotFound
+from postroad.queues.update import Key
+from postroad.wire import peek as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+ADVERTISED: Final = False
+
+MESSAGES_MAX: Final = 100_000  # in one answer
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    try:
+        response = _peek(_queue(node, request), request)
+    except ApiError as error:
+        response = codec.PeekResponse(error_code=error.code, error_message=str(error))
+    return codec.encode_response(response, call.version)
+
+
+def _queue(node: Node, request: codec.PeekRequest) -> Queue:
+    """Looking must not begin a subscription, so only one that is there is asked."""
+    node.subscriptions.check_ready(request.group)
+    key = Key(request.group, request.topic_id, request.partition)
+    if all(ledger.key != key for ledger in node.subscriptions.ledgers(request.group)):
+        raise GroupIdNotFound("There is no subscription of this name on this partition.")
+    queue = node.subscriptions.queue(*key)
+    if queue is None:
+        raise CoordinatorNotAvailable()
+    return queue
+
+
+def _peek(queue: Queue, request: codec.PeekRequest) -> codec.PeekResponse:
+    core = queue.core
+    first = max(core.start, request.first_offset)
+    count = min(max(request.max_messages, 0), MESSAGES_MAX, queue.partition.high_watermark - first)
+    queue.look_ahead(first + count)
+    ranges = core.peek(first, count, queue.now()) if count > 0 else []
+    return codec.PeekResponse(
+        start_offset=core.start,
+        high_watermark=queue.partition.high_watermark,
+        in_flight=core.in_flight,
+        ready=core.ready,
+        waiting=core.waiting,
+        delayed=core.delayed,
+        dying=sum(dying.last - dying.first + 1 for dying in core.ledger.dying),
+        ranges=[codec.PeekRange(*found) for found in ranges],
+    )

@@ -1,0 +1,253 @@
+"""ShareFetch (78), versions 1–2: messages go out to the members of a subscription, and are acknowledged.
+
+Acknowledgements come first: the answer waits until they are durable, each partition's as a whole or not at
+all. Then messages are acquired, never more than `max_records`. Where none is available the request parks with
+its queues, until one has something or `max_wait` is over. An error of a partition waits that long, too:
+librdkafka asks again at once, for as long as it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.api.share_acknowledge import check_member
+from postroad.broker.connection import Answer
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.subscriptions.acknowledgements import Acknowledgements, TopicPartition
+from postroad.broker.subscriptions.queue import Delivery, Queue
+from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
+from postroad.broker.tail_fetch import WAIT_MS_MAX
+from postroad.errors import ApiError, InvalidRequest, ShareSessionLimitReached
+from postroad.queues.share_partition import AckBatch
+from postroad.wire.messages import share_fetch as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+def handle(node: Node, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    named = _named(request)
+    try:
+        session = _session(node, call, request, named)
+    except ApiError as error:
+        return _refused(node, call, request, error)
+    answer = ShareFetch(node, call, request, session)
+    answer.begin({place: batches for place, batches in named.items() if batches})
+    return answer
+
+
+def _named(request: codec.ShareFetchRequest) -> dict[TopicPartition, list[AckBatch]]:
+    """Every partition once, though clients may name one twice: to read it, and with acknowledgements."""
+    named: dict[TopicPartition, list[AckBatch]] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            named.setdefault((topic.topic_id, partition.partition_index), []).extend(
+                AckBatch(given.first_offset, given.last_offset, given.acknowledge_types)
+                for given in partition.acknowledgement_batches
+            )
+    return named
+
+
+def _session(
+    node: Node, call: Call, request: codec.ShareFetchRequest, named: dict[TopicPartition, list[AckBatch]]
+) -> ShareSession:
+    group, member = request.group_id or "", request.member_id or ""
+    check_member(group, member)
+    if request.is_renew_ack and (request.max_records or request.max_bytes or request.max_wait_ms):
+        raise InvalidRequest("A request that renews locks fetches nothing: its limits must be 0.")
+    if request.share_session_epoch == INITIAL_EPOCH:
+        if any(named.values()):
+            raise InvalidRequest("A new session has nothing to acknowledge.")
+        session = node.subscriptions.open_session(group, member, call.connection)
+    else:
+        session = node.subscriptions.sessions.go_on(
+            group, member, request.share_session_epoch, call.connection
+        )
+    forgotten = [
+        (topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
+    ]
+    session.update(named, forgotten)
+    return session
+
+
+def _refused(node: Node, call: Call, request: codec.ShareFetchRequest, error: ApiError) -> Result:
+    response = codec.ShareFetchResponse(error_code=error.code, error_message=str(error))
+    body = codec.encode_response(response, call.version)
+    if not isinstance(error, ShareSessionLimitReached):
+        return body
+    answer = call.park()  # who finds no room must not ask for it all the time
+    wait_s = min(max(request.max_wait_ms, 0), WAIT_MS_MAX) / 1000
+    node.loop.call_later(wait_s, lambda: None if answer.abandoned else answer.complete(body))
+    return answer
+
+
+class ShareFetch(Answer):
+    """One request, from its acknowledgements to its answer."""
+
+    __slots__ = (
+        "_acknowledgements",
+        "_deliveries",
+        "_errors",
+        "_node",
+        "_parked_on",
+        "_request",
+        "_session",
+        "_timer",
+        "_unsettled",
+        "_version",
+    )
+
+    def __init__(
+        self, node: Node, call: Call, request: codec.ShareFetchRequest, session: ShareSession
+    ) -> None:
+        super().__init__(call.connection, call.correlation, call.flexible)
+        self._node = node
+        self._version = call.version
+        self._request = request
+        self._session = session
+        self._deliveries: dict[TopicPartition, Delivery] = {}
+        self._errors: dict[TopicPartition, ApiError] = {}
+        self._acknowledgements: dict[TopicPartition, ApiError | None] = {}
+        self._parked_on: list[Queue] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._unsettled = 0
+        call.connection.park(self)
+
+    def begin(self, named: dict[TopicPartition, list[AckBatch]]) -> None:
+        if not named:
+            self._fetch()
+            return
+        session = self._session
+        acknowledgements = Acknowledgements(
+            self._node, session.group, session.member, self._request.is_renew_ack, self._acknowledged
+        )
+        self._acknowledgements = acknowledgements.errors
+        acknowledgements.take(named)
+
+    def _acknowledged(self) -> None:
+        if self._request.share_session_epoch == FINAL_EPOCH:
+            self._node.subscriptions.end_session(self._session)
+        if not self.abandoned:
+            self._fetch()
+
+    def _fetch(self) -> None:
+        request = self._request
+        fetches = request.max_records > 0 and request.max_bytes > 0
+        if request.share_session_epoch == FINAL_EPOCH:
+            self._node.subscriptions.end_session(self._session)
+            fetches = False
+        if not fetches or self._collect() or request.max_wait_ms <= 0 or self._acknowledgements:
+            self._finish()
+        else:
+            self._park()
+
+    def _collect(self) -> bool:
+        """Ask every queue of the session, until the limits are reached; whether there is anything."""
+        node, request, session = self._node, self._request, self._session
+        records, size = request.max_records, min(request.max_bytes, node.settings.limits.fetch_bytes_max)
+        self._errors.clear()
+        for place in list(session.partitions):
+            try:
+                queue = node.subscriptions.queue(session.group, *place)
+            except ApiError as error:
+                self._errors[place] = error
+                continue
+            delivery = None if queue is None else queue.deliver(session.member, records, size, None)
+            if delivery is None:
+                continue
+            self._deliveries[place] = delivery
+            session.served(place)
+            records -= sum(last - first + 1 for first, last, _ in delivery.acquired)
+            size -= delivery.size
+            if records <= 0 or size <= 0:
+                break
+        return bool(self._deliveries)
+
+    # --- waiting
+
+    def _park(self) -> None:
+        node, session = self._node, self._session
+        wait_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
+        self._timer = node.loop.call_later(wait_ms / 1000, self.hurry)
+        for place in session.partitions:
+            if place in self._errors:
+                continue
+            queue = node.subscriptions.queue(session.group, *place)
+            if queue is not None:
+                self._parked_on.append(queue)
+                queue.park(self)
+
+    def wake(self) -> None:
+        """One of the queues may have something."""
+        if self._collect():
+            self.abandon()
+            self._finish()
+
+    def hurry(self) -> None:
+        """The time is over."""
+        self.abandon()
+        if self.framed is None and not self.abandoned:
+            self._complete()
+
+    def abandon(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for queue in self._parked_on:
+            queue.unpark(self)
+        self._parked_on = []
+
+    # --- the answer
+
+    def _finish(self) -> None:
+        """What is delivered at most once is done before it is sent."""
+        self._unsettled = 1
+        for place, delivery in list(self._deliveries.items()):
+            if delivery.settlement is not None:
+                self._unsettled += 1
+                queue = self._node.subscriptions.queue(self._session.group, *place)
+                assert queue is not None
+                queue.commit(delivery.settlement, partial(self._settled, place))
+        self._settled(None, None)
+
+    def _settled(self, place: TopicPartition | None, error: ApiError | None) -> None:
+        if place is not None and error is not None:
+            del self._deliveries[place]  # it comes again
+        self._unsettled -= 1
+        if not self._unsettled and not self.abandoned:
+            self._complete()
+
+    def _complete(self) -> None:
+        topics: dict[bytes, list[codec.PartitionData]] = {}
+        for place in {**self._deliveries, **self._acknowledgements, **self._errors}:
+            topics.setdefault(place[0], []).append(self._data(place))
+        response = codec.ShareFetchResponse(
+            acquisition_lock_timeout_ms=self._node.subscriptions.subscription(
+                self._session.group
+            ).settings.lock_ms,
+            responses=[codec.ShareFetchableTopicResponse(*topic) for topic in topics.items()],
+        )
+        self.complete(codec.encode_response(response, self._version))
+
+    def _data(self, place: TopicPartition) -> codec.PartitionData:
+        data = codec.PartitionData(
+            partition_index=place[1], current_leader=codec.LeaderIdAndEpoch(-1, -1), records=b""
+        )
+        error = self._errors.get(place)
+        if error is not None:
+            data.error_code, data.error_message = error.code, str(error)
+        refused = self._acknowledgements.get(place)
+        if refused is not None:
+            data.acknowledge_error_code, data.acknowledge_error_message = refused.code, str(refused)
+        delivery = self._deliveries.get(place)
+        if delivery is not None:
+            data.records = b"".join(delivery.parts)
+            data.acquired_records = [codec.AcquiredRecords(*acquired) for acquired in delivery.acquired]
+        return data

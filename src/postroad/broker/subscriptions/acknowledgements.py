@@ -1,0 +1,67 @@
+"""The acknowledgements of one request: each partition's are taken as a whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from postroad.errors import ApiError, InvalidRecordState, InvalidRequest, UnknownTopicOrPartition
+from postroad.queues.share_partition import AckBatch
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+RENEW: Final = 4
+
+TopicPartition = tuple[bytes, int]
+
+
+class Acknowledgements:
+    """`errors` has an entry for each partition that was named when `done` is called."""
+
+    def __init__(self, node: Node, group: str, member: str, renews: bool, done: Callable[[], None]) -> None:
+        self.errors: dict[TopicPartition, ApiError | None] = {}
+        self._node = node
+        self._group = group
+        self._member = member
+        self._renews = renews
+        self._done = done
+        self._left = 0
+
+    def take(
+        self,
+        named: Mapping[TopicPartition, Sequence[AckBatch]],
+        lock_ms: int | None = None,
+        delay_ms: int | None = None,
+    ) -> None:
+        """`done` is called when all are durable or refused: perhaps before this returns."""
+        self._left = len(named) + 1
+        for place, batches in named.items():
+            try:
+                self._check(batches)
+                queue = self._node.subscriptions.queue(self._group, *place)
+                if queue is None:
+                    raise UnknownTopicOrPartition()
+            except ApiError as error:
+                self._heard(place, error)
+                continue
+            queue.acknowledge(self._member, batches, partial(self._heard, place), lock_ms, delay_ms)
+        self._count_down()
+
+    def _check(self, batches: Sequence[AckBatch]) -> None:
+        if not any(RENEW in batch.types for batch in batches):
+            return
+        if not self._renews:
+            raise InvalidRequest("A lock is renewed by a request that says so (version 2).")
+        if not self._node.subscriptions.subscription(self._group).settings.renew_enabled:
+            raise InvalidRecordState("share.renew.acknowledge.enable is false for this group.")
+
+    def _heard(self, place: TopicPartition, error: ApiError | None) -> None:
+        self.errors[place] = error
+        self._count_down()
+
+    def _count_down(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self._done()

@@ -1,0 +1,169 @@
+"""Dead letters: a message that is given up is copied, whole, to the subscription's dead-letter topic.
+
+The order makes it safe. That a message dies is hard state before anybody is told (`Dying`, in the ledger);
+it is copied; when the copy is committed the message is done. After a crash in between it is still dying, and
+is copied again: there may be two copies, there is never none. What can't be copied (the disk is full, say)
+is tried again for as long as it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from postroad.broker.partition import Partition
+from postroad.broker.subscriptions.queue import Queue
+from postroad.cluster.image import Topic
+from postroad.errors import ApiError, CoordinationError, OffsetOutOfRange, TopicAlreadyExists
+from postroad.queues.update import Dying
+from postroad.wire import batch as batches
+from postroad.wire.records import Record, decode_records, encode_batch
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+COPIES_MAX: Final = 200  # messages in one batch of copies …
+COPY_BYTES_MAX: Final = 512 * 1024  # … and bytes, unless one alone has more
+RETRY_S: Final = (0.1, 0.5, 2.0, 10.0, 30.0)
+
+# Headers of a dead letter; those that a message brought along from an earlier death are replaced.
+PREFIX: Final = "postroad-dead-"
+
+log = logging.getLogger(__name__)
+
+
+class DeadLetters:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._at_work: dict[Queue, None] = {}
+
+    def take(self, queue: Queue) -> None:
+        """The queue has dying messages: they are buried by and by."""
+        if queue not in self._at_work and not queue.closed:
+            self._at_work[queue] = None
+            self._node.tasks.start(self._work(queue), "dead-letters")
+
+    async def _work(self, queue: Queue) -> None:
+        failures = 0
+        try:
+            while queue.core.ledger.dying and not queue.closed:
+                try:
+                    await self._bury_some(queue)
+                    failures = 0
+                except (ApiError, CoordinationError, OSError) as error:
+                    wait_s = RETRY_S[min(failures, len(RETRY_S) - 1)]
+                    failures += 1
+                    name = queue.subscription.group_id
+                    log.error("dead letters of %s can't be copied (again in %.1f s): %s", name, wait_s, error)
+                    await asyncio.sleep(wait_s)
+        finally:
+            del self._at_work[queue]
+
+    async def _bury_some(self, queue: Queue) -> None:
+        dying = list(islice(queue.core.ledger.dying, COPIES_MAX))
+        copies, ranges = self._copies(queue, dying)
+        if copies:
+            await self._append(await self._partition(queue), copies)
+        if queue.closed:
+            return
+        written: asyncio.Future[ApiError | None] = self._node.loop.create_future()
+        queue.write(queue.core.bury(ranges), written.set_result)
+        error = await written
+        if error is not None:
+            raise error
+        queue.subscription.something_settled(queue)
+
+    def _copies(self, queue: Queue, dying: Sequence[Dying]) -> tuple[list[Record], list[tuple[int, int]]]:
+        """Copies of the first of these, and their offsets. What retention took is only buried."""
+        copies: list[Record] = []
+        ranges: list[tuple[int, int]] = []
+        size = 0
+        for dead in dying:
+            for offset in range(dead.first, dead.last + 1):
+                found = self._read(queue.partition, offset)
+                ranges.append((offset, offset))
+                if found is not None:
+                    copies.append(self._copy(queue, found, dead, len(copies)))
+                    size += len(found.value or b"") + len(found.key or b"")
+                if len(ranges) >= COPIES_MAX or size >= COPY_BYTES_MAX:
+                    return copies, ranges
+        return copies, ranges
+
+    @staticmethod
+    def _read(partition: Partition, offset: int) -> Record | None:
+        try:
+            found = partition.read(offset, 1)
+        except OffsetOutOfRange:
+            return None
+        if found is None:
+            return None
+        data = memoryview(found.file.read(found.position, found.length))
+        for position, header in batches.walk(data):
+            batch = data[position : position + header.size]
+            return next((record for record in decode_records(batch) if record.offset == offset), None)
+        return None
+
+    def _copy(self, queue: Queue, record: Record, dead: Dying, place: int) -> Record:
+        told = {
+            "topic": queue.partition.topic,
+            "partition": queue.partition.index,
+            "offset": record.offset,
+            "subscription": queue.subscription.group_id,
+            "reason": dead.reason,
+            "deliveries": dead.deliveries,
+            "first-delivery": dead.first_ms,
+            "last-delivery": dead.last_ms,
+            "at": self._node.clock.now_ms(),
+        }
+        headers = [(name, value) for name, value in record.headers if not name.startswith(PREFIX)]
+        headers += [(PREFIX + name, str(value).encode()) for name, value in told.items()]
+        return Record(place, record.timestamp, record.key, record.value, headers)
+
+    async def _partition(self, queue: Queue) -> Partition:
+        """Where the copies go: one partition for one origin, so that they keep their order."""
+        topic = await self._topic(queue.subscription.dead_letter_topic)
+        origin = f"{queue.partition.topic}-{queue.partition.index}".encode()
+        return self._node.partitions.lead(topic.id, crc32(origin) % len(topic.partitions))
+
+    async def _topic(self, name: str) -> Topic:
+        topic = self._node.image.topics.get(name)
+        if topic is not None:
+            return topic
+        try:
+            return await self._node.create_topic(name, partitions=1)
+        except TopicAlreadyExists:  # another queue of the subscription was faster
+            return self._node.image.topic(name)
+
+    async def _append(self, partition: Partition, copies: list[Record]) -> None:
+        """Returns when they are committed. Raises what keeps them from it."""
+        now_ms = self._node.clock.now_ms()
+        batch = memoryview(encode_batch(copies))
+        header = batches.read_header(batch)
+        appended = partition.append(batch, header, now_ms)
+        committed: asyncio.Future[ApiError | None] = self._node.loop.create_future()
+        waiting = _Waiting(partition, appended.base_offset + header.last_offset_delta + 1, committed)
+        self._node.turn.settle(waiting)
+        error = await committed
+        if error is not None:
+            raise error
+
+
+class _Waiting:
+    """A batch of copies on its way to the disk."""
+
+    __slots__ = ("_committed", "_needed", "_partition")
+
+    def __init__(self, partition: Partition, needed: int, committed: asyncio.Future[ApiError | None]) -> None:
+        self._partition = partition
+        self._needed = needed
+        self._committed = committed
+
+    def settle(self) -> None:
+        if self._partition.write_error is not None:
+            self._committed.set_result(self._partition.write_error)
+        else:
+            self._partition.when_committed(self._needed, self._committed.set_result)

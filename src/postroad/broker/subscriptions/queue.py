@@ -1,0 +1,417 @@
+"""A subscription's queue on one partition: the room's `SharePartition`, bound to the log.
+
+*Out.* `deliver` asks the core for messages. What it does not know yet is read from the log and told to it
+(`_scan`): bytes that this process wrote or has checked at once, others in a thread. What was acquired is cut
+out of the log's batches. An offset that was acquired and is not in the answer would be taken for a gap by the
+client and be archived, so whatever can't be read or does not fit is given back before the answer is made.
+
+*Back.* An acknowledgement is decided by the core, written by `states`, and answered when it is applied.
+
+*Waiting.* Members that found nothing wait in `waiters`, first come, first served; a commit of the log, a
+release, or the end of a lock or a delay wakes them. One timer stands for all deadlines of the core.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from postroad.broker.partition import Partition
+from postroad.broker.subscriptions.states import QueueStates
+from postroad.broker.subscriptions.stretch import Stretch
+from postroad.errors import ApiError, OffsetOutOfRange
+from postroad.log.partition_log import Slice
+from postroad.now import Now
+from postroad.queues.entry import Entry
+from postroad.queues.settings import Order, QueueSettings
+from postroad.queues.settlement import Settlement
+from postroad.queues.share_partition import AckBatch, Acquired, SharePartition
+from postroad.queues.update import Update
+from postroad.wire.scan import scan
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+    from postroad.broker.subscriptions.subscription import Subscription
+
+SCAN_BYTES: Final = 1 << 19  # read and told to the core at a time
+SCANS_MAX: Final = 4  # in one go; then others have their turn
+RETRY_MS: Final = 1_000  # after the log could not be read or the state could not be written
+TIMER_MS_MAX: Final = 60_000  # a timer looks again after this, however far away the deadline is
+
+Reply = Callable[[ApiError | None], None]
+
+log = logging.getLogger(__name__)
+
+
+class Waiter(Protocol):
+    def wake(self) -> None: ...
+    def hurry(self) -> None: ...
+
+
+class Delivery(NamedTuple):
+    parts: list[memoryview | bytes]
+    size: int
+    acquired: list[Acquired]
+    settlement: Settlement | None  # at most once: to be committed before it is sent
+
+
+class Queue:
+    def __init__(
+        self,
+        node: Node,
+        subscription: Subscription,
+        partition: Partition,
+        core: SharePartition,
+        states: QueueStates,
+    ) -> None:
+        self.subscription = subscription
+        self.partition = partition
+        self.core = core
+        self.waiters: dict[Waiter, None] = {}
+        self.closed = False
+        self._node = node
+        self._states = states
+        self._stretch: Stretch | None = None  # what was scanned last: likely what is acquired next
+        self._scanning = False  # a thread reads
+        self._looking = False  # `_look_on` will come
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0
+
+    # --- out
+
+    def deliver(self, member: str, records_max: int, bytes_max: int, lock_ms: int | None) -> Delivery | None:
+        """Messages for this member, locked; None if there are none now."""
+        now = self.now()
+        self.expire(now)
+        acquired = self._acquire(member, records_max, bytes_max, lock_ms, now)
+        self._settle_expired(now)
+        if not acquired:
+            return None
+        delivery = self._read(acquired, bytes_max, member)
+        self._arm(now)
+        return delivery
+
+    def _acquire(
+        self, member: str, records_max: int, bytes_max: int, lock_ms: int | None, now: Now
+    ) -> list[Acquired]:
+        core = self.core
+        if self.partition.log.start_offset > core.start:
+            core.log_starts_at(self.partition.log.start_offset)
+        acquired = core.acquire(member, records_max, now, lock_ms)
+        wanted = records_max - _count(acquired)
+        for _ in range(SCANS_MAX):
+            if wanted <= 0 or bytes_max <= 0 or not core.wants_more(now):
+                break
+            scanned = self._scan(now, bytes_max)
+            if not scanned:
+                break
+            bytes_max -= scanned
+            more = core.acquire(member, wanted, now, lock_ms)
+            wanted -= _count(more)
+            acquired += more
+        return acquired if len(acquired) < 2 else sorted(acquired)
+
+    def _read(self, acquired: list[Acquired], bytes_max: int, member: str) -> Delivery | None:
+        """Cut what was acquired out of the log; what does not fit or can't be read is given back."""
+        parts: list[memoryview | bytes] = []
+        size, reached, place = 0, acquired[0].first, 0
+        ranges = [(first, last) for first, last, _ in acquired]
+        while place < len(ranges) and (size < bytes_max or not parts):
+            reached = max(reached, ranges[place][0])
+            stretch = self._stretch_at(reached)
+            if stretch is None:
+                break
+            left = [(reached, ranges[place][1]), *ranges[place + 1 :]]
+            more, more_bytes, until = stretch.cut(left, bytes_max - size)
+            if not more:
+                break
+            parts += more
+            size += more_bytes
+            reached = until
+            while place < len(ranges) and ranges[place][1] < reached:
+                place += 1
+        kept = acquired
+        if place < len(ranges):
+            kept, back = _split(acquired, reached)
+            self.core.give_back(back, member)
+        if not kept:
+            return None
+        return Delivery(parts, size, kept, self.core.acknowledge_acquired(member, kept))
+
+    def _stretch_at(self, offset: int) -> Stretch | None:
+        stretch = self._stretch
+        if stretch is not None and stretch.holds(offset):
+            return stretch
+        try:
+            found = self.partition.read(offset, SCAN_BYTES)
+            if found is None:
+                return None
+            if not found.verified:  # the core knows it, so it was checked once; compaction may have moved it
+                self.partition.log.verify(found)
+                self.partition.log.mark_verified(found)
+            stretch = Stretch(found.file.read(found.position, found.length))
+        except (ApiError, OSError) as error:
+            self._unreadable(error)
+            return None
+        return stretch if stretch.holds(offset) else None
+
+    # --- telling the core what lies in the log
+
+    def _scan(self, now: Now, bytes_max: int) -> int:
+        """Read on from the frontier; how many bytes. 0: there is nothing more, or a thread reads it."""
+        if self._scanning:
+            return 0
+        try:
+            found = self.partition.read(self.core.frontier, min(SCAN_BYTES, max(bytes_max, 1)))
+        except (ApiError, OSError) as error:
+            self._unreadable(error)
+            return 0
+        if found is None:
+            return 0
+        if not found.verified:
+            self._scan_cold(found)
+            return 0
+        self._learn(found.file.read(found.position, found.length), now)
+        return found.length
+
+    def look_ahead(self, upto: int) -> None:
+        """Know what lies below this offset, as far as a few reads tell."""
+        now = self.now()
+        for _ in range(SCANS_MAX):
+            if self.core.frontier >= upto or not self._scan(now, SCAN_BYTES):
+                return
+
+    def _learn(self, data: bytes, now: Now) -> None:
+        stretch = Stretch(data)
+        self._stretch = stretch
+        entries = self._entries(data)
+        settlement = self.core.extend(stretch.upto, entries, now)
+        if settlement is not None:
+            self.commit(settlement, _ignore)
+        self._arm(now)
+
+    def _entries(self, data: bytes) -> list[Entry]:
+        settings = self.subscription.settings
+        keys = self.core.settings.order is Order.KEY
+        tenant = settings.fair_by.encode() if settings.fair_by else None
+        found = scan(data, self.core.frontier, keys=keys, tenant_header=tenant)
+        return [Entry(*entry) for entry in found]
+
+    def _scan_cold(self, found: Slice) -> None:
+        """What lay on the disk is checked in a thread first; whoever waits is woken after it."""
+        self._scanning = True
+        partition = self.partition
+
+        def read() -> bytes:
+            partition.log.verify(found)
+            return found.file.read(found.position, found.length)
+
+        def done(data: bytes, error: BaseException | None) -> None:
+            self._scanning = False
+            if self.closed:
+                return
+            if error is not None:
+                self._unreadable(error)
+                return
+            partition.log.mark_verified(found)
+            self.wake()
+
+        self._node.cold_workers.run(read, done)
+
+    def _unreadable(self, error: BaseException) -> None:
+        """Nothing is skipped: it is tried again, and operators are told."""
+        if isinstance(error, OffsetOutOfRange):
+            return  # retention was faster; the core hears of it with the next look
+        log.error("%s-%d can't be read: %s", self.partition.topic, self.partition.index, error)
+        if not isinstance(error, (ApiError, OSError)):
+            raise error
+        self._node.loop.call_later(RETRY_MS / 1000, self.wake)
+
+    # --- back
+
+    def acknowledge(
+        self,
+        member: str,
+        batches: Sequence[AckBatch],
+        reply: Reply,
+        lock_ms: int | None,
+        delay_ms: int | None,
+    ) -> None:
+        """All of it or nothing; `reply` hears when it is durable, or what is wrong with it."""
+        now = self.now()
+        try:
+            settlement = self.core.acknowledge(member, batches, now, lock_ms, delay_ms)
+        except ApiError as error:
+            reply(error)
+            return
+        self.commit(settlement, reply)
+
+    def release_member(self, member: str) -> None:
+        """It has left: what it holds is there for others."""
+        settlement = self.core.release_member(member, self.now())
+        if settlement is not None:
+            self.commit(settlement, _ignore)
+
+    def commit(self, settlement: Settlement, reply: Reply) -> None:
+        """Make a decision of the core durable, then let it take effect."""
+        if settlement.update is None:
+            self.core.settled(settlement, self.now())
+            reply(None)
+            return
+        self._states.write(self.core.ledger, settlement.update, partial(self._written, settlement, reply))
+
+    def _written(self, settlement: Settlement, reply: Reply, error: ApiError | None) -> None:
+        now = self.now()
+        if error is None:
+            self.core.settled(settlement, now)
+        else:
+            self.core.unsettle(settlement, now)
+            self._node.loop.call_later(RETRY_MS / 1000, self._due)
+        reply(error)
+        if self.core.ledger.dying:
+            self._node.subscriptions.dead_letters.take(self)
+        self.subscription.something_settled(self)
+        self._arm(now)
+
+    def reset(self, start: int, reply: Reply) -> None:
+        """Go on from this offset, whatever was settled or is held."""
+
+        def done(error: ApiError | None) -> None:
+            if error is None:
+                self._stretch = None
+                self.core.after_reset(self.now())
+            reply(error)
+            self.wake()
+
+        self.write(self.core.reset(start), done)
+
+    def configure(self, settings: QueueSettings, now: Now, learn_anew: bool) -> None:
+        """`learn_anew`: what is known of the messages no longer tells what must be known."""
+        if learn_anew:  # a detour over other settings makes the core forget
+            self.core.change_settings(settings._replace(fair=not settings.fair), now)
+        self.core.change_settings(settings, now)
+        self._arm(now)
+        self.wake()
+
+    def write(self, update: Update, reply: Reply) -> None:
+        """A change of the hard state that the core has no part in but its ledger."""
+        self._states.write(self.core.ledger, update, reply)
+
+    # --- time
+
+    def now(self) -> Now:
+        clock = self._node.clock
+        return Now(clock.monotonic_ms(), clock.now_ms())
+
+    def expire(self, now: Now) -> None:
+        """Locks that have ended and delays that are over take effect."""
+        at = self.core.next_deadline()
+        if at is not None and at <= now.ms:
+            settlement = self.core.expire(now)
+            if settlement is not None:
+                self.commit(settlement, _ignore)
+
+    def _settle_expired(self, now: Now) -> None:
+        settlement = self.core.take_expired(now)
+        if settlement is not None:
+            self.commit(settlement, _ignore)
+
+    def _arm(self, now: Now) -> None:
+        """One timer, for the next deadline; a later one finds its own when this one has come."""
+        at = self.core.next_deadline()
+        if at is None:
+            return
+        at = min(max(at, now.ms + 1), now.ms + TIMER_MS_MAX)
+        if self._timer is not None:
+            if self._timer_at <= at:
+                return
+            self._timer.cancel()
+        self._timer_at = at
+        self._timer = self._node.loop.call_later((at - now.ms) / 1000, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        if self.closed:
+            return
+        now = self.now()
+        self.expire(now)
+        self.wake()
+        self._arm(now)
+
+    # --- waiting
+
+    def park(self, waiter: Waiter) -> None:
+        if not self.waiters:
+            self.partition.readers[self] = None
+            self.subscription.waiting[self] = None
+        self.waiters[waiter] = None
+        if not self._scanning and not self._looking and self.is_worth_a_look():
+            self._looking = True  # much lies before what is available: look on, after others had their turn
+            self._node.loop.call_soon(self._look_on)
+
+    def _look_on(self) -> None:
+        self._looking = False
+        if not self.closed:
+            self.wake()
+
+    def unpark(self, waiter: Waiter) -> None:
+        self.waiters.pop(waiter, None)
+        if not self.waiters:
+            self.partition.readers.pop(self, None)
+            self.subscription.waiting.pop(self, None)
+
+    def wake(self) -> None:
+        """There may be something: those that have waited longest look first."""
+        for waiter in list(self.waiters):
+            if not self.is_worth_a_look():
+                return
+            waiter.wake()
+
+    def hurry(self) -> None:
+        """The node stops: whoever waits is answered."""
+        for waiter in list(self.waiters):
+            waiter.hurry()
+
+    def is_worth_a_look(self) -> bool:
+        now = self.now()
+        if self.core.has_available(now):
+            return True
+        return self.core.frontier < self.partition.high_watermark and self.core.wants_more(now)
+
+    # --- its end
+
+    def close(self) -> None:
+        """The topic, the group or the node goes; whoever waits is answered."""
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.hurry()
+        self.partition.readers.pop(self, None)
+        self.core.close()
+
+
+def _count(acquired: Sequence[Acquired]) -> int:
+    return sum(last - first + 1 for first, last, _ in acquired)
+
+
+def _split(acquired: list[Acquired], at: int) -> tuple[list[Acquired], list[tuple[int, int]]]:
+    """(what lies below the offset, the ranges from it on)."""
+    kept: list[Acquired] = []
+    back: list[tuple[int, int]] = []
+    for first, last, deliveries in acquired:
+        if last < at:
+            kept.append(Acquired(first, last, deliveries))
+        elif first >= at:
+            back.append((first, last))
+        else:
+            kept.append(Acquired(first, at - 1, deliveries))
+            back.append((at, last))
+    return kept, back
+
+
+def _ignore(_: ApiError | None) -> None:
+    """Nobody asked for it; what failed is tried again when its time comes."""

@@ -1,0 +1,156 @@
+"""The ledgers of one partition of `__share_group_state`, and how their updates become durable.
+
+An update is appended, committed, applied to its ledger, and only then does whoever decided it hear of it
+(S4). So that a start needn't read for ever, a ledger is written as a whole now and then, and what lies before
+the oldest of these snapshots is deleted:
+
+N1 a ledger can be rebuilt from the records from `since` on. A snapshot tells the state up to the last applied
+   record; updates that are still on their way lie before it in the log, so they, too, must be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+from postroad.broker.clock import Clock
+from postroad.broker.partition import Partition
+from postroad.broker.record_log import Committed, RecordLog, Stored
+from postroad.broker.turn import Turn
+from postroad.broker.workers import Workers
+from postroad.errors import ApiError
+from postroad.queues.ledger import Ledger
+from postroad.queues.update import Key, Update, decode, encode_key, encode_update
+
+SNAPSHOT_BYTES: Final = 64 * 1024  # updates since the last snapshot; more if that was large
+SNAPSHOT_FACTOR: Final = 4  # … so that snapshots are a fraction of what is written
+RECORDS_MAX: Final = (
+    100_000  # about so many are read at a start; idle ledgers that hold back more are written anew
+)
+PRUNE_RECORDS: Final = 10_000  # the log's start moves in steps of so many
+
+
+class Kept:
+    """A ledger and where the log can rebuild it from."""
+
+    __slots__ = ("bytes", "key", "ledger", "since", "snapshot_bytes", "snapshotting")
+
+    def __init__(self, ledger: Ledger, since: int) -> None:
+        self.ledger = ledger
+        self.key = encode_key(ledger.key)
+        self.since = since
+        self.bytes = 0  # of updates since the last snapshot
+        self.snapshot_bytes = 0
+        self.snapshotting = False
+
+
+class QueueStates:
+    def __init__(self, partition: Partition, clock: Clock, turn: Turn) -> None:
+        self.loaded = False
+        self._partition = partition
+        self._log = RecordLog(partition, clock, turn)
+        self._kept: dict[Key, Kept] = {}
+        self._applied_to = 0  # below it everything is applied: one offset for each record that was committed
+
+    async def load(self, workers: Workers) -> None:
+        """Rebuild every ledger. Raises what reading raises; call it again."""
+        await self._log.load(self._replay, workers)
+        self._applied_to = self._partition.high_watermark
+        self.loaded = True
+
+    def _replay(self, stored: Stored) -> None:
+        found = decode(stored.key, stored.value)
+        if found is None:
+            return
+        key, update = found
+        if update is None:
+            self._kept.pop(key, None)
+            return
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = self._kept[key] = Kept(Ledger(key), stored.offset)
+        kept.ledger.apply(update)
+
+    def ledgers(self) -> Iterator[Ledger]:
+        for kept in self._kept.values():
+            yield kept.ledger
+
+    def find(self, key: Key) -> Ledger | None:
+        kept = self._kept.get(key)
+        return None if kept is None else kept.ledger
+
+    # --- changes
+
+    def create(self, key: Key, start: int, committed: Committed) -> None:
+        """A ledger that begins at this offset; it is there when it is committed."""
+        kept = Kept(Ledger(key), self._applied_to)
+        update = Update(generation=1, start=start)
+
+        def done(error: ApiError | None) -> None:
+            if error is None:
+                self._kept[key] = kept
+            committed(error)
+
+        self._append(kept, update, done)
+
+    def write(self, ledger: Ledger, update: Update, committed: Committed) -> None:
+        """The update is applied when it is committed; then `committed` hears of it."""
+        self._append(self._kept[ledger.key], update, committed)
+
+    def remove(self, key: Key, committed: Committed) -> None:
+        """The ledger is gone when that is committed."""
+        kept = self._kept[key]
+
+        def done(error: ApiError | None) -> None:
+            if error is None:
+                self._applied_to += 1
+                self._kept.pop(key, None)
+            committed(error)
+
+        self._log.append([(kept.key, None)], done)
+
+    def _append(self, kept: Kept, update: Update, committed: Committed) -> None:
+        value = encode_update(update)
+        self._log.append([(kept.key, value)], partial(self._written, kept, update, len(value), committed))
+
+    def _written(
+        self, kept: Kept, update: Update, size: int, committed: Committed, error: ApiError | None
+    ) -> None:
+        if error is None:
+            kept.ledger.apply(update)
+            self._applied_to += 1
+            kept.bytes += size
+        committed(error)
+        if kept.bytes > max(SNAPSHOT_BYTES, SNAPSHOT_FACTOR * kept.snapshot_bytes):
+            self._snapshot(kept)
+
+    # --- snapshots
+
+    def _snapshot(self, kept: Kept) -> None:
+        if kept.snapshotting:
+            return
+        kept.snapshotting = True
+        values = [encode_update(update) for update in kept.ledger.snapshots()]
+        kept.bytes, kept.snapshot_bytes = 0, sum(map(len, values))
+        since, records = self._applied_to, [(kept.key, value) for value in values]
+        self._log.append(records, partial(self._snapshot_written, kept, since, len(records)))
+
+    def _snapshot_written(self, kept: Kept, since: int, records: int, error: ApiError | None) -> None:
+        kept.snapshotting = False
+        if error is None:
+            self._applied_to += records
+            kept.since = since
+            self._prune()
+
+    def _prune(self) -> None:
+        """Forget what no ledger needs; one that holds back too much is written anew first."""
+        oldest = min(self._kept.values(), key=_since, default=None)
+        since = self._applied_to if oldest is None else oldest.since
+        if oldest is not None and self._applied_to - since > RECORDS_MAX:
+            self._snapshot(oldest)
+        if since - self._partition.log.start_offset >= PRUNE_RECORDS:
+            self._partition.log.delete_before(since)
+
+
+_since: Callable[[Kept], int] = lambda kept: kept.since  # noqa: E731

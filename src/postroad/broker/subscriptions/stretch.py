@@ -1,0 +1,111 @@
+"""A stretch of a partition's log in memory: what is in it, and cutting what was acquired out of it.
+
+Whole batches leave as they are. Of a batch of which only some messages were acquired the others are left out
+(`wire.excerpt`), so that a member is not sent what it did not ask for; a small compressed batch is sent whole
+all the same, since packing it anew costs more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final
+
+from postroad.wire.batch import ATTRIBUTES, COMPRESSION_MASK, LENGTH_END
+from postroad.wire.batch import HEADER as BATCH_HEADER
+from postroad.wire.excerpt import Excerpts
+
+_PLACE: Final = Struct(">qi11xi")  # of a batch's header: base offset, length, last offset delta
+WHOLE_BYTES_MAX: Final = 32 * 1024  # a compressed batch up to this size is not worth unpacking
+
+Range = tuple[int, int]
+
+
+class Stretch:
+    """Whole batches, verified, in the log's order."""
+
+    __slots__ = ("_bases", "_data", "_ends", "_excerpts", "_excerpts_at", "_lasts", "first", "upto")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = memoryview(data)
+        self._bases: list[int] = []  # of each batch: its first and last offset, and where it ends
+        self._lasts: list[int] = []
+        self._ends: list[int] = []
+        unpack, total, position = _PLACE.unpack_from, len(data), 0
+        while position < total:
+            base, length, delta = unpack(data, position)
+            position += length + LENGTH_END
+            self._bases.append(base)
+            self._lasts.append(base + delta)
+            self._ends.append(position)
+        self._excerpts_at = -1  # the batch that was cut last: likely the one that is cut next
+        self._excerpts: Excerpts | None = None
+        self.first = self._bases[0]
+        self.upto = self._lasts[-1] + 1
+
+    def holds(self, offset: int) -> bool:
+        return self.first <= offset < self.upto
+
+    def cut(self, ranges: Sequence[Range], bytes_max: int) -> tuple[list[memoryview | bytes], int, int]:
+        """(batches with just these messages, their size, how far it got: an offset).
+
+        The ranges ascend, and the first begins in this stretch. It ends with the stretch, with the last
+        range, or when `bytes_max` would be passed; but one batch there is always.
+        """
+        parts: list[memoryview | bytes] = []
+        size, place = 0, 0
+        reached = ranges[0][0]
+        while place < len(ranges) and ranges[place][0] < self.upto:
+            reached = max(reached, ranges[place][0])
+            at = max(bisect_right(self._bases, reached) - 1, 0)
+            until = self._whole_until(at, reached, ranges, place)
+            if until > at:  # whole batches, one behind the other: one piece
+                until = self._fitting(at, until, bytes_max - size, not parts)
+                if until == at:
+                    break
+                part: memoryview | bytes = self._data[self._start(at) : self._ends[until - 1]]
+            else:
+                until = at + 1
+                part = self._some_of(at, reached, ranges, place)
+                if parts and size + len(part) > bytes_max:
+                    break
+            parts.append(part)
+            size += len(part)
+            reached = self._lasts[until - 1] + 1
+            while place < len(ranges) and ranges[place][1] < reached:
+                place += 1
+            if size >= bytes_max:
+                break
+        return parts, size, reached
+
+    def _start(self, at: int) -> int:
+        return self._ends[at - 1] if at else 0
+
+    def _whole_until(self, at: int, reached: int, ranges: Sequence[Range], place: int) -> int:
+        """The place after the last of the batches from `at` on that the range covers wholly."""
+        if self._bases[at] < reached:
+            return at
+        return bisect_right(self._lasts, ranges[place][1], at)
+
+    def _fitting(self, at: int, until: int, room: int, first: bool) -> int:
+        start = self._start(at)
+        if self._ends[until - 1] - start <= room:
+            return until
+        fits = bisect_right(self._ends, start + max(room, 0), at, until)
+        return max(fits, at + 1) if first else fits
+
+    def _some_of(self, at: int, reached: int, ranges: Sequence[Range], place: int) -> memoryview | bytes:
+        batch = self._data[self._start(at) : self._ends[at]]
+        compressed = BATCH_HEADER.unpack_from(batch)[ATTRIBUTES] & COMPRESSION_MASK
+        if compressed and len(batch) <= WHOLE_BYTES_MAX:
+            return batch
+        last = self._lasts[at]
+        chosen: list[Range] = []
+        for first, end in ranges[place:]:
+            if first > last:
+                break
+            chosen.append((max(first, reached), min(end, last)))
+        if self._excerpts is None or self._excerpts_at != at:
+            self._excerpts_at, self._excerpts = at, Excerpts(batch)
+        return self._excerpts.take(chosen)

@@ -1,0 +1,74 @@
+"""One subscription: its settings, what its members hold in all, and a queue for each partition."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from postroad.broker.subscriptions.queue import Queue
+from postroad.cluster.group_config import GroupSettings
+from postroad.now import Now
+from postroad.queues.holdings import Holdings
+from postroad.queues.settings import Backoff, Order, QueueSettings
+
+TopicPartition = tuple[bytes, int]
+
+DEAD_SUFFIX: Final = ".dead"
+_NAME_CHARACTERS_MAX: Final = 249
+
+
+class Subscription:
+    def __init__(self, group_id: str, settings: GroupSettings) -> None:
+        self.group_id = group_id
+        self.settings = settings
+        self.holdings = Holdings()
+        self.queues: dict[TopicPartition, Queue] = {}  # those that somebody has asked for
+        self.waiting: dict[Queue, None] = {}  # those at which somebody waits
+
+    def configure(self, settings: GroupSettings, now: Now) -> None:
+        """New settings hold from now on; locks that were given keep their end."""
+        if settings == self.settings:
+            return
+        fair_by = self.settings.fair_by
+        self.settings = settings
+        for queue in list(self.queues.values()):
+            queue.configure(queue_settings(settings), now, learn_anew=settings.fair_by != fair_by)
+
+    def something_settled(self, where: Queue) -> None:
+        """Messages may be available again, or a limit may have been what kept others from theirs."""
+        where.wake()
+        for queue in list(self.waiting):
+            if queue is not where:
+                queue.wake()
+
+    def release_member(self, member: str) -> None:
+        if self.holdings.by_member.get(member):
+            for queue in list(self.queues.values()):
+                queue.release_member(member)
+
+    @property
+    def dead_letter_topic(self) -> str:
+        """By default named after the group, as far as its id can be part of a topic's name."""
+        if self.settings.dead_letter_topic:
+            return self.settings.dead_letter_topic
+        name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in self.group_id)
+        return name[: _NAME_CHARACTERS_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
+
+
+def queue_settings(settings: GroupSettings) -> QueueSettings:
+    return QueueSettings(
+        lock_ms=settings.lock_ms,
+        delivery_limit=settings.delivery_limit,
+        backoff=Backoff(
+            settings.backoff_initial_ms,
+            settings.backoff_factor,
+            settings.backoff_max_ms,
+            settings.backoff_jitter,
+        ),
+        order=Order(settings.order),
+        fair=bool(settings.fair_by),
+        at_most_once=settings.at_most_once,
+        dead_letters=settings.dead_letters,
+        partition_locks_max=settings.partition_locks_max,
+        member_locks_max=settings.member_locks_max,
+        locks_max=settings.locks_max,
+    )

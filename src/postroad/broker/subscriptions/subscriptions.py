@@ -1,0 +1,432 @@
+"""All subscriptions of this node: who is a member, what they have done, and where each queue is.
+
+A subscription is there as soon as it has a ledger (`states`): when a member names a topic, or when it is
+created with `postroad.topics`. From then on it holds the topic's messages, from the offset on that
+`share.auto.offset.reset` chose then. A partition or a topic that comes later is held from its first message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+from postroad.broker.connection import Connection
+from postroad.broker.partition import Partition
+from postroad.broker.subscriptions.dead_letters import DeadLetters
+from postroad.broker.subscriptions.queue import Queue, Reply
+from postroad.broker.subscriptions.sessions import ShareSession, ShareSessions
+from postroad.broker.subscriptions.starting import starting_offset
+from postroad.broker.subscriptions.states import QueueStates
+from postroad.broker.subscriptions.subscription import Subscription, queue_settings
+from postroad.cluster import controller
+from postroad.cluster.group_config import settings_of
+from postroad.cluster.image import SHARE_STATE_TOPIC, Changes, Topic
+from postroad.errors import (
+    ApiError,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    GroupIdNotFound,
+    InvalidGroupId,
+    NonEmptyGroup,
+    UnknownTopicId,
+)
+from postroad.groups.settings import ShareGroupSettings
+from postroad.groups.share import ShareGroups
+from postroad.now import Now
+from postroad.queues.ledger import Ledger
+from postroad.queues.share_partition import SharePartition
+from postroad.queues.update import Key
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+STATE_CONFIG: Final = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",  # what is no longer needed is deleted by its offset (states, N1)
+    "retention.bytes": "-1",
+    "segment.bytes": str(16 * 1024 * 1024),
+    "max.message.bytes": str(16 * 1024 * 1024),  # a snapshot's part is far smaller
+    "compression.type": "producer",
+}
+LOAD_WAIT_S: Final = 0.5  # a start waits so long; large states load on while clients retry
+LOAD_RETRY_S: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Subscriptions:
+    def __init__(self, node: Node) -> None:
+        self.members = ShareGroups()
+        self.sessions = ShareSessions(node.settings.limits.share_sessions_max)
+        self.dead_letters = DeadLetters(node)
+        self._node = node
+        self._states: dict[int, QueueStates] = {}  # by partition; without those that are offline
+        self._partitions = 0
+        self._subscriptions: dict[str, Subscription] = {}  # those that were asked for
+        self._creating: dict[Key, list[Reply]] = {}  # ledgers that are on their way to the disk
+        self._timer: asyncio.TimerHandle | None = None
+
+    # --- start and end
+
+    async def start(self) -> None:
+        node = self._node
+        if SHARE_STATE_TOPIC not in node.image.topics:
+            await node.create_topic(
+                SHARE_STATE_TOPIC,
+                partitions=node.settings.groups.share_state_partitions,
+                config=STATE_CONFIG,
+                internal=True,
+            )
+        self._partitions = len(node.image.topics[SHARE_STATE_TOPIC].partitions)
+        loading = [self._lead(partition) for partition in node.partitions.of(SHARE_STATE_TOPIC)]
+        if loading:
+            await asyncio.wait(loading, timeout=LOAD_WAIT_S)
+
+    def partition_opened(self, topic: str, index: int) -> None:
+        """A partition that was offline is back: one of ours, or one that has queues."""
+        partition = self._node.partitions.find(topic, index)
+        if partition is None:
+            return
+        if topic == SHARE_STATE_TOPIC and index not in self._states:
+            self._lead(partition)
+
+    def _lead(self, partition: Partition) -> asyncio.Task[None]:
+        states = self._states[partition.index] = QueueStates(partition, self._node.clock, self._node.turn)
+        return self._node.tasks.start(self._load(states, partition.index), "load-queues")
+
+    async def _load(self, states: QueueStates, index: int) -> None:
+        while True:
+            try:
+                await states.load(self._node.slow_workers)
+                break
+            except (OSError, ApiError) as error:
+                log.error("%s-%d can't be read: %s", SHARE_STATE_TOPIC, index, error)
+                await asyncio.sleep(LOAD_RETRY_S)
+        image = self._node.image
+        for ledger in list(states.ledgers()):
+            if ledger.key.topic_id not in image.topics_by_id:  # deleted just before the node stopped
+                states.remove(ledger.key, _ignore)
+            elif ledger.dying:  # archived, and perhaps not copied
+                queue = self._queue_of(ledger.key)
+                if queue is not None:
+                    self.dead_letters.take(queue)
+        for group_id in list(image.groups):
+            if self._states.get(self._place(group_id)) is states:
+                await self.configured(group_id)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for subscription in self._subscriptions.values():
+            for queue in list(subscription.queues.values()):
+                queue.close()
+
+    # --- which there are
+
+    def exists(self, group_id: str) -> bool:
+        """Whether this id is a share group's."""
+        if self.members.has_members(group_id):
+            return True
+        if self._node.image.groups.get(group_id, {}).get("postroad.topics"):
+            return True
+        return any(True for _ in self.ledgers(group_id))
+
+    def ids(self) -> set[str]:
+        """Of all subscriptions, with and without members."""
+        found = {ledger.key.group for states in self._states.values() for ledger in states.ledgers()}
+        found |= {group for group, config in self._node.image.groups.items() if config.get("postroad.topics")}
+        return found | {group.group_id for group in self.members.list((), ())}
+
+    def ledgers(self, group_id: str) -> list[Ledger]:
+        states = self._states.get(self._place(group_id))
+        return [] if states is None else [led for led in states.ledgers() if led.key.group == group_id]
+
+    def done_below(self, topic_id: bytes, index: int) -> int | None:
+        """The offset below which every subscription is done with the partition; None without any."""
+        starts = [
+            ledger.start
+            for states in self._states.values()
+            for ledger in states.ledgers()
+            if ledger.key.topic_id == topic_id and ledger.key.partition == index
+        ]
+        return min(starts, default=None)
+
+    @property
+    def loaded(self) -> bool:
+        return len(self._states) == self._partitions and all(s.loaded for s in self._states.values())
+
+    def subscription(self, group_id: str) -> Subscription:
+        found = self._subscriptions.get(group_id)
+        if found is None:
+            settings = settings_of(self._node.image.groups.get(group_id, {}))
+            found = self._subscriptions[group_id] = Subscription(group_id, settings)
+        return found
+
+    def group_settings(self, group_id: str) -> ShareGroupSettings:
+        settings = self.subscription(group_id).settings
+        return ShareGroupSettings(
+            settings.heartbeat_ms, settings.session_ms, self._node.settings.groups.members_max
+        )
+
+    def check_group_type(self, group_id: str) -> None:
+        """Raises if the id is a consumer group's."""
+        coordinator = self._node.groups.find(group_id)
+        coordinator.check_loaded()
+        if any(group.group_id == group_id for group in coordinator.groups.list((), ())):
+            raise GroupIdNotFound(f"Group {group_id} is not a share group.")
+
+    # --- queues
+
+    def queue(self, group_id: str, topic_id: bytes, index: int) -> Queue | None:
+        """The queue, or None if it is not ready yet. Raises what a client should be told."""
+        subscription = self.subscription(group_id)
+        queue = subscription.queues.get((topic_id, index))
+        if queue is not None and not queue.partition.closed:
+            return queue
+        if topic_id not in self._node.image.topics_by_id:
+            raise UnknownTopicId()
+        self._node.partitions.lead(topic_id, index)  # raises if it is not here
+        states = self._states.get(self._place(group_id))
+        if states is None or not states.loaded:
+            return None
+        key = Key(group_id, topic_id, index)
+        found = self._queue_of(key)
+        if found is None:
+            self._create(key, _ignore)
+        return found
+
+    def _queue_of(self, key: Key) -> Queue | None:
+        states = self._states.get(self._place(key.group))
+        ledger = None if states is None or not states.loaded else states.find(key)
+        partition = self._node.partitions.find(key.topic_id, key.partition)
+        if states is None or ledger is None or partition is None:
+            return None
+        subscription = self.subscription(key.group)
+        place = key.topic_id, key.partition
+        old = subscription.queues.pop(place, None)
+        if old is not None:  # its partition was closed and has been opened anew
+            old.close()
+        core = SharePartition(
+            ledger, queue_settings(subscription.settings), subscription.holdings, random.random
+        )
+        queue = subscription.queues[place] = Queue(self._node, subscription, partition, core, states)
+        return queue
+
+    def _place(self, group_id: str) -> int:
+        return crc32(group_id.encode()) % max(self._partitions, 1)
+
+    def _states_of(self, group_id: str) -> QueueStates:
+        """Raises what clients should be told while they can't be had."""
+        if not group_id:
+            raise InvalidGroupId()
+        states = self._states.get(self._place(group_id))
+        if states is None:
+            raise CoordinatorNotAvailable(f"The group's partition of {SHARE_STATE_TOPIC} is offline.")
+        if not states.loaded:
+            raise CoordinatorLoadInProgress()
+        return states
+
+    # --- beginning
+
+    def ensure(self, group_id: str, topic_names: Iterable[str], done: Reply) -> None:
+        """`done` hears when every partition of these topics (as far as they exist) has its ledger."""
+        try:
+            states = self._states_of(group_id)
+        except ApiError as error:
+            done(error)
+            return
+        missing = [
+            Key(group_id, topic.id, index)
+            for name in topic_names
+            if (topic := self._node.image.topics.get(name)) is not None and not topic.internal
+            for index in range(len(topic.partitions))
+            if states.find(Key(group_id, topic.id, index)) is None
+            and self._node.partitions.find(topic.id, index) is not None
+        ]
+        if not missing:
+            done(None)
+            return
+        all_done = _After(len(missing), done)
+        for key in missing:
+            self._create(key, all_done)
+
+    def _create(self, key: Key, done: Reply, *, earliest: bool = False) -> None:
+        waiting = self._creating.get(key)
+        if waiting is not None:
+            waiting.append(done)
+            return
+        self._creating[key] = [done]
+        partition = self._node.partitions.find(key.topic_id, key.partition)
+        states = self._states[self._place(key.group)]
+        if partition is None or states.find(key) is not None:
+            self._created(key, None)
+            return
+        known = earliest or any(states.find(key._replace(partition=n)) for n in range(key.partition))
+        start = None if known else self.subscription(key.group).settings.start
+        try:
+            offset = starting_offset(partition, start, self._node.clock.now_ms())
+        except (ApiError, OSError) as error:
+            self._created(key, error if isinstance(error, ApiError) else CoordinatorNotAvailable(str(error)))
+            return
+        states.create(key, offset, partial(self._created, key))
+
+    def _created(self, key: Key, error: ApiError | None) -> None:
+        for done in self._creating.pop(key):
+            done(error)
+
+    async def configured(self, group_id: str) -> None:
+        """The group's configs have changed: they hold when this returns, and its topics are held."""
+        config = self._node.image.groups.get(group_id, {})
+        settings = settings_of(config)
+        self.subscription(group_id).configure(settings, self.now())
+        if settings.topics:
+            await self._heard(partial(self.ensure, group_id, settings.topics))
+
+    # --- changes around it
+
+    def changed(self, changes: Changes) -> None:
+        """Topics came or went, or groups were configured, here or by another node's hand."""
+        if not self._partitions:
+            return
+        for group_id in changes.groups:
+            if group_id in self._subscriptions:
+                settings = settings_of(self._node.image.groups.get(group_id, {}))
+                self.subscription(group_id).configure(settings, self.now())
+        for topic in changes.deleted:
+            self._forget(topic)
+        for topic in [*changes.created, *(after for _, after in changes.altered)]:
+            self._hold_new(topic)
+
+    def _hold_new(self, topic: Topic) -> None:
+        """A topic or a partition that came after the subscription is held from its first message."""
+        if topic.internal:
+            return
+        for group_id in self.ids():
+            wanted = settings_of(self._node.image.groups.get(group_id, {})).topics
+            held = any(ledger.key.topic_id == topic.id for ledger in self.ledgers(group_id))
+            if held or topic.name in wanted or topic.name in self.members.topics_of(group_id):
+                states = self._states.get(self._place(group_id))
+                if states is not None and states.loaded:
+                    for index in range(len(topic.partitions)):
+                        self._create(Key(group_id, topic.id, index), _ignore, earliest=True)
+
+    def _forget(self, topic: Topic) -> None:
+        for subscription in self._subscriptions.values():
+            for place in [place for place in subscription.queues if place[0] == topic.id]:
+                subscription.queues.pop(place).close()
+        for states in self._states.values():
+            for key in [ledger.key for ledger in states.ledgers() if ledger.key.topic_id == topic.id]:
+                states.remove(key, _ignore)
+
+    # --- administration
+
+    async def remove(self, group_id: str, keys: Iterable[Key]) -> None:
+        """These ledgers go: the subscription is as if it had never heard of the partitions."""
+        states = self._states_of(group_id)
+        subscription = self.subscription(group_id)
+        for key in keys:
+            queue = subscription.queues.pop((key.topic_id, key.partition), None)
+            if queue is not None:
+                queue.close()
+            await self._heard(partial(states.remove, key))
+
+    async def delete(self, group_id: str) -> None:
+        """The subscription goes with all that it knows. Raises NonEmptyGroup while it has members."""
+        if not self.exists(group_id):
+            raise GroupIdNotFound()
+        if self.members.has_members(group_id):
+            raise NonEmptyGroup()
+        await self.remove(group_id, [ledger.key for ledger in self.ledgers(group_id)])
+        if group_id in self._node.image.groups:
+            await self._node.topics.decide(lambda image: controller.delete_group_config(image, group_id))
+        self._subscriptions.pop(group_id, None)
+
+    async def reset(self, key: Key, start: int) -> None:
+        """Go on from this offset, whatever was acknowledged or is held. Raises what is wrong with that."""
+        states = self._states_of(key.group)
+        partition = self._node.partitions.lead(key.topic_id, key.partition)
+        start = min(max(start, partition.log.start_offset), partition.high_watermark)
+        if states.find(key) is None:
+            await self._heard(partial(states.create, key, start))
+            return
+        queue = self.queue(*key)
+        if queue is None:
+            raise CoordinatorNotAvailable()
+        await self._heard(partial(queue.reset, start))
+
+    async def _heard(self, ask: Callable[[Reply], None]) -> None:
+        """Await something that replies. Raises the error that it replies with."""
+        future: asyncio.Future[ApiError | None] = self._node.loop.create_future()
+        ask(lambda error: None if future.done() else future.set_result(error))
+        if (error := await future) is not None:
+            raise error
+
+    def check_ready(self, group_id: str) -> None:
+        """Raises what clients should be told while the group's state can't be had."""
+        self._states_of(group_id)
+
+    # --- members and sessions
+
+    def arm_members(self) -> None:
+        """After a heartbeat: a member that goes silent is noticed in time."""
+        at = self.members.next_deadline()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at is not None:
+            delay_ms = max(at - self._node.clock.monotonic_ms(), 0) + 1
+            self._timer = self._node.loop.call_later(delay_ms / 1000, self._expire_members)
+
+    def _expire_members(self) -> None:
+        self._timer = None
+        for group_id, member in self.members.expire(self.now()):
+            self.left(group_id, member)
+        self.arm_members()
+
+    def left(self, group_id: str, member: str) -> None:
+        """What it held is there for others."""
+        subscription = self._subscriptions.get(group_id)
+        if subscription is not None:
+            subscription.release_member(member)
+
+    def open_session(self, group: str, member: str, connection: Connection) -> ShareSession:
+        session = self.sessions.open(group, member, connection)
+        connection.when_closed(self.disconnected)
+        return session
+
+    def end_session(self, session: ShareSession) -> None:
+        if self.sessions.close(session):
+            self.left(session.group, session.member)
+
+    def disconnected(self, connection: Connection) -> None:
+        for session in self.sessions.of(connection):
+            self.end_session(session)
+
+    def now(self) -> Now:
+        clock = self._node.clock
+        return Now(clock.monotonic_ms(), clock.now_ms())
+
+
+class _After:
+    """Calls on when all parts were heard of; with the first error, if there was one."""
+
+    def __init__(self, parts: int, done: Callable[[ApiError | None], None]) -> None:
+        self._left = parts
+        self._done = done
+        self._error: ApiError | None = None
+
+    def __call__(self, error: ApiError | None) -> None:
+        self._error = self._error or error
+        self._left -= 1
+        if not self._left:
+            self._done(self._error)
+
+
+def _ignore(error: ApiError | None) -> None:
+    if error is not None:
+        log.warning("a subscription's state could not be written: %s", error)
