@@ -27,9 +27,17 @@ log = logging.getLogger(__name__)
 
 
 def submit(
-    node: Node, call: Call, group_id: str, decide: Decide, respond: Respond, *, shared: bool = False
+    node: Node,
+    call: Call,
+    group_id: str,
+    decide: Decide,
+    respond: Respond,
+    *,
+    shared: bool = False,
+    if_subscription: type[ApiError] | None = None,
 ) -> Answer:
-    """Park the request and hand it to the group's coordinator; `respond` makes the body of its answer."""
+    """Park the request and hand it to the group's coordinator; `respond` makes the body of its answer, which
+    is `if_subscription` where the id is that of a subscription (None: no matter)."""
     answer = call.park()
 
     def reply(result: GroupAnswer) -> None:
@@ -43,7 +51,10 @@ def submit(
         else:
             answer.complete(body)
 
-    enter(node, group_id, decide, reply, shared=shared)
+    if if_subscription is not None and node.subscriptions.exists(group_id):
+        reply(if_subscription(f"{group_id!r} is a subscription: use another group id, or a share consumer."))
+    else:
+        enter(node, group_id, decide, reply, shared=shared)
     return answer
 
 

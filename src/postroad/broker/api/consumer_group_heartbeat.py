@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.group_calls import client_of, new_member_id, submit
-from postroad.errors import ApiError
+from postroad.errors import ApiError, GroupIdNotFound
 from postroad.groups.answers import Answer, HeartbeatAnswer
-from postroad.groups.requests import HeartbeatRequest, Partitions, TopicPartition
+from postroad.groups.requests import JOIN_EPOCH, HeartbeatRequest, Partitions, TopicPartition
 from postroad.wire.messages import consumer_group_heartbeat as codec
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def handle(node: Node, call: Call) -> Result:
             wanted, fresh_id, node.groups.topics, token, now
         ),
         lambda answer: codec.encode_response(_response(answer), version),
+        if_subscription=GroupIdNotFound if request.member_epoch == JOIN_EPOCH else None,
     )
 
 

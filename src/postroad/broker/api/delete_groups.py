@@ -1,4 +1,4 @@
-"""DeleteGroups (42), versions 0–2: groups without members go, with their offsets."""
+"""DeleteGroups (42), versions 0–2: groups without members go, with their offsets; subscriptions too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from postroad.broker.coordinator import Token
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.group_calls import enter
 from postroad.errors import ApiError
-from postroad.groups.answers import Answer, Outcome
+from postroad.groups.answers import Answer, Deleted, Outcome
 from postroad.groups.coordinator import Groups
 from postroad.now import Now
 from postroad.wire.messages import delete_groups as codec
@@ -39,9 +39,22 @@ def handle(node: Node, call: Call) -> Result:
             parked.complete(codec.encode_response(response, version))
 
     for group_id in list(results):
-        enter(node, group_id, partial(_delete, group_id), partial(answered, group_id))
+        if node.subscriptions.exists(group_id):
+            deletion = _delete_subscription(node, group_id, partial(answered, group_id))
+            node.tasks.start(deletion, "delete-subscription")
+        else:
+            enter(node, group_id, partial(_delete, group_id), partial(answered, group_id))
     return parked
 
 
 def _delete(group_id: str, groups: Groups, token: Token, _: Now) -> Outcome:
     return groups.delete(group_id, token)
+
+
+async def _delete_subscription(node: Node, group_id: str, answered: Token) -> None:
+    try:
+        await node.subscriptions.delete(group_id)
+    except ApiError as error:
+        answered(error)
+    else:
+        answered(Deleted())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.group_calls import client_of, new_member_id, submit
-from postroad.errors import ApiError, MemberIdRequired
+from postroad.errors import ApiError, InconsistentGroupProtocol, MemberIdRequired
 from postroad.groups.answers import Answer, Joined, MemberIdGiven
 from postroad.groups.requests import JoinRequest
 from postroad.wire.messages import join_group as codec
@@ -44,6 +44,7 @@ def handle(node: Node, call: Call) -> Result:
         request.group_id,
         lambda groups, token, now: groups.join(wanted, fresh_id, token, now),
         lambda answer: codec.encode_response(_response(answer, request.member_id, version), version),
+        if_subscription=InconsistentGroupProtocol,
     )
 
 

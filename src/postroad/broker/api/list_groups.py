@@ -25,4 +25,11 @@ def handle(node: Node, call: Call) -> Result:
             continue
         found = coordinator.groups.list(request.states_filter, request.types_filter)
         response.groups += [codec.ListedGroup(*group) for group in found]
+    subscriptions = node.subscriptions
+    if not subscriptions.loaded:
+        response.error_code = CoordinatorLoadInProgress.code
+    found = subscriptions.members.list(
+        request.states_filter, request.types_filter, existing=sorted(subscriptions.ids())
+    )
+    response.groups += [codec.ListedGroup(*group) for group in found]
     return codec.encode_response(response, call.version)

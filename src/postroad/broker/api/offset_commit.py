@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.group_calls import submit
-from postroad.errors import ApiError, UnknownTopicId, UnknownTopicOrPartition
+from postroad.errors import ApiError, GroupIdNotFound, UnknownTopicId, UnknownTopicOrPartition
 from postroad.groups.answers import Answer, Committed
 from postroad.groups.requests import CommitRequest, OffsetToCommit
 from postroad.wire.messages import offset_commit as codec
@@ -28,6 +28,7 @@ def handle(node: Node, call: Call) -> Result:
     if version >= _TOPIC_IDS_FROM:
         _name_topics(node, request)
     known = list(_known(node, request))
+    is_member = request.generation_id_or_member_epoch >= 0
     wanted = CommitRequest(
         request.group_id,
         request.member_id,
@@ -45,6 +46,7 @@ def handle(node: Node, call: Call) -> Result:
             _response(answer, request, [p for _, p in known], version), version
         ),
         shared=True,
+        if_subscription=None if is_member else GroupIdNotFound,
     )
 
 
