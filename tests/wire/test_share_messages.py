@@ -17,6 +17,7 @@ from postroad.wire.messages import share_fetch as generated_fetch
 from postroad.wire.share_requests import NOT_GIVEN, PartitionAcknowledgements, write_private_tags
 
 VERSIONS = (1, 2)
+NUMBERS = ("share_session_epoch", "max_wait_ms", "min_bytes", "max_bytes", "max_records", "batch_size")
 NO_LEADER_FETCH = generated_fetch.LeaderIdAndEpoch(-1, -1)
 NO_LEADER_ACKNOWLEDGE = generated_acknowledge.LeaderIdAndEpoch(-1, -1)
 
@@ -37,9 +38,9 @@ milliseconds = st.just(NOT_GIVEN) | st.integers(0, 2**31 - 1)
 
 def fetch_request(group: Any, member: Any, numbers: Any, named: Any, forgotten: Any, version: int) -> bytes:
     request = generated_fetch.ShareFetchRequest(
-        group,
-        member,
-        *numbers[:6],
+        group_id=group,
+        member_id=member,
+        **dict(zip(NUMBERS, numbers, strict=False)),
         share_acquire_mode=1 if version >= 2 else 0,
         is_renew_ack=version >= 2 and numbers[6] > 0,
         topics=[
