@@ -177,7 +177,7 @@ class Subscriptions:
         """Raises if the id is a consumer group's."""
         coordinator = self._node.groups.find(group_id)
         coordinator.check_loaded()
-        if any(group.group_id == group_id for group in coordinator.groups.list((), ())):
+        if coordinator.groups.exists(group_id):
             raise GroupIdNotFound(f"Group {group_id} is not a share group.")
 
     # --- queues
