@@ -1,0 +1,52 @@
+"""What a member says of messages that it holds, and whether that makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from postroad.errors import InvalidRequest
+
+GAP: Final = 0  # there is no message at this offset
+ACCEPT: Final = 1
+RELEASE: Final = 2
+REJECT: Final = 3
+RENEW: Final = 4
+
+Run = tuple[int, int, int]  # first, last, type
+
+
+class AckBatch(NamedTuple):
+    first: int
+    last: int
+    types: Sequence[int]  # one for all, or one for each offset
+
+
+def runs_of(batches: Sequence[AckBatch]) -> list[Run]:
+    """The batches as ranges of one type each, ascending. Raises InvalidRequest."""
+    runs: list[Run] = []
+    end = -1
+    for first, last, types in batches:
+        if not end < first <= last:
+            raise InvalidRequest("Ranges that are acknowledged must ascend and not overlap.")
+        if len(types) == 1:
+            runs.append((first, last, types[0]))
+        elif len(types) == last - first + 1:
+            runs.extend(_runs(first, types))
+        else:
+            raise InvalidRequest("An acknowledgement needs one type, or one for each offset.")
+        end = last
+    for _, _, kind in runs:
+        if not GAP <= kind <= RENEW:
+            raise InvalidRequest(f"There is no type of acknowledgement {kind}.")
+    return runs
+
+
+def _runs(first: int, types: Sequence[int]) -> list[Run]:
+    runs = []
+    for kind, same in groupby(types):
+        count = sum(1 for _ in same)
+        runs.append((first, first + count - 1, kind))
+        first += count
+    return runs

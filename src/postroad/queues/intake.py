@@ -1,0 +1,68 @@
+"""How what the scanner finds in the log enters the backlog of a share partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from postroad.now import Now
+from postroad.queues.entry import Entry
+from postroad.queues.ranges import RangeSet
+from postroad.queues.traits import Trait
+from postroad.queues.update import Reason
+
+if TYPE_CHECKING:
+    from postroad.queues.share_partition import SharePartition
+
+
+def take_in(partition: SharePartition, upto: int, entries: Sequence[Entry], now: Now) -> None:
+    """The messages from the frontier up to `upto` are these; the frontier is at `upto` afterwards.
+
+    Expired ones are doomed; what the ledger knows as done or dying is passed over, and so is what is in
+    flight, but for its place in its lane.
+    """
+    backlog, ledger = partition.backlog, partition.ledger
+    known = ledger.done.last is not None or ledger.dying.last is not None
+    in_flight = partition.in_flight_ranges(backlog.frontier, upto - 1)
+    cursor = backlog.frontier
+    for entry in entries:
+        first, last = max(entry.first, cursor), min(entry.last, upto - 1)
+        if first > last:
+            continue
+        if first > cursor:
+            backlog.gaps.add(cursor, first - 1)
+        cursor = last + 1
+        for low, high in _left_to_do(partition, first, last) if known else ((first, last),):
+            _meet(partition, entry, low, high, in_flight, now)
+    if cursor < upto:
+        backlog.gaps.add(cursor, upto - 1)
+    backlog.frontier = max(backlog.frontier, upto)
+
+
+def _left_to_do(partition: SharePartition, first: int, last: int) -> list[tuple[int, int]]:
+    ledger = partition.ledger
+    undone = ledger.done.missing(first, last)
+    return [piece for low, high in undone for piece in ledger.dying.missing(low, high)]
+
+
+def _meet(
+    partition: SharePartition, entry: Entry, first: int, last: int, in_flight: RangeSet | None, now: Now
+) -> None:
+    backlog = partition.backlog
+    tenant = partition.tenants.number(entry.tenant) if partition.settings.fair else 0
+    trait = Trait(
+        first, last, tenant, _on_our_clock(entry.deliver_at_ms, now), _on_our_clock(entry.expires_at_ms, now)
+    )
+    if in_flight is not None:
+        for low, high in in_flight.cut(first, last):
+            backlog.meet_in_flight(trait._replace(first=low, last=high), entry.key)
+    for low, high in in_flight.missing(first, last) if in_flight is not None else ((first, last),):
+        if entry.expires_at_ms and entry.expires_at_ms <= now.wall_ms:
+            backlog.doomed.append((low, high, Reason.EXPIRED))
+        else:
+            backlog.meet(trait._replace(first=low, last=high), entry.key, now.ms)
+
+
+def _on_our_clock(wall_ms: int, now: Now) -> int:
+    """A wall-clock time on the monotonic clock; 0 stays 0, and what was long ago is at least 1."""
+    return max(now.ms + wall_ms - now.wall_ms, 1) if wall_ms else 0

@@ -1,0 +1,167 @@
+"""`Ledger`: what must survive of one share partition, and how updates change it.
+
+An offset only ever climbs: nothing → released (delivered so often) → dying → done. `apply` raises each
+offset to the higher of what it is and what the update says, so updates may repeat, and a snapshot may come
+behind updates that it does not know of. Everything below `start` is done and costs nothing.
+
+G1 `done` lies above `start` and does not touch it: the start is the first offset that is not done (S6).
+G2 an offset is in at most one of `done`, `attempts` and `dying`, and not below `start`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from postroad.queues.ranges import RangeSet
+from postroad.queues.table import Row, Table
+from postroad.queues.update import Dying, Key, Reason, Released, Update
+
+SNAPSHOT_RANGES_MAX: Final = 20_000  # in one record: some hundred kilobytes
+
+_REASONS: Final = tuple(Reason)
+
+
+class Attempts(Table):
+    """Released messages: deliveries, first_ms, last_ms."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(3)
+
+    def __iter__(self) -> Iterator[Released]:
+        return map(Released._make, self.each())
+
+    def merge(self, first: int, last: int, *values: int) -> None:
+        """Whoever knows of more deliveries is right."""
+        known = self.carve(first, last) if self.rows else []
+        for old in known:
+            if first < old[0]:
+                self.put(first, old[0] - 1, *values)
+            self.put(old[0], old[1], *max(old[2:], values))
+            first = old[1] + 1
+        if first <= last:
+            self.put(first, last, *values)
+
+
+class Graveyard(Table):
+    """Dying messages: reason (its place in `Reason`), deliveries, first_ms, last_ms."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(4)
+
+    def __iter__(self) -> Iterator[Dying]:
+        for row in self.each():
+            yield as_dying(row)
+
+    def bury(self, dying: Dying, first: int, last: int) -> None:
+        self.put(first, last, _REASONS.index(dying.reason), *dying[3:])
+
+
+def as_dying(row: Row) -> Dying:
+    first, last, reason, *counts = row
+    return Dying(first, last, _REASONS[reason], *counts)
+
+
+class Ledger:
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.generation = 0
+        self.start = 0
+        self.done = RangeSet()
+        self.attempts = Attempts()
+        self.dying = Graveyard()
+
+    def apply(self, update: Update) -> None:
+        """The only thing that changes a ledger, live and on recovery.
+
+        An update of an older generation is passed over, and so is one of a newer generation whose beginning
+        was not seen: what it says can't be placed.
+        """
+        if update.generation != self.generation:
+            if update.generation < self.generation or update.start is None:
+                return
+            self._begin(update.generation, update.start)
+        if update.start is not None:
+            self._raise_start(update.start)
+        for first, last in update.done:
+            self._finish(first, last)
+        for dying in update.dying:
+            self._archive(dying)
+        for released in update.released:
+            self._release(released)
+
+    def snapshot(self) -> Update:
+        """All of it as one update."""
+        (update,) = self.snapshots(ranges_max=len(self.done) + len(self.attempts) + len(self.dying) + 1)
+        return update
+
+    def snapshots(self, ranges_max: int = SNAPSHOT_RANGES_MAX) -> list[Update]:
+        """All of it, in updates of at most so many ranges. In any order, or twice, they say the same."""
+        done, released, dying = iter(self.done), iter(self.attempts), iter(self.dying)
+        updates: list[Update] = []
+        while True:
+            some_done = list(islice(done, ranges_max))
+            some_released = list(islice(released, ranges_max - len(some_done)))
+            some_dying = list(islice(dying, ranges_max - len(some_done) - len(some_released)))
+            if updates and not (some_done or some_released or some_dying):
+                return updates
+            updates.append(Update(self.generation, self.start, some_done, some_released, some_dying))
+
+    def _begin(self, generation: int, start: int) -> None:
+        self.generation = generation
+        self.start = start
+        self.done.clear()
+        self.attempts.clear()
+        self.dying.clear()
+
+    def _raise_start(self, start: int) -> None:
+        if start <= self.start:
+            return
+        if self.done.rows:
+            start = self.done.first_missing(start)
+            self.done.drop_below(start)
+        self.start = start
+        if self.attempts.rows:
+            self.attempts.drop_below(start)
+        if self.dying.rows:
+            self.dying.drop_below(start)
+
+    def _finish(self, first: int, last: int) -> None:
+        if first <= self.start:
+            self._raise_start(last + 1)
+            return
+        self.done.add(first, last)
+        if self.attempts.rows:
+            self.attempts.carve(first, last)
+        if self.dying.rows:
+            self.dying.carve(first, last)
+
+    def _archive(self, dying: Dying) -> None:
+        for first, last in self._not_done(dying.first, dying.last):
+            for low, high in self.dying.missing(first, last):
+                self.attempts.carve(low, high)
+                self.dying.bury(dying, low, high)
+
+    def _release(self, released: Released) -> None:
+        for first, last in self._not_done(released.first, released.last):
+            for low, high in self.dying.missing(first, last):
+                self.attempts.merge(low, high, *released[2:])
+
+    def _not_done(self, first: int, last: int) -> list[tuple[int, int]]:
+        return self.done.missing(max(first, self.start), last)
+
+    def check(self) -> None:
+        for table in (self.done, self.attempts, self.dying):
+            table.check()
+            assert table.first is None or table.first >= self.start, "G2"
+        assert self.done.first is None or self.done.first > self.start, "G1"
+        for table in (self.attempts, self.dying):
+            for row in table.each():
+                assert self.done.missing(row[0], row[1]) == [(row[0], row[1])], "G2"
+        for row in self.attempts.each():
+            assert self.dying.missing(row[0], row[1]) == [(row[0], row[1])], "G2"

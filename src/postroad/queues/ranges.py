@@ -1,0 +1,72 @@
+"""`RangeSet`: a set of offsets, as ranges that neither overlap nor touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from postroad.queues.table import Table
+
+
+class RangeSet(Table):
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        for firsts, lasts in self.chunks:
+            yield from zip(firsts, lasts, strict=True)
+
+    def add(self, first: int, last: int) -> None:
+        """Afterwards the set holds all of the range, whatever it held of it before."""
+        if self.chunks:
+            lasts = self.chunks[-1][1]
+            end = lasts[-1]
+            if first == end + 1:
+                lasts[-1] = last
+                self.messages += last - end
+                return
+            if first <= end:
+                first, last = self._absorb(first, last)
+        self.insert(first, last)
+
+    def take(self, count: int, upto: int | None = None) -> list[tuple[int, int]]:
+        """Takes out the lowest offsets, `count` at most, all of them below `upto`."""
+        taken: list[tuple[int, int]] = []
+        while count > 0 and self.chunks:
+            firsts, lasts = self.chunks[0]
+            first, last = firsts[0], lasts[0]
+            if upto is not None and last >= upto:
+                last = upto - 1
+            if last - first >= count:
+                last = first + count - 1
+            if last < first:
+                break
+            self.carve(first, last)
+            taken.append((first, last))
+            count -= last - first + 1
+        return taken
+
+    def first_missing(self, offset: int) -> int:
+        """The lowest offset from this one on that is not in the set."""
+        row = self.find(offset)
+        return offset if row is None else row[1] + 1
+
+    def around(self, first: int, last: int) -> tuple[int, int]:
+        """The range, and what the set holds directly before and behind it."""
+        below, above = self.find(first - 1), self.find(last + 1)
+        return (first if below is None else below[0]), (last if above is None else above[1])
+
+    def _absorb(self, first: int, last: int) -> tuple[int, int]:
+        """Takes out whatever overlaps or touches the range; the range that covers it all."""
+        near = self.overlapping(first - 1, last + 1)
+        if not near:
+            return first, last
+        self._remove(near[0][0], near[-1][1])
+        return min(first, near[0][0]), max(last, near[-1][1])
+
+    def check(self) -> None:
+        super().check()
+        ranges = list(self)
+        assert all(a[1] + 1 < b[0] for a, b in pairwise(ranges)), "ranges touch"

@@ -1,0 +1,62 @@
+"""`Settlement`: what was decided about some messages, while it is on its way to the disk.
+
+Until then they are neither held nor available. The caller appends `update`, waits until it is committed,
+applies it to the ledger and calls `SharePartition.settled`; if it can't be written, `unsettle`. Without an
+update there is nothing to wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from postroad.queues.ranges import RangeSet
+from postroad.queues.table import Row
+from postroad.queues.update import Dying, Reason, Released, Update
+
+Doomed = tuple[int, int, Reason]  # first, last: to be archived without ever going out again
+
+
+class Settlement:
+    __slots__ = ("available_at", "done", "doomed", "dying", "released", "rows", "update")
+
+    def __init__(self) -> None:
+        self.update: Update | None = None
+        self.rows: list[Row] = []  # locks that it ended
+        self.doomed: list[Doomed] = []  # messages that no one held
+        self.done: list[tuple[int, int]] = []
+        self.dying: list[Dying] = []
+        self.released: list[Released] = []
+        self.available_at: list[int] = []  # monotonic ms, for each of `released`
+
+    def accept(self, first: int, last: int) -> None:
+        if self.done and self.done[-1][1] + 1 == first:
+            self.done[-1] = (self.done[-1][0], last)
+        else:
+            self.done.append((first, last))
+
+    def release(self, released: Released, available_at: int) -> None:
+        self.released.append(released)
+        self.available_at.append(available_at)
+
+    def seal(self, generation: int, gaps: RangeSet, lead: tuple[int, int] | None) -> None:
+        """Makes the update. What is done takes the gaps beside it along, so that the ledger's ranges grow
+        together; `lead` is what is known to be gone from the ledger's start on."""
+        if not (self.done or self.dying or self.released):
+            return
+        done = [gaps.around(first, last) for first, last in self.done] if gaps.rows else self.done
+        if lead is not None:
+            done = [lead, *done]
+        self.update = Update(generation, None, done, self.released, self.dying)
+
+    def gone(self) -> Iterator[tuple[int, int]]:
+        """What will never be delivered again."""
+        yield from self.done
+        for dying in self.dying:
+            yield dying[0], dying[1]
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """All that it is about."""
+        for row in self.rows:
+            yield row[0], row[1]
+        for first, last, _ in self.doomed:
+            yield first, last

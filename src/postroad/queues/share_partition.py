@@ -1,0 +1,441 @@
+"""`SharePartition`: the messages of one partition, as the members of one subscription share them (KIP-932).
+
+    unknown ─extend→ waiting → delayed → ready ─acquire→ held ─acknowledge, expire→ settling ─settled→ done
+                                  ↑        ↑                                           │               dying
+                                  └────────┴─────────────── released ──────────────────┘
+
+What is decided about a message is first a `Settlement`; the ledger is changed by its update alone, when that
+is committed, and only then does the message move on. Everything else here is soft: after a crash a new
+partition is built from the ledger, and the log is read again from its start on.
+
+The numbers of the invariants that `check` asserts:
+
+S1 each offset from the start to the frontier is in exactly one place, so no message is forgotten.
+S2 one lock for each message at most; it ends when now.ms reaches `until`.
+S3 a held message's deliveries are one more than the ledger knows of.
+S4 what the ledger knows as done or dying is in no place from which it could be delivered.
+S5 `acknowledge` changes all of what it names, or nothing.
+S6 the start never falls, and is not above the frontier.
+Q1 what is held here is counted in the holdings. Q2 with an order, what is ready or delayed is at the head of
+its lane, and one message of a key is in flight at most (but for those that were before the order changed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from postroad.errors import InvalidRecordState
+from postroad.now import Now
+from postroad.queues.acknowledgement import ACCEPT, RELEASE, RENEW, AckBatch, runs_of
+from postroad.queues.backlog import WORK_MAX, Backlog
+from postroad.queues.checks import check
+from postroad.queues.entry import Entry
+from postroad.queues.holdings import Holdings
+from postroad.queues.intake import take_in
+from postroad.queues.ledger import Ledger
+from postroad.queues.locks import DELIVERIES, MEMBER, TENANT, Locks
+from postroad.queues.names import Names
+from postroad.queues.peek import Peeked, peek
+from postroad.queues.pool import Taken
+from postroad.queues.ranges import RangeSet
+from postroad.queues.settings import NO_LIMIT, Order, QueueSettings
+from postroad.queues.settlement import Settlement
+from postroad.queues.table import Row
+from postroad.queues.update import Dying, Reason, Released, Update
+
+__all__ = ["AckBatch", "Acquired", "Peeked", "SharePartition"]
+
+READY_LOW: Final = 4096  # messages; with fewer the scanner should read on, so that no member waits for it
+
+
+class Acquired(NamedTuple):
+    first: int
+    last: int
+    deliveries: int  # this one counted
+
+
+class SharePartition:
+    def __init__(
+        self, ledger: Ledger, settings: QueueSettings, holdings: Holdings, random: Callable[[], float]
+    ) -> None:
+        """`random` answers a number in [0, 1), for the jitter of backoff."""
+        self.ledger = ledger
+        self.settings = settings
+        self.holdings = holdings
+        self.locks = Locks()
+        self.tenants: Names[bytes] = Names(self._tenants_spoken_of)
+        self.members: Names[str] = Names(self._members_spoken_of)
+        self.backlog = Backlog(settings, holdings, self.tenants)
+        self.backlog.frontier = ledger.start
+        self._random = random
+        self._log_start = 0
+        self._seen = ledger.start  # the highest frontier so far: nothing behind it was ever in flight
+        self._settling: dict[int, Settlement] = {}  # by identity, in the order in which they were decided
+
+    # -- what is known of the log ----------------------------------------------------------------------
+
+    @property
+    def start(self) -> int:
+        """Everything below is done, or no longer in the log."""
+        return max(self.ledger.start, self._log_start)
+
+    @property
+    def frontier(self) -> int:
+        """From here on nothing is known: where the scanner continues."""
+        return self.backlog.frontier
+
+    def wants_more(self, now: Now) -> bool:
+        """Whether knowing more of the log could let `acquire` hand out something.
+
+        To be fair one must know who else waits, so a fair subscription reads on until its window is full.
+        """
+        settings, backlog = self.settings, self.backlog
+        if self.locks.messages >= settings.partition_locks_max or self.holdings.total >= settings.locks_max:
+            return False
+        if backlog.entries >= settings.waiting_max or backlog.schedule.rows >= settings.delayed_max:
+            return False
+        if settings.order is Order.PARTITION and self.waiting >= READY_LOW:
+            return False
+        return settings.fair or backlog.pool.messages < READY_LOW
+
+    def extend(self, upto: int, entries: Sequence[Entry], now: Now) -> Settlement | None:
+        """The log's messages from the frontier up to `upto` are exactly these, ascending; offsets in no entry
+        are not there. The frontier is `upto` afterwards. Messages that have expired are settled."""
+        take_in(self, upto, entries, now)
+        self._seen = max(self._seen, upto)
+        return self.take_expired(now)
+
+    def log_starts_at(self, offset: int) -> None:
+        """Retention took what is below: it is forgotten, whoever held it. The ledger hears of it with the
+        next update."""
+        if offset <= self._log_start:
+            return
+        self._log_start = offset
+        self._give(self.locks.drop_below(offset))
+        self.backlog.drop_below(offset)
+        self._seen = max(self._seen, offset)
+
+    # -- a message's life ------------------------------------------------------------------------------
+
+    def acquire(
+        self, member: str, records_max: int, now: Now, lock_ms: int | None = None, upto: int | None = None
+    ) -> list[Acquired]:
+        """Messages that this member holds from now on: no more than it asked for and than the limits leave,
+        ascending, below `upto`. Call `take_expired` afterwards."""
+        room = self._room(member, records_max)
+        if room <= 0:
+            return []
+        backlog = self.backlog
+        backlog.wake(now.ms)
+        until = now.ms + (self.settings.lock_ms if lock_ms is None else lock_ms)
+        number = self.members.number(member)
+        acquired: list[Acquired] = []
+        while room > 0 and len(backlog.doomed) < WORK_MAX and (taken := backlog.take(room, upto)):
+            for each in taken:
+                for fit in self._fit(each, now):
+                    row = self._hold(fit, number, until, now)
+                    acquired.append(Acquired(row[0], row[1], row[DELIVERIES]))
+                    self.holdings.take(member, row[1] - row[0] + 1, self.tenants.name(row[TENANT]))
+                    room -= row[1] - row[0] + 1
+        return acquired
+
+    def give_back(self, ranges: Iterable[tuple[int, int]], member: str) -> None:
+        """These were acquired a moment ago, but not sent: as if they had never been."""
+        number = self.members.known(member)
+        for first, last in ranges:
+            rows = self.locks.carve(first, last)
+            assert all(row[MEMBER] == number for row in rows), "given back by someone else"
+            self._give(rows)
+            for row in rows:
+                self.backlog.put_back(row[0], row[1])
+
+    def acknowledge(
+        self,
+        member: str,
+        batches: Sequence[AckBatch],
+        now: Now,
+        lock_ms: int | None = None,
+        delay_ms: int | None = None,
+    ) -> Settlement:
+        """What a member says of messages that it holds: all of it counts, or none (S5).
+
+        Raises InvalidRequest, or InvalidRecordState if it does not hold one of them (any longer). Renewals,
+        for `lock_ms`, take effect at once. `delay_ms` stands in for the backoff of what is released.
+        """
+        settlement = Settlement()
+        if self.settings.at_most_once:
+            return settlement
+        runs = runs_of(batches)
+        number = self.members.known(member)
+        for first, last, _ in runs:
+            if number is None or not self.locks.held_by(number, first, last, now.ms):
+                raise InvalidRecordState
+        for first, last, kind in runs:
+            if kind == RENEW:
+                self.locks.renew(
+                    first, last, now.ms + (self.settings.lock_ms if lock_ms is None else lock_ms)
+                )
+                continue
+            rows = self._end_locks(settlement, self.locks.carve(first, last))
+            if kind <= ACCEPT:
+                settlement.accept(first, last)
+            elif kind == RELEASE:
+                self._release(settlement, rows, now, delay_ms)
+            else:
+                for row in rows:
+                    self._archive(settlement, row[0], row[1], Reason.REJECTED, row[DELIVERIES:TENANT])
+        return self._seal(settlement)
+
+    def acknowledge_acquired(self, member: str, acquired: Sequence[Acquired]) -> Settlement | None:
+        """At most once: what was acquired is done when it is sent. The caller sends it when this is settled.
+        None where messages may be delivered again."""
+        if not self.settings.at_most_once or not acquired:
+            return None
+        settlement = Settlement()
+        for first, last, _ in acquired:
+            self._end_locks(settlement, self.locks.carve(first, last))
+            settlement.accept(first, last)
+        return self._seal(settlement)
+
+    def settled(self, settlement: Settlement, now: Now) -> None:
+        """Its update was committed, and applied to the ledger."""
+        if self._settling.pop(id(settlement), None) is None:
+            return
+        start, backlog = self.start, self.backlog
+        for first, last in settlement.gone():
+            backlog.leave(first, last, now.ms)
+        for released, available_at in zip(settlement.released, settlement.available_at, strict=True):
+            backlog.release(max(released.first, start), released.last, available_at, now.ms)
+        if backlog.gaps.rows:
+            backlog.gaps.drop_below(start)
+
+    def unsettle(self, settlement: Settlement, now: Now) -> None:
+        """Its update could not be written: as before. A lock that has ended meanwhile ends again."""
+        if self._settling.pop(id(settlement), None) is None:
+            return
+        start = self.start
+        for row in settlement.rows:
+            if row[1] < start:
+                continue
+            row = (max(row[0], start), *row[1:])
+            self.locks.hold(row)
+            self.holdings.take(self._member(row), row[1] - row[0] + 1, self.tenants.name(row[TENANT]))
+        for first, last, reason in settlement.doomed:
+            first, last = max(first, start), min(last, self.frontier - 1)  # behind, they will be met again
+            if first <= last:
+                self.backlog.doomed.append((first, last, reason))
+
+    # -- time and members ------------------------------------------------------------------------------
+
+    def next_deadline(self) -> int | None:
+        """When (monotonic ms) a lock ends or something delayed becomes available."""
+        end, due = self.locks.ends.next_at, self.backlog.schedule.next_at
+        return due if end is None else end if due is None else min(end, due)
+
+    def expire(self, now: Now) -> Settlement | None:
+        """What is due by now: locks end, delayed messages become available. A call's work is bounded: call
+        again while the next deadline has passed."""
+        self.backlog.wake(now.ms)
+        rows = self.locks.take_ended(now.ms, WORK_MAX)
+        if not rows:
+            return None
+        settlement = Settlement()
+        self._release(settlement, self._end_locks(settlement, rows), now, None)
+        return self._seal(settlement)
+
+    def take_expired(self, now: Now) -> Settlement | None:
+        """Archives what `extend` and `acquire` found, and must not be delivered (again): messages whose time
+        is over, or that were delivered as often as they may be since the limit was lowered."""
+        if not self.backlog.doomed:
+            return None
+        settlement = Settlement()
+        settlement.doomed, self.backlog.doomed = self.backlog.doomed, []
+        for first, last, reason in settlement.doomed:
+            for low, high, *counts in self.ledger.attempts.pieces(first, last):
+                self._archive(settlement, low, high, reason, tuple(counts))
+        return self._seal(settlement)
+
+    def release_member(self, member: str, now: Now) -> Settlement | None:
+        """It left: all that it holds is released at once. Deliveries stay counted."""
+        number = self.members.known(member)
+        held = self.locks.of_member(number) if number is not None else []
+        if not held:
+            return None
+        settlement = Settlement()
+        for row in held:
+            self._end_locks(settlement, self.locks.carve(row[0], row[1]))
+        self._release(settlement, held, now, 0)
+        return self._seal(settlement)
+
+    # -- hard changes that members do not ask for ------------------------------------------------------
+
+    def bury(self, ranges: Iterable[tuple[int, int]]) -> Update:
+        """Copies of these dying messages are safe: what makes them done. Append it, then apply it."""
+        return Update(self.ledger.generation, done=list(ranges))
+
+    def reset(self, start: int) -> Update:
+        """Seek, purge: what begins a new generation from here. Append it, apply it, call `after_reset`."""
+        return Update(self.ledger.generation + 1, start)
+
+    def after_reset(self, now: Now) -> None:
+        """Whatever was held, settled or known belongs to the generation before."""
+        self._give(list(self.locks.each()))
+        self.locks.clear()
+        self._settling.clear()
+        self._forget()
+        self._seen = self.backlog.frontier
+
+    def change_settings(self, settings: QueueSettings, now: Now) -> None:
+        """From now on. With another order, or fairness, the log is read again from the start on; locks
+        stay."""
+        before, self.settings = self.settings, settings
+        if (before.order, before.fair) != (settings.order, settings.fair):
+            self._forget()
+
+    def close(self) -> None:
+        """The partition is no longer used: what it holds counts no longer."""
+        self._give(list(self.locks.each()))
+        self.locks.clear()
+        self._settling.clear()
+        self.backlog.close()
+
+    # -- what others ask -------------------------------------------------------------------------------
+
+    @property
+    def in_flight(self) -> int:
+        return self.locks.messages
+
+    @property
+    def ready(self) -> int:
+        return self.backlog.pool.messages
+
+    @property
+    def delayed(self) -> int:
+        return self.backlog.schedule.messages
+
+    @property
+    def waiting(self) -> int:
+        """Messages behind others of their key, or of the partition."""
+        return self.backlog.lanes.waiting if self.backlog.lanes is not None else 0
+
+    def has_available(self, now: Now) -> bool:
+        due = self.backlog.schedule.next_at
+        return self.backlog.pool.messages > 0 or (due is not None and due <= now.ms)
+
+    def peek(self, first: int, count: int, now: Now) -> list[Peeked]:
+        """The messages from this offset on, `count` at most, and their state; nothing is touched."""
+        return peek(self, first, count, now)
+
+    def settling(self) -> Iterable[Settlement]:
+        """In the order in which they were decided."""
+        return self._settling.values()
+
+    def in_flight_ranges(self, first: int, last: int) -> RangeSet | None:
+        """What of the range is held or being settled; None where that was never possible."""
+        if first >= self._seen:
+            return None
+        found = RangeSet()
+        for row in self.locks.cut(first, last):
+            found.add(row[0], row[1])
+        for settlement in self._settling.values():
+            for low, high in settlement.ranges():
+                found.add(low, high)
+        return found
+
+    def check(self) -> None:
+        """Asserts every invariant; for tests."""
+        check(self)
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _room(self, member: str, records_max: int) -> int:
+        settings, holdings = self.settings, self.holdings
+        return min(
+            records_max,
+            settings.partition_locks_max - self.locks.messages,
+            settings.member_locks_max - holdings.by_member.get(member, 0),
+            settings.locks_max - holdings.total,
+        )
+
+    def _fit(self, taken: Taken, now: Now) -> list[Row]:
+        """What of it may go out, with its attempts so far and its tenant; the rest is doomed."""
+        first, last, tenant = taken
+        if not self.backlog.traits.rows and not self.ledger.attempts.rows:
+            return [(first, last, 0, 0, 0, tenant)]
+        fit: list[Row] = []
+        limit = self.settings.delivery_limit
+        for low, high, _, _, expires_at in self.backlog.traits.pieces(first, last):
+            if expires_at and expires_at <= now.ms:
+                self.backlog.doom((low, high, Reason.EXPIRED), tenant)
+                continue
+            for row in self.ledger.attempts.pieces(low, high):
+                if limit != NO_LIMIT and row[2] >= limit:
+                    self.backlog.doom((row[0], row[1], Reason.ATTEMPTS), tenant)
+                else:
+                    fit.append((*row, tenant))
+        return fit
+
+    def _hold(self, fit: Row, member: int, until: int, now: Now) -> Row:
+        first, last, deliveries, first_ms, _, tenant = fit
+        row = (first, last, until, member, deliveries + 1, first_ms or now.wall_ms, now.wall_ms, tenant)
+        self.locks.hold(row)
+        return row
+
+    def _end_locks(self, settlement: Settlement, rows: list[Row]) -> list[Row]:
+        """These are no longer held: they are being settled."""
+        settlement.rows.extend(rows)
+        self._give(rows)
+        return rows
+
+    def _give(self, rows: list[Row]) -> None:
+        for row in rows:
+            self.holdings.give(self._member(row), row[1] - row[0] + 1, self.tenants.name(row[TENANT]))
+
+    def _member(self, row: Row) -> str:
+        member = self.members.name(row[MEMBER])
+        assert member is not None
+        return member
+
+    def _release(self, settlement: Settlement, rows: list[Row], now: Now, delay_ms: int | None) -> None:
+        limit, backoff = self.settings.delivery_limit, self.settings.backoff
+        for row in rows:
+            first, last, _, _, deliveries, first_ms, last_ms, _ = row
+            if limit != NO_LIMIT and deliveries >= limit:
+                self._archive(settlement, first, last, Reason.ATTEMPTS, row[DELIVERIES:TENANT])
+                continue
+            wait = backoff.delay_ms(deliveries, self._random()) if delay_ms is None else delay_ms
+            settlement.release(Released(first, last, deliveries, first_ms, last_ms), now.ms + wait)
+
+    def _archive(
+        self, settlement: Settlement, first: int, last: int, reason: Reason, counts: tuple[int, ...]
+    ) -> None:
+        if self.settings.dead_letters:
+            settlement.dying.append(Dying(first, last, reason, *counts))
+        else:
+            settlement.accept(first, last)
+
+    def _seal(self, settlement: Settlement) -> Settlement:
+        ledger, gaps = self.ledger, self.backlog.gaps
+        lead = None
+        if self._log_start > ledger.start or (gaps.rows and gaps.contains(ledger.start)):
+            lead = gaps.around(ledger.start, max(self._log_start - 1, ledger.start))
+        settlement.seal(ledger.generation, gaps, lead)
+        if settlement.update is not None:
+            self._settling[id(settlement)] = settlement
+        return settlement
+
+    def _forget(self) -> None:
+        self.backlog.close()
+        self.backlog = Backlog(self.settings, self.holdings, self.tenants)
+        self.backlog.frontier = self.start
+
+    def _tenants_spoken_of(self) -> Iterable[int]:
+        yield from self.backlog.traits.tenants()
+        yield from self.locks.values_of(TENANT)
+        yield from (row[TENANT] for settlement in self._settling.values() for row in settlement.rows)
+        yield from self.backlog.pool.tenants()
+
+    def _members_spoken_of(self) -> Iterable[int]:
+        yield from self.locks.values_of(MEMBER)
+        yield from (row[MEMBER] for settlement in self._settling.values() for row in settlement.rows)
