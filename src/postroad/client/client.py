@@ -78,11 +78,21 @@ class Client:
     # --- asking --------------------------------------------------------------------------------
 
     async def call(
-        self, api: Any, body: Any, *, node: int = _ANY, lane: str = CALLS, timeout_s: float | None = None
+        self,
+        api: Any,
+        body: Any,
+        *,
+        node: int = _ANY,
+        lane: str = CALLS,
+        timeout_s: float | None = None,
+        version: int | None = None,
     ) -> Any:
-        """One request, one try, at that node or any. What the answer says is the caller's affair."""
+        """One request, one try, at that node or any. What the answer says is the caller's affair.
+
+        `version` is for an API that nodes answer without offering it.
+        """
         connection = await self.connection(node, lane)
-        return await connection.call(api, body, self.timeout_s if timeout_s is None else timeout_s)
+        return await connection.call(api, body, self.timeout_s if timeout_s is None else timeout_s, version)
 
     async def retry(
         self,

@@ -78,9 +78,9 @@ async def list_all(client: Client) -> list[GroupListing]:
 async def describe(client: Client, group: str) -> GroupDescription:
     """GroupIdNotFound if there is none. New groups and classic ones are asked about differently."""
     try:
-        return await _at_coordinator(client, group, lambda node: _describe_new(client, group, node))
+        return await at_coordinator(client, group, lambda node: _describe_new(client, group, node))
     except (GroupIdNotFound, UnsupportedVersion):
-        return await _at_coordinator(client, group, lambda node: _describe_classic(client, group, node))
+        return await at_coordinator(client, group, lambda node: _describe_classic(client, group, node))
 
 
 async def committed(
@@ -98,16 +98,16 @@ async def committed(
 
     async def attempt(node: int) -> dict[TopicPartition, int]:
         answer = (await client.call(offset_fetch, request, node=node)).groups[0]
-        _raise_for(answer)
+        raise_for(answer)
         found: dict[TopicPartition, int] = {}
         for topic in answer.topics:
             for partition in topic.partitions:
-                _raise_for(partition)
+                raise_for(partition)
                 if partition.committed_offset != NO_OFFSET:
                     found[TopicPartition(topic.name, partition.partition_index)] = partition.committed_offset
         return found
 
-    return await _at_coordinator(client, group, attempt)
+    return await at_coordinator(client, group, attempt)
 
 
 async def commit(
@@ -142,9 +142,9 @@ async def commit(
         answer = await client.call(offset_commit, request, node=node)
         for topic in answer.topics:
             for partition in topic.partitions:
-                _raise_for(partition)
+                raise_for(partition)
 
-    await _at_coordinator(client, group, attempt, timeout_s)
+    await at_coordinator(client, group, attempt, timeout_s)
 
 
 async def delete(client: Client, group: str) -> None:
@@ -153,14 +153,16 @@ async def delete(client: Client, group: str) -> None:
 
     async def attempt(node: int) -> None:
         answer = await client.call(delete_groups, request, node=node)
-        _raise_for(answer.results[0])
+        raise_for(answer.results[0])
 
-    await _at_coordinator(client, group, attempt)
+    await at_coordinator(client, group, attempt)
 
 
-async def _at_coordinator(
+async def at_coordinator(
     client: Client, group: str, attempt: Callable[[int], Awaitable[T]], timeout_s: float | None = None
 ) -> T:
+    """`attempt` with the node that coordinates the group, until it raises no TryAgain."""
+
     async def once() -> T:
         return await attempt(await client.coordinator(group))
 
@@ -171,7 +173,7 @@ async def _describe_new(client: Client, group: str, node: int) -> GroupDescripti
     """A group of KIP-848."""
     request = consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=[group])
     found = (await client.call(consumer_group_describe, request, node=node)).groups[0]
-    _raise_for(found)
+    raise_for(found)
     members = tuple(
         Member(
             member.member_id,
@@ -192,7 +194,7 @@ async def _describe_new(client: Client, group: str, node: int) -> GroupDescripti
 async def _describe_classic(client: Client, group: str, node: int) -> GroupDescription:
     request = describe_groups.DescribeGroupsRequest(groups=[group])
     found = (await client.call(describe_groups, request, node=node)).groups[0]
-    _raise_for(found)
+    raise_for(found)
     if found.group_state == DEAD:
         raise GroupIdNotFound(f"There is no group {group}.")
     members = tuple(
@@ -208,6 +210,7 @@ async def _describe_classic(client: Client, group: str, node: int) -> GroupDescr
     return GroupDescription(group, "classic", found.group_state, found.protocol_data, node, members)
 
 
-def _raise_for(result: Any) -> None:
+def raise_for(result: Any) -> None:
+    """The error that an answer, or a part of it, names."""
     if result.error_code:
         raise by_code(result.error_code, getattr(result, "error_message", None))

@@ -20,8 +20,9 @@ from postroad.wire.messages import (
 
 TOPIC: Final = 2
 NODE: Final = 4
+GROUP: Final = 32
 NODE_DEFAULT: Final = -1
-DYNAMIC_TOPIC_SOURCE: Final = 1
+OVERRIDE_SOURCES: Final = (1, 8)  # set for this topic, for this group
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -36,7 +37,7 @@ class ConfigEntry(NamedTuple):
 
     @property
     def is_override(self) -> bool:
-        return self.source == DYNAMIC_TOPIC_SOURCE
+        return self.source in OVERRIDE_SOURCES
 
 
 async def create(
@@ -81,22 +82,27 @@ async def add_partitions(client: Client, name: str, count: int) -> None:
 
 
 async def alter_config(
-    client: Client, name: str, changes: Mapping[str, str] | None = None, resets: Sequence[str] = ()
+    client: Client,
+    name: str,
+    changes: Mapping[str, str] | None = None,
+    resets: Sequence[str] = (),
+    *,
+    resource: int = TOPIC,
 ) -> None:
-    """Set some configs, take others back to their defaults, leave the rest."""
+    """Set some configs of a topic or a group, take others back to their defaults, leave the rest."""
     configs = [
         incremental_alter_configs.AlterableConfig(name=key, config_operation=_SET, value=value)
         for key, value in (changes or {}).items()
     ] + [incremental_alter_configs.AlterableConfig(name=key, config_operation=_DELETE) for key in resets]
-    resource = incremental_alter_configs.AlterConfigsResource(
-        resource_type=TOPIC, resource_name=name, configs=configs
+    wanted = incremental_alter_configs.AlterConfigsResource(
+        resource_type=resource, resource_name=name, configs=configs
     )
-    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[wanted])
     await _ask_controller(client, incremental_alter_configs, request, "responses")
 
 
 async def describe_config(client: Client, name: str, *, resource: int = TOPIC) -> list[ConfigEntry]:
-    """All configs of a topic (or of a node, by its id), with what they are now and why."""
+    """All configs of a topic (or a group, or a node by its id), with what they are now and why."""
     wanted = describe_configs.DescribeConfigsResource(resource_type=resource, resource_name=name)
     request = describe_configs.DescribeConfigsRequest(resources=[wanted], include_documentation=True)
     answer = await client.ask(describe_configs, request, node=int(name) if resource == NODE else -1)

@@ -1,0 +1,228 @@
+"""A member of a subscription: takes messages, and says what became of each.
+
+Any number of messages may be held at once and acknowledged in any order, while the next ones are polled.
+What is not acknowledged comes again when its lock ends, or when the member closes or dies.
+
+A node that was asked for messages may hand them out after the `poll` that asked has ended (it was
+cancelled, or another node was quicker): they are kept, and the next `poll` returns them first. Their
+locks run meanwhile, so poll in a loop, or close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple, Self
+
+from postroad.client.backoff import Backoff
+from postroad.client.client import Client
+from postroad.client.metadata import TopicPartition
+from postroad.client.share_member import ShareMember
+from postroad.client.share_message import AckType, ShareMessage, read_delivery
+from postroad.client.share_outbox import Outbox, Outcome
+from postroad.client.share_session import Place, ShareSession, Terms
+from postroad.errors import CorruptMessage, PostroadError, TryAgain, by_code
+from postroad.wire.share_requests import NOT_GIVEN
+
+MAX_RECORDS: Final = 500
+MAX_WAIT_MS: Final = 500
+SLICE_MS: Final = 500  # a longer wait is several requests: partitions that are assigned meanwhile count
+
+
+class Refusal(NamedTuple):
+    """A message of which the acknowledgement changed nothing, or of which nobody knows."""
+
+    message: ShareMessage
+    error: PostroadError
+
+
+class ShareConsumer:
+    """`async with ShareConsumer(client, "workers", ["jobs"]) as consumer: await consumer.poll()`"""
+
+    def __init__(self, client: Client, group: str, topics: Sequence[str]) -> None:
+        self._client = client
+        self._topics = list(topics)
+        self._member = ShareMember(client, group)
+        self._sessions: dict[int, ShareSession] = {}
+        self._outboxes: dict[int, Outbox] = {}
+        self._names: dict[bytes, str] = {}  # by topic id, of what was fetched so far
+        self._homes: dict[TopicPartition, tuple[int, Place]] = {}  # node and place by which it was fetched
+        self._under_way: dict[int, asyncio.Task[list[tuple[Place, Any]]]] = {}
+        self._arrived: deque[ShareMessage] = deque()
+        self._polling = asyncio.Lock()
+        self._unsettled: list[tuple[ShareMessage, Outcome]] = []
+
+    async def __aenter__(self) -> Self:
+        await self._member.join(self._topics)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def member_id(self) -> str:
+        return self._member.id
+
+    # --- taking --------------------------------------------------------------------------------
+
+    async def poll(
+        self,
+        max_records: int = MAX_RECORDS,
+        max_wait_ms: int = MAX_WAIT_MS,
+        *,
+        lock_ms: int = NOT_GIVEN,
+    ) -> list[ShareMessage]:
+        """Up to `max_records` messages, as soon as there are any; none if none came in time.
+
+        They are held for `lock_ms`, or as long as the subscription says. A node that is away is waited
+        for. Polls wait for each other: for several waits at once use several members.
+        """
+        backoff = Backoff(max_wait_ms / 1000)
+        async with self._polling:
+            while not self._arrived:
+                try:
+                    await self._fetch(max_records, backoff, lock_ms)
+                except CorruptMessage:
+                    raise
+                except TryAgain:
+                    self._client.forget()
+                    if not await backoff.wait():
+                        break
+                if not backoff.left_s:
+                    break
+            return [self._arrived.popleft() for _ in range(min(max_records, len(self._arrived)))]
+
+    async def _fetch(self, max_records: int, backoff: Backoff, lock_ms: int) -> None:
+        """One round: ask the nodes that are not being asked, take what comes first."""
+        if self._member.failure is not None:
+            raise self._member.failure
+        for node, places in (await self._assigned()).items():
+            if node not in self._under_way:
+                wait_ms = min(SLICE_MS, int(backoff.left_s * 1000))
+                fetching = self._session(node).fetch(
+                    places, max_records=max_records, max_wait_ms=wait_ms, lock_ms=lock_ms
+                )
+                self._under_way[node] = asyncio.create_task(fetching, name=f"share fetch {node}")
+        if not self._under_way:
+            await self._wait_for_partitions(backoff.left_s)
+            return
+        done, _ = await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
+        for node in [node for node, task in self._under_way.items() if task in done]:
+            self._take(node, self._under_way.pop(node).result())
+
+    async def _assigned(self) -> dict[int, list[Place]]:
+        """What to read, by the node that leads it. A topic that is gone, or was made anew, is left out."""
+        self._member.changed.clear()
+        found: dict[int, list[Place]] = {}
+        for name in self._topics if self._member.assigned else ():
+            topic = await self._client.topic(name)
+            self._names[topic.id] = name
+            for index in self._member.assigned.get(topic.id, ()):
+                node, place = topic.leader(index), (topic.id, index)
+                found.setdefault(node, []).append(place)
+                self._homes[TopicPartition(name, index)] = node, place
+        return found
+
+    async def _wait_for_partitions(self, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._member.changed.wait()
+        except TimeoutError:
+            return
+
+    def _take(self, node: int, answers: Iterable[tuple[Place, Any]]) -> None:
+        failure: PostroadError | None = None
+        must_send = False
+        for place, answer in answers:
+            if answer.error_code:
+                failure = by_code(answer.error_code, answer.error_message)
+                continue
+            name = TopicPartition(self._names[place[0]], place[1])
+            delivery = read_delivery(name, answer)
+            self._arrived += delivery.messages
+            for type_, offsets in ((AckType.GAP, delivery.gaps), (AckType.RELEASE, delivery.damaged)):
+                for offset in offsets:
+                    self._outbox(node).put(place, offset, type_, Terms())
+                    must_send = True
+            if delivery.damaged:
+                failure = CorruptMessage(f"{name} is damaged at offset {delivery.damaged[0]}.")
+        if must_send:
+            self._outbox(node).send()
+        if failure is not None and (not self._arrived or isinstance(failure, CorruptMessage)):
+            raise failure
+
+    # --- acknowledging -------------------------------------------------------------------------
+
+    def acknowledge(
+        self,
+        message: ShareMessage,
+        type_: AckType = AckType.ACCEPT,
+        *,
+        lock_ms: int = NOT_GIVEN,
+        delay_ms: int = NOT_GIVEN,
+    ) -> None:
+        """Noted; `commit` tells the node. The last word on a message counts.
+
+        `lock_ms` is for how long a lock is renewed, `delay_ms` when a released message comes again.
+        """
+        self._unsettled.append((message, self._put(message, type_, lock_ms, delay_ms)))
+
+    async def commit(self) -> list[Refusal]:
+        """All that was acknowledged is durable, but for what was refused."""
+        unsettled, self._unsettled = self._unsettled, []
+        return await self._outcomes(unsettled)
+
+    async def settle(
+        self,
+        messages: Iterable[ShareMessage],
+        type_: AckType = AckType.ACCEPT,
+        *,
+        lock_ms: int = NOT_GIVEN,
+        delay_ms: int = NOT_GIVEN,
+    ) -> list[Refusal]:
+        """`acknowledge` and `commit` for these only. What many tasks settle at once goes together."""
+        return await self._outcomes(
+            [(message, self._put(message, type_, lock_ms, delay_ms)) for message in messages]
+        )
+
+    async def close(self) -> None:
+        """What was acknowledged is committed, the rest is released, and the member leaves.
+
+        A fetch that is under way is waited for: what it still brings must be released, too.
+        """
+        await self.commit()
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        self._under_way.clear()
+        for node, session in self._sessions.items():
+            await self._outboxes[node].close()
+            await session.close()
+        self._sessions.clear()
+        await self._member.leave()
+
+    def _put(self, message: ShareMessage, type_: AckType, lock_ms: int, delay_ms: int) -> Outcome:
+        terms = Terms(type_ == AckType.RENEW, lock_ms, delay_ms)
+        node, place = self._homes[message.place]
+        return self._outbox(node).put(place, message.offset, type_, terms)
+
+    async def _outcomes(self, awaited: Sequence[tuple[ShareMessage, Outcome]]) -> list[Refusal]:
+        nodes = {self._homes[message.place][0] for message, _ in awaited}
+        for node in nodes:
+            self._outboxes[node].send()
+        return [
+            Refusal(message, error)
+            for message, outcome in awaited
+            if (error := await asyncio.shield(outcome)) is not None
+        ]
+
+    # --- nodes ---------------------------------------------------------------------------------
+
+    def _session(self, node: int) -> ShareSession:
+        if node not in self._sessions:
+            self._sessions[node] = ShareSession(self._client, node, self._member.group, self._member.id)
+            self._outboxes[node] = Outbox(self._sessions[node])
+        return self._sessions[node]
+
+    def _outbox(self, node: int) -> Outbox:
+        self._session(node)
+        return self._outboxes[node]
