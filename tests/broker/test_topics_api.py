@@ -69,7 +69,7 @@ def assigned(name: str, *replicas: list[int], partitions: int = -1) -> Any:
         (creatable("refused", 1, 0), BAD_REPLICAS),
         (creatable("ref/used"), INVALID_TOPIC),
         (creatable(""), INVALID_TOPIC),
-        (creatable("__share_group_state"), INVALID_TOPIC),
+        (creatable("__transaction_state"), INVALID_TOPIC),
         (creatable("refused", no_such_config="1"), BAD_CONFIG),
         (creatable("refused", retention_ms="soon"), BAD_CONFIG),
         (assigned("refused", [1, 2]), BAD_ASSIGNMENT),

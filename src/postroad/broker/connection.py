@@ -32,11 +32,12 @@ REQUESTS_IN_FLIGHT_MAX: Final = 1024  # clients pipeline 5 to 100; more is a flo
 LOOKS_AGAIN: Final = 10
 ROUNDS_MAX: Final = 8  # then timers and others get their turn: within half a millisecond
 CHATTY_BYTES_MAX: Final = 16 * 1024  # who sends more at once is not waited for
+VIEW_BYTES_MIN: Final = 64 * 1024  # from here on a system call of its own costs less than a copy
 GATHER_MAX: Final = 256  # buffers in one send: below the kernel's IOV_MAX of 1024
 
 log = logging.getLogger(__name__)
 
-Part = bytes | Slice
+Part = bytes | memoryview | Slice
 Body = bytes | list[Part]
 
 
@@ -77,7 +78,7 @@ class Answer:
 def framed(body: Body, correlation: int, flexible: bool) -> Body:
     if isinstance(body, bytes):
         return response_head(len(body), correlation, flexible) + body
-    size = sum(len(part) if isinstance(part, bytes) else part.length for part in body)
+    size = sum(part.length if isinstance(part, Slice) else len(part) for part in body)
     return [response_head(size, correlation, flexible), *body]
 
 
@@ -305,7 +306,7 @@ class Connection:
             self._out_bytes += len(ready)
         else:
             self._out.extend(ready)
-            self._out_bytes += sum(len(part) for part in ready if isinstance(part, bytes))
+            self._out_bytes += sum(len(part) for part in ready if not isinstance(part, Slice))
         if not self._sending and not self._on_writable:
             self._sending = True
             self._turn.send(self)
@@ -318,7 +319,7 @@ class Connection:
         out = self._out
         try:
             while out:
-                whole = self._send_bytes() if isinstance(out[0], bytes) else self._send_file()
+                whole = self._send_file() if isinstance(out[0], Slice) else self._send_bytes()
                 if not whole:
                     self.last_active = self._loop.time()  # it takes what it is sent, if slowly
                     self._wait_until_writable()
@@ -338,14 +339,12 @@ class Connection:
     def _send_bytes(self) -> bool:
         """Send the bytes at the front with one call; whether all of them went."""
         out = self._out
-        data = cast(bytes, out.popleft())
+        data = cast("bytes | memoryview", out.popleft())
         more = 0
         if out:
-            gathered = [data]
-            while out and isinstance(out[0], bytes) and len(gathered) < GATHER_MAX:
-                gathered.append(cast(bytes, out.popleft()))
-            data = b"".join(gathered)
-            more = socket.MSG_MORE if out else 0  # a file's bytes follow: fill the packet
+            if len(data) < VIEW_BYTES_MIN:
+                data = self._gathered(data)
+            more = socket.MSG_MORE if out else 0  # more follows: fill the packet
         try:
             sent = self._socket.send(data, more)
         except BlockingIOError:
@@ -356,6 +355,16 @@ class Connection:
             out.appendleft(data[sent:])
             return False
         return True
+
+    def _gathered(self, data: bytes | memoryview) -> bytes | memoryview:
+        """With the small pieces behind it as one; what is large is not worth copying."""
+        out = self._out
+        gathered = [data]
+        while out and not isinstance(out[0], Slice) and len(gathered) < GATHER_MAX:
+            if len(out[0]) >= VIEW_BYTES_MIN:
+                break
+            gathered.append(cast("bytes | memoryview", out.popleft()))
+        return b"".join(gathered) if len(gathered) > 1 else data
 
     def _send_file(self) -> bool:
         records = cast(Slice, self._out[0])

@@ -6,6 +6,7 @@ it still holds is released.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
@@ -13,7 +14,8 @@ from postroad.broker.subscriptions.acknowledgements import Acknowledgements, Top
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from postroad.errors import ApiError, InvalidRequest, InvalidShareSessionEpoch
 from postroad.queues.share_partition import AckBatch
-from postroad.wire.messages import share_acknowledge as codec
+from postroad.wire import share_acknowledge as codec
+from postroad.wire.share_requests import NOT_GIVEN, PartitionAcknowledgements
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -26,7 +28,7 @@ MEMBER_CHARACTERS_MAX: Final = 36  # a UUID's, as in Kafka
 
 
 def handle(node: Node, call: Call) -> Result:
-    request = codec.decode_request(call.body, call.version)
+    request = codec.decode(call.body, call.version)
     group, member, version = request.group_id or "", request.member_id or "", call.version
     try:
         check_member(group, member)
@@ -36,8 +38,7 @@ def handle(node: Node, call: Call) -> Result:
             group, member, request.share_session_epoch, call.connection
         )
     except ApiError as error:
-        refused = codec.ShareAcknowledgeResponse(error_code=error.code, error_message=str(error))
-        return codec.encode_response(refused, version)
+        return codec.encode([], version, 0, error.code, str(error))
     answer = call.park()
 
     def done() -> None:
@@ -45,10 +46,11 @@ def handle(node: Node, call: Call) -> Result:
             node.subscriptions.end_session(session)
         if not answer.abandoned:
             lock_ms = node.subscriptions.subscription(group).settings.lock_ms
-            answer.complete(codec.encode_response(_response(acknowledgements.errors, lock_ms), version))
+            answers = [_answer(place, error) for place, error in acknowledgements.errors.items()]
+            answer.complete(codec.encode(answers, version, lock_ms))
 
     acknowledgements = Acknowledgements(node, group, member, request.is_renew_ack, done)
-    acknowledgements.take(_named(request))
+    acknowledgements.take(named_in(request.partitions), given(request.lock_ms), given(request.delay_ms))
     return answer
 
 
@@ -59,23 +61,20 @@ def check_member(group: str, member: str) -> None:
         raise InvalidRequest(f"A member id has 1 to {MEMBER_CHARACTERS_MAX} characters.")
 
 
-def _named(request: codec.ShareAcknowledgeRequest) -> dict[TopicPartition, list[AckBatch]]:
+def named_in(partitions: Sequence[PartitionAcknowledgements]) -> dict[TopicPartition, list[AckBatch]]:
+    """Every partition once, though clients may name one twice: to read it, and with acknowledgements."""
     named: dict[TopicPartition, list[AckBatch]] = {}
-    for topic in request.topics:
-        for partition in topic.partitions:
-            named.setdefault((topic.topic_id, partition.partition_index), []).extend(
-                AckBatch(given.first_offset, given.last_offset, given.acknowledge_types)
-                for given in partition.acknowledgement_batches
-            )
+    for topic, index, batches in partitions:
+        named.setdefault((topic, index), []).extend(map(AckBatch._make, batches))
     return named
 
 
-def _response(errors: dict[TopicPartition, ApiError | None], lock_ms: int) -> codec.ShareAcknowledgeResponse:
-    topics: dict[bytes, list[codec.PartitionData]] = {}
-    for (topic_id, index), error in errors.items():
-        data = codec.PartitionData(partition_index=index, current_leader=codec.LeaderIdAndEpoch(-1, -1))
-        if error is not None:
-            data.error_code, data.error_message = error.code, str(error)
-        topics.setdefault(topic_id, []).append(data)
-    responses = [codec.ShareAcknowledgeTopicResponse(*topic) for topic in topics.items()]
-    return codec.ShareAcknowledgeResponse(acquisition_lock_timeout_ms=lock_ms, responses=responses)
+def given(ms: int) -> int | None:
+    """A private tag's value: None where the subscription's own holds."""
+    return None if ms == NOT_GIVEN else ms
+
+
+def _answer(place: TopicPartition, error: ApiError | None) -> codec.PartitionAnswer:
+    if error is None:
+        return codec.PartitionAnswer(*place)
+    return codec.PartitionAnswer(*place, error.code, str(error))

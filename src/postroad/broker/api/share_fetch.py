@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
-from postroad.broker.api.share_acknowledge import check_member
-from postroad.broker.connection import Answer
+from postroad.broker.api.share_acknowledge import check_member, given, named_in
+from postroad.broker.connection import Answer, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements, TopicPartition
 from postroad.broker.subscriptions.queue import Delivery, Queue
@@ -21,7 +21,8 @@ from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, S
 from postroad.broker.tail_fetch import WAIT_MS_MAX
 from postroad.errors import ApiError, InvalidRequest, ShareSessionLimitReached
 from postroad.queues.share_partition import AckBatch
-from postroad.wire.messages import share_fetch as codec
+from postroad.wire import share_fetch as codec
+from postroad.wire.share_fetch import PartitionAnswer, ShareFetchRequest
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -32,8 +33,8 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
 def handle(node: Node, call: Call) -> Result:
-    request = codec.decode_request(call.body, call.version)
-    named = _named(request)
+    request = codec.decode(call.body, call.version)
+    named = named_in(request.partitions)
     try:
         session = _session(node, call, request, named)
     except ApiError as error:
@@ -43,20 +44,8 @@ def handle(node: Node, call: Call) -> Result:
     return answer
 
 
-def _named(request: codec.ShareFetchRequest) -> dict[TopicPartition, list[AckBatch]]:
-    """Every partition once, though clients may name one twice: to read it, and with acknowledgements."""
-    named: dict[TopicPartition, list[AckBatch]] = {}
-    for topic in request.topics:
-        for partition in topic.partitions:
-            named.setdefault((topic.topic_id, partition.partition_index), []).extend(
-                AckBatch(given.first_offset, given.last_offset, given.acknowledge_types)
-                for given in partition.acknowledgement_batches
-            )
-    return named
-
-
 def _session(
-    node: Node, call: Call, request: codec.ShareFetchRequest, named: dict[TopicPartition, list[AckBatch]]
+    node: Node, call: Call, request: ShareFetchRequest, named: dict[TopicPartition, list[AckBatch]]
 ) -> ShareSession:
     group, member = request.group_id or "", request.member_id or ""
     check_member(group, member)
@@ -70,16 +59,12 @@ def _session(
         session = node.subscriptions.sessions.go_on(
             group, member, request.share_session_epoch, call.connection
         )
-    forgotten = [
-        (topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
-    ]
-    session.update(named, forgotten)
+    session.update(named, request.forgotten)
     return session
 
 
-def _refused(node: Node, call: Call, request: codec.ShareFetchRequest, error: ApiError) -> Result:
-    response = codec.ShareFetchResponse(error_code=error.code, error_message=str(error))
-    body = codec.encode_response(response, call.version)
+def _refused(node: Node, call: Call, request: ShareFetchRequest, error: ApiError) -> Result:
+    body = b"".join(codec.encode([], 0, error.code, str(error)))
     if not isinstance(error, ShareSessionLimitReached):
         return body
     answer = call.park()  # who finds no room must not ask for it all the time
@@ -104,9 +89,7 @@ class ShareFetch(Answer):
         "_version",
     )
 
-    def __init__(
-        self, node: Node, call: Call, request: codec.ShareFetchRequest, session: ShareSession
-    ) -> None:
+    def __init__(self, node: Node, call: Call, request: ShareFetchRequest, session: ShareSession) -> None:
         super().__init__(call.connection, call.correlation, call.flexible)
         self._node = node
         self._version = call.version
@@ -129,7 +112,7 @@ class ShareFetch(Answer):
             self._node, session.group, session.member, self._request.is_renew_ack, self._acknowledged
         )
         self._acknowledgements = acknowledgements.errors
-        acknowledgements.take(named)
+        acknowledgements.take(named, given(self._request.lock_ms))
 
     def _acknowledged(self) -> None:
         if self._request.share_session_epoch == FINAL_EPOCH:
@@ -152,6 +135,7 @@ class ShareFetch(Answer):
         """Ask every queue of the session, until the limits are reached; whether there is anything."""
         node, request, session = self._node, self._request, self._session
         records, size = request.max_records, min(request.max_bytes, node.settings.limits.fetch_bytes_max)
+        lock_ms = given(request.lock_ms)
         self._errors.clear()
         for place in list(session.partitions):
             try:
@@ -159,7 +143,7 @@ class ShareFetch(Answer):
             except ApiError as error:
                 self._errors[place] = error
                 continue
-            delivery = None if queue is None else queue.deliver(session.member, records, size, None)
+            delivery = None if queue is None else queue.deliver(session.member, records, size, lock_ms)
             if delivery is None:
                 continue
             self._deliveries[place] = delivery
@@ -225,29 +209,23 @@ class ShareFetch(Answer):
             self._complete()
 
     def _complete(self) -> None:
-        topics: dict[bytes, list[codec.PartitionData]] = {}
-        for place in {**self._deliveries, **self._acknowledgements, **self._errors}:
-            topics.setdefault(place[0], []).append(self._data(place))
-        response = codec.ShareFetchResponse(
-            acquisition_lock_timeout_ms=self._node.subscriptions.subscription(
-                self._session.group
-            ).settings.lock_ms,
-            responses=[codec.ShareFetchableTopicResponse(*topic) for topic in topics.items()],
-        )
-        self.complete(codec.encode_response(response, self._version))
+        places = self._deliveries if not (self._acknowledgements or self._errors) else self._places()
+        lock_ms = self._node.subscriptions.subscription(self._session.group).settings.lock_ms
+        self.complete(cast("list[Part]", codec.encode([self._answer(place) for place in places], lock_ms)))
 
-    def _data(self, place: TopicPartition) -> codec.PartitionData:
-        data = codec.PartitionData(
-            partition_index=place[1], current_leader=codec.LeaderIdAndEpoch(-1, -1), records=b""
-        )
-        error = self._errors.get(place)
-        if error is not None:
-            data.error_code, data.error_message = error.code, str(error)
+    def _places(self) -> list[TopicPartition]:
+        """Topic by topic, as the answer lists them."""
+        return sorted({**self._deliveries, **self._acknowledgements, **self._errors})
+
+    def _answer(self, place: TopicPartition) -> PartitionAnswer:
+        delivery, error = self._deliveries.get(place), self._errors.get(place)
         refused = self._acknowledgements.get(place)
-        if refused is not None:
-            data.acknowledge_error_code, data.acknowledge_error_message = refused.code, str(refused)
-        delivery = self._deliveries.get(place)
-        if delivery is not None:
-            data.records = b"".join(delivery.parts)
-            data.acquired_records = [codec.AcquiredRecords(*acquired) for acquired in delivery.acquired]
-        return data
+        return PartitionAnswer(
+            *place,
+            () if delivery is None else delivery.parts,
+            () if delivery is None else delivery.acquired,
+            0 if error is None else error.code,
+            None if error is None else str(error),
+            0 if refused is None else refused.code,
+            None if refused is None else str(refused),
+        )

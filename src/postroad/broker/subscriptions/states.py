@@ -10,7 +10,7 @@ N1 a ledger can be rebuilt from the records from `since` on. A snapshot tells th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Final
 
@@ -51,6 +51,7 @@ class QueueStates:
         self._partition = partition
         self._log = RecordLog(partition, clock, turn)
         self._kept: dict[Key, Kept] = {}
+        self._groups: dict[str, dict[Key, Ledger]] = {}  # the same, by group
         self._applied_to = 0  # below it everything is applied: one offset for each record that was committed
 
     async def load(self, workers: Workers) -> None:
@@ -65,16 +66,35 @@ class QueueStates:
             return
         key, update = found
         if update is None:
-            self._kept.pop(key, None)
+            self._drop(key)
             return
         kept = self._kept.get(key)
         if kept is None:
-            kept = self._kept[key] = Kept(Ledger(key), stored.offset)
+            kept = Kept(Ledger(key), stored.offset)
+            self._keep(kept)
         kept.ledger.apply(update)
+
+    def _keep(self, kept: Kept) -> None:
+        key = kept.ledger.key
+        self._kept[key] = kept
+        self._groups.setdefault(key.group, {})[key] = kept.ledger
+
+    def _drop(self, key: Key) -> None:
+        if self._kept.pop(key, None) is not None:
+            of_group = self._groups[key.group]
+            del of_group[key]
+            if not of_group:
+                del self._groups[key.group]
 
     def ledgers(self) -> Iterator[Ledger]:
         for kept in self._kept.values():
             yield kept.ledger
+
+    def groups(self) -> Collection[str]:
+        return self._groups.keys()
+
+    def of_group(self, group_id: str) -> list[Ledger]:
+        return list(self._groups.get(group_id, {}).values())
 
     def find(self, key: Key) -> Ledger | None:
         kept = self._kept.get(key)
@@ -89,7 +109,7 @@ class QueueStates:
 
         def done(error: ApiError | None) -> None:
             if error is None:
-                self._kept[key] = kept
+                self._keep(kept)
             committed(error)
 
         self._append(kept, update, done)
@@ -105,7 +125,7 @@ class QueueStates:
         def done(error: ApiError | None) -> None:
             if error is None:
                 self._applied_to += 1
-                self._kept.pop(key, None)
+                self._drop(key)
             committed(error)
 
         self._log.append([(kept.key, None)], done)

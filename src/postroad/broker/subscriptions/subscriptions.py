@@ -134,17 +134,17 @@ class Subscriptions:
             return True
         if self._node.image.groups.get(group_id, {}).get("postroad.topics"):
             return True
-        return any(True for _ in self.ledgers(group_id))
+        return bool(self.ledgers(group_id))
 
     def ids(self) -> set[str]:
         """Of all subscriptions, with and without members."""
-        found = {ledger.key.group for states in self._states.values() for ledger in states.ledgers()}
+        found = {group for states in self._states.values() for group in states.groups()}
         found |= {group for group, config in self._node.image.groups.items() if config.get("postroad.topics")}
         return found | {group.group_id for group in self.members.list((), ())}
 
     def ledgers(self, group_id: str) -> list[Ledger]:
         states = self._states.get(self._place(group_id))
-        return [] if states is None else [led for led in states.ledgers() if led.key.group == group_id]
+        return [] if states is None else states.of_group(group_id)
 
     def done_below(self, topic_id: bytes, index: int) -> int | None:
         """The offset below which every subscription is done with the partition; None without any."""
