@@ -24,7 +24,8 @@ def take_in(partition: SharePartition, upto: int, entries: Sequence[Entry], now:
     backlog, ledger = partition.backlog, partition.ledger
     known = ledger.done.last is not None or ledger.dying.last is not None
     in_flight = partition.in_flight_ranges(backlog.frontier, upto - 1)
-    cursor = backlog.frontier
+    # A burial after a start raises the ledger's start past the frontier: the ledger forgot what is below it.
+    cursor = max(backlog.frontier, partition.start)
     for entry in entries:
         first, last = max(entry.first, cursor), min(entry.last, upto - 1)
         if first > last:
