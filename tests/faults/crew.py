@@ -1,0 +1,116 @@
+"""Workers on a queue while its node is killed again and again, with a record of what was settled.
+
+What a worker says of a message is *confirmed* when the commit was answered without an error, *open* when
+the answer got lost: the node may have heard it, or not. An answer that was refused counts for nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import NamedTuple
+
+from confluent_kafka import AcknowledgeType, KafkaError, KafkaException, Message, ShareConsumer
+
+from postroad.testing import Node
+
+from .load import COME_BACK_QUICKLY, TOPIC
+
+GROUP = "crew"
+REJECT_EVERY = 25  # messages: so many are accepted for one that is always rejected
+COMMIT_S = 5.0
+
+# The node did not act on the acknowledgements: it knew of no session or lock, or never got them.
+REFUSED = {
+    KafkaError.INVALID_RECORD_STATE,
+    KafkaError.SHARE_SESSION_NOT_FOUND,
+    KafkaError.INVALID_SHARE_SESSION_EPOCH,
+}
+
+
+class Place(NamedTuple):
+    partition: int
+    offset: int
+
+
+class Register:
+    """What all workers together know of each message."""
+
+    def __init__(self) -> None:
+        self.confirmed: dict[Place, float] = {}  # since when, on the monotonic clock
+        self.open: set[Place] = set()
+        self.deliveries: Counter[Place] = Counter()
+        self.came_back: list[Place] = []  # delivered by a poll that began after it was confirmed
+        self._lock = threading.Lock()
+
+    def note_delivery(self, place: Place, polled_at: float) -> None:
+        with self._lock:
+            self.deliveries[place] += 1
+            if self.confirmed.get(place, polled_at) < polled_at:
+                self.came_back.append(place)
+
+    def note_answer(self, places: set[Place], error: KafkaException | None) -> None:
+        with self._lock:
+            if error is None:
+                self.confirmed.update(dict.fromkeys(places - self.confirmed.keys(), time.monotonic()))
+            elif error.args[0].code() not in REFUSED:
+                self.open |= places
+
+    def settled(self) -> set[Place]:
+        """Confirmed, or possibly so."""
+        with self._lock:
+            return self.confirmed.keys() | self.open
+
+
+class Worker:
+    """Accepts or rejects everything it is given, until it is told to stop."""
+
+    def __init__(self, running: Node, register: Register) -> None:
+        self._bootstrap, self._register = running.bootstrap, register
+
+    def run(self, done: threading.Event) -> None:
+        source = ShareConsumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": GROUP,
+                "share.acknowledgement.mode": "explicit",
+                "max.poll.records": 100,
+                "log_level": 3,
+                **COME_BACK_QUICKLY,
+            }
+        )
+        source.subscribe([TOPIC])
+        try:
+            while not done.is_set():
+                self._work(source)
+        finally:
+            source.close()
+
+    def _work(self, source: ShareConsumer) -> None:
+        polled_at = time.monotonic()
+        try:
+            messages = [message for message in source.poll(0.1) if not message.error()]
+        except KafkaException:
+            return  # the node is away
+        if not messages:
+            return
+        for message in messages:
+            self._register.note_delivery(Place(message.partition(), message.offset()), polled_at)
+            source.acknowledge(message, fate_of(message))
+        self._commit(source, messages)
+
+    def _commit(self, source: ShareConsumer, messages: list[Message]) -> None:
+        told = {place.partition: error for place, error in source.commit_sync(COMMIT_S).items()}
+        for partition, error in told.items():
+            places = {Place(partition, m.offset()) for m in messages if m.partition() == partition}
+            self._register.note_answer(places, error)
+
+
+def fate_of(message: Message) -> AcknowledgeType:
+    return AcknowledgeType.REJECT if is_hopeless(message.value()) else AcknowledgeType.ACCEPT
+
+
+def is_hopeless(value: bytes) -> bool:
+    """By the number at its end, as `Load` writes it."""
+    return int(value.split()[-1]) % REJECT_EVERY == 0
