@@ -20,14 +20,14 @@ _SMALL, _KILOBYTE = 100, 1024
 _NAMES = {_SMALL: "100 B", _KILOBYTE: "1 KB"}
 _KEYS = {_SMALL: "100", _KILOBYTE: "1k"}
 
-FLOW_SECONDS_MAX = 1.5
+FLOW_SECONDS_MAX, FLOW_SECONDS_MIN = 1.5, 0.5
 FLOW_MESSAGES_MAX = 2_000_000
 LATENCY_RATE, LATENCY_MESSAGES, LATENCY_SECONDS_MAX = 1_000, 3_000, 15.0
 
 BACKLOG_MESSAGES = 5_000_000
 DELAYED_MESSAGES, DELAY_MS = 100_000, 3_600_000
 FILL_SECONDS_MAX = 80.0
-FILL = {"window": 20_000, "batch": 2_000}  # a backlog's making is not measured
+FILL_WINDOW = {"window": 20_000}  # a backlog's making is not measured; its batches are those of the others
 
 IN_FLIGHT_MESSAGES, IN_FLIGHT_MB_MAX = 100_000, 30.0
 WAITING_MESSAGES, WAITING_MB_MAX = 10_000_000, 10.0
@@ -37,7 +37,7 @@ WAITING_MESSAGES, WAITING_MB_MAX = 10_000_000, 10.0
 
 
 def _flow(session: Session, queue: str, **options: object) -> Measurement:
-    seconds = min(FLOW_SECONDS_MAX, session.limits.seconds)
+    seconds = max(FLOW_SECONDS_MAX * session.limits.scale, FLOW_SECONDS_MIN)
     figures, cpu = session.run_queue("flow", queue, seconds=seconds, **options)
     return Measurement((figures["messages"] / figures["seconds"],), figures["messages"], cpu)
 
@@ -66,7 +66,7 @@ def _against_empty(session: Session, name: str, count: int, **fill: object) -> M
     empty = _flow(session, session.queue(f"{name}-none"), **options)
     queue = session.queue(name)
     seconds = FILL_SECONDS_MAX
-    session.run_queue("fill", queue, count=count, size=_SMALL, seconds=seconds, **FILL, **fill)
+    session.run_queue("fill", queue, count=count, size=_SMALL, seconds=seconds, **FILL_WINDOW, **fill)
     full = _flow(session, queue, first=count, **options)
     return Measurement(
         (full.values[0], full.values[0] / empty.values[0]),
@@ -89,20 +89,19 @@ def _delayed(session: Session) -> Measurement:
 def _memory(session: Session) -> Measurement:
     """What the node's resident memory grows by, each time from a node that was just started and warmed up."""
     in_flight, waiting = IN_FLIGHT_MESSAGES, WAITING_MESSAGES
-    values = (
-        _held_mb(session, in_flight, every=1),
-        _held_mb(session, in_flight, every=2),
-        _waiting_mb(session, waiting),
-    )
-    return Measurement(values, 2 * in_flight + waiting, 0.0)
+    whole, _ = held_mb(session, in_flight, every=1)
+    ragged, released = held_mb(session, in_flight, every=2)
+    return Measurement((whole, ragged, released, _waiting_mb(session, waiting)), waiting, 0.0)
 
 
-def _held_mb(session: Session, count: int, every: int) -> float:
+def held_mb(session: Session, count: int, every: int) -> tuple[float, float]:
+    """While a member holds `count` messages, one in `every`, and after it left without a word for them."""
     with _fresh(session) as (fresh, queue):
         _fill(fresh, queue, count * every)
         before = fresh.server.running.resident_mb()
         with _holding(fresh, queue, count=count, every=every):
-            return fresh.server.running.resident_mb() - before
+            held = fresh.server.running.resident_mb() - before
+        return held, fresh.server.running.resident_mb() - before
 
 
 def _waiting_mb(session: Session, count: int) -> float:
@@ -121,7 +120,7 @@ def _fresh(session: Session) -> Iterator[tuple[Session, str]]:
     try:
         server.start()
         fresh = Session(server, session.tag, session.limits)
-        for command, options in (("flow", {"consumers": 8}), ("fill", FILL)):
+        for command, options in (("flow", {"consumers": 8}), ("fill", FILL_WINDOW)):
             fresh.run_queue(command, fresh.queue(f"warm-{command}"), count=100_000, seconds=2, **options)
         yield fresh, fresh.queue("memory")
     finally:
@@ -129,7 +128,7 @@ def _fresh(session: Session) -> Iterator[tuple[Session, str]]:
 
 
 def _fill(session: Session, queue: str, count: int) -> None:
-    session.run_queue("fill", queue, count=count, size=_SMALL, seconds=FILL_SECONDS_MAX, **FILL)
+    session.run_queue("fill", queue, count=count, size=_SMALL, seconds=FILL_SECONDS_MAX, **FILL_WINDOW)
 
 
 @contextmanager
@@ -182,7 +181,7 @@ WORKLOADS: tuple[Workload, ...] = (
         _backlog,
         (Mode.PAGE_CACHE,),
         only=("postroad", "kafka", "nats"),  # RabbitMQ would take five minutes to be filled
-        warm_up=False,
+        long=True,
     ),
     _queue(
         "queue-delayed",
@@ -193,18 +192,19 @@ WORKLOADS: tuple[Workload, ...] = (
         _delayed,
         (Mode.PAGE_CACHE,),
         only=("postroad",),
-        warm_up=False,
+        long=True,
     ),
     _queue(
         "queue-memory",
         (
             Row("memory for 100,000 messages in flight", "MB", False, IN_FLIGHT_MB_MAX, alone=True),
             Row("the same, every second message", "MB", False, IN_FLIGHT_MB_MAX, alone=True),
+            Row("the same, after their member left", "MB", False, alone=True),
             Row("memory for 10 million messages waiting", "MB", False, WAITING_MB_MAX, alone=True),
         ),
         _memory,
         (Mode.PAGE_CACHE,),
         only=("postroad",),
-        warm_up=False,
+        long=True,
     ),
 )

@@ -32,7 +32,7 @@ def run_mode(
         for turn in range(rounds + 1):
             title = f"{mode.value}, " + (f"round {turn} of {rounds}" if turn else "warm-up")
             sessions = [Session(server, f"{mode.name[0]}{turn}", limits) for server in servers]
-            now = [workload for workload in todo if turn or workload.warm_up]
+            now = [workload for workload in todo if turn or not workload.long]
             for workload, name, measurement in _round(title, sessions if turn % 2 else sessions[::-1], now):
                 if turn:
                     outcome.results.setdefault(workload.key, {}).setdefault(name, {})[turn] = measurement
@@ -91,7 +91,7 @@ def _warm_up(servers: Sequence[Server], workloads: Sequence[Workload]) -> None:
     for server in servers:
         for turn in range(server.warm_rounds):
             session = Session(server, f"{server.mode.name[0]}w{turn}", Limits())
-            todo = [workload for workload in workloads if workload.warm_up]
+            todo = [workload for workload in workloads if not workload.long]
             for _ in _round(f"{server.mode.value}, warming up", [session], todo):
                 continue
 

@@ -46,7 +46,7 @@ class Workload:
     part: Part = Part.LOGS
     clients: tuple[str, ...] = ("client",)
     only: tuple[str, ...] = ()  # names of servers; empty: all
-    warm_up: bool = True  # False: too long, or nothing to warm up
+    long: bool = False  # not in the rounds that warm up, and not for a quick look
 
     def fits(self, server: type[Server]) -> bool:
         if self.only and server.name not in self.only:

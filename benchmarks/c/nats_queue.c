@@ -113,6 +113,7 @@ static void consume(struct tally *tally, int number) {
     worker_new(&w, tally->job, number);
     consumer_ready(tally);
     while (!finished(tally)) {
+        turn(tally);
         receive(&w.n.in, 0);
         take_messages(&w, tally);
     }

@@ -16,8 +16,8 @@
  * stderr; a message that comes twice, or not at all, is wrong.
  *
  * One thread publishes on one connection: at most WINDOW messages are unconfirmed, and at most AHEAD have been
- * published and not yet acknowledged, so that a queue that was empty stays nearly empty. Each consumer has a thread
- * and a connection of its own. A message is done when its acknowledgement has been handed to the socket, on all
+ * published and not yet acknowledged, so that a queue that was empty stays nearly empty; nor do the consumers of a
+ * backlog run further ahead of the publisher than that. Each consumer has a thread and a connection of its own. A message is done when its acknowledgement has been handed to the socket, on all
  * brokers alike. Every message carries its number, by which it is counted. The clock starts after the consumers are
  * there and one message has gone all the way.
  */
@@ -46,7 +46,7 @@ struct tally {
     const struct job *job;
     pthread_barrier_t ready;
     _Atomic uint64_t *seen; /* a bit for each message number */
-    atomic_long done, target, duplicates;
+    atomic_long published, done, target, duplicates;
     struct samples samples; /* latency only, with one consumer */
     int64_t deadline_ns;
     _Atomic int64_t end_ns;
@@ -61,7 +61,8 @@ struct queue_client {
     void (*publish)(void *publisher, const struct job *, long first, long count);
     /* How many more have been confirmed; waits for one if told to. */
     long (*confirmed)(void *publisher, int wait);
-    /* A consumer's life: connects, calls consumer_ready(), then takes and acknowledges until finished(). */
+    /* A consumer's life: connects, calls consumer_ready(), then takes and acknowledges until finished(), but only as
+     * long as it is its turn(). */
     void (*consume)(struct tally *, int number);
     void (*hold)(const struct job *); /* may be NULL */
 };
@@ -116,6 +117,11 @@ static inline int finished(struct tally *tally) {
     return 0;
 }
 
+/* Waits while the consumers have taken more of a backlog than was published. */
+static inline void turn(struct tally *tally) {
+    while (tally->done - tally->published > tally->job->ahead && !finished(tally)) usleep(100);
+}
+
 /* --- publishing ------------------------------------------------------------------------------------ */
 
 static inline void set_number(const struct job *job, int64_t number) { memcpy(job->payload + 8, &number, sizeof number); }
@@ -131,6 +137,7 @@ struct publishing {
 static inline void publish_now(struct publishing *p, long count) {
     p->client->publish(p->publisher, p->job, p->job->first + p->sent, count);
     p->sent += count;
+    if (p->tally) p->tally->published = p->sent;
 }
 
 static inline void confirm_all(struct publishing *p) {

@@ -101,6 +101,7 @@ static void consume(struct tally *tally, int number) {
     consumer_ready(tally);
     while (!finished(tally)) {
         int idle_ms = waiting ? 0 : IDLE_MS;
+        turn(tally);
         if (next(rabbit, &envelope, idle_ms)) {
             fresh += took(tally, envelope.message.body.bytes, envelope.message.body.len);
             last = envelope.delivery_tag;

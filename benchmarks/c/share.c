@@ -212,6 +212,7 @@ static void consume(struct tally *tally, int number) {
     for (int epoch = 1; !finished(tally); epoch++) {
         fetch(&m, &held, epoch, single);
         if (held.fresh) acknowledged(tally, held.fresh);
+        turn(tally);
         take_fetched(tally, &held, fetch_wait(&m));
     }
     fetch(&m, &(struct held){0}, -1, single);
@@ -255,7 +256,8 @@ static void hold(const struct job *job) {
     struct member m;
     int64_t start = now_ns();
     join(&m, job->port, job->queue);
-    answer(hold_messages(&m, job), seconds_since(start));
+    long held = hold_messages(&m, job);
+    answer(held, seconds_since(start));
     fflush(stdout);
     while (getchar() != EOF) {}
     leave(&m);

@@ -125,8 +125,8 @@ def test_goal_of_its_own_needs_no_other_broker() -> None:
 
 
 def test_memory_stands_in_no_cpu_table() -> None:
-    outcome = outcome_with("queue-memory", {"postroad": [(12.0, 20.0, 5.0)]})
-    outcome.results["queue-memory"]["postroad"][1] = Measurement((12.0, 20.0, 5.0), 100_000, 0.0)
+    outcome = outcome_with("queue-memory", {"postroad": [(12.0, 20.0, 25.0, 5.0)]})
+    outcome.results["queue-memory"]["postroad"][1] = Measurement((12.0, 20.0, 25.0, 5.0), 100_000, 0.0)
     assert "Server CPU" not in report.render([outcome], rounds=1)
 
 
