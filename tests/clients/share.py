@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import AcknowledgeType, Consumer, Message, ShareConsumer, TopicPartition
+from confluent_kafka import AcknowledgeType, Consumer, KafkaException, Message, ShareConsumer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -153,11 +153,11 @@ def dead_letters(bootstrap: str, group: str, count: int, topic: str | None = Non
 
 def _ends(source: Consumer, topic: str, count: int) -> dict[int, int]:
     """Where the partitions end; empty until they hold `count` messages."""
-    known = source.list_topics(topic, timeout=10).topics[topic]
-    if known.error is not None:
-        return {}  # not created yet
-    ends = {
-        partition: source.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1]
-        for partition in known.partitions
-    }
+    try:
+        ends = {
+            partition: source.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1]
+            for partition in source.list_topics(topic, timeout=10).topics[topic].partitions
+        }
+    except KafkaException:
+        return {}  # the topic is just being created
     return ends if sum(ends.values()) >= count else {}
