@@ -16,6 +16,10 @@ class Progress(Protocol):
     def __call__(self, done: int) -> None: ...
 
 
+class GrowingProgress(Protocol):
+    def __call__(self, done: int, total: int) -> None: ...
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], title: str | None = None) -> None:
     if sys.stdout.isatty():
         _rich_table(columns, rows, title)
@@ -52,7 +56,14 @@ def progress(total: int, label: str) -> AbstractContextManager[Progress]:
     return _bar(total, label)
 
 
-def _bar(total: int, label: str) -> AbstractContextManager[Progress]:
+def growing_progress(label: str) -> AbstractContextManager[GrowingProgress]:
+    """The same where the total is known later, or changes: `advance(done, total)`."""
+    if not sys.stderr.isatty():
+        return nullcontext(lambda done, total: None)
+    return _bar(None, label)
+
+
+def _bar(total: int | None, label: str) -> AbstractContextManager[Any]:
     from contextlib import contextmanager
 
     from rich.console import Console
@@ -62,7 +73,11 @@ def _bar(total: int, label: str) -> AbstractContextManager[Progress]:
     def bar() -> Any:
         with Bars(console=Console(stderr=True), transient=True) as bars:
             task = bars.add_task(label, total=total)
-            yield lambda done: bars.update(task, completed=done)
+
+            def advance(done: int, new_total: int | None = total) -> None:
+                bars.update(task, completed=done, total=new_total)
+
+            yield advance
 
     return bar()
 

@@ -27,8 +27,13 @@ class Message(NamedTuple):
     timestamp: int | None = None
 
 
-def to_json(topic: str, partition: int, record: Record) -> bytes:
-    content = {
+def to_json(topic: str, partition: int, record: Record, **more: Any) -> bytes:
+    """`more` are further fields, which `from_json` ignores."""
+    return msgspec.json.encode(as_object(topic, partition, record) | more)
+
+
+def as_object(topic: str, partition: int, record: Record) -> dict[str, Any]:
+    return {
         "topic": topic,
         "partition": partition,
         "offset": record.offset,
@@ -37,7 +42,6 @@ def to_json(topic: str, partition: int, record: Record) -> bytes:
         "value": _out(record.value),
         "headers": [(_name(name), _out(value)) for name, value in record.headers],
     }
-    return msgspec.json.encode(content)
 
 
 def from_json(line: bytes) -> Message:

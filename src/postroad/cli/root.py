@@ -17,6 +17,8 @@ COMMANDS: Final = {
     "publish": "publish:publish",
     "consume": "consume:consume",
     "group": "group:group",
+    "subscription": "subscription:subscription",
+    "redrive": "redrive:redrive",
     "log": "log:log",
     "bench": "bench:bench",
 }

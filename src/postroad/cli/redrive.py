@@ -1,0 +1,142 @@
+"""`postroad redrive`: dead letters back to their topics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from postroad.cli import output
+from postroad.cli.session import Failed, cluster_options, json_option, talk
+from postroad.cli.start import Start, StartType
+from postroad.errors import UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from postroad.client import Client
+    from postroad.client.redrive import Filter, Report
+
+
+class RateType(click.ParamType[float]):
+    name = "rate"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            rate = float(str(value).removesuffix("/s"))
+        except ValueError:
+            rate = 0
+        if not 0 < rate < float("inf"):
+            self.fail(f"{value!r} is no rate such as 100/s", param, ctx)
+        return rate
+
+
+@click.command()
+@click.argument("name", metavar="SUBSCRIPTION|TOPIC")
+@click.option("--to", metavar="TOPIC", help="Send all to this topic; otherwise each goes to its own.")
+@click.option(
+    "--reason",
+    "reasons",
+    multiple=True,
+    type=click.Choice(["attempts", "rejected", "expired"]),
+    help="Only letters that died of this.",
+)
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="HEADER=VALUE",
+    help="Only letters with this header.",
+)
+@click.option("--key-matches", metavar="PATTERN", help="Only letters with such a key: * and ? stand for any.")
+@click.option(
+    "--since",
+    type=StartType(),
+    metavar="TIME",
+    help="Only letters that died since: 2h (ago), 2026-03-01T08:00.",
+)
+@click.option("--rate", type=RateType(), metavar="N/s", help="So many a second at most.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), help="So many at most.")
+@click.option("--dry-run", is_flag=True, help="Only count them.")
+@json_option
+@cluster_options
+def redrive(
+    name: str,
+    to: str | None,
+    reasons: Sequence[str],
+    filters: Sequence[str],
+    key_matches: str | None,
+    since: Start | None,
+    rate: float | None,
+    limit: int | None,
+    dry_run: bool,
+    as_json: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Send dead letters back: those of a subscription, or those in a dead-letter topic.
+
+    Each goes to the topic it came from, or to --to, as a new message without the marks of its death, and is
+    struck off the dead letters once it is stored there. Letters that don't match stay. Run it as often as
+    you like; one that is interrupted loses nothing, and may send a few letters twice.
+
+    \b
+    postroad redrive workers --dry-run
+    postroad redrive workers --reason attempts --since 2h --rate 100/s
+    postroad redrive workers.dead --to jobs-by-hand --filter tenant=acme
+    """
+    from postroad.client.redrive import Redrive, dead_topic_of
+
+    filter_ = _filter(reasons, filters, key_matches, since)
+
+    async def work(client: Client) -> Report:
+        dead_topic = await dead_topic_of(client, name)
+        run = Redrive(client, dead_topic, filter_=filter_, to=to, rate=rate, limit=limit, dry=dry_run)
+        try:
+            with output.growing_progress("redriving") as progress:
+                return await run.run(progress)
+        except UnknownTopicOrPartition:
+            raise Failed(_no_letters(name, dead_topic)) from None
+
+    report = talk(bootstrap, timeout_s, work)
+    if as_json:
+        output.write_json(_as_object(report, dry_run))
+    else:
+        verb = "would send" if dry_run else "sent"
+        click.echo(f"{verb} {report.sent} of {report.seen} dead letters back; {report.kept} don't match")
+    if report.failed:
+        reasons_of = "; ".join(f"{count} × {reason}" for reason, count in sorted(report.failed.items()))
+        raise Failed(f"some could not be sent back and stay: {reasons_of}")
+
+
+def _filter(
+    reasons: Sequence[str], filters: Sequence[str], key_matches: str | None, since: Start | None
+) -> Filter:
+    from postroad.client.redrive import Filter
+
+    if since is not None and since.kind != "time":
+        raise click.BadParameter("a time: 2h (ago), 2026-03-01T08:00", param_hint="--since")
+    headers: list[tuple[str, bytes]] = []
+    for given in filters:
+        header, equals, value = given.partition("=")
+        if not equals or not header:
+            raise click.BadParameter(f"{given!r} is not HEADER=VALUE", param_hint="--filter")
+        headers.append((header, value.encode()))
+    return Filter(reasons, headers, key_matches, since.value if since else 0)
+
+
+def _no_letters(name: str, dead_topic: str) -> str:
+    if name == dead_topic:
+        return f"there is no subscription and no topic {name}"
+    return f"subscription {name} has no dead letters: there is no topic {dead_topic}"
+
+
+def _as_object(report: Report, dry_run: bool) -> dict[str, Any]:
+    return {
+        "dry_run": dry_run,
+        "seen": report.seen,
+        "sent": report.sent,
+        "kept": report.kept,
+        "failed": report.failed,
+    }

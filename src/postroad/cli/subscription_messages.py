@@ -1,0 +1,174 @@
+"""`postroad subscription peek` and `consume`: the messages of a subscription."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from postroad.cli import output
+from postroad.cli.duration import DurationType
+from postroad.cli.session import Failed, cluster_options, json_option
+from postroad.cli.subscription_talk import chosen, held_topics, places_option, talk_about
+
+if TYPE_CHECKING:
+    from postroad.cli.peeking import Peeked
+    from postroad.client import Client, ShareConsumer, ShareMessage
+
+PEEK_COLUMNS: Final = (
+    "topic", "partition", "offset", "state", "available at", "held by", "until", "deliveries", "key", "value",
+)  # fmt: skip
+LIMIT: Final = 20
+POLL_MS: Final = 500
+RECORDS_MAX: Final = 500
+ACKS: Final = ("accept", "release", "reject")
+
+
+@click.command()
+@click.argument("name")
+@places_option
+@click.option("-p", "--partition", "partitions", multiple=True, type=click.IntRange(min=0))
+@click.option("--from", "first", type=click.IntRange(min=0), metavar="OFFSET", help="From this offset on.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True)
+@json_option
+@cluster_options
+def peek(
+    name: str,
+    wanted: Sequence[str],
+    partitions: Sequence[int],
+    first: int | None,
+    limit: int,
+    as_json: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Show messages that are not done with, and their state, without touching them.
+
+    \b
+    available  for the next consumer
+    delayed    until a time: it was published so, or waits after a failed delivery
+    held       by a consumer, until a time
+    waiting    for its turn, where messages have an order
+    settling   decided; on its way to the disk
+    dying      given up; on its way to the dead letters
+    """
+
+    async def work(client: Client) -> list[Peeked]:
+        from postroad.cli.peeking import look
+
+        places = await chosen(client, name, wanted)
+        if partitions:
+            places = [place for place in places if place.partition in partitions]
+        if not places:
+            raise Failed(f"subscription {name} has no partition {', '.join(map(str, partitions))}")
+        return await look(client, name, places, first, limit)
+
+    found = talk_about(name, bootstrap, timeout_s, work)
+    if as_json:
+        output.write_json([message.as_object() for message in found])
+    elif found:
+        output.table(PEEK_COLUMNS, [message.as_row() for message in found])
+    else:
+        click.echo("nothing is left to do", err=True)
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC",
+    help="Only this topic; the subscription's otherwise.",
+)
+@click.option("-n", "--max", "limit", type=click.IntRange(min=1), help="Stop after so many messages.")
+@click.option("--ack", type=click.Choice(ACKS), default="accept", show_default=True)
+@click.option("-f", "--follow", is_flag=True, help="Go on with messages as they come, until Ctrl-C.")
+@click.option(
+    "--wait",
+    "wait_ms",
+    type=DurationType(),
+    default="1s",
+    show_default=True,
+    metavar="DURATION",
+    help="Without --follow: stop when none came for so long.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Write each message as a line of JSON with all its fields."
+)
+@cluster_options
+def consume(
+    name: str,
+    topics: Sequence[str],
+    limit: int | None,
+    ack: str,
+    follow: bool,
+    wait_ms: int,
+    as_json: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Take messages as a consumer of the subscription and write them, for trying things out.
+
+    Each is acknowledged after it was written. With --ack release all come again when this ends.
+
+    \b
+    postroad subscription consume workers --max 10
+    postroad subscription consume workers --ack reject --max 1
+    """
+
+    async def work(client: Client) -> None:
+        from postroad.client import ShareConsumer
+
+        names = list(topics) or await held_topics(client, name)
+        if not names:
+            raise Failed(f"subscription {name} has no topics yet: name them with --topic")
+        async with ShareConsumer(client, name, names) as consumer:
+            await _consume(consumer, limit, ack, None if follow else wait_ms, as_json)
+
+    try:
+        talk_about(name, bootstrap, timeout_s, work)
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+
+
+async def _consume(
+    consumer: ShareConsumer, limit: int | None, ack: str, wait_ms: int | None, as_json: bool
+) -> None:
+    """What is to be released is kept until the end: it would come again at once."""
+    from postroad.client import AckType
+
+    released: list[ShareMessage] = []
+    left = limit
+    while left is None or left:
+        wanted = RECORDS_MAX if left is None else min(left, RECORDS_MAX)
+        messages = await consumer.poll(wanted, POLL_MS if wait_ms is None else wait_ms)
+        if not messages and wait_ms is not None:
+            break
+        sys.stdout.buffer.write(b"".join(_line(message, as_json) for message in messages))
+        sys.stdout.buffer.flush()
+        left = None if left is None else left - len(messages)
+        if ack == "release":
+            released += messages
+        else:
+            _report(await consumer.settle(messages, AckType[ack.upper()]))
+    _report(await consumer.settle(released, AckType.RELEASE))
+
+
+def _line(message: ShareMessage, as_json: bool) -> bytes:
+    if not as_json:
+        return (message.value or b"") + b"\n"
+    from postroad.cli.record_json import to_json
+    from postroad.wire.records import Record
+
+    record = Record(message.offset, message.timestamp, message.key, message.value, message.headers)
+    return to_json(*message.place, record, deliveries=message.delivery_count) + b"\n"
+
+
+def _report(refused: Sequence[Any]) -> None:
+    for message, error in refused:
+        click.echo(f"{message.place} offset {message.offset}: {error}", err=True)

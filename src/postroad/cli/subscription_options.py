@@ -1,0 +1,147 @@
+"""What a subscription promises, as options of `create` and `alter`: each is one of the group's configs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import click
+
+from postroad.cli.duration import DurationType
+from postroad.cli.start import Start, StartType
+from postroad.cli.topic import config_option, pairs
+
+NO_DEAD_LETTERS: Final = "none"
+DURATION: Final = DurationType()
+
+# Options whose value is the config's, as it is.
+CONFIGS: Final = {
+    "lock": "share.record.lock.duration.ms",
+    "attempts": "share.delivery.count.limit",
+    "backoff": "postroad.backoff.initial.ms",
+    "backoff_factor": "postroad.backoff.factor",
+    "backoff_max": "postroad.backoff.max.ms",
+    "backoff_jitter": "postroad.backoff.jitter",
+    "order": "postroad.order",
+    "fair_by": "postroad.fair.by",
+    "delivery": "postroad.delivery",
+    "max_locks": "postroad.max.record.locks",
+    "partition_max_locks": "share.partition.max.record.locks",
+    "member_max_locks": "postroad.member.max.record.locks",
+}
+TOPICS: Final = "postroad.topics"
+START: Final = "share.auto.offset.reset"
+DEAD_LETTERS: Final = "postroad.dead.letters"
+DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class AttemptsType(click.ParamType[int]):
+    name = "attempts"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "none":
+            return 0
+        if not str(value).isdecimal():
+            self.fail(f"{value!r} is neither a number nor `none`", param, ctx)
+        return int(str(value))
+
+
+class BeginningType(StartType):
+    """A start that means something before there are any messages: no offsets."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Start:
+        start = super().convert(value, param, ctx)
+        if start.kind not in ("beginning", "end", "time"):
+            self.fail(
+                f"{value!r} is none of: earliest, latest, a time ago (30s, 15m, 2h, 7d), "
+                "a date and time (2026-03-01T08:00)",
+                param,
+                ctx,
+            )
+        return start
+
+
+_OPTIONS: Final = (
+    click.option(
+        "--start",
+        type=BeginningType(),
+        metavar="START",
+        help="Where to begin on a partition that is new to it: latest, earliest, 2h (ago), 2026-03-01T08:00.",
+    ),
+    click.option(
+        "--lock", type=DURATION, metavar="DURATION", help="How long a consumer has for a message, up to 12h."
+    ),
+    click.option(
+        "--attempts",
+        type=AttemptsType(),
+        metavar="N|none",
+        help="Deliveries of a message before it is given up: 1 to 1000, or none for no limit.",
+    ),
+    click.option(
+        "--backoff",
+        type=DURATION,
+        metavar="DURATION",
+        help="How long a message waits after its first failed delivery.",
+    ),
+    click.option(
+        "--backoff-factor", type=click.FloatRange(1, 100), help="By what that grows with each further one."
+    ),
+    click.option("--backoff-max", type=DURATION, metavar="DURATION", help="The longest wait."),
+    click.option(
+        "--backoff-jitter",
+        type=click.FloatRange(0, 1),
+        help="Up to this part of a wait is left out, at random.",
+    ),
+    click.option(
+        "--order",
+        type=click.Choice(["none", "key", "partition"]),
+        help="key: messages of one key one after the other; partition: one at a time.",
+    ),
+    click.option(
+        "--fair-by",
+        metavar="HEADER",
+        help="The header that names the tenant: who holds fewer messages is served first. '' is off.",
+    ),
+    click.option("--delivery", type=click.Choice(["at-least-once", "at-most-once"])),
+    click.option(
+        "--dead-letters",
+        metavar="TOPIC|none",
+        help="Where messages go that are given up; NAME.dead unless told otherwise.",
+    ),
+    click.option("--max-locks", type=click.IntRange(min=1), help="Messages in flight in all."),
+    click.option(
+        "--partition-max-locks", type=click.IntRange(min=1), help="Messages in flight of each partition."
+    ),
+    click.option(
+        "--member-max-locks", type=click.IntRange(min=1), help="Messages in flight at each consumer."
+    ),
+    config_option,
+)
+
+
+def promise_options(command: F) -> F:
+    """They arrive as keyword arguments of these names; `changes` makes configs of them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def changes(given: Mapping[str, Any]) -> dict[str, str]:
+    """The configs that the options set; --config comes last, so it wins."""
+    found = {
+        CONFIGS[name]: str(value) for name, value in given.items() if name in CONFIGS and value is not None
+    }
+    if given["start"] is not None:
+        found[START] = start_config(given["start"])
+    if given["dead_letters"] is not None:
+        wanted = given["dead_letters"] != NO_DEAD_LETTERS
+        found[DEAD_LETTERS] = str(wanted).lower()
+        if wanted:
+            found[DEAD_LETTER_TOPIC] = given["dead_letters"]
+    return found | pairs(given["configs"])
+
+
+def start_config(start: Start) -> str:
+    return {"beginning": "earliest", "end": "latest"}.get(start.kind, f"at:{start.value}")

@@ -1,0 +1,90 @@
+"""`postroad subscription purge` and `seek`: where a subscription goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from postroad.cli import output
+from postroad.cli.session import cluster_options, json_option
+from postroad.cli.start import END, Start, StartType, resolve
+from postroad.cli.subscription_talk import chosen, places_option, talk_about
+
+if TYPE_CHECKING:
+    from postroad.client import Client
+
+Row = tuple[output.Cell, ...]
+
+
+@click.command()
+@click.argument("name")
+@places_option
+@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@cluster_options
+def purge(name: str, wanted: Sequence[str], yes: bool, bootstrap: str, timeout_s: float) -> None:
+    """Be done with all messages that are there now, also those in flight. Topics keep them.
+
+    Delayed messages go too. They are not dead letters: nobody sees them again through this subscription.
+    """
+    if not yes:
+        what = ", ".join(wanted) or "all messages"
+        click.confirm(f"Purge {what} of {name}?", abort=True, err=True)
+
+    async def work(client: Client) -> int:
+        from postroad.client import subscriptions
+
+        places = await chosen(client, name, wanted)
+        before = await subscriptions.positions(client, name)
+        await subscriptions.move(client, name, await resolve(client, places, END))
+        return sum(max(0, before[place].lag) for place in places)
+
+    count = talk_about(name, bootstrap, timeout_s, work)
+    click.echo(f"purged {name}: {count} {'message' if count == 1 else 'messages'}")
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--to",
+    "start",
+    required=True,
+    type=StartType(),
+    metavar="START",
+    help="As `consume --from`: earliest, latest, 1200, -10, 15m, 2026-03-01T08:00.",
+)
+@places_option
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@json_option
+@cluster_options
+def seek(
+    name: str,
+    start: Start,
+    wanted: Sequence[str],
+    dry_run: bool,
+    as_json: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Go on from another offset or time. Messages from there on come again, also acknowledged ones; those
+    before are done with. What consumers hold now is no longer theirs."""
+
+    async def work(client: Client) -> list[Row]:
+        from postroad.client import subscriptions
+
+        places = await chosen(client, name, wanted)
+        before = await subscriptions.positions(client, name)
+        after = await resolve(client, places, start)
+        if not dry_run:
+            await subscriptions.move(client, name, after)
+        return [(*place, before[place].start, after[place]) for place in places]
+
+    columns = ("topic", "partition", "before", "after")
+    rows = talk_about(name, bootstrap, timeout_s, work)
+    if as_json:
+        output.write_json(output.objects(columns, rows))
+        return
+    output.table(columns, rows)
+    if dry_run:
+        click.echo("nothing was changed (--dry-run)", err=True)

@@ -1,0 +1,88 @@
+"""`postroad redrive`: dead letters go back, once, to where they came from."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Command, read_json, read_lines
+
+
+@pytest.fixture
+def dead(run: Command, name: str) -> str:
+    """A subscription that has rejected three of five messages; tenants take turns."""
+    for n in range(5):
+        run("publish", name, "-k", f"k{n}", "-H", f"tenant={'ab'[n % 2]}", str(n))
+    run("subscription", "create", name, "--topic", name, "--start", "earliest")
+    run("subscription", "consume", name, "--ack", "reject", "--max", "3")
+    run("subscription", "consume", name, "--max", "2")
+    return name
+
+
+def letters(run: Command, topic: str) -> list[str]:
+    return [line["value"] for line in read_lines(run("consume", topic, "--json").stdout)]
+
+
+def test_letters_go_back_to_their_topic_as_new_messages(run: Command, dead: str) -> None:
+    assert sorted(letters(run, f"{dead}.dead")) == ["0", "1", "2"]
+    assert run("redrive", dead).stdout == "sent 3 of 3 dead letters back; 0 don't match\n"
+    again = read_lines(run("subscription", "consume", dead, "--json", "--max", "3").stdout)
+    assert sorted((m["key"], m["value"], m["deliveries"]) for m in again) == [
+        ("k0", "0", 1),
+        ("k1", "1", 1),
+        ("k2", "2", 1),
+    ]
+    assert all([header for header, _ in message["headers"]] == ["tenant"] for message in again)
+
+
+def test_what_was_sent_back_is_not_sent_again(run: Command, dead: str) -> None:
+    run("redrive", dead, "--limit", "2")
+    assert read_json(run("redrive", dead, "--json").stdout) == {
+        "dry_run": False,
+        "seen": 1,
+        "sent": 1,
+        "kept": 0,
+        "failed": {},
+    }
+    assert run("redrive", f"{dead}.dead").stdout == "sent 0 of 0 dead letters back; 0 don't match\n"
+
+
+def test_dry_run_only_counts(run: Command, dead: str) -> None:
+    for _ in range(2):
+        assert run("redrive", dead, "--dry-run").stdout == (
+            "would send 3 of 3 dead letters back; 0 don't match\n"
+        )
+    assert letters(run, dead) == ["0", "1", "2", "3", "4"]
+
+
+def test_only_letters_that_match_go_back(run: Command, dead: str) -> None:
+    assert read_json(run("redrive", dead, "--reason", "attempts", "--json").stdout)["kept"] == 3
+    assert read_json(run("redrive", dead, "--filter", "tenant=b", "--json").stdout)["sent"] == 1
+    assert read_json(run("redrive", dead, "--key-matches", "k[2-9]", "--json").stdout)["sent"] == 1
+    assert (
+        read_json(run("redrive", dead, "--since", "1h", "--reason", "rejected", "--json").stdout)["sent"] == 1
+    )
+    assert letters(run, dead) == ["0", "1", "2", "3", "4", "1", "2", "0"]
+
+
+def test_letters_may_go_to_another_topic(run: Command, dead: str) -> None:
+    missing = run("redrive", dead, "--to", f"{dead}-other", code=1).stderr
+    assert missing == (
+        f"postroad: some could not be sent back and stay: 3 × there is no topic {dead}-other\n"
+    )
+    run("topic", "create", f"{dead}-other")
+    run("redrive", dead, "--to", f"{dead}-other", "--rate", "1000/s")
+    assert sorted(letters(run, f"{dead}-other")) == ["0", "1", "2"]
+
+
+def test_subscription_without_dead_letters_says_so(run: Command, name: str) -> None:
+    run("publish", name, "x")
+    run("subscription", "create", name, "--topic", name)
+    assert f"there is no topic {name}.dead" in run("redrive", name, code=1).stderr
+    assert "no subscription and no topic nothing" in run("redrive", "nothing", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--rate", "fast"], ["--since", "5"], ["--filter", "x"], ["--reason", "age"]]
+)
+def test_wrong_calls_end_with_2(run: Command, wrong: list[str]) -> None:
+    run("redrive", "s", *wrong, code=2)
