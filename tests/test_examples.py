@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted(
-    path for path in (Path(__file__).parent.parent / "examples").iterdir() if path.suffix in {".py", ".sh"}
-)
+DIRECTORY = Path(__file__).parent.parent / "examples"
+EXAMPLES = sorted(path for path in DIRECTORY.glob("with_*") if path.suffix in {".py", ".sh"})
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +31,32 @@ def bootstrap() -> Iterator[str]:
 def test_example_publishes_consumes_and_joins_a_group(example: Path, bootstrap: str) -> None:
     if example.suffix == ".sh" and shutil.which("kcat") is None:
         pytest.skip("kcat is not installed")
+    lines = run(example, bootstrap)
+    assert [line.split()[1] for line in lines if line.startswith("consumed ")] == ["a", "b", "c"]
+    assert [line.split()[3] for line in lines if line.startswith("the group got ")] == ["a", "b", "c"]
+    assert any(line.startswith("published ") for line in lines)
+    assert any("language" in line for line in lines)
+
+
+def test_queue_worker_settles_each_job_on_its_own(bootstrap: str) -> None:
+    lines = run(DIRECTORY / "queue_worker.py", bootstrap)
+    assert lines[:3] == ["published easy", "published flaky", "published impossible"]
+    assert sorted(lines[3:-1]) == [
+        "did easy (delivery 1)",
+        "did flaky (delivery 2)",
+        "rejected impossible",
+        "released flaky: it comes again",
+    ]
+    assert lines[-1] == "dead letter impossible: rejected"
+
+
+def run(example: Path, bootstrap: str) -> list[str]:
+    """The lines that it prints."""
     interpreter = sys.executable if example.suffix == ".py" else "sh"
     command = [interpreter, str(example), bootstrap]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert [line.split()[1] for line in lines if line.startswith("consumed ")] == ["a", "b", "c"]
-    assert [line.split()[3] for line in lines if line.startswith("the group got ")] == ["a", "b", "c"]
-    assert any(line.startswith("published ") for line in lines)
-    assert "language" in done.stdout
+    return done.stdout.splitlines()
 
 
 def test_there_is_an_example_for_each_client() -> None:
