@@ -32,7 +32,7 @@ REQUESTS_IN_FLIGHT_MAX: Final = 1024  # clients pipeline 5 to 100; more is a flo
 LOOKS_AGAIN: Final = 10
 ROUNDS_MAX: Final = 8  # then timers and others get their turn: within half a millisecond
 CHATTY_BYTES_MAX: Final = 16 * 1024  # who sends more at once is not waited for
-VIEW_BYTES_MIN: Final = 64 * 1024  # from here on a system call of its own costs less than a copy
+JOINED_BYTES_MAX: Final = 32 * 1024  # beyond it pieces are handed to the kernel one by one, not copied
 GATHER_MAX: Final = 256  # buffers in one send: below the kernel's IOV_MAX of 1024
 
 log = logging.getLogger(__name__)
@@ -342,9 +342,14 @@ class Connection:
         data = cast("bytes | memoryview", out.popleft())
         more = 0
         if out:
-            if len(data) < VIEW_BYTES_MIN:
-                data = self._gathered(data)
-            more = socket.MSG_MORE if out else 0  # more follows: fill the packet
+            pieces = [data]
+            while out and not isinstance(out[0], Slice) and len(pieces) < GATHER_MAX:
+                pieces.append(cast("bytes | memoryview", out.popleft()))
+            size = sum(map(len, pieces))
+            if size > JOINED_BYTES_MAX and not out:
+                return self._send_pieces(pieces)
+            data = b"".join(pieces)
+            more = socket.MSG_MORE if out else 0  # a file's bytes follow: fill the packet
         try:
             sent = self._socket.send(data, more)
         except BlockingIOError:
@@ -356,15 +361,20 @@ class Connection:
             return False
         return True
 
-    def _gathered(self, data: bytes | memoryview) -> bytes | memoryview:
-        """With the small pieces behind it as one; what is large is not worth copying."""
-        out = self._out
-        gathered = [data]
-        while out and not isinstance(out[0], Slice) and len(gathered) < GATHER_MAX:
-            if len(out[0]) >= VIEW_BYTES_MIN:
-                break
-            gathered.append(cast("bytes | memoryview", out.popleft()))
-        return b"".join(gathered) if len(gathered) > 1 else data
+    def _send_pieces(self, pieces: list[bytes | memoryview]) -> bool:
+        """The same for pieces that are too large to be copied into one."""
+        try:
+            sent = self._socket.sendmsg(pieces)
+        except BlockingIOError:
+            self._out.extendleft(reversed(pieces))
+            raise
+        self._out_bytes -= sent
+        for place, piece in enumerate(pieces):
+            if sent < len(piece):
+                self._out.extendleft(reversed([memoryview(piece)[sent:], *pieces[place + 1 :]]))
+                return False
+            sent -= len(piece)
+        return True
 
     def _send_file(self) -> bool:
         records = cast(Slice, self._out[0])

@@ -56,8 +56,7 @@ class Stretch:
         parts: list[memoryview | bytes] = []
         size, place = 0, 0
         reached = ranges[0][0]
-        while place < len(ranges) and ranges[place][0] < self.upto:
-            reached = max(reached, ranges[place][0])
+        while place < len(ranges) and (reached := max(reached, ranges[place][0])) < self.upto:
             at = max(bisect_right(self._bases, reached) - 1, 0)
             until = self._whole_until(at, reached, ranges, place)
             if until > at:  # whole batches, one behind the other: one piece
