@@ -24,19 +24,32 @@ class AckBatch(NamedTuple):
 
 
 def runs_of(batches: Sequence[AckBatch]) -> list[Run]:
-    """The batches as ranges of one type each, ascending. Raises InvalidRequest."""
+    """The batches as ranges of one type each, ascending. Raises InvalidRequest.
+
+    What is said of neighbours one by one is taken as one range: clients that acknowledge each message alone
+    send hundreds of these at once.
+    """
     runs: list[Run] = []
-    end = -1
+    run_first, end, run_kind = 0, -1, -1  # the run that may go on; -1: none has begun
     for first, last, types in batches:
         if not end < first <= last:
             raise InvalidRequest("Ranges that are acknowledged must ascend and not overlap.")
         if len(types) == 1:
-            runs.append((first, last, types[0]))
+            kind = types[0]
+            if kind != run_kind or first != end + 1:
+                if run_kind >= 0:
+                    runs.append((run_first, end, run_kind))
+                run_first, run_kind = first, kind
         elif len(types) == last - first + 1:
-            runs.extend(_runs(first, types))
+            if run_kind >= 0:
+                runs.append((run_first, end, run_kind))
+            *some, (run_first, _, run_kind) = _runs(first, types)
+            runs += some
         else:
             raise InvalidRequest("An acknowledgement needs one type, or one for each offset.")
         end = last
+    if run_kind >= 0:
+        runs.append((run_first, end, run_kind))
     for _, _, kind in runs:
         if not GAP <= kind <= RENEW:
             raise InvalidRequest(f"There is no type of acknowledgement {kind}.")

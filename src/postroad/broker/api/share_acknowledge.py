@@ -7,7 +7,7 @@ it still holds is released.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements, TopicPartition
@@ -65,7 +65,10 @@ def named_in(partitions: Sequence[PartitionAcknowledgements]) -> dict[TopicParti
     """Every partition once, though clients may name one twice: to read it, and with acknowledgements."""
     named: dict[TopicPartition, list[AckBatch]] = {}
     for topic, index, batches in partitions:
-        named.setdefault((topic, index), []).extend(map(AckBatch._make, batches))
+        if (topic, index) in named:
+            named[topic, index] += cast("list[AckBatch]", batches)
+        else:
+            named[topic, index] = cast("list[AckBatch]", batches)  # the same fields: none is copied
     return named
 
 

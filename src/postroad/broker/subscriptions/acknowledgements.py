@@ -50,7 +50,7 @@ class Acknowledgements:
         self._count_down()
 
     def _check(self, batches: Sequence[AckBatch]) -> None:
-        if not any(RENEW in batch.types for batch in batches):
+        if not any(RENEW in types for _, _, types in batches):
             return
         if not self._renews:
             raise InvalidRequest("A lock is renewed by a request that says so (version 2).")
