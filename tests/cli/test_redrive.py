@@ -64,6 +64,17 @@ def test_only_letters_that_match_go_back(run: Command, dead: str) -> None:
     assert letters(run, dead) == ["0", "1", "2", "3", "4", "1", "2", "0"]
 
 
+def test_expired_letters_go_back_and_live_on(run: Command, name: str) -> None:
+    run("topic", "create", name)
+    run("subscription", "create", name, "--topic", name)
+    run("publish", name, "-H", "postroad-expires-at=1700000000000", "-H", "postroad-delay-ms=1", "old")
+    assert run("subscription", "consume", name, "--wait", "500ms").stdout == ""
+    result = read_json(run("redrive", name, "--reason", "expired", "--json").stdout)
+    assert (result["seen"], result["sent"]) == (1, 1)
+    (message,) = read_lines(run("subscription", "consume", name, "--json", "--max", "1").stdout)
+    assert (message["value"], message["headers"]) == ("old", [])
+
+
 def test_letters_may_go_to_another_topic(run: Command, dead: str) -> None:
     missing = run("redrive", dead, "--to", f"{dead}-other", code=1).stderr
     assert missing == (

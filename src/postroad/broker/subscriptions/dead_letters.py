@@ -22,6 +22,7 @@ from postroad.errors import ApiError, CoordinationError, OffsetOutOfRange, Topic
 from postroad.queues.update import Dying
 from postroad.wire import batch as batches
 from postroad.wire.records import Record, decode_records, encode_batch
+from postroad.wire.scan import DELAY_MS, DELIVER_AT, EXPIRES_AT
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -32,6 +33,12 @@ RETRY_S: Final = (0.1, 0.5, 2.0, 10.0, 30.0)
 
 # Headers of a dead letter; those that a message brought along from an earlier death are replaced.
 PREFIX: Final = "postroad-dead-"
+# What was asked for the message is kept by another name: the letter itself neither waits nor expires, or
+# nobody could ever take it from a subscription of the dead-letter topic.
+OF_THE_LIVING: Final = {
+    name.decode(): PREFIX + name.decode().removeprefix("postroad-")
+    for name in (DELIVER_AT, DELAY_MS, EXPIRES_AT)
+}
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +126,11 @@ class DeadLetters:
             "last-delivery": dead.last_ms,
             "at": self._node.clock.now_ms(),
         }
-        headers = [(name, value) for name, value in record.headers if not name.startswith(PREFIX)]
+        headers = [
+            (OF_THE_LIVING.get(name, name), value)
+            for name, value in record.headers
+            if not name.startswith(PREFIX)
+        ]
         headers += [(PREFIX + name, str(value).encode()) for name, value in told.items()]
         return Record(place, record.timestamp, record.key, record.value, headers)
 
