@@ -13,7 +13,7 @@ from benchmarks import cache, report
 from benchmarks.runner import run_mode
 from benchmarks.servers import PEERS, Mode
 from benchmarks.session import Limits
-from benchmarks.workload import Part
+from benchmarks.workload import Part, Workload
 from benchmarks.workloads import WORKLOADS
 
 _MODES = {"page-cache": Mode.PAGE_CACHE, "synced": Mode.SYNCED}
@@ -27,11 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     limits = _QUICK_LIMITS if options.quick else Limits()
     rounds = options.rounds or (_QUICK_ROUNDS if options.quick else 5)
     modes = options.mode or (["page-cache"] if options.quick else list(_MODES))
-    workloads = [
-        workload
-        for workload in WORKLOADS
-        if (workload.key in options.only if options.only else not (options.quick and workload.long))
-    ]
+    workloads = chosen(options.only or _PARTS, quick=options.quick)
     data = Path(options.data) if options.data else cache.directory("bench-data")
     outcomes = [
         run_mode(_MODES[mode], options.peers, workloads, rounds, limits, data / f"run-{os.getpid()}")
@@ -46,6 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         content = report.to_json(outcomes, rounds) if target.suffix == ".json" else text
         target.write_text(content)
     return 0
+
+
+def chosen(words: Sequence[str], *, quick: bool) -> list[Workload]:
+    """Workloads by their keys or by the names of their parts; a quick look takes long ones by key only."""
+    return [
+        workload
+        for workload in WORKLOADS
+        if workload.key in words or (workload.part.word in words and not (quick and workload.long))
+    ]
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -84,9 +89,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _workloads(text: str) -> list[str]:
-    """Keys of workloads; the name of a part stands for all of its own."""
-    chosen = _among(text, [*_PARTS, *(workload.key for workload in WORKLOADS)])
-    return [workload.key for workload in WORKLOADS if workload.key in chosen or workload.part.word in chosen]
+    return _among(text, [*_PARTS, *(workload.key for workload in WORKLOADS)])
 
 
 def _peers(text: str) -> list[str]:

@@ -131,9 +131,17 @@ def test_memory_stands_in_no_cpu_table() -> None:
 
 
 def test_a_part_may_be_asked_for_by_its_name() -> None:
-    queues = [workload.key for workload in WORKLOADS if workload.part is Part.QUEUES]
-    assert command._parse(["--only", "queues"]).only == queues
-    assert command._parse(["--only", "single,queue-latency"]).only == ["single", "queue-latency"]
+    queues = [workload for workload in WORKLOADS if workload.part is Part.QUEUES]
+    assert command.chosen(["queues"], quick=False) == queues
+    assert [workload.key for workload in command.chosen(["queue-latency", "single"], quick=False)] == [
+        "single",
+        "queue-latency",
+    ]
+
+
+def test_quick_look_takes_long_workloads_only_if_they_are_named() -> None:
+    assert not any(workload.long for workload in command.chosen(["logs", "queues"], quick=True))
+    assert [workload.key for workload in command.chosen(["queue-memory"], quick=True)] == ["queue-memory"]
 
 
 def test_json_holds_every_round() -> None:
