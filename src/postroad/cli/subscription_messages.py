@@ -170,5 +170,7 @@ def _line(message: ShareMessage, as_json: bool) -> bytes:
 
 
 def _report(refused: Sequence[Any]) -> None:
-    for message, error in refused:
-        click.echo(f"{message.place} offset {message.offset}: {error}", err=True)
+    """A line for each reason: a lost connection is one for hundreds of messages."""
+    reasons = [str(refusal.error) for refusal in refused]
+    for reason in dict.fromkeys(reasons):
+        click.echo(f"{reasons.count(reason)} not acknowledged, they may come again: {reason}", err=True)

@@ -89,9 +89,12 @@ class DeadLetters:
         copies: list[Record] = []
         ranges: list[tuple[int, int]] = []
         size = 0
+        nearby: dict[int, Record] = {}  # of the batch that was read last: neighbours die together
         for dead in dying:
             for offset in range(dead.first, dead.last + 1):
-                found = self._read(queue.partition, offset)
+                if offset not in nearby:
+                    nearby = self._read(queue.partition, offset)
+                found = nearby.get(offset)
                 ranges.append((offset, offset))
                 if found is not None:
                     copies.append(self._copy(queue, found, dead, len(copies)))
@@ -101,18 +104,19 @@ class DeadLetters:
         return copies, ranges
 
     @staticmethod
-    def _read(partition: Partition, offset: int) -> Record | None:
+    def _read(partition: Partition, offset: int) -> dict[int, Record]:
+        """The records of the batch that holds the offset, or held it: compaction may have taken it."""
         try:
             found = partition.read(offset, 1)
         except OffsetOutOfRange:
-            return None
+            return {}
         if found is None:
-            return None
+            return {}
         data = memoryview(found.file.read(found.position, found.length))
         for position, header in batches.walk(data):
-            batch = data[position : position + header.size]
-            return next((record for record in decode_records(batch) if record.offset == offset), None)
-        return None
+            records = decode_records(data[position : position + header.size])
+            return {record.offset: record for record in records}
+        return {}
 
     def _copy(self, queue: Queue, record: Record, dead: Dying, place: int) -> Record:
         told = {
