@@ -206,12 +206,13 @@ def test_times_that_are_none_are_ignored(
         assert values(work(source, 3)) == [name.encode() for name in names]
 
 
-def test_dead_letter_keeps_the_headers_that_asked_for_a_time(
+def test_times_of_a_dead_letter_are_set_aside_so_that_they_hold_for_nobody(
     admin: AdminClient, ours: Broker, topic: str, group: str
 ) -> None:
+    """Whoever subscribes to the dead letters gets each of them at once."""
     configure(admin, ours, group)
     send_with(ours, topic, (b"kept", {"postroad-delay-ms": "50", "mine": "too"}))
     with member(ours.bootstrap, group, topic) as source:
         answer(source, take(source, 1), REJECT)
         (letter,) = dead_letters(ours.bootstrap, group, 1)
-    assert letter.headers()[:2] == [("postroad-delay-ms", b"50"), ("mine", b"too")]
+    assert letter.headers()[:2] == [("postroad-dead-delay-ms", b"50"), ("mine", b"too")]
