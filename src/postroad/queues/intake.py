@@ -22,6 +22,7 @@ def take_in(partition: SharePartition, upto: int, entries: Sequence[Entry], now:
     flight, but for its place in its lane.
     """
     backlog, ledger = partition.backlog, partition.ledger
+    backlog.frontier = partition.frontier
     known = ledger.done.last is not None or ledger.dying.last is not None
     in_flight = partition.in_flight_ranges(backlog.frontier, upto - 1)
     # A burial after a start raises the ledger's start past the frontier: the ledger forgot what is below it.
@@ -49,19 +50,29 @@ def _left_to_do(partition: SharePartition, first: int, last: int) -> list[tuple[
 def _meet(
     partition: SharePartition, entry: Entry, first: int, last: int, in_flight: RangeSet | None, now: Now
 ) -> None:
+    """Pieces that are in flight and pieces that are not enter in the order of their offsets."""
     backlog = partition.backlog
     tenant = partition.tenants.number(entry.tenant) if partition.settings.fair else 0
     trait = Trait(
         first, last, tenant, _on_our_clock(entry.deliver_at_ms, now), _on_our_clock(entry.expires_at_ms, now)
     )
-    if in_flight is not None:
-        for low, high in in_flight.cut(first, last):
-            backlog.meet_in_flight(trait._replace(first=low, last=high), entry.key)
-    for low, high in in_flight.missing(first, last) if in_flight is not None else ((first, last),):
-        if entry.expires_at_ms and entry.expires_at_ms <= now.wall_ms:
+    expired = 0 < entry.expires_at_ms <= now.wall_ms
+    for low, high, flies in _pieces(first, last, in_flight):
+        piece = trait if in_flight is None else trait._replace(first=low, last=high)
+        if not (flies or expired):
+            backlog.meet(piece, entry.key, now.ms)
+            continue
+        backlog.meet_in_flight(piece, entry.key)
+        if not flies:
             backlog.doomed.append((low, high, Reason.EXPIRED))
-        else:
-            backlog.meet(trait._replace(first=low, last=high), entry.key, now.ms)
+
+
+def _pieces(first: int, last: int, in_flight: RangeSet | None) -> list[tuple[int, int, bool]]:
+    if in_flight is None:
+        return [(first, last, False)]
+    pieces = [(low, high, True) for low, high in in_flight.cut(first, last)]
+    pieces += [(low, high, False) for low, high in in_flight.missing(first, last)]
+    return sorted(pieces)
 
 
 def _on_our_clock(wall_ms: int, now: Now) -> int:

@@ -83,7 +83,7 @@ class SharePartition:
     @property
     def frontier(self) -> int:
         """From here on nothing is known: where the scanner continues."""
-        return self.backlog.frontier
+        return max(self.backlog.frontier, self.start)
 
     def wants_more(self, now: Now) -> bool:
         """Whether knowing more of the log could let `acquire` hand out something.
@@ -138,6 +138,7 @@ class SharePartition:
                     acquired.append(Acquired(row[0], row[1], row[DELIVERIES]))
                     self.holdings.take(member, row[1] - row[0] + 1, self.tenants.name(row[TENANT]))
                     room -= row[1] - row[0] + 1
+        acquired.sort()
         return acquired
 
     def give_back(self, ranges: Iterable[tuple[int, int]], member: str) -> None:

@@ -1,0 +1,213 @@
+"""A share partition as a dict from offset to state: slow, and simple enough to be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from postroad.now import Now
+from postroad.queues.entry import Entry
+from postroad.queues.settings import Order, QueueSettings
+
+
+@dataclass
+class Held:
+    member: str
+    until: int
+    deliveries: int
+
+
+@dataclass
+class Outcome:
+    """What one decision does to its offsets once it is committed, and what they were before."""
+
+    done: set[int] = field(default_factory=set)
+    dying: set[int] = field(default_factory=set)
+    released: dict[int, tuple[int, int]] = field(default_factory=dict)  # deliveries, available at
+    held: dict[int, Held] = field(default_factory=dict)
+    doomed: set[int] = field(default_factory=set)
+
+    def offsets(self) -> set[int]:
+        return self.done | self.dying | set(self.released)
+
+
+class Model:
+    def __init__(self, settings: QueueSettings) -> None:
+        self.settings = settings
+        self.messages: dict[int, Entry] = {}
+        self.log_start = 0
+        self.log_end = 0
+        # hard
+        self.start = 0
+        self.done: set[int] = set()
+        self.dying: set[int] = set()
+        self.deliveries: dict[int, int] = {}
+        # soft
+        self.frontier = 0
+        self.held: dict[int, Held] = {}
+        self.settling: set[int] = set()
+        self.doomed: set[int] = set()
+        self.available_at: dict[int, int] = {}
+        self.expires_at: dict[int, int] = {}
+
+    # -- hard ------------------------------------------------------------------------------------------
+
+    def commit(self, outcome: Outcome) -> None:
+        self.done |= outcome.done
+        self.dying |= outcome.dying - self.done
+        for offset, (deliveries, _) in outcome.released.items():
+            self.deliveries[offset] = deliveries
+        for offset in outcome.done | outcome.dying:
+            self.deliveries.pop(offset, None)
+
+    def finished(self, offset: int) -> bool:
+        return offset < max(self.start, self.log_start) or offset in self.done or offset in self.dying
+
+    # -- soft ------------------------------------------------------------------------------------------
+
+    def settled(self, outcome: Outcome) -> None:
+        self.settling -= outcome.offsets()
+        for offset, (_, available_at) in outcome.released.items():
+            if offset < self.frontier:
+                in_line = self.settings.order is not Order.NONE and not self._head(offset)
+                self.available_at[offset] = 0 if in_line else available_at
+
+    def unsettle(self, outcome: Outcome) -> None:
+        self.settling -= outcome.offsets()
+        low = max(self.start, self.log_start)
+        self.held.update({offset: held for offset, held in outcome.held.items() if offset >= low})
+        self.doomed |= {offset for offset in outcome.doomed if low <= offset < self.frontier}
+
+    def decide(self, outcome: Outcome) -> None:
+        for offset in outcome.offsets():
+            held = self.held.pop(offset, None)
+            if held is not None:
+                outcome.held[offset] = held
+            else:
+                outcome.doomed.add(offset)
+                self.doomed.discard(offset)
+            self.settling.add(offset)
+
+    def archive(self, outcome: Outcome, offset: int) -> None:
+        (outcome.dying if self.settings.dead_letters else outcome.done).add(offset)
+
+    def release(self, outcome: Outcome, offset: int, now: Now, delay_ms: int | None) -> None:
+        deliveries = self.held[offset].deliveries
+        limit = self.settings.delivery_limit
+        if limit and deliveries >= limit:
+            self.archive(outcome, offset)
+            return
+        wait = self.settings.backoff.delay_ms(deliveries, 0.5) if delay_ms is None else delay_ms
+        outcome.released[offset] = (deliveries, now.ms + wait)
+
+    def extend(self, upto: int, now: Now) -> set[int]:
+        """The offsets that have expired already."""
+        expired = set()
+        for offset in range(self.frontier, upto):
+            entry = self.messages.get(offset)
+            if entry is None or self.finished(offset):
+                continue
+            self.available_at[offset] = (
+                now.ms + entry.deliver_at_ms - now.wall_ms if entry.deliver_at_ms else 0
+            )
+            self.expires_at.pop(offset, None)
+            if entry.expires_at_ms:
+                self.expires_at[offset] = now.ms + entry.expires_at_ms - now.wall_ms
+            if offset in self.held or offset in self.settling:
+                self.available_at[offset] = 0
+            elif entry.expires_at_ms and entry.expires_at_ms <= now.wall_ms:
+                expired.add(offset)
+        self.frontier = upto
+        return expired
+
+    def forget(self) -> None:
+        self.frontier = max(self.start, self.log_start)
+        self.available_at.clear()
+        self.expires_at.clear()
+        self.doomed.clear()
+
+    def reset(self, start: int) -> None:
+        self.start = start
+        self.done.clear()
+        self.dying.clear()
+        self.deliveries.clear()
+
+    def drop_soft(self) -> None:
+        self.held.clear()
+        self.settling.clear()
+        self.forget()
+
+    def log_starts_at(self, offset: int) -> None:
+        self.log_start = offset
+        self.frontier = max(self.frontier, offset)
+        for state in (self.held, self.available_at, self.expires_at):
+            for below in [each for each in state if each < offset]:
+                del state[below]
+        self.doomed = {each for each in self.doomed if each >= offset}
+
+    # -- questions -------------------------------------------------------------------------------------
+
+    def state(self, offset: int, now: Now) -> str:
+        if offset not in self.messages or (self.finished(offset) and offset not in self.dying):
+            return "done"
+        if offset < max(self.start, self.log_start):
+            return "done"
+        if offset in self.dying:
+            return "dying"
+        if offset in self.held:
+            return "held"
+        if offset in self.settling or offset in self.doomed:
+            return "settling"
+        if offset >= self.frontier:
+            return "available"
+        if not self._head(offset):
+            return "waiting"
+        return "delayed" if self.available_at.get(offset, 0) > now.ms else "available"
+
+    def available(self, now: Now, upto: int | None) -> list[int]:
+        """What could go out now, or is found to be doomed when it is about to."""
+        end = self.frontier if upto is None else min(self.frontier, upto)
+        low = max(self.start, self.log_start)
+        return [offset for offset in range(low, end) if self.state(offset, now) == "available"]
+
+    def unfit(self, offset: int, now: Now) -> bool:
+        limit = self.settings.delivery_limit
+        over = limit and self.deliveries.get(offset, 0) >= limit
+        return bool(over) or self.expires_at.get(offset, now.ms + 1) <= now.ms
+
+    def room(self, member: str, records_max: int) -> int:
+        settings = self.settings
+        mine = sum(1 for held in self.held.values() if held.member == member)
+        return min(
+            records_max,
+            settings.partition_locks_max - len(self.held),
+            settings.member_locks_max - mine,
+            settings.locks_max - len(self.held),
+        )
+
+    def tenant_counts(self, offsets: Iterable[int]) -> dict[bytes | None, int]:
+        counts: dict[bytes | None, int] = {}
+        for offset in offsets:
+            tenant = self.messages[offset].tenant
+            counts[tenant] = counts.get(tenant, 0) + 1
+        return counts
+
+    def next_deadline(self, now: Now) -> int | None:
+        ends = [held.until for held in self.held.values()]
+        low = max(self.start, self.log_start)
+        delayed = [o for o in range(low, self.frontier) if self.state(o, now) == "delayed"]
+        return min(ends + [self.available_at[offset] for offset in delayed], default=None)
+
+    def _lane(self, offset: int) -> bytes | None:
+        if self.settings.order is Order.PARTITION:
+            return b""
+        return self.messages[offset].key if self.settings.order is Order.KEY else None
+
+    def _head(self, offset: int) -> bool:
+        """Whether nothing of its lane is undone before it."""
+        lane = self._lane(offset)
+        if lane is None:
+            return True
+        low = max(self.start, self.log_start)
+        before = (each for each in range(low, offset) if each in self.messages and not self.finished(each))
+        return all(self._lane(each) != lane for each in before)
