@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from .conftest import Command, read_json, read_lines
+from .conftest import PATIENCE_S, Command, read_json, read_lines
 
 
 @pytest.fixture
@@ -15,7 +17,15 @@ def dead(run: Command, name: str) -> str:
     run("subscription", "create", name, "--topic", name, "--start", "earliest")
     run("subscription", "consume", name, "--ack", "reject", "--max", "3")
     run("subscription", "consume", name, "--max", "2")
+    deadline = time.monotonic() + PATIENCE_S
+    while lag(run, name):
+        assert time.monotonic() < deadline, "the letters are not copied"
     return name
+
+
+def lag(run: Command, name: str) -> int:
+    described = read_json(run("subscription", "describe", name, "--json").stdout)
+    return sum(partition["lag"] for partition in described["partitions"])
 
 
 def letters(run: Command, topic: str) -> list[str]:
@@ -68,7 +78,10 @@ def test_expired_letters_go_back_and_live_on(run: Command, name: str) -> None:
     run("topic", "create", name)
     run("subscription", "create", name, "--topic", name)
     run("publish", name, "-H", "postroad-expires-at=1700000000000", "-H", "postroad-delay-ms=1", "old")
-    assert run("subscription", "consume", name, "--wait", "500ms").stdout == ""
+    assert run("subscription", "consume", name, "--wait", "200ms").stdout == ""
+    deadline = time.monotonic() + PATIENCE_S
+    while lag(run, name):
+        assert time.monotonic() < deadline, "the letter is not copied"
     result = read_json(run("redrive", name, "--reason", "expired", "--json").stdout)
     assert (result["seen"], result["sent"]) == (1, 1)
     (message,) = read_lines(run("subscription", "consume", name, "--json", "--max", "1").stdout)

@@ -30,13 +30,16 @@ def subscription(run: Command, topic: str) -> str:
 
 
 @pytest.fixture
-def member(subscription: str, postroad_session: Node) -> Iterator[None]:
+def member(run: Command, subscription: str, postroad_session: Node) -> Iterator[None]:
     """A consumer that has taken all five messages, accepted them and waits for more."""
     command = [sys.executable, "-m", "postroad", "subscription", "consume", subscription, "--follow"]
     process = subprocess.Popen([*command, "-b", postroad_session.bootstrap], stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
         assert [process.stdout.readline() for _ in range(5)] == [b"%d\n" % n for n in range(5)]
+        deadline = time.monotonic() + PATIENCE_S
+        while described(run, subscription)["partitions"][0]["lag"]:
+            assert time.monotonic() < deadline, "the messages are not accepted"
         yield
     finally:
         process.terminate()
