@@ -126,7 +126,7 @@ class ShareFetch(Answer):
         if request.share_session_epoch == FINAL_EPOCH:
             self._node.subscriptions.end_session(self._session)
             fetches = False
-        if not fetches or self._collect() or request.max_wait_ms <= 0 or self._acknowledgements:
+        if not fetches or self._collect() or request.max_wait_ms <= 0:
             self._finish()
         else:
             self._park()

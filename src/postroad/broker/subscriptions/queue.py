@@ -76,7 +76,7 @@ class Queue:
         self._states = states
         self._stretch: Stretch | None = None  # what was scanned last: likely what is acquired next
         self._scanning = False  # a thread reads
-        self._looking = False  # `_look_on` will come
+        self._unfinished = False  # the last look found nothing, and did not come to the end
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
 
@@ -84,34 +84,38 @@ class Queue:
 
     def deliver(self, member: str, records_max: int, bytes_max: int, lock_ms: int | None) -> Delivery | None:
         """Messages for this member, locked; None if there are none now."""
-        now = self.now()
-        self.expire(now)
+        core, now = self.core, self.now()
+        at = core.next_deadline()
+        if at is not None and at <= now.ms:
+            self.expire(now)
+        elif not core.ready and core.frontier >= self.partition.high_watermark:
+            return None  # what nearly all find who wait
         acquired = self._acquire(member, records_max, bytes_max, lock_ms, now)
         self._settle_expired(now)
-        if not acquired:
-            return None
-        delivery = self._read(acquired, bytes_max, member)
+        delivery = self._read(acquired, bytes_max, member) if acquired else None
         self._arm(now)
         return delivery
 
     def _acquire(
         self, member: str, records_max: int, bytes_max: int, lock_ms: int | None, now: Now
     ) -> list[Acquired]:
-        core = self.core
-        if self.partition.log.start_offset > core.start:
-            core.log_starts_at(self.partition.log.start_offset)
-        acquired = core.acquire(member, records_max, now, lock_ms)
+        core, partition = self.core, self.partition
+        if partition.log.start_offset > core.start:
+            core.log_starts_at(partition.log.start_offset)
+        acquired = core.acquire(member, records_max, now, lock_ms) if core.ready else []
         wanted = records_max - _count(acquired)
         for _ in range(SCANS_MAX):
-            if wanted <= 0 or bytes_max <= 0 or not core.wants_more(now):
+            if wanted <= 0 or bytes_max <= 0 or core.frontier >= partition.high_watermark:
                 break
-            scanned = self._scan(now, bytes_max)
+            scanned = self._scan(now, bytes_max) if core.wants_more(now) else 0
             if not scanned:
                 break
             bytes_max -= scanned
             more = core.acquire(member, wanted, now, lock_ms)
             wanted -= _count(more)
             acquired += more
+        else:
+            self._unfinished = not acquired
         return acquired if len(acquired) < 2 else sorted(acquired)
 
     def _read(self, acquired: list[Acquired], bytes_max: int, member: str) -> Delivery | None:
@@ -182,7 +186,8 @@ class Queue:
         now = self.now()
         for _ in range(SCANS_MAX):
             if self.core.frontier >= upto or not self._scan(now, SCAN_BYTES):
-                return
+                break
+        self._arm(now)
 
     def _learn(self, data: bytes, now: Now) -> None:
         stretch = Stretch(data)
@@ -191,7 +196,6 @@ class Queue:
         settlement = self.core.extend(stretch.upto, entries, now)
         if settlement is not None:
             self.commit(settlement, _ignore)
-        self._arm(now)
 
     def _entries(self, data: bytes) -> list[Entry]:
         settings = self.subscription.settings
@@ -348,14 +352,9 @@ class Queue:
             self.partition.readers[self] = None
             self.subscription.waiting[self] = None
         self.waiters[waiter] = None
-        if not self._scanning and not self._looking and self.is_worth_a_look():
-            self._looking = True  # much lies before what is available: look on, after others had their turn
-            self._node.loop.call_soon(self._look_on)
-
-    def _look_on(self) -> None:
-        self._looking = False
-        if not self.closed:
-            self.wake()
+        if self._unfinished:  # much lies before what is available: look on, after others had their turn
+            self._unfinished = False
+            self._node.loop.call_soon(self.wake)
 
     def unpark(self, waiter: Waiter) -> None:
         self.waiters.pop(waiter, None)
@@ -366,7 +365,7 @@ class Queue:
     def wake(self) -> None:
         """There may be something: those that have waited longest look first."""
         for waiter in list(self.waiters):
-            if not self.is_worth_a_look():
+            if not self.core.ready and self.core.frontier >= self.partition.high_watermark:
                 return
             waiter.wake()
 
@@ -374,12 +373,6 @@ class Queue:
         """The node stops: whoever waits is answered."""
         for waiter in list(self.waiters):
             waiter.hurry()
-
-    def is_worth_a_look(self) -> bool:
-        now = self.now()
-        if self.core.has_available(now):
-            return True
-        return self.core.frontier < self.partition.high_watermark and self.core.wants_more(now)
 
     # --- its end
 
