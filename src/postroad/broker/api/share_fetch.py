@@ -134,6 +134,8 @@ class ShareFetch(Answer):
     def _collect(self) -> bool:
         """Ask every queue of the session, until the limits are reached; whether there is anything."""
         node, request, session = self._node, self._request, self._session
+        if session.closed:  # its member has left while this waited
+            return False
         records, size = request.max_records, min(request.max_bytes, node.settings.limits.fetch_bytes_max)
         lock_ms = given(request.lock_ms)
         self._errors.clear()

@@ -33,6 +33,7 @@ RETRY_S: Final = (0.1, 0.5, 2.0, 10.0, 30.0)
 
 # Headers of a dead letter; those that a message brought along from an earlier death are replaced.
 PREFIX: Final = "postroad-dead-"
+UNREADABLE: Final = PREFIX + "unreadable"
 # What was asked for the message is kept by another name: the letter itself neither waits nor expires, or
 # nobody could ever take it from a subscription of the dead-letter topic.
 OF_THE_LIVING: Final = {
@@ -114,12 +115,18 @@ class DeadLetters:
             return {}
         data = memoryview(found.file.read(found.position, found.length))
         for position, header in batches.walk(data):
-            records = decode_records(data[position : position + header.size])
+            try:
+                records = decode_records(data[position : position + header.size])
+            except ApiError as error:  # it can't be read by anybody: the letter says so, and has no body
+                log.error("offset %d of %s-%d: %s", offset, partition.topic, partition.index, error)
+                why = (UNREADABLE, str(error).encode())
+                return {offset: Record(offset, header.max_timestamp, None, None, [why])}
             return {record.offset: record for record in records}
         return {}
 
     def _copy(self, queue: Queue, record: Record, dead: Dying, place: int) -> Record:
-        told = {
+        now_ms = self._node.clock.now_ms()
+        told: dict[str, str | int] = {
             "topic": queue.partition.topic,
             "partition": queue.partition.index,
             "offset": record.offset,
@@ -128,15 +135,17 @@ class DeadLetters:
             "deliveries": dead.deliveries,
             "first-delivery": dead.first_ms,
             "last-delivery": dead.last_ms,
-            "at": self._node.clock.now_ms(),
+            "timestamp": record.timestamp,
+            "at": now_ms,
         }
         headers = [
             (OF_THE_LIVING.get(name, name), value)
             for name, value in record.headers
-            if not name.startswith(PREFIX)
+            if not name.startswith(PREFIX) or name == UNREADABLE
         ]
         headers += [(PREFIX + name, str(value).encode()) for name, value in told.items()]
-        return Record(place, record.timestamp, record.key, record.value, headers)
+        # Its own time is that of its death: retention counts from there, however old the message was.
+        return Record(place, now_ms, record.key, record.value, headers)
 
     async def _partition(self, queue: Queue) -> Partition:
         """Where the copies go: one partition for one origin, so that they keep their order."""

@@ -20,12 +20,13 @@ TopicPartition = tuple[bytes, int]
 
 
 class ShareSession:
-    __slots__ = ("connection", "epoch", "group", "member", "partitions")
+    __slots__ = ("closed", "connection", "epoch", "group", "member", "partitions")
 
     def __init__(self, group: str, member: str, connection: Connection) -> None:
         self.group = group
         self.member = member
         self.connection = connection
+        self.closed = False
         self.epoch = 1  # the one that comes next
         self.partitions: dict[TopicPartition, None] = {}  # in the order in which they are served
 
@@ -77,6 +78,7 @@ class ShareSessions:
         if self._sessions.get(key) is not session:
             return False
         del self._sessions[key]
+        session.closed = True
         return True
 
     def of(self, connection: Connection) -> list[ShareSession]:
