@@ -30,26 +30,21 @@ def runs_of(batches: Sequence[AckBatch]) -> list[Run]:
     send hundreds of these at once.
     """
     runs: list[Run] = []
-    run_first, end, run_kind = 0, -1, -1  # the run that may go on; -1: none has begun
+    end = -1
     for first, last, types in batches:
         if not end < first <= last:
             raise InvalidRequest("Ranges that are acknowledged must ascend and not overlap.")
         if len(types) == 1:
             kind = types[0]
-            if kind != run_kind or first != end + 1:
-                if run_kind >= 0:
-                    runs.append((run_first, end, run_kind))
-                run_first, run_kind = first, kind
+            if runs and first == end + 1 and kind == runs[-1][2]:
+                runs[-1] = (runs[-1][0], last, kind)
+            else:
+                runs.append((first, last, kind))
         elif len(types) == last - first + 1:
-            if run_kind >= 0:
-                runs.append((run_first, end, run_kind))
-            *some, (run_first, _, run_kind) = _runs(first, types)
-            runs += some
+            runs.extend(_runs(first, types))
         else:
             raise InvalidRequest("An acknowledgement needs one type, or one for each offset.")
         end = last
-    if run_kind >= 0:
-        runs.append((run_first, end, run_kind))
     for _, _, kind in runs:
         if not GAP <= kind <= RENEW:
             raise InvalidRequest(f"There is no type of acknowledgement {kind}.")

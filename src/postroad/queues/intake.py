@@ -22,11 +22,12 @@ def take_in(partition: SharePartition, upto: int, entries: Sequence[Entry], now:
     flight, but for its place in its lane.
     """
     backlog, ledger = partition.backlog, partition.ledger
+    # A burial, or what is settled after a change of order, raises the ledger's start past what was read: the
+    # ledger has forgotten what is below.
     backlog.frontier = partition.frontier
     known = ledger.done.last is not None or ledger.dying.last is not None
     in_flight = partition.in_flight_ranges(backlog.frontier, upto - 1)
-    # A burial after a start raises the ledger's start past the frontier: the ledger forgot what is below it.
-    cursor = max(backlog.frontier, partition.start)
+    cursor = backlog.frontier
     for entry in entries:
         first, last = max(entry.first, cursor), min(entry.last, upto - 1)
         if first > last:

@@ -10,21 +10,23 @@ K1 each row has exactly one entry in `ends`, and the other way round.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from postroad.queues.schedule import Schedule
 from postroad.queues.table import Row, Table
 
+WIDTH: Final = 6
 UNTIL, MEMBER, DELIVERIES, FIRST_MS, LAST_MS, TENANT = range(2, 8)
 
 
 class Locks(Table):
-    """Columns: until (monotonic ms), member, deliveries (this one counted), first_ms, last_ms, tenant."""
+    """Values: until (monotonic ms), member, deliveries (this one counted), first_ms, last_ms, tenant."""
 
     __slots__ = ("ends",)
 
     def __init__(self) -> None:
         self.ends = Schedule()
-        super().__init__(6)
+        super().__init__(WIDTH)
 
     def clear(self) -> None:
         super().clear()
@@ -36,13 +38,16 @@ class Locks(Table):
 
     def held_by(self, member: int, first: int, last: int, now_ms: int) -> bool:
         """Whether this member holds all of the range, and no lock on it has ended."""
-        if not self.rows:
-            return False
-        for row in self.overlapping(first, last):
-            if row[0] > first or row[MEMBER] != member or row[UNTIL] <= now_ms:
+        while first <= last:
+            at, row = self._seek(first)
+            if at == len(self.chunks):
                 return False
-            first = row[1] + 1
-        return first > last
+            firsts, lasts, values = self.chunks[at]
+            begin = row * WIDTH - 2
+            if firsts[row] > first or values[begin + MEMBER] != member or values[begin + UNTIL] <= now_ms:
+                return False
+            first = lasts[row] + 1
+        return True
 
     def renew(self, first: int, last: int, until: int) -> None:
         for row in self.carve(first, last):
@@ -60,19 +65,25 @@ class Locks(Table):
     def of_member(self, member: int) -> list[Row]:
         found: list[Row] = []
         for chunk in self.chunks:
-            if member in chunk[MEMBER]:
-                found.extend(row for row in zip(*chunk, strict=True) if row[MEMBER] == member)
+            if member in chunk[2][MEMBER - 2 :: WIDTH]:
+                rows = self._slice(chunk, 0, len(chunk[0]))
+                found.extend([row for row in rows if row[MEMBER] == member])
         return found
 
-    def values_of(self, column: int) -> Iterator[int]:
-        for chunk in self.chunks:
-            yield from chunk[column]
+    def values_of(self, place: int) -> Iterator[int]:
+        for _, _, values in self.chunks:
+            yield from values[place - 2 :: WIDTH]
 
     def split(self, offset: int) -> Row | None:
         below = super().split(offset)
         if below is not None:
             self.ends.add(below[UNTIL], below[1], below[1])
         return below
+
+    def _pop(self, at: int, row: int) -> Row:
+        values = super()._pop(at, row)
+        self.ends.remove(values[UNTIL], values[1])
+        return values
 
     def _remove(self, first: int, last: int) -> list[Row]:
         rows = super()._remove(first, last)

@@ -15,7 +15,7 @@ class RangeSet(Table):
         super().__init__(0)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        for firsts, lasts in self.chunks:
+        for firsts, lasts, _ in self.chunks:
             yield from zip(firsts, lasts, strict=True)
 
     def add(self, first: int, last: int) -> None:
@@ -35,15 +35,17 @@ class RangeSet(Table):
         """Takes out the lowest offsets, `count` at most, all of them below `upto`."""
         taken: list[tuple[int, int]] = []
         while count > 0 and self.chunks:
-            firsts, lasts = self.chunks[0]
-            first, last = firsts[0], lasts[0]
-            if upto is not None and last >= upto:
-                last = upto - 1
-            if last - first >= count:
-                last = first + count - 1
+            firsts, lasts, _ = self.chunks[0]
+            first, end = firsts[0], lasts[0]
+            last = end if upto is None else min(end, upto - 1)
+            last = min(last, first + count - 1)
             if last < first:
                 break
-            self.carve(first, last)
+            if last == end:
+                self._pop(0, 0)
+            else:
+                firsts[0] = self.heads[0] = last + 1
+                self.messages -= last - first + 1
             taken.append((first, last))
             count -= last - first + 1
         return taken

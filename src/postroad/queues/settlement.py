@@ -48,12 +48,6 @@ class Settlement:
             done = [lead, *done]
         self.update = Update(generation, None, done, self.released, self.dying)
 
-    def gone(self) -> Iterator[tuple[int, int]]:
-        """What will never be delivered again."""
-        yield from self.done
-        for dying in self.dying:
-            yield dying[0], dying[1]
-
     def ranges(self) -> Iterator[tuple[int, int]]:
         """All that it is about."""
         for row in self.rows:

@@ -204,8 +204,10 @@ class SharePartition:
         if self._settling.pop(id(settlement), None) is None:
             return
         start, backlog = self.start, self.backlog
-        for first, last in settlement.gone():
+        for first, last in settlement.done:
             backlog.leave(first, last, now.ms)
+        for dying in settlement.dying:
+            backlog.leave(dying.first, dying.last, now.ms)
         for released, available_at in zip(settlement.released, settlement.available_at, strict=True):
             backlog.release(max(released.first, start), released.last, available_at, now.ms)
         if backlog.gaps.rows:

@@ -30,5 +30,5 @@ class Traits(Table):
         return Trait(offset, offset) if row is None else Trait._make(row)
 
     def tenants(self) -> Iterator[int]:
-        for chunk in self.chunks:
-            yield from chunk[2]
+        for _, _, values in self.chunks:
+            yield from values[:: self.width]
