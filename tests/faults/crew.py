@@ -40,15 +40,23 @@ class Register:
     def __init__(self) -> None:
         self.confirmed: dict[Place, float] = {}  # since when, on the monotonic clock
         self.open: set[Place] = set()
+        self.tried: set[Place] = set()  # answered, whatever came of it
         self.deliveries: Counter[Place] = Counter()
+        self.overtook: list[Place] = []  # delivered before the message before it was answered
         self.came_back: list[Place] = []  # delivered by a poll that began after it was confirmed
         self._lock = threading.Lock()
 
     def note_delivery(self, place: Place, polled_at: float) -> None:
         with self._lock:
             self.deliveries[place] += 1
+            if place.offset and place._replace(offset=place.offset - 1) not in self.tried:
+                self.overtook.append(place)
             if self.confirmed.get(place, polled_at) < polled_at:
                 self.came_back.append(place)
+
+    def note_try(self, places: set[Place]) -> None:
+        with self._lock:
+            self.tried |= places
 
     def note_answer(self, places: set[Place], error: KafkaException | None) -> None:
         with self._lock:
@@ -101,6 +109,7 @@ class Worker:
         self._commit(source, messages)
 
     def _commit(self, source: ShareConsumer, messages: list[Message]) -> None:
+        self._register.note_try({Place(message.partition(), message.offset()) for message in messages})
         told = {place.partition: error for place, error in source.commit_sync(COMMIT_S).items()}
         for partition, error in told.items():
             places = {Place(partition, m.offset()) for m in messages if m.partition() == partition}

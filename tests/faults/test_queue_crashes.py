@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from .conftest import create_topic
 from .crew import GROUP, Place, Register, Worker, fate_of, is_hopeless
 from .load import PARTITIONS, TOPIC, Load, running_threads
 
-CRASHES = 20
+CRASHES, FEW_CRASHES = 20, 5
 LOAD_S = 0.8  # between two crashes; when in it the crash comes is drawn from a seed
 WORKERS = 3
 END = b"the end 1"
@@ -29,28 +30,83 @@ END = b"the end 1"
 @pytest.mark.slow
 def test_twenty_crashes_bring_back_nothing_that_was_accepted_and_lose_nothing_else(tmp_path: Path) -> None:
     """S1 and S4."""
-    random_ = random.Random(11)
-    register = Register()
     with node(directory=tmp_path) as running:
-        create_topic(running, TOPIC, PARTITIONS, **{"segment.bytes": 1_000_000})
-        admin = AdminClient({"bootstrap.servers": running.bootstrap})
-        configure(admin, Broker(running.bootstrap, ours=True), GROUP, share_delivery_count_limit=0)
-        load = Load(running, "producer")
-        with running_threads(*(Worker(running, register) for _ in range(WORKERS))):
-            with running_threads(load):
-                for _ in range(CRASHES):
-                    time.sleep(LOAD_S * (0.3 + random_.random() / 2))
-                    running.kill()
-                    running.start()
-            sent = {Place(partition, offset) for (partition, _), offset in load.acknowledged.items()}
-            until(lambda: sent <= register.settled(), "every message was delivered and answered", 60)
+        register, load = work_through_crashes(running, CRASHES, everything_is_settled)
         left = drain(running)
         buried = {origin(letter) for letter in dead_letters(running.bootstrap, GROUP, 1)}
-    assert len(sent) > 50 * CRASHES, "there was hardly any load"
-    assert len(register.confirmed) > len(sent) / 2, "hardly anything was confirmed"
+    assert len(load.acknowledged) > 50 * CRASHES, "there was hardly any load"
+    assert len(register.confirmed) > len(load.acknowledged) / 2, "hardly anything was confirmed"
     assert register.came_back == []
     assert not {Place(m.partition(), m.offset()) for m in left} & register.confirmed.keys()
     assert buried == hopeless(load)
+
+
+@pytest.mark.slow
+def test_crashes_do_not_change_the_order_of_a_subscription_that_keeps_it(tmp_path: Path) -> None:
+    with node(directory=tmp_path) as running:
+        promises = {"postroad_order": "partition"}
+        register, load = work_through_crashes(
+            running, FEW_CRASHES, everything_is_settled, Trickle(running, "producer"), **promises
+        )
+    assert len(load.acknowledged) > 20 * FEW_CRASHES, "there was hardly any load"
+    assert register.overtook == []
+    assert register.came_back == []
+
+
+@pytest.mark.slow
+def test_crashes_do_not_deliver_twice_what_is_delivered_at_most_once(tmp_path: Path) -> None:
+    with node(directory=tmp_path) as running:
+        promises = {"postroad_delivery": "at-most-once"}
+        register, _ = work_through_crashes(running, FEW_CRASHES, the_last_were_delivered, **promises)
+    assert len(register.deliveries) > 50 * FEW_CRASHES, "there was hardly any load"
+    assert max(register.deliveries.values()) == 1
+
+
+class Trickle(Load):
+    """Few messages: for a subscription that hands them out one by one."""
+
+    def _send(self, partition: int) -> None:
+        super()._send(partition)
+        time.sleep(0.005)
+
+
+Finished = Callable[[Register, Load], bool]
+
+
+def work_through_crashes(
+    running: Node, crashes: int, finished: Finished, load: Load | None = None, **promises: str
+) -> tuple[Register, Load]:
+    """Produce and work while the node is killed again and again; then work on until it is `finished`."""
+    random_ = random.Random(11)
+    create_topic(running, TOPIC, PARTITIONS, **{"segment.bytes": 1_000_000})
+    admin = AdminClient({"bootstrap.servers": running.bootstrap})
+    broker = Broker(running.bootstrap, ours=True)
+    configure(admin, broker, GROUP, share_delivery_count_limit=0, **promises)
+    register, load = Register(), load or Load(running, "producer")
+    with running_threads(*(Worker(running, register) for _ in range(WORKERS))):
+        with running_threads(load):
+            until(lambda: register.deliveries, "the first delivery")
+            for _ in range(crashes):
+                time.sleep(LOAD_S * (0.3 + random_.random() / 2))
+                running.kill()
+                running.start()
+        until(lambda: finished(register, load), "the workers have seen it all", 60)
+    return register, load
+
+
+def everything_is_settled(register: Register, load: Load) -> bool:
+    """As far as the workers know."""
+    return {
+        Place(partition, offset) for (partition, _), offset in load.acknowledged.items()
+    } <= register.settled()
+
+
+def the_last_were_delivered(register: Register, load: Load) -> bool:
+    """Some before them were on their way to a worker when the node crashed."""
+    last: dict[int, int] = {}
+    for (partition, _), offset in load.acknowledged.items():
+        last[partition] = max(offset, last.get(partition, 0))
+    return all(Place(*place) in register.deliveries for place in last.items())
 
 
 def drain(running: Node) -> list[Message]:
