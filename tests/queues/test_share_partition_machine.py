@@ -427,11 +427,13 @@ def _batches(offsets: list[int], types: list[int]) -> list[AckBatch]:
     return batches
 
 
+pytestmark = pytest.mark.usefixtures("small_chunks")
+
 SharePartitionMachine.TestCase.settings = hypothesis_settings(
-    max_examples=80, stateful_step_count=60, deadline=None
+    max_examples=120, stateful_step_count=60, deadline=None
 )
 KeyOrderMachine.TestCase.settings = hypothesis_settings(
-    max_examples=40, stateful_step_count=60, deadline=None
+    max_examples=60, stateful_step_count=60, deadline=None
 )
 
 TestSharePartition = SharePartitionMachine.TestCase

@@ -20,16 +20,20 @@ class RangeSet(Table):
 
     def add(self, first: int, last: int) -> None:
         """Afterwards the set holds all of the range, whatever it held of it before."""
-        if self.chunks:
-            lasts = self.chunks[-1][1]
-            end = lasts[-1]
-            if first == end + 1:
-                lasts[-1] = last
-                self.messages += last - end
-                return
-            if first <= end:
-                first, last = self._absorb(first, last)
-        self.insert(first, last)
+        at, row = self._seek(first - 1)
+        if at == len(self.chunks) or self.chunks[at][0][row] > last + 1:
+            self.insert(first, last)
+            return
+        firsts, lasts, _ = self.chunks[at]
+        low, high = firsts[row], lasts[row]
+        self.messages -= high - low + 1
+        low, high = min(low, first), max(high, last)
+        while (beyond := self._touched(at, row, high)) is not None:
+            high = max(high, self._pop(*beyond)[1])
+        firsts[row], lasts[row] = low, high
+        if not row:
+            self.heads[at] = low
+        self.messages += high - low + 1
 
     def take(self, count: int, upto: int | None = None) -> list[tuple[int, int]]:
         """Takes out the lowest offsets, `count` at most, all of them below `upto`."""
@@ -60,13 +64,14 @@ class RangeSet(Table):
         below, above = self.find(first - 1), self.find(last + 1)
         return (first if below is None else below[0]), (last if above is None else above[1])
 
-    def _absorb(self, first: int, last: int) -> tuple[int, int]:
-        """Takes out whatever overlaps or touches the range; the range that covers it all."""
-        near = self.overlapping(first - 1, last + 1)
-        if not near:
-            return first, last
-        self._remove(near[0][0], near[-1][1])
-        return min(first, near[0][0]), max(last, near[-1][1])
+    def _touched(self, at: int, row: int, last: int) -> tuple[int, int] | None:
+        """Where the row behind this one lies, if a range up to `last` overlaps or touches it."""
+        firsts = self.chunks[at][0]
+        if row + 1 < len(firsts):
+            return (at, row + 1) if firsts[row + 1] <= last + 1 else None
+        if at + 1 < len(self.heads) and self.heads[at + 1] <= last + 1:
+            return at + 1, 0
+        return None
 
     def check(self) -> None:
         super().check()

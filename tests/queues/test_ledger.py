@@ -1,0 +1,82 @@
+"""The ledger: what updates add up to, in whatever order they repeat themselves."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postroad.queues.ledger import Ledger
+from postroad.queues.update import Dying, Key, Reason, Released, Update
+
+KEY = Key("workers", bytes(16), 0)
+
+RANGES = st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+RELEASED = st.builds(lambda span, n: Released(*span, n, 100, 100 + n), RANGES, st.integers(1, 4))
+DYING = st.builds(lambda span: Dying(*span, Reason.REJECTED, 1, 100, 100), RANGES)
+UPDATES = st.builds(
+    lambda done, released, dying: Update(1, None, done, released, dying),
+    st.lists(RANGES, max_size=2),
+    st.lists(RELEASED, max_size=2),
+    st.lists(DYING, max_size=1),
+)
+
+
+def ledger_of(*updates: Update) -> Ledger:
+    ledger = Ledger(KEY)
+    for update in [Update(1, 2), *updates]:
+        ledger.apply(update)
+        ledger.check()
+    return ledger
+
+
+@settings(max_examples=100, deadline=None)
+@given(updates=st.lists(UPDATES, max_size=6), data=st.data())
+def test_updates_may_come_in_any_order_and_more_than_once(updates: list[Update], data: st.DataObject) -> None:
+    shuffled = data.draw(st.permutations(updates))
+    assert ledger_of(*updates, *shuffled).snapshot() == ledger_of(*shuffled).snapshot()
+
+
+@settings(max_examples=100, deadline=None)
+@given(updates=st.lists(UPDATES, max_size=8), data=st.data())
+def test_snapshots_rebuild_everything_wherever_they_are_written(
+    updates: list[Update], data: st.DataObject
+) -> None:
+    taken = data.draw(st.integers(0, len(updates)))
+    snapshots = ledger_of(*updates[:taken]).snapshots(ranges_max=2)
+    whole = ledger_of(*updates).snapshot()
+    assert all(len(each.done) + len(each.released) + len(each.dying) <= 2 for each in snapshots)
+    recovered = Ledger(KEY)
+    for update in [*snapshots, *updates[taken:]]:
+        recovered.apply(update)
+    assert recovered.snapshot() == whole
+    assert ledger_of(*updates, *snapshots).snapshot() == whole  # written late: nothing is taken back
+
+
+def test_done_wins_over_dying_and_dying_over_released() -> None:
+    released, dying = Released(5, 9, 2, 100, 200), Dying(5, 7, Reason.ATTEMPTS, 2, 100, 200)
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        updates = [Update(1, released=[released]), Update(1, dying=[dying]), Update(1, done=[(6, 6)])]
+        ledger = ledger_of(*(updates[at] for at in order))
+        assert list(ledger.done) == [(6, 6)]
+        assert [(each.first, each.last) for each in ledger.dying] == [(5, 5), (7, 7)]
+        assert list(ledger.attempts) == [Released(8, 9, 2, 100, 200)]
+
+
+def test_start_is_the_first_offset_that_is_not_done() -> None:
+    ledger = ledger_of(Update(1, done=[(4, 5), (7, 9)]))
+    assert (ledger.start, list(ledger.done)) == (2, [(4, 5), (7, 9)])
+    ledger.apply(Update(1, done=[(2, 3)]))
+    assert (ledger.start, list(ledger.done)) == (6, [(7, 9)])
+    ledger.apply(Update(1, start=4))
+    assert ledger.start == 6
+    ledger.apply(Update(1, start=8))
+    assert (ledger.start, list(ledger.done)) == (10, [])
+
+
+def test_new_generation_begins_anew_and_the_old_one_is_passed_over() -> None:
+    ledger = ledger_of(Update(1, done=[(2, 50)]), Update(1, dying=[Dying(60, 60, Reason.REJECTED, 1, 1, 1)]))
+    ledger.apply(Update(2, 10))
+    assert (ledger.generation, ledger.start, len(ledger.dying)) == (2, 10, 0)
+    ledger.apply(Update(1, done=[(10, 20)]))
+    ledger.apply(Update(3, done=[(10, 20)]))  # its beginning was never seen
+    assert (ledger.generation, ledger.start) == (2, 10)
