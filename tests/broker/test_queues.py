@@ -6,6 +6,8 @@ import errno
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from clients.share_session import Error, Fate, Session, Word, one, session
@@ -14,8 +16,9 @@ from faults.raw import batch_of, send_batch
 from broker.failing_disk import FailingDisk, use_failing_disk
 from broker.harness import Running, running_node, until
 from postroad.queues.update import Key
-from postroad.wire.messages import incremental_alter_configs, list_groups
+from postroad.wire.messages import incremental_alter_configs, list_groups, share_acknowledge, share_fetch
 from postroad.wire.records import Record, encode_batch
+from postroad.wire.share_requests import write_private_tags
 
 GROUP, STATE_TOPIC = "workers", "__share_group_state"
 SET, GROUP_RESOURCE = 0, 32
@@ -307,3 +310,48 @@ def test_dead_letters_that_cannot_be_copied_are_tried_again(start: Callable[...,
         disk.heal()
         until(lambda: ledger.start == 2, "it is copied, and done")
     assert running.partition(f"{GROUP}.dead").high_watermark == 1
+
+
+class _Owned:
+    """ShareFetch and ShareAcknowledge in the name of an owner: the generated codec, and our tag behind it."""
+
+    def __init__(self, api: ModuleType, owner: str) -> None:
+        self._api, self._owner = api, owner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    def encode_request(self, body: Any, version: int) -> bytes:
+        return bytes(self._api.encode_request(body, version)[:-1] + write_private_tags(owner=self._owner))
+
+
+def test_owners_lock_outlives_its_connection_and_anybody_may_settle_in_its_name(
+    start: Callable[..., Running],
+) -> None:
+    running = start()
+    topic_id = running.create("jobs")
+    configure(running, share_record_lock_duration_ms=600_000)
+    running.publish("jobs", b"a", b"b")
+    with session(running.bootstrap, GROUP, "jobs") as first:
+        topics = [share_fetch.FetchTopic(topic_id, [share_fetch.FetchPartition(0, [])])]
+        request = share_fetch.ShareFetchRequest(
+            GROUP, first.member_id, 0, 1000, 1, 1 << 20, 9, 9, topics=[wanted]
+        )
+        answer = first.connection.call(_Owned(share_fetch, "gateway-1"), 1, request)  # type: ignore[arg-type]
+        assert [run.last_offset for run in answer.responses[0].partitions[0].acquired_records] == [1]
+
+    def settle(owner: str, offset: int) -> int:
+        batch = share_acknowledge.AcknowledgementBatch(offset, offset, [Fate.ACCEPT])
+        part = share_acknowledge.AcknowledgePartition(0, [batch])
+        topics = [share_acknowledge.AcknowledgeTopic(topic_id, [part])]
+        asked = share_acknowledge.ShareAcknowledgeRequest(GROUP, "whoever", 7, topics=topics)
+        answer = running.call(_Owned(share_acknowledge, owner), 1, asked)  # type: ignore[arg-type]
+        return int(answer.error_code or answer.responses[0].partitions[0].error_code)
+
+    with session(running.bootstrap, GROUP, "jobs") as other:
+        assert other.fetch(wait_ms=100).held == []
+        assert settle("gateway-2", 0) == Error.INVALID_RECORD_STATE
+        assert settle("gateway-1", 0) == Error.NONE
+        assert settle("gateway-1", 0) == Error.INVALID_RECORD_STATE
+        assert settle("gateway-1", 1) == Error.NONE
+    assert running.node.subscriptions.ledgers(GROUP)[0].start == 2

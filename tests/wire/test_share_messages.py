@@ -106,7 +106,7 @@ def same_fetch(ours: share_fetch.ShareFetchRequest, theirs: generated_fetch.Shar
     forgotten = [
         (topic.topic_id, index) for topic in theirs.forgotten_topics_data for index in topic.partitions
     ]
-    return ours[:-1] == (
+    return ours[:-2] == (  # all but our own tags
         theirs.group_id,
         theirs.member_id,
         theirs.share_session_epoch,
@@ -125,7 +125,7 @@ def same_fetch(ours: share_fetch.ShareFetchRequest, theirs: generated_fetch.Shar
 def same_acknowledge(
     ours: share_acknowledge.ShareAcknowledgeRequest, theirs: generated_acknowledge.ShareAcknowledgeRequest
 ) -> bool:
-    return ours[:-2] == (
+    return ours[:-3] == (
         theirs.group_id,
         theirs.member_id,
         theirs.share_session_epoch,
@@ -154,8 +154,9 @@ def test_share_fetch_requests_are_read_as_the_generated_codec_reads_them(
     ours = share_fetch.decode(memoryview(body), version)
     assert same_fetch(ours, generated_fetch.decode_request(body, version))
     assert ours.lock_ms == NOT_GIVEN
-    tagged = body[:-1] + write_private_tags(lock_ms)
-    assert share_fetch.decode(memoryview(tagged), version) == ours._replace(lock_ms=lock_ms)
+    tagged = body[:-1] + write_private_tags(lock_ms, owner=group or "")
+    expected = ours._replace(lock_ms=lock_ms, owner=group or "")
+    assert share_fetch.decode(memoryview(tagged), version) == expected
     assert same_fetch(ours, generated_fetch.decode_request(tagged, version))
 
 
@@ -177,15 +178,15 @@ def test_share_acknowledge_requests_are_read_as_the_generated_codec_reads_them(
     ours = share_acknowledge.decode(memoryview(body), version)
     assert same_acknowledge(ours, generated_acknowledge.decode_request(body, version))
     assert (ours.lock_ms, ours.delay_ms) == (NOT_GIVEN, NOT_GIVEN)
-    tagged = body[:-1] + write_private_tags(lock_ms, delay_ms)
-    expected = ours._replace(lock_ms=lock_ms, delay_ms=delay_ms)
+    tagged = body[:-1] + write_private_tags(lock_ms, delay_ms, member or "")
+    expected = ours._replace(lock_ms=lock_ms, delay_ms=delay_ms, owner=member or "")
     assert share_acknowledge.decode(memoryview(tagged), version) == expected
 
 
 def test_tags_of_others_are_skipped_and_ours_must_fill_their_size() -> None:
     body = acknowledge_request("g", "m", 1, False, [], 1)
     lock = write_private_tags(lock_ms=5)[1:]
-    both = body[:-1] + b"\3" + b"\1\2xx" + lock + b"\x93\x4e\0"
+    both = body[:-1] + b"\3" + b"\1\2xx" + lock + b"\x94\x4e\0"
     assert share_acknowledge.decode(both, 1).lock_ms == 5
     negative = body[:-1] + b"\1\x91\x4e\4\xff\xff\xff\x00"
     assert share_acknowledge.decode(negative, 1).lock_ms == NOT_GIVEN

@@ -43,6 +43,7 @@ class ShareAcknowledgeRequest(NamedTuple):
     partitions: list[PartitionAcknowledgements]
     lock_ms: int  # both NOT_GIVEN: as the subscription says
     delay_ms: int
+    owner: str  # "": the member itself
 
 
 class PartitionAnswer(NamedTuple):
@@ -97,5 +98,5 @@ def _decode(buffer: bytes, version: int) -> ShareAcknowledgeRequest:
         if renew > 1:
             raise bad_bool("is_renew_ack", renew)
     partitions, position = read_topics(buffer, position)
-    lock_ms, delay_ms = read_private_tags(buffer, position, "ShareAcknowledge request")
-    return ShareAcknowledgeRequest(group_id, member_id, epoch, renew == 1, partitions, lock_ms, delay_ms)
+    tags = read_private_tags(buffer, position, "ShareAcknowledge request")
+    return ShareAcknowledgeRequest(group_id, member_id, epoch, renew == 1, partitions, *tags)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from postroad.wire.primitives import UNREADABLE, bad_bool, malformed, unsupported
 from postroad.wire.share_requests import (
-    NOT_GIVEN,
+    NO_TAGS,
     PartitionAcknowledgements,
     by_topic,
     read_forgotten,
@@ -63,6 +63,7 @@ class ShareFetchRequest(NamedTuple):
     partitions: list[PartitionAcknowledgements]
     forgotten: list[tuple[bytes, int]]
     lock_ms: int  # NOT_GIVEN: as the subscription says
+    owner: str  # "": the member itself
 
 
 class PartitionAnswer(NamedTuple):
@@ -159,13 +160,13 @@ def _decode(buffer: bytes, version: int) -> ShareFetchRequest:
         position += _NUMBERS_1.size
     partitions, position = read_topics(buffer, position)
     forgotten: list[tuple[bytes, int]] = []
-    lock_ms = NOT_GIVEN
+    tags = NO_TAGS
     if buffer[position:] != _USUAL_END:
         forgotten, position = read_forgotten(buffer, position)
-        lock_ms, _ = read_private_tags(buffer, position, "ShareFetch request")
+        tags = read_private_tags(buffer, position, "ShareFetch request")
     return _new(
         ShareFetchRequest,
-        (group_id, member_id, *numbers, mode, renew == 1, partitions, forgotten, lock_ms),
+        (group_id, member_id, *numbers, mode, renew == 1, partitions, forgotten, tags.lock_ms, tags.owner),
     )
 
 

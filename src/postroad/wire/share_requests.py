@@ -10,6 +10,7 @@ brokers skip them in turn:
 
     10001  lock_ms    int32   how long to lock what is acquired or renewed
     10002  delay_ms   int32   released messages come back after this time (ShareAcknowledge only)
+    10003  owner      text    who holds what is acquired, or acknowledges, instead of the session's member
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from postroad.wire.primitives import (
 
 LOCK_MS_TAG: Final = 10001
 DELAY_MS_TAG: Final = 10002
+OWNER_TAG: Final = 10003
 NOT_GIVEN: Final = -1
 
 _PARTITION: Final = Struct(">iB")
@@ -133,29 +135,43 @@ def read_text(buffer: bytes, position: int, field: str) -> tuple[str | None, int
     return buffer[position:stop].decode(), stop
 
 
-def read_private_tags(buffer: bytes, position: int, request: str) -> tuple[int, int]:
-    """lock_ms and delay_ms from the tags at the end of a request: NOT_GIVEN if not there, or negative."""
+class PrivateTags(NamedTuple):
+    lock_ms: int = NOT_GIVEN
+    delay_ms: int = NOT_GIVEN
+    owner: str = ""  # "": the member itself
+
+
+NO_TAGS: Final = PrivateTags()
+
+
+def read_private_tags(buffer: bytes, position: int, request: str) -> PrivateTags:
+    """Our own from the tags at the end of a request; a time that is negative counts as not given."""
     count = buffer[position]
     if not count:
-        return NOT_GIVEN, NOT_GIVEN
+        return NO_TAGS
     position += 1
     if count > 127:
         count, position = long_uvarint(buffer, position, count)
     given = {LOCK_MS_TAG: NOT_GIVEN, DELAY_MS_TAG: NOT_GIVEN}
-    tag, end = -1, len(buffer)
+    owner, tag, end = "", -1, len(buffer)
     for _ in range(count):  # ends with the body: each takes two bytes at least
         tag, start, position = read_tag(buffer, position, end, tag, request)
         if tag in given:
             if position - start != _INT.size:
                 raise bad_tag_size(request, tag)
             given[tag] = max(_INT.unpack_from(buffer, start)[0], NOT_GIVEN)
-    return given[LOCK_MS_TAG], given[DELAY_MS_TAG]
+        elif tag == OWNER_TAG:
+            owner = buffer[start:position].decode()
+    return PrivateTags(given[LOCK_MS_TAG], given[DELAY_MS_TAG], owner)
 
 
-def write_private_tags(lock_ms: int = NOT_GIVEN, delay_ms: int = NOT_GIVEN) -> bytes:
+def write_private_tags(lock_ms: int = NOT_GIVEN, delay_ms: int = NOT_GIVEN, owner: str = "") -> bytes:
     """The tags at the end of a request, in place of the single 0 that says that there are none."""
     given = [(LOCK_MS_TAG, lock_ms), (DELAY_MS_TAG, delay_ms)]
     fields = [uvarint(tag) + b"\4" + _INT.pack(ms) for tag, ms in given if ms != NOT_GIVEN]
+    if owner:
+        raw = owner.encode()
+        fields.append(uvarint(OWNER_TAG) + uvarint(len(raw)) + raw)
     return b"".join((uvarint(len(fields)), *fields))
 
 

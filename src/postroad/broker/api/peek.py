@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.subscriptions.queue import Queue
-from postroad.errors import ApiError, CoordinatorNotAvailable, GroupIdNotFound
-from postroad.queues.update import Key
+from postroad.errors import ApiError, GroupIdNotFound
 from postroad.wire import peek as codec
 
 if TYPE_CHECKING:
@@ -34,14 +33,10 @@ def handle(node: Node, call: Call) -> Result:
 
 
 def _queue(node: Node, request: codec.PeekRequest) -> Queue:
-    """Looking must not begin a subscription, so only one that is there is asked."""
     node.subscriptions.check_ready(request.group)
-    key = Key(request.group, request.topic_id, request.partition)
-    if all(ledger.key != key for ledger in node.subscriptions.ledgers(request.group)):
-        raise GroupIdNotFound("There is no subscription of this name on this partition.")
-    queue = node.subscriptions.queue(*key)
+    queue = node.subscriptions.queue(request.group, request.topic_id, request.partition)
     if queue is None:
-        raise CoordinatorNotAvailable()
+        raise GroupIdNotFound("There is no subscription of this name on this partition.")
     return queue
 
 

@@ -1,7 +1,8 @@
 """ShareAcknowledge (79), versions 1–2: messages are accepted, released, rejected; locks are renewed (2).
 
 The answer waits until what was said is durable (S4). With the session's final epoch the member leaves: what
-it still holds is released.
+it still holds is released. Where an owner is named (a tag of our own) it speaks of what was acquired in that
+name, and no session is asked for: any gateway may settle what another one has received.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements, TopicPartition
-from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH
+from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from postroad.errors import ApiError, InvalidRequest, InvalidShareSessionEpoch
 from postroad.queues.share_partition import AckBatch
 from postroad.wire import share_acknowledge as codec
@@ -25,38 +26,49 @@ VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 MEMBER_CHARACTERS_MAX: Final = 36  # a UUID's, as in Kafka
+OWNER_CHARACTERS_MAX: Final = 64
 
 
 def handle(node: Node, call: Call) -> Result:
     request = codec.decode(call.body, call.version)
-    group, member, version = request.group_id or "", request.member_id or "", call.version
+    group, version = request.group_id or "", call.version
     try:
-        check_member(group, member)
-        if request.share_session_epoch == INITIAL_EPOCH:
-            raise InvalidShareSessionEpoch("A session is opened by ShareFetch.")
-        session = node.subscriptions.sessions.go_on(
-            group, member, request.share_session_epoch, call.connection
-        )
+        check_owner(group, request.owner)
+        session = None if request.owner else _session(node, call, request)
     except ApiError as error:
         return codec.encode([], version, 0, error.code, str(error))
     answer = call.park()
 
     def done() -> None:
-        if request.share_session_epoch == FINAL_EPOCH:
+        if session is not None and request.share_session_epoch == FINAL_EPOCH:
             node.subscriptions.end_session(session)
         if not answer.abandoned:
             lock_ms = node.subscriptions.subscription(group).settings.lock_ms
             answers = [_answer(place, error) for place, error in acknowledgements.errors.items()]
             answer.complete(codec.encode(answers, version, lock_ms))
 
-    acknowledgements = Acknowledgements(node, group, member, request.is_renew_ack, done)
+    holder = request.owner or request.member_id or ""
+    acknowledgements = Acknowledgements(node, group, holder, request.is_renew_ack, done)
     acknowledgements.take(named_in(request.partitions), given(request.lock_ms), given(request.delay_ms))
     return answer
 
 
-def check_member(group: str, member: str) -> None:
+def check_owner(group: str, owner: str) -> None:
     if not group:
         raise InvalidRequest("The group id is empty.")
+    if len(owner) > OWNER_CHARACTERS_MAX:
+        raise InvalidRequest(f"An owner's name has at most {OWNER_CHARACTERS_MAX} characters.")
+
+
+def _session(node: Node, call: Call, request: codec.ShareAcknowledgeRequest) -> ShareSession:
+    group, member, epoch = request.group_id or "", request.member_id or "", request.share_session_epoch
+    check_member(member)
+    if epoch == INITIAL_EPOCH:
+        raise InvalidShareSessionEpoch("A session is opened by ShareFetch.")
+    return node.subscriptions.sessions.go_on(group, member, epoch, call.connection)
+
+
+def check_member(member: str) -> None:
     if not 0 < len(member) <= MEMBER_CHARACTERS_MAX:
         raise InvalidRequest(f"A member id has 1 to {MEMBER_CHARACTERS_MAX} characters.")
 

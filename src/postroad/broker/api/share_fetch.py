@@ -4,6 +4,9 @@ Acknowledgements come first: the answer waits until they are durable, each parti
 all. Then messages are acquired, never more than `max_records`. Where none is available the request parks with
 its queues, until one has something or `max_wait` is over. An error of a partition waits that long, too:
 librdkafka asks again at once, for as long as it takes.
+
+What is acquired belongs to the session's member, and is released when that leaves; where an owner is named (a
+tag of our own), to that owner until its lock ends, whatever becomes of the connection.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from postroad.broker.api.share_acknowledge import check_member, given, named_in
+from postroad.broker.api.share_acknowledge import check_member, check_owner, given, named_in
 from postroad.broker.connection import Answer, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements, TopicPartition
@@ -48,7 +51,8 @@ def _session(
     node: Node, call: Call, request: ShareFetchRequest, named: dict[TopicPartition, list[AckBatch]]
 ) -> ShareSession:
     group, member = request.group_id or "", request.member_id or ""
-    check_member(group, member)
+    check_owner(group, request.owner)
+    check_member(member)
     if request.is_renew_ack and (request.max_records or request.max_bytes or request.max_wait_ms):
         raise InvalidRequest("A request that renews locks fetches nothing: its limits must be 0.")
     if request.share_session_epoch == INITIAL_EPOCH:
@@ -137,15 +141,15 @@ class ShareFetch(Answer):
         if session.closed:  # its member has left while this waited
             return False
         records, size = request.max_records, min(request.max_bytes, node.settings.limits.fetch_bytes_max)
-        lock_ms = given(request.lock_ms)
+        lock_ms, holder = given(request.lock_ms), request.owner or session.member
         self._errors.clear()
         for place in list(session.partitions):
             try:
-                queue = node.subscriptions.queue(session.group, *place)
+                queue = node.subscriptions.queue(session.group, *place, begin=True)
             except ApiError as error:
                 self._errors[place] = error
                 continue
-            delivery = None if queue is None else queue.deliver(session.member, records, size, lock_ms)
+            delivery = None if queue is None else queue.deliver(holder, records, size, lock_ms)
             if delivery is None:
                 continue
             self._deliveries[place] = delivery

@@ -182,8 +182,11 @@ class Subscriptions:
 
     # --- queues
 
-    def queue(self, group_id: str, topic_id: bytes, index: int) -> Queue | None:
-        """The queue, or None if it is not ready yet. Raises what a client should be told."""
+    def queue(self, group_id: str, topic_id: bytes, index: int, *, begin: bool = False) -> Queue | None:
+        """The queue; None if there is none, or it is not ready yet. Raises what a client should be told.
+
+        `begin`: where the subscription has not met the partition it begins there, now.
+        """
         subscription = self.subscription(group_id)
         queue = subscription.queues.get((topic_id, index))
         if queue is not None and not queue.partition.closed:
@@ -196,7 +199,7 @@ class Subscriptions:
             return None
         key = Key(group_id, topic_id, index)
         found = self._queue_of(key)
-        if found is None:
+        if found is None and begin:
             self._create(key, _ignore)
         return found
 
