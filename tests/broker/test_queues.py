@@ -335,7 +335,7 @@ def test_owners_lock_outlives_its_connection_and_anybody_may_settle_in_its_name(
     with session(running.bootstrap, GROUP, "jobs") as first:
         topics = [share_fetch.FetchTopic(topic_id, [share_fetch.FetchPartition(0, [])])]
         request = share_fetch.ShareFetchRequest(
-            GROUP, first.member_id, 0, 1000, 1, 1 << 20, 9, 9, topics=[wanted]
+            GROUP, first.member_id, 0, 1000, 1, 1 << 20, 9, 9, topics=topics
         )
         answer = first.connection.call(_Owned(share_fetch, "gateway-1"), 1, request)  # type: ignore[arg-type]
         assert [run.last_offset for run in answer.responses[0].partitions[0].acquired_records] == [1]
