@@ -95,6 +95,7 @@ def test_rejected_message_does_not_come_back_after_a_crash_and_its_dead_letter_i
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crash", [False, True], ids=["stop", "kill"])
 def test_members_go_on_after_the_node_was_away(running: Node, crash: bool) -> None:
     with member(running.bootstrap, GROUP, TOPIC, **COME_BACK_QUICKLY) as source:
