@@ -65,8 +65,9 @@ class DeadLetters:
                 except (ApiError, CoordinationError, OSError) as error:
                     wait_s = RETRY_S[min(failures, len(RETRY_S) - 1)]
                     failures += 1
+                    level = logging.ERROR if failures > 1 else logging.INFO  # their topic may just be opening
                     name = queue.subscription.group_id
-                    log.error("dead letters of %s can't be copied (again in %.1f s): %s", name, wait_s, error)
+                    log.log(level, "no dead letters of %s yet (again in %.1f s): %s", name, wait_s, error)
                     await asyncio.sleep(wait_s)
         finally:
             del self._at_work[queue]
