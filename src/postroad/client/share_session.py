@@ -87,8 +87,11 @@ class ShareSession:
         max_wait_ms: int,
         max_bytes: int = MAX_BYTES,
         lock_ms: int = NOT_GIVEN,
+        owner: str = "",
     ) -> list[tuple[Place, Any]]:
         """What came of these partitions, each with its part of the answer. A TryAgain: come again.
+
+        With an `owner` what is acquired belongs to that name and not to this session (`owned_locks`).
 
         Not to be cancelled: the node would go on, and hand messages to nobody.
         """
@@ -97,7 +100,9 @@ class ShareSession:
             request = self._fetch_request(dict.fromkeys(places), max_records, max_wait_ms, max_bytes)
             self._is_fetching = True
         try:
-            api = _Tagged(share_fetch, lock_ms) if lock_ms != NOT_GIVEN else share_fetch
+            api: Any = share_fetch
+            if owner or lock_ms != NOT_GIVEN:
+                api = Tagged(share_fetch, write_private_tags(lock_ms, owner=owner))
             timeout_s = max_wait_ms / 1000 + ANSWER_MARGIN_S
             answer = await self._ask(api, request, self._fetches, timeout_s)
         finally:
@@ -121,14 +126,7 @@ class ShareSession:
             if self._epoch == NEW:
                 await self._open()
             answer = await self._acknowledge_once(batches, terms)
-        return {
-            (topic.topic_id, partition.partition_index): by_code(
-                partition.error_code, partition.error_message
-            )
-            for topic in answer.responses
-            for partition in topic.partitions
-            if partition.error_code
-        }
+        return refused_in(answer)
 
     async def close(self) -> None:
         """The node releases what the member still holds there."""
@@ -171,15 +169,11 @@ class ShareSession:
     def _acknowledge_request(
         self, batches: Mapping[Place, Sequence[AckBatch]], terms: Terms
     ) -> share_acknowledge.ShareAcknowledgeRequest:
-        topics: dict[bytes, list[share_acknowledge.AcknowledgePartition]] = {}
-        for (topic, index), given in batches.items():
-            said = [share_acknowledge.AcknowledgementBatch(ack.first, ack.last, [ack.type]) for ack in given]
-            topics.setdefault(topic, []).append(share_acknowledge.AcknowledgePartition(index, said))
         return share_acknowledge.ShareAcknowledgeRequest(
             group_id=self._group,
             member_id=self._member,
             is_renew_ack=terms.renew,
-            topics=[share_acknowledge.AcknowledgeTopic(*topic) for topic in topics.items()],
+            topics=said_of(batches),
         )
 
     async def _acknowledge_once(self, batches: Mapping[Place, Sequence[AckBatch]], terms: Terms) -> Any:
@@ -187,7 +181,7 @@ class ShareSession:
         request.share_session_epoch = self._next_epoch()
         api: Any = share_acknowledge
         if (terms.lock_ms, terms.delay_ms) != (NOT_GIVEN, NOT_GIVEN):
-            api = _Tagged(share_acknowledge, terms.lock_ms, terms.delay_ms)
+            api = Tagged(share_acknowledge, write_private_tags(terms.lock_ms, terms.delay_ms))
         backoff = Backoff(OVERTAKEN_S)
         while True:
             try:
@@ -237,15 +231,34 @@ class ShareSession:
         self._partitions = {}
 
 
-class _Tagged:
+def said_of(batches: Mapping[Place, Sequence[AckBatch]]) -> list[share_acknowledge.AcknowledgeTopic]:
+    """As a request says it."""
+    topics: dict[bytes, list[share_acknowledge.AcknowledgePartition]] = {}
+    for (topic, index), given in batches.items():
+        said = [share_acknowledge.AcknowledgementBatch(ack.first, ack.last, [ack.type]) for ack in given]
+        topics.setdefault(topic, []).append(share_acknowledge.AcknowledgePartition(index, said))
+    return [share_acknowledge.AcknowledgeTopic(*topic) for topic in topics.items()]
+
+
+def refused_in(answer: Any) -> dict[Place, ApiError]:
+    """The partitions of which nothing was changed, and why."""
+    return {
+        (topic.topic_id, partition.partition_index): by_code(partition.error_code, partition.error_message)
+        for topic in answer.responses
+        for partition in topic.partitions
+        if partition.error_code
+    }
+
+
+class Tagged:
     """An API whose requests end with fields of our own; brokers that don't know them skip them."""
 
-    def __init__(self, api: Any, lock_ms: int = NOT_GIVEN, delay_ms: int = NOT_GIVEN) -> None:
+    def __init__(self, api: Any, tags: bytes) -> None:
         self.KEY, self.NAME, self.FLEXIBLE_FROM = api.KEY, api.NAME, api.FLEXIBLE_FROM
         self.MIN_VERSION, self.MAX_VERSION = api.MIN_VERSION, api.MAX_VERSION
         self.decode_response = api.decode_response
         self._api = api
-        self._tags = write_private_tags(lock_ms, delay_ms)
+        self._tags = tags
 
     def encode_request(self, request: Any, version: int) -> bytes:
         body: bytes = self._api.encode_request(request, version)
