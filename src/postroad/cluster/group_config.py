@@ -33,6 +33,7 @@ BOOLEAN, STRING, INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
 DOUBLE, LIST = ConfigType.DOUBLE, ConfigType.LIST
 
 LOCK_MS_MAX: Final = 43_200_000  # 12 h: whoever needs longer renews
+DEDUPLICATE_MS_MAX: Final = 3_600_000  # ids of an hour may be some million
 BACKOFF_MS_MAX: Final = 86_400_000  # a day; a message that fails for days belongs among the dead letters
 # Shorter ones would cost the node more than the sooner notice of a dead member is worth.
 HEARTBEAT_MS_MIN: Final = 100
@@ -69,6 +70,7 @@ class GroupSettings(NamedTuple):
     dead_letter_topic: str  # "": `<group id>.dead`
     topics: tuple[str, ...]  # held for the subscription whether or not it has members
     at_most_once: bool
+    deduplicate_ms: int  # 0: off
 
 
 def _topic_names(value: Value) -> str | None:
@@ -120,6 +122,10 @@ TABLE: Final = ConfigTable("group", ConfigSource.GROUP, (
     Definition("postroad.dead.letters", BOOLEAN, "true",
                "Whether a message that is given up is copied to the dead-letter topic, or only dropped.",
                anything),
+    Definition("postroad.deduplicate.ms", INT, "0",
+               "A message whose header postroad-dedup-id was seen on its partition within this time is not "
+               "delivered. 0: none is looked for.",
+               between(0, DEDUPLICATE_MS_MAX)),
     Definition("postroad.delivery", STRING, "at-least-once",
                "at-least-once: a message comes again until it is acknowledged. at-most-once: it counts as "
                "acknowledged as soon as it is handed out.",
@@ -138,10 +144,16 @@ TABLE: Final = ConfigTable("group", ConfigSource.GROUP, (
                "none: whatever is available. key: messages of one key one after the other. "
                "partition: one message of a partition after the other.",
                one_of("none", "key", "partition")),
+    Definition("postroad.sqs", STRING, "",
+               "What the gateway remembers of an SQS queue and has no config of its own, as JSON.",
+               anything),
     Definition("postroad.topics", LIST, "",
                "The subscription holds the messages of these topics, whether or not it has members. "
                "Topics that its members name are added to these.",
                _topic_names),
+    Definition("postroad.webhook", STRING, "",
+               "Where the gateway sends the subscription's messages by POST, and how, as JSON.",
+               anything),
     Definition("share.auto.offset.reset", STRING, "latest",
                "Where to begin on a partition that is new to the subscription: latest, earliest, "
                "by_duration:P1DT2H (so long before now) or at:1735689600000 (milliseconds since 1970).",
@@ -220,6 +232,7 @@ def settings_of(config: Overrides) -> GroupSettings:
         dead_letter_topic=value("errors.deadletterqueue.topic.name"),
         topics=value("postroad.topics"),
         at_most_once=value("postroad.delivery") == "at-most-once",
+        deduplicate_ms=value("postroad.deduplicate.ms"),
     )
 
 

@@ -62,15 +62,42 @@ class Kafka(Section):
 
     @property
     def loopback(self) -> bool:
-        """Only this machine can reach the address."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
     @property
     def host_to_advertise(self) -> str:
         return self.advertised_host or self.host
+
+
+@dataclass(frozen=True, kw_only=True)
+class Http(Section):
+    """The gateway: SQS, REST, WebSocket and web hooks over HTTP, in a process of its own."""
+
+    enabled: bool = setting(True, switch(), "Start a gateway beside the node.")
+    host: str = setting("127.0.0.1", text(), "The address to listen on.")
+    port: int = setting(8080, number(0, 65535), "The port to listen on; 0: any free one.")
+    url: str = setting("", text(), "What queue URLs begin with; empty: as the client addressed the gateway.")
+    auto_create: bool = setting(True, switch(), "Create a queue or a topic when its first message comes.")
+    access_keys: str = setting(
+        "",
+        text(),
+        "AWS-style keys, id:secret or id:secret:admin with commas between. Empty: nobody is asked for one.",
+    )
+    receipt_secret: str = setting(
+        "",
+        text(),
+        "Seals receipts; the same for all gateways. Empty: made from the cluster's id.",
+    )
+    body_bytes_max: int = setting(4 * MIB, size(1024, 1 << 30), "The largest body of a request.")
+    connections_max: int = setting(10_000, number(1), "Connections in all; more are closed at once.")
+    idle_ms: int = setting(75_000, duration(1), "A connection without a request for so long is closed.")
+    insecure: bool = setting(
+        False, switch(), "Allow an address that others can reach without access keys, though there is no TLS."
+    )
+
+    @property
+    def loopback(self) -> bool:
+        return is_loopback(self.host)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,3 +293,11 @@ class Logging(Section):
     level: str = setting(
         "info", choice("debug", "info", "warning", "error"), "The least important that is told."
     )
+
+
+def is_loopback(host: str) -> bool:
+    """Only this machine can reach the address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

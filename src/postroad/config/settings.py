@@ -13,6 +13,7 @@ from postroad.config.sections import (
     Data,
     Durability,
     Groups,
+    Http,
     Kafka,
     Limits,
     Logging,
@@ -27,6 +28,7 @@ __all__ = [
     "Data",
     "Durability",
     "Groups",
+    "Http",
     "Kafka",
     "Limits",
     "Logging",
@@ -46,6 +48,7 @@ class Settings:
     node: Node = field(default_factory=Node)
     data: Data = field(default_factory=Data)
     kafka: Kafka = field(default_factory=Kafka)
+    http: Http = field(default_factory=Http)
     topics: Topics = field(default_factory=Topics)
     durability: Durability = field(default_factory=Durability)
     limits: Limits = field(default_factory=Limits)
@@ -69,6 +72,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         _check_exposure(self.kafka)
+        _check_gateway(self.http)
         if self.groups.session_min_ms > self.groups.session_max_ms:
             raise ConfigurationError("groups.session_min_ms must not be above groups.session_max_ms.")
         if self.groups.consumer_heartbeat_ms >= self.groups.consumer_session_ms:
@@ -116,4 +120,12 @@ def _check_exposure(kafka: Kafka) -> None:
         raise ConfigurationError(
             f"kafka.host = {kafka.host!r} is every address of this machine; clients need a certain one. "
             f"Set kafka.advertised_host to the name or address by which they reach it."
+        )
+
+
+def _check_gateway(http: Http) -> None:
+    if http.enabled and not http.loopback and not http.access_keys and not http.insecure:
+        raise ConfigurationError(
+            f"http.host = {http.host!r}: others could connect, without a key. Keep 127.0.0.1, set "
+            f"http.access_keys, or set http.insecure = true if the network is yours."
         )

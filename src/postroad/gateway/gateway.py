@@ -1,0 +1,148 @@
+"""What all dialects share: publish, receive, settle, and what there is to publish to and receive from."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Self
+
+from postroad.client.client import Client
+from postroad.client.producer import Producer, Sent
+from postroad.client.share_message import AckType
+from postroad.config.sections import Http
+from postroad.errors import PostroadError
+from postroad.gateway.directory import Directory
+from postroad.gateway.receipts import Receipt, Receipts
+from postroad.gateway.receiver import Received, Receiver
+from postroad.gateway.settler import Settler
+from postroad.gateway.topic_ids import TopicIds
+
+RECEIVERS_SWEEP_S: Final = 10.0
+
+DELIVER_AT: Final = "postroad-deliver-at"
+DELAY_MS: Final = "postroad-delay-ms"
+EXPIRES_AT: Final = "postroad-expires-at"
+DEDUPLICATION_ID: Final = "postroad-dedup-id"
+
+
+class Message(NamedTuple):
+    """To be published. Without a timestamp it is that of now."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp: int | None = None
+
+
+@dataclass(frozen=True)
+class GatewaySettings:
+    bootstrap: str
+    http: Http
+
+
+class Gateway:
+    """`async with Gateway(settings) as gateway`: connected, and ready for any number of callers."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self.settings = settings
+        self.http = settings.http
+        self.client = Client(settings.bootstrap, client_id="postroad-gateway")
+        self.producer = Producer(self.client)
+        self.directory = Directory(self.client)
+        self.topic_ids = TopicIds(self.client)
+        self.settler = Settler(self.client, self.topic_ids)
+        self.receipts: Receipts
+        self.cluster_id = ""
+        self.closing = asyncio.Event()  # long waits end when it is set
+        self._receivers: dict[str, Receiver] = {}
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        cluster = await self.client.retry(lambda: self.client.cluster([]))
+        self.cluster_id = cluster.id or ""
+        self.receipts = Receipts(self._receipt_key())
+        self._sweeper = asyncio.create_task(self._sweep(), name="idle receivers")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """What was accepted is published; what is under way to nobody is released."""
+        self.closing.set()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        await asyncio.gather(*(receiver.close() for receiver in self._receivers.values()))
+        await self.producer.__aexit__(None)
+        self.client.close()
+
+    def _receipt_key(self) -> bytes:
+        """Gateways of one cluster must agree on it, with nothing configured too."""
+        secret = self.http.receipt_secret or f"postroad receipts of cluster {self.cluster_id}"
+        return hashlib.sha256(secret.encode()).digest()
+
+    # --- in
+
+    async def publish(self, topic: str, messages: Sequence[Message]) -> list[Sent | PostroadError]:
+        """Where each is, durably, or why it could not be. Concurrent calls share batches.
+
+        A topic that does not exist is made if the node makes topics on first use.
+        """
+        deliveries = [
+            await self.producer.send(
+                topic, message.value, key=message.key, headers=message.headers, timestamp=message.timestamp
+            )
+            for message in messages
+        ]
+        return [await _outcome(delivery) for delivery in deliveries]
+
+    # --- out
+
+    async def receive(
+        self, subscription: str, max_messages: int, wait_ms: int, lock_ms: int | None = None
+    ) -> list[Received]:
+        """Up to so many, locked for `lock_ms` or as the subscription says. Raises GroupIdNotFound."""
+        info = await self.directory.subscription(subscription)
+        receiver = self._receivers.get(subscription)
+        if receiver is None:
+            receiver = Receiver(
+                self.client, subscription, lambda: self._topics(subscription), self._settle_received
+            )
+            self._receivers[subscription] = receiver
+        return await receiver.receive(max_messages, wait_ms, info.lock_ms if lock_ms is None else lock_ms)
+
+    async def settle(
+        self,
+        receipts: Sequence[Receipt],
+        type_: AckType,
+        lock_ms: int | None = None,
+        delay_ms: int | None = None,
+    ) -> list[PostroadError | None]:
+        """For each: None when it is durable, else why nothing was changed."""
+        return await self.settler.settle(receipts, type_, lock_ms, delay_ms)
+
+    async def _settle_received(
+        self, receipts: list[Receipt], type_: AckType, lock_ms: int | None
+    ) -> list[PostroadError | None]:
+        return await self.settler.settle(receipts, type_, lock_ms, 0 if type_ is AckType.RELEASE else None)
+
+    async def _topics(self, subscription: str) -> list[str]:
+        return list((await self.directory.subscription(subscription)).topics)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(RECEIVERS_SWEEP_S)
+            for name in [name for name, receiver in self._receivers.items() if receiver.idle]:
+                await self._receivers.pop(name).close()
+
+    @staticmethod
+    def now_ms() -> int:
+        return time.time_ns() // 1_000_000
+
+
+async def _outcome(delivery: object) -> Sent | PostroadError:
+    try:
+        sent: Sent = await delivery  # type: ignore[misc]
+    except PostroadError as error:
+        return error
+    return sent
