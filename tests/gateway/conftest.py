@@ -1,0 +1,114 @@
+"""A node for all tests of this directory, and gateways in front of it, each in a thread of its own.
+
+    @pytest.fixture(scope="module")
+    def gateway(start_gateway: StartGateway) -> RunningGateway:
+        return start_gateway([sqs.routes])
+
+Tests may so use clients that block (boto3), and still reach into the gateway's own loop with `run`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import pytest
+from aiohttp import web
+
+from postroad.config.sections import Http
+from postroad.gateway.app import create_app
+from postroad.gateway.gateway import Gateway, GatewaySettings
+from postroad.testing import Node, node
+
+START_TIMEOUT_S = 20.0
+
+Routes = Callable[[Gateway], list[web.RouteDef]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RunningGateway:
+    url: str
+    bootstrap: str
+    gateway: Gateway
+    loop: asyncio.AbstractEventLoop
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """In the gateway's loop; what it returns."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(START_TIMEOUT_S)
+
+
+class StartGateway(Protocol):
+    def __call__(self, dialects: list[Routes], **http: Any) -> RunningGateway: ...
+
+
+@contextmanager
+def gateway_in_thread(bootstrap: str, dialects: list[Routes], **http: Any) -> Iterator[RunningGateway]:
+    """`http`: settings of the section of that name."""
+    started: Future[RunningGateway] = Future()
+    stop = threading.Event()
+    thread = threading.Thread(target=_run, args=(bootstrap, dialects, http, started, stop))
+    thread.start()
+    try:
+        yield started.result(START_TIMEOUT_S)
+    finally:
+        stop.set()
+        thread.join(START_TIMEOUT_S)
+
+
+def _run(
+    bootstrap: str,
+    dialects: list[Routes],
+    http: dict[str, Any],
+    started: Future[RunningGateway],
+    stop: threading.Event,
+) -> None:
+    async def serve() -> None:
+        async with Gateway(GatewaySettings(bootstrap, Http(**http))) as gateway:
+            runner = web.AppRunner(create_app(gateway, dialects), access_log=None, shutdown_timeout=1)
+            await runner.setup()
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            port = runner.addresses[0][1]
+            loop = asyncio.get_running_loop()
+            started.set_result(RunningGateway(f"http://127.0.0.1:{port}", bootstrap, gateway, loop))
+            await loop.run_in_executor(None, stop.wait)
+            gateway.closing.set()
+            await runner.cleanup()
+
+    try:
+        asyncio.run(serve())
+    except Exception as error:
+        if started.done():
+            raise
+        started.set_exception(error)
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Node]:
+    """One node for all tests; they keep to topics of their own."""
+    with node({"http.enabled": False}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def start_gateway(broker: Node) -> Iterator[StartGateway]:
+    """Any number of them; they end with the module."""
+    with ExitStack() as stack:
+
+        def start(dialects: list[Routes], **http: Any) -> RunningGateway:
+            return stack.enter_context(gateway_in_thread(broker.bootstrap, dialects, **http))
+
+        yield start
+
+
+@pytest.fixture
+def name() -> str:
+    """For a topic, a queue or a group that nothing else uses."""
+    return f"n-{uuid.uuid4().hex[:10]}"
