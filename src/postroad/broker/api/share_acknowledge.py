@@ -43,7 +43,7 @@ def handle(node: Node, call: Call) -> Result:
         if session is not None and request.share_session_epoch == FINAL_EPOCH:
             node.subscriptions.end_session(session)
         if not answer.abandoned:
-            lock_ms = node.subscriptions.subscription(group).settings.lock_ms
+            lock_ms = node.subscriptions.settings(group).lock_ms
             answers = [_answer(place, error) for place, error in acknowledgements.errors.items()]
             answer.complete(codec.encode(answers, version, lock_ms))
 

@@ -216,7 +216,7 @@ class ShareFetch(Answer):
 
     def _complete(self) -> None:
         places = self._deliveries if not (self._acknowledgements or self._errors) else self._places()
-        lock_ms = self._node.subscriptions.subscription(self._session.group).settings.lock_ms
+        lock_ms = self._node.subscriptions.settings(self._session.group).lock_ms
         self.complete(cast("list[Part]", codec.encode([self._answer(place) for place in places], lock_ms)))
 
     def _places(self) -> list[TopicPartition]:

@@ -54,7 +54,7 @@ class Acknowledgements:
             return
         if not self._renews:
             raise InvalidRequest("A lock is renewed by a request that says so (version 2).")
-        if not self._node.subscriptions.subscription(self._group).settings.renew_enabled:
+        if not self._node.subscriptions.settings(self._group).renew_enabled:
             raise InvalidRecordState("share.renew.acknowledge.enable is false for this group.")
 
     def _heard(self, place: TopicPartition, error: ApiError | None) -> None:

@@ -24,7 +24,7 @@ from postroad.broker.subscriptions.starting import starting_offset
 from postroad.broker.subscriptions.states import QueueStates
 from postroad.broker.subscriptions.subscription import Subscription, queue_settings
 from postroad.cluster import controller
-from postroad.cluster.group_config import settings_of
+from postroad.cluster.group_config import GroupSettings, settings_of
 from postroad.cluster.image import SHARE_STATE_TOPIC, Changes, Topic
 from postroad.errors import (
     ApiError,
@@ -53,6 +53,7 @@ STATE_CONFIG: Final = {
     "max.message.bytes": str(16 * 1024 * 1024),  # a snapshot's part is far smaller
     "compression.type": "producer",
 }
+TOPICS_CONFIG: Final = "postroad.topics"
 LOAD_WAIT_S: Final = 0.5  # a start waits so long; large states load on while clients retry
 LOAD_RETRY_S: Final = 5.0
 
@@ -88,11 +89,9 @@ class Subscriptions:
             await asyncio.wait(loading, timeout=LOAD_WAIT_S)
 
     def partition_opened(self, topic: str, index: int) -> None:
-        """A partition that was offline is back: one of ours, or one that has queues."""
+        """A partition that was offline is back, perhaps one of ours."""
         partition = self._node.partitions.find(topic, index)
-        if partition is None:
-            return
-        if topic == SHARE_STATE_TOPIC and index not in self._states:
+        if topic == SHARE_STATE_TOPIC and partition is not None and index not in self._states:
             self._lead(partition)
 
     def _lead(self, partition: Partition) -> asyncio.Task[None]:
@@ -132,14 +131,14 @@ class Subscriptions:
         """Whether this id is a share group's."""
         if self.members.has_members(group_id):
             return True
-        if self._node.image.groups.get(group_id, {}).get("postroad.topics"):
+        if self._node.image.groups.get(group_id, {}).get(TOPICS_CONFIG):
             return True
         return bool(self.ledgers(group_id))
 
     def ids(self) -> set[str]:
         """Of all subscriptions, with and without members."""
         found = {group for states in self._states.values() for group in states.groups()}
-        found |= {group for group, config in self._node.image.groups.items() if config.get("postroad.topics")}
+        found |= {group for group, config in self._node.image.groups.items() if config.get(TOPICS_CONFIG)}
         return found | {group.group_id for group in self.members.list((), ())}
 
     def ledgers(self, group_id: str) -> list[Ledger]:
@@ -160,15 +159,22 @@ class Subscriptions:
     def loaded(self) -> bool:
         return len(self._states) == self._partitions and all(s.loaded for s in self._states.values())
 
+    def settings(self, group_id: str) -> GroupSettings:
+        """What holds for the group, whether there is one or not."""
+        found = self._subscriptions.get(group_id)
+        if found is not None:
+            return found.settings
+        return settings_of(self._node.image.groups.get(group_id, {}))
+
     def subscription(self, group_id: str) -> Subscription:
+        """It is remembered from now on; so for ids that have a ledger, or get one."""
         found = self._subscriptions.get(group_id)
         if found is None:
-            settings = settings_of(self._node.image.groups.get(group_id, {}))
-            found = self._subscriptions[group_id] = Subscription(group_id, settings)
+            found = self._subscriptions[group_id] = Subscription(group_id, self.settings(group_id))
         return found
 
     def group_settings(self, group_id: str) -> ShareGroupSettings:
-        settings = self.subscription(group_id).settings
+        settings = self.settings(group_id)
         return ShareGroupSettings(
             settings.heartbeat_ms, settings.session_ms, self._node.settings.groups.members_max
         )
@@ -187,11 +193,12 @@ class Subscriptions:
 
         `begin`: where the subscription has not met the partition it begins there, now.
         """
-        subscription = self.subscription(group_id)
-        queue = subscription.queues.get((topic_id, index))
+        subscription = self._subscriptions.get(group_id)
+        queue = None if subscription is None else subscription.queues.get((topic_id, index))
         if queue is not None and not queue.partition.closed:
             return queue
-        if topic_id not in self._node.image.topics_by_id:
+        topic = self._node.image.topics_by_id.get(topic_id)
+        if topic is None or topic.internal:
             raise UnknownTopicId()
         self._node.partitions.lead(topic_id, index)  # raises if it is not here
         states = self._states.get(self._place(group_id))
@@ -270,7 +277,7 @@ class Subscriptions:
             self._created(key, None)
             return
         known = earliest or any(states.find(key._replace(partition=n)) for n in range(key.partition))
-        start = None if known else self.subscription(key.group).settings.start
+        start = None if known else self.settings(key.group).start
         try:
             offset = starting_offset(partition, start, self._node.clock.now_ms())
         except (ApiError, OSError) as error:
@@ -284,9 +291,9 @@ class Subscriptions:
 
     async def configured(self, group_id: str) -> None:
         """The group's configs have changed: they hold when this returns, and its topics are held."""
-        config = self._node.image.groups.get(group_id, {})
-        settings = settings_of(config)
-        self.subscription(group_id).configure(settings, self.now())
+        settings = settings_of(self._node.image.groups.get(group_id, {}))
+        if group_id in self._subscriptions:
+            self._subscriptions[group_id].configure(settings, self.now())
         if settings.topics:
             await self._heard(partial(self.ensure, group_id, settings.topics))
 
@@ -309,14 +316,23 @@ class Subscriptions:
         """A topic or a partition that came after the subscription is held from its first message."""
         if topic.internal:
             return
-        for group_id in self.ids():
-            wanted = settings_of(self._node.image.groups.get(group_id, {})).topics
-            held = any(ledger.key.topic_id == topic.id for ledger in self.ledgers(group_id))
-            if held or topic.name in wanted or topic.name in self.members.topics_of(group_id):
-                states = self._states.get(self._place(group_id))
-                if states is not None and states.loaded:
-                    for index in range(len(topic.partitions)):
-                        self._create(Key(group_id, topic.id, index), _ignore, earliest=True)
+        for group_id in self._interested_in(topic):
+            states = self._states.get(self._place(group_id))
+            if states is not None and states.loaded:
+                for index in range(len(topic.partitions)):
+                    self._create(Key(group_id, topic.id, index), _ignore, earliest=True)
+
+    def _interested_in(self, topic: Topic) -> dict[str, None]:
+        """Groups that have begun with the topic, were created for it, or have members that name it."""
+        ledgers = (ledger for states in self._states.values() for ledger in states.ledgers())
+        found = dict.fromkeys(ledger.key.group for ledger in ledgers if ledger.key.topic_id == topic.id)
+        for group_id, config in self._node.image.groups.items():
+            if topic.name in config.get(TOPICS_CONFIG, "").split(","):
+                found[group_id] = None
+        for group in self.members.list():
+            if topic.name in self.members.topics_of(group.group_id):
+                found[group.group_id] = None
+        return found
 
     def _forget(self, topic: Topic) -> None:
         for subscription in self._subscriptions.values():
