@@ -14,6 +14,7 @@ from postroad.client.producer import Producer, Sent
 from postroad.client.share_message import AckType
 from postroad.config.sections import Http
 from postroad.errors import PostroadError
+from postroad.gateway.access import Keys
 from postroad.gateway.directory import Directory
 from postroad.gateway.receipts import Receipt, Receipts
 from postroad.gateway.receiver import Received, Receiver
@@ -49,6 +50,7 @@ class Gateway:
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self.http = settings.http
+        self.keys = Keys.parse(settings.http.access_keys)
         self.client = Client(settings.bootstrap, client_id="postroad-gateway")
         self.producer = Producer(self.client)
         self.directory = Directory(self.client)
