@@ -14,7 +14,7 @@ from postroad.queues.ranges import RangeSet
 from postroad.queues.schedule import Schedule
 from postroad.queues.share_partition import AckBatch
 
-from .shell import Shell
+from tests.queues.shell import Shell
 
 
 @contextmanager

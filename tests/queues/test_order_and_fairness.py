@@ -6,7 +6,7 @@ from postroad.queues.entry import Entry
 from postroad.queues.holdings import Holdings
 from postroad.queues.settings import Backoff, Order
 
-from .shell import ACCEPT, REJECT, RELEASE, Shell
+from tests.queues.shell import ACCEPT, REJECT, RELEASE, Shell
 
 
 def keyed(*keys: str | None) -> list[Entry]:

@@ -11,7 +11,7 @@ from postroad.queues.settings import Backoff, Order
 from postroad.queues.share_partition import AckBatch
 from postroad.queues.update import Dying, Reason
 
-from .shell import ACCEPT, REJECT, RELEASE, RENEW, Shell
+from tests.queues.shell import ACCEPT, REJECT, RELEASE, RENEW, Shell
 
 # -- S1: every record ends acknowledged or archived ----------------------------------------------------------
 

@@ -112,6 +112,8 @@ class SharePartition:
         if offset <= self._log_start:
             return
         self._log_start = offset
+        if offset <= self.ledger.start:
+            return  # all of it is done, so nothing is known of it here
         self._give(self.locks.drop_below(offset))
         self.backlog.drop_below(offset)
         self._seen = max(self._seen, offset)
@@ -223,7 +225,8 @@ class SharePartition:
                 continue
             row = (max(row[0], start), *row[1:])
             self.locks.hold(row)
-            self.holdings.take(self._member(row), row[1] - row[0] + 1, self.tenants.name(row[TENANT]))
+            member, tenant = self._holder(row)
+            self.holdings.take(member, row[1] - row[0] + 1, tenant)
         for first, last, reason in settlement.doomed:
             first, last = max(first, start), min(last, self.frontier - 1)  # behind, they will be met again
             if first <= last:
@@ -393,12 +396,13 @@ class SharePartition:
 
     def _give(self, rows: list[Row]) -> None:
         for row in rows:
-            self.holdings.give(self._member(row), row[1] - row[0] + 1, self.tenants.name(row[TENANT]))
+            member, tenant = self._holder(row)
+            self.holdings.give(member, row[1] - row[0] + 1, tenant)
 
-    def _member(self, row: Row) -> str:
+    def _holder(self, row: Row) -> tuple[str, bytes | None]:
         member = self.members.name(row[MEMBER])
-        assert member is not None
-        return member
+        assert member is not None, "a lock without a member"
+        return member, self.tenants.name(row[TENANT])
 
     def _release(self, settlement: Settlement, rows: list[Row], now: Now, delay_ms: int | None) -> None:
         limit, backoff = self.settings.delivery_limit, self.settings.backoff

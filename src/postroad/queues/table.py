@@ -157,10 +157,13 @@ class Table:
         if at == len(self.chunks):
             return []
         firsts, lasts, _ = self.chunks[at]
+        if firsts[row] < first:
+            self.split(first)
+            at, row = self._seek(first)
+            firsts, lasts, _ = self.chunks[at]
         if firsts[row] == first and lasts[row] >= last:
             # The usual cases: what was acquired together is settled together, or one by one in order.
             return [self._pop(at, row) if lasts[row] == last else self._trim(at, row, last)]
-        self.split(first)
         self.split(last + 1)
         return self._remove(first, last)
 
