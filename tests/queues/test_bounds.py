@@ -13,7 +13,6 @@ from postroad.queues.entry import Entry
 from postroad.queues.ranges import RangeSet
 from postroad.queues.schedule import Schedule
 from postroad.queues.share_partition import AckBatch
-
 from tests.queues.shell import Shell
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from postroad.queues.entry import Entry
 from postroad.queues.holdings import Holdings
 from postroad.queues.settings import Backoff, Order
-
 from tests.queues.shell import ACCEPT, REJECT, RELEASE, Shell
 
 

@@ -10,7 +10,6 @@ from postroad.queues.holdings import Holdings
 from postroad.queues.settings import Backoff, Order
 from postroad.queues.share_partition import AckBatch
 from postroad.queues.update import Dying, Reason
-
 from tests.queues.shell import ACCEPT, REJECT, RELEASE, RENEW, Shell
 
 # -- S1: every record ends acknowledged or archived ----------------------------------------------------------

@@ -18,7 +18,6 @@ from postroad.queues.settings import Backoff, Order, QueueSettings
 from postroad.queues.settlement import Settlement
 from postroad.queues.share_partition import AckBatch, SharePartition
 from postroad.queues.update import Key, Update, decode, encode_key, encode_update
-
 from tests.queues.model import Held, Model, Outcome
 
 KEY = Key("workers", b"\x01" * 16, 3)
