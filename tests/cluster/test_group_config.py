@@ -22,6 +22,7 @@ from tests.cluster.applied import commit
 
 SET, DELETE, APPEND, SUBTRACT = ConfigOperation
 LOCK = "share.record.lock.duration.ms"
+GATEWAYS = {"postroad.sqs", "postroad.webhook"}  # the gateway's to read: texts without a setting here
 
 
 @pytest.mark.parametrize("name", TABLE.definitions)
@@ -53,6 +54,7 @@ def test_a_group_without_overrides_has_the_defaults() -> None:
         dead_letter_topic="",
         topics=(),
         at_most_once=False,
+        deduplicate_ms=0,
     )
 
 
@@ -78,13 +80,14 @@ def test_every_config_has_its_own_setting() -> None:
         "errors.deadletterqueue.topic.name": "dead",
         "postroad.topics": "jobs, rushes",
         "postroad.delivery": "at-most-once",
+        "postroad.deduplicate.ms": "8",
     }
-    assert overrides.keys() == TABLE.definitions.keys()
+    assert overrides.keys() | GATEWAYS == TABLE.definitions.keys()
     assert validate(overrides) == overrides
     start = StartAt(StartKind.AGO, 1000)
     assert settings_of(overrides) == GroupSettings(
         *(1, 2, 3, 4, 5, "key", "tenant", 6, 1.5, 7, 0.5, start, "read_committed", 101, 102),
-        *(False, False, "dead", ("jobs", "rushes"), True),
+        *(False, False, "dead", ("jobs", "rushes"), True, 8),
     )
 
 
@@ -104,6 +107,8 @@ def test_an_override_of_a_later_postroad_is_passed_over() -> None:
         ("postroad.topics", ["", "a", "a.b,c_d, e-f", "__mine"]),
         ("errors.deadletterqueue.topic.name", ["", "dead", "_dead"]),
         ("postroad.fair.by", ["", "tenant", "x" * 249]),
+        ("postroad.deduplicate.ms", ["0", "300000", "3600000"]),
+        ("postroad.sqs", ["", '{"DelaySeconds": 5}']),
     ],
 )
 def test_what_is_right_is_accepted(name: str, values: list[str]) -> None:
@@ -134,6 +139,7 @@ def test_what_is_right_is_accepted(name: str, values: list[str]) -> None:
         ("postroad.delivery", "exactly-once", "one of at-least-once, at-most-once"),
         ("postroad.dead.letters", "", "true or false"),
         ("postroad.fair.by", "x" * 250, "up to 249 characters"),
+        ("postroad.deduplicate.ms", "3600001", "from 0 to 3600000"),
         ("postroad.topics", "a b", "topics with commas between"),
         ("postroad.topics", "a,,b", "topics with commas between"),
         ("postroad.topics", "a,a", "each once"),
