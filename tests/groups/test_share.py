@@ -336,3 +336,17 @@ def test_refusal_changes_nothing() -> None:
         with pytest.raises(ApiError):
             world.beat(member_id, epoch, "u")
     assert (world.groups.describe("g"), world.groups.next_deadline()) == before
+
+
+def test_member_whose_connection_is_gone_is_waited_for_two_heartbeats_only() -> None:
+    world = World(t=1)
+    world.join("dead")
+    alive = world.join("alive")
+    for member_id in ("dead", "alive"):
+        world.groups.suspect("g", member_id, SETTINGS, Now(world.ms, 0))
+    world.ms += 5_000
+    world.beat("alive", alive.epoch)
+    assert world.expire(4_999) == []
+    assert world.expire(1) == [("g", "dead")]
+    assert world.expire(30_000) == [], "the other one was heard of"
+    world.groups.suspect("g", "nobody", SETTINGS, Now(world.ms, 0))

@@ -63,6 +63,15 @@ class ShareGroups:
         """On the monotonic clock; None while nothing is waited for. A heartbeat may bring it forward."""
         return self._deadlines.next()
 
+    def suspect(self, group_id: str, member_id: str, settings: ShareGroupSettings, now: Now) -> None:
+        """Its connection is gone. If it lives it is heard of within two heartbeats; else its partitions should
+        not wait for a whole session's time."""
+        group = self._groups.get(group_id)
+        if group is not None and member_id in group.members:
+            key = _session(group_id, member_id)
+            at = now.ms + min(2 * settings.heartbeat_ms, settings.session_ms)
+            self._deadlines.set(key, min(at, self._deadlines.get(key) or at))
+
     def expire(self, now: Now) -> list[tuple[str, str]]:
         """Remove the members that went silent: group id and member id of each."""
         gone = []

@@ -425,6 +425,9 @@ class Subscriptions:
     def disconnected(self, connection: Connection) -> None:
         for session in self.sessions.of(connection):
             self.end_session(session)
+            settings = self.group_settings(session.group)
+            self.members.suspect(session.group, session.member, settings, self.now())
+        self.arm_members()
 
     def now(self) -> Now:
         clock = self._node.clock
