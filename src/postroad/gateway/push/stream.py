@@ -1,0 +1,196 @@
+"""One WebSocket connection: three tasks, one that reads what the client says, one that pumps messages to it,
+one that settles.
+
+W1 never more is sent than the credit that was granted, nor more held than `held.HELD_MAX`.
+W2 what is held when the connection ends, however it ends, is released; what was said before that is done.
+W3 nothing grows with a client that doesn't read: the pump waits in `send`, settlements wait with their
+   answers, and then the client's own frames are no longer read.
+W4 what the client says while settlements are under way gathers, and goes out as one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Final, NamedTuple
+
+from postroad.client.share_message import AckType
+from postroad.errors import GroupIdNotFound, PostroadError, TryAgain
+from postroad.gateway.gateway import Gateway
+from postroad.gateway.push.frames import CREDIT_MAX, BadFrame, Credit, Format, Outgoing, Settlement
+from postroad.gateway.push.held import Held
+from postroad.gateway.push.settlements import Settlements
+from postroad.gateway.receiver import Received
+
+WAIT_MS: Final = 10_000  # one receive waits so long; there is always one while there is credit
+AHEAD_BYTES: Final = 4 << 20  # so much is asked for at once, as far as sizes can be foreseen
+FRAME_BYTES: Final = 1 << 18  # a batch's frame is full with so much, or with its one message
+SWEEP_S: Final = 1.0  # how often ended locks are looked for
+RETRY_S: Final = 0.5
+
+BAD_FRAME: Final = 4000
+NOT_FOUND: Final = 4004
+FAILED: Final = 1011
+GOING_AWAY: Final = 1001
+
+Send = Callable[[bytes], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+
+class Options(NamedTuple):
+    """`lock_ms` None: as the subscription says."""
+
+    batch: int = 1
+    lock_ms: int | None = None
+    receipts: bool = False
+    credit: int = 0
+
+
+class Ending(Exception):
+    """The connection is to end, with this code and text."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Stream:
+    """`send` writes one frame; it waits while the client doesn't read."""
+
+    def __init__(
+        self, gateway: Gateway, subscription: str, options: Options, format_: Format, send: Send
+    ) -> None:
+        self._gateway = gateway
+        self._subscription = subscription
+        self._options = options
+        self._format = format_
+        self._send = send
+        self._credit = options.credit
+        self._changed = asyncio.Event()  # there may be room again
+        self._message_bytes = 1024.0  # a running mean, to foresee how much so many messages are
+        self._held = Held(by_receipt=options.receipts)
+        self._settlements = Settlements(
+            gateway, subscription, options.lock_ms, self._held, format_, send, self._changed.set
+        )
+
+    async def run(self, frames: AsyncIterator[str | bytes]) -> None:
+        """Until `frames` ends. Raises Ending if it is the gateway that ends it."""
+        tasks = [
+            asyncio.create_task(self._listen(frames), name=f"listen {self._subscription}"),
+            asyncio.create_task(self._pump(), name=f"pump {self._subscription}"),
+            asyncio.create_task(self._settlements.run(), name=f"settle {self._subscription}"),
+            asyncio.create_task(self._sweep(), name=f"expire {self._subscription}"),
+            asyncio.create_task(self._until_closing(), name=f"closing {self._subscription}"),
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._let_go()
+        for task in done:
+            task.result()
+
+    async def _let_go(self) -> None:
+        """W2"""
+        await self._settlements.finish()
+        left = self._held.clear()
+        if left:
+            await self._gateway.settle(left, AckType.RELEASE, delay_ms=0)
+
+    # --- in
+
+    async def _listen(self, frames: AsyncIterator[str | bytes]) -> None:
+        async for frame in frames:
+            try:
+                said = self._format.read(frame)
+            except BadFrame as error:
+                raise Ending(BAD_FRAME, str(error)) from None
+            if isinstance(said, Credit):
+                self._grant(said.messages)
+            else:
+                await self._settle(said)
+
+    def _grant(self, messages: int) -> None:
+        if self._credit + messages > CREDIT_MAX:
+            raise Ending(BAD_FRAME, f"With this the credit would be above {CREDIT_MAX:,} messages.")
+        self._credit += messages
+        self._changed.set()
+
+    async def _settle(self, said: Settlement) -> None:
+        if not said.ids and not said.receipts:
+            raise Ending(BAD_FRAME, "The frame names neither ids nor receipts.")
+        await self._settlements.say(said)
+
+    # --- out
+
+    async def _pump(self) -> None:
+        while True:
+            wanted = await self._wanted()
+            try:
+                received = await self._gateway.receive(
+                    self._subscription, wanted, WAIT_MS, self._options.lock_ms
+                )
+                if received:
+                    await self._hand_out(received, await self._lock_ms())
+            except TryAgain as error:
+                log.info("stream of %s: %s", self._subscription, error)
+                await asyncio.sleep(RETRY_S)
+            except GroupIdNotFound:
+                raise Ending(NOT_FOUND, f"The subscription {self._subscription} is gone.") from None
+            except PostroadError as error:
+                raise Ending(FAILED, str(error)) from None
+
+    async def _wanted(self) -> int:
+        """How many may come now, at least one (W1)."""
+        while True:
+            room = min(self._credit, self._held.room)
+            if room > 0:
+                return min(room, max(1, int(AHEAD_BYTES / self._message_bytes)))
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _lock_ms(self) -> int:
+        if self._options.lock_ms is not None:
+            return self._options.lock_ms
+        return (await self._gateway.directory.subscription(self._subscription)).lock_ms
+
+    async def _hand_out(self, received: Sequence[Received], lock_ms: int) -> None:
+        """All are held before the first is sent, so that none is forgotten if sending ends halfway."""
+        ends_at = asyncio.get_running_loop().time() + lock_ms / 1000
+        write = self._gateway.receipts.write if self._options.receipts else _no_receipt
+        add = self._held.add
+        outgoing = [
+            Outgoing(add(receipt, lock_ms, ends_at), message, write(receipt)) for message, receipt in received
+        ]
+        self._credit -= len(outgoing)
+        size = 0
+        first = 0
+        for index, each in enumerate(outgoing):
+            length = len(each.message.value or b"")
+            size += length
+            self._message_bytes += (length + 100 - self._message_bytes) / 64
+            if index + 1 - first == self._options.batch or size >= FRAME_BYTES:
+                await self._send(self._format.messages(outgoing[first : index + 1]))
+                first, size = index + 1, 0
+        if first < len(outgoing):
+            await self._send(self._format.messages(outgoing[first:]))
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            ended = self._held.expire(asyncio.get_running_loop().time())
+            if ended:
+                self._changed.set()
+                await self._send(self._format.expired(ended))
+
+    async def _until_closing(self) -> None:
+        await self._gateway.closing.wait()
+        raise Ending(GOING_AWAY, "The gateway is stopping.")
+
+
+def _no_receipt(_: object) -> str:
+    return ""
