@@ -79,6 +79,10 @@ class Receiver:
         try:
             await asyncio.wait([wish.future], timeout=patience_s)
             return wish.future.result() if wish.future.done() else []
+        except asyncio.CancelledError:
+            if wish.future.done() and wish.future.exception() is None:
+                self._later(self._release(wish.future.result()))  # R1: they came at the same moment
+            raise
         finally:
             wish.future.cancel()
 
