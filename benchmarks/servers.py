@@ -94,6 +94,7 @@ class Postroad(Server):
             str(self.directory / "data"),
             "--kafka",
             f"127.0.0.1:{self.port}",
+            "--no-http",
         ]
         flush = "os" if self.mode is Mode.PAGE_CACHE else "sync"
         return command, {"POSTROAD_DURABILITY_FLUSH": flush}

@@ -1,39 +1,34 @@
-"""`postroad serve`: one node in this process, from its settings to its last log line."""
+"""`postroad serve`: a node in this process, a gateway beside it, from the settings to the last log line."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import gc
-import json
 import logging
-import os
-import resource
-import signal
 import sys
-from pathlib import Path
 from typing import Final
 
+from postroad import process
+from postroad.broker.gateway_process import GatewayProcess
 from postroad.broker.node import Node
 from postroad.config import Loaded
+from postroad.config.sections import Kafka
 from postroad.errors import PostroadError
 
 SWITCH_INTERVAL_S: Final = (
     0.0005  # a finished sync waits at most this long for the interpreter (default 5 ms)
 )
+EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # and the one among them to connect to
 
 log = logging.getLogger("postroad")
 
 
 def run(loaded: Loaded, ready_file: str | None = None) -> int:
     """Serve until SIGTERM or SIGINT; the exit code. `ready_file` is written when clients may come."""
-    logging.basicConfig(
-        level=loaded.settings.logging.level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    _raise_file_limit()
+    process.log_to_stderr(loaded.settings.logging.level)
+    process.raise_file_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
-        with _runner() as runner:
+        with process.event_loop() as runner:
             return runner.run(_serve(loaded, ready_file))
     except PostroadError as error:
         print(f"postroad: {error}", file=sys.stderr)
@@ -41,54 +36,39 @@ def run(loaded: Loaded, ready_file: str | None = None) -> int:
 
 
 async def _serve(loaded: Loaded, ready_file: str | None) -> int:
-    loop = asyncio.get_running_loop()
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+    stopping = process.told_to_stop()
     if not loaded.settings.kafka.loopback:
         log.warning("others can connect to %s, without TLS or a password", loaded.settings.kafka.host)
+    gateway = GatewayProcess(loaded)
+    await gateway.listen()
     node = Node(loaded)
     await node.start()
-    _say_ready(node, ready_file)
+    gateway.start(_own_address(node.settings.kafka, node.port))
+    _say_ready(node, gateway.address, ready_file)
     gc.collect()
     gc.freeze()  # what is loaded by now stays: the collector need not look at it again
-    await _either(stopping, node.failed)
+    await process.any_of(stopping, node.failed)
     log.info("stopping: answering what is under way, syncing the logs")
+    await gateway.stop()
     await node.stop()
     return int(node.failed.is_set())
 
 
-async def _either(*events: asyncio.Event) -> None:
-    waiting = [asyncio.ensure_future(event.wait()) for event in events]
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    for one in waiting:
-        one.cancel()
+def _own_address(kafka: Kafka, port: int) -> str:
+    """Where a process of this machine reaches the node."""
+    host = EVERY_ADDRESS.get(kafka.host, kafka.host)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _runner() -> asyncio.Runner:
-    """uvloop where it is installed, asyncio's own loop otherwise."""
-    with contextlib.suppress(ImportError):
-        import uvloop
-
-        return asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    return asyncio.Runner()
-
-
-def _say_ready(node: Node, ready_file: str | None) -> None:
+def _say_ready(node: Node, http: str, ready_file: str | None) -> None:
     address = f"{node.settings.kafka.host_to_advertise}:{node.advertised_port}"
     print(
-        f"postroad is ready: Kafka clients connect to {address}; data in {node.directory.path.absolute()}\n"
-        f"Try it:  postroad publish hello world --bootstrap {address}\n"
+        f"postroad is ready: Kafka clients connect to {address}; data in {node.directory.path.absolute()}",
+        *([f"HTTP (SQS, REST, WebSocket): http://{http}"] if http else []),
+        f"Try it:  postroad publish hello world --bootstrap {address}",
         f"         postroad consume hello --from-beginning --bootstrap {address}",
+        sep="\n",
         flush=True,
     )
     if ready_file is not None:
-        temporary = Path(f"{ready_file}.new")
-        temporary.write_text(json.dumps({"kafka": address, "pid": os.getpid()}))
-        temporary.replace(ready_file)
-
-
-def _raise_file_limit() -> None:
-    """Each partition holds a few files open; take all that we may."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        process.write_ready_file(ready_file, {"kafka": address, **({"http": http} if http else {})})

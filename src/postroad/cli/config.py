@@ -8,16 +8,18 @@ from pathlib import Path
 import click
 
 from postroad.cli import output
-from postroad.cli.serve import load_settings, settings_options
 from postroad.cli.session import json_option
+from postroad.cli.settings import load_settings, node_flags, node_options
 
 
 @click.command()
-@settings_options
+@node_options
 @json_option
 def config(
     data: Path | None,
     kafka: str | None,
+    http: str | None,
+    no_http: bool,
     file: Path | None,
     overrides: Sequence[str],
     insecure: bool,
@@ -31,7 +33,7 @@ def config(
     """
     from postroad.config import to_toml
 
-    loaded = load_settings(data, kafka, file, overrides, insecure)
+    loaded = load_settings(file, overrides, insecure, node_flags(data, kafka, http, no_http))
     if not as_json:
         click.echo(to_toml(loaded), nl=False)
         return

@@ -12,6 +12,7 @@ from postroad import __version__
 # In the order in which somebody new meets them; each is `module:command` below this package.
 COMMANDS: Final = {
     "serve": "serve:serve",
+    "gateway": "gateway:gateway",
     "config": "config:config",
     "topic": "topic:topic",
     "publish": "publish:publish",

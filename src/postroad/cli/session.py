@@ -39,6 +39,10 @@ def cluster_options(command: F) -> F:
         metavar="SECONDS",
         help="Give up after this long.",
     )(command)
+    return bootstrap_option(command)
+
+
+def bootstrap_option(command: F) -> F:
     return click.option(
         "-b",
         "--bootstrap",
@@ -47,7 +51,7 @@ def cluster_options(command: F) -> F:
         show_default=True,
         show_envvar=True,
         metavar="HOST:PORT[,…]",
-        help="Where a node listens.",
+        help="Where nodes listen.",
     )(command)
 
 

@@ -89,8 +89,20 @@ class Http(Section):
         "Seals receipts; the same for all gateways. Empty: made from the cluster's id.",
     )
     body_bytes_max: int = setting(4 * MIB, size(1024, 1 << 30), "The largest body of a request.")
+    header_bytes_max: int = setting(
+        16 * 1024, size(1024, MIB), "The longest line in the head of a request; there may be 128 lines."
+    )
+    request_ms: int = setting(
+        30_000, duration(1), "A request that has begun must be complete within this time."
+    )
     connections_max: int = setting(10_000, number(1), "Connections in all; more are closed at once.")
     idle_ms: int = setting(75_000, duration(1), "A connection without a request for so long is closed.")
+    access_log: str = setting(
+        "errors",
+        choice("off", "errors", "all"),
+        "Which requests get a line in the log: those that failed with 5xx, or all.",
+    )
+    access_log_format: str = setting("text", choice("text", "json"), "How that line looks.")
     insecure: bool = setting(
         False, switch(), "Allow an address that others can reach without access keys, though there is no TLS."
     )

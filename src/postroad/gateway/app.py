@@ -11,39 +11,89 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
+from aiohttp.web_protocol import RequestPayloadError
 
+from postroad.gateway.access_log import AccessLog
+from postroad.gateway.connections import Connection
 from postroad.gateway.gateway import Gateway
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Routes = Callable[[Gateway], list[web.RouteDef]]
 
 GATEWAY: Final = web.AppKey("gateway", Gateway)
+ACTION: Final = "postroad.action"  # in a request: what it asks for, where the route alone does not tell
+NOWHERE: Final = ("none", "none")  # dialect and action of a request that no route takes
 
-access_log = logging.getLogger("postroad.access")
 log = logging.getLogger(__name__)
 
 
 def create_app(gateway: Gateway, dialects: list[Routes]) -> web.Application:
-    app = web.Application(middlewares=[_access], client_max_size=gateway.http.body_bytes_max)
+    edge = _Edge(gateway)
+    app = web.Application(middlewares=[edge.handle], client_max_size=gateway.http.body_bytes_max)
     app[GATEWAY] = gateway
     for routes in dialects:
-        app.add_routes(routes(gateway))
+        app.add_routes(edge.named(_dialect(routes), routes(gateway)))
     return app
 
 
-@web.middleware
-async def _access(request: web.Request, handler: Handler) -> web.StreamResponse:
-    began = time.monotonic()
-    status = 500
-    try:
-        response = await handler(request)
-        status = response.status
-        return response
-    except web.HTTPException as refused:
-        status = refused.status
-        raise
-    finally:
-        if access_log.isEnabledFor(logging.INFO):
-            took_ms = (time.monotonic() - began) * 1000
-            access_log.info("%s %s %d %.1f ms", request.method, request.path, status, took_ms)
+class _Edge:
+    """Around every handler."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._access_log = AccessLog(gateway.http)
+        self._names: dict[object, tuple[str, str]] = {}  # by handler
+
+    def named(self, dialect: str, routes: list[web.RouteDef]) -> list[web.RouteDef]:
+        for route in routes:
+            self._names[route.handler] = dialect, getattr(route.handler, "__name__", "handler")
+        return routes
+
+    @web.middleware
+    async def handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        began = time.perf_counter()
+        status, sent = 500, 0
+        connection = request.protocol
+        if isinstance(connection, Connection):
+            connection.request_came(request.content)
+        try:
+            response = await self._answer(request, handler)
+            status, sent = response.status, response.content_length or 0
+            return response
+        except web.HTTPException as refused:
+            status = refused.status
+            raise
+        finally:
+            if isinstance(connection, Connection):
+                connection.request_went()
+            self._access_log.note(request, status, sent, time.perf_counter() - began, self._name(request))
+
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            _refuse_ambiguous(request)
+            return await handler(request)
+        except web.HTTPException:
+            raise
+        except ConnectionError:  # the client has gone; there is nobody to answer
+            raise
+        except RequestPayloadError:
+            raise web.HTTPBadRequest(text="The body can't be read.\n") from None
+        except Exception:
+            log.exception("%s %s failed", request.method, request.path)
+            return web.Response(status=500, text="Something went wrong here; the log tells what.\n")
+
+    def _name(self, request: web.Request) -> tuple[str, str]:
+        dialect, action = self._names.get(request.match_info.handler, NOWHERE)
+        return dialect, request.get(ACTION, action)
+
+
+def _dialect(routes: Routes) -> str:
+    """`sqs` of `postroad.gateway.sqs.routes`."""
+    return routes.__module__.removeprefix("postroad.gateway.").partition(".")[0]
+
+
+def _refuse_ambiguous(request: web.Request) -> None:
+    """What aiohttp lets pass, and a proxy before us may understand in another way."""
+    coding = request.headers.get(hdrs.TRANSFER_ENCODING)
+    if coding is not None and (coding.strip().lower() != "chunked" or request.version < (1, 1)):
+        raise web.HTTPNotImplemented(text="Chunks are the only transfer coding, from HTTP/1.1 on.\n")

@@ -69,12 +69,16 @@ class Gateway:
         self._sweeper = asyncio.create_task(self._sweep(), name="idle receivers")
         return self
 
+    async def end_waits(self) -> None:
+        """Whoever waits for messages gets none, now and from here on."""
+        self.closing.set()
+        await asyncio.gather(*(receiver.close() for receiver in self._receivers.values()))
+
     async def __aexit__(self, *_: object) -> None:
         """What was accepted is published; what is under way to nobody is released."""
-        self.closing.set()
         if self._sweeper is not None:
             self._sweeper.cancel()
-        await asyncio.gather(*(receiver.close() for receiver in self._receivers.values()))
+        await self.end_waits()
         await self.producer.__aexit__(None)
         self.client.close()
 
@@ -105,6 +109,8 @@ class Gateway:
     ) -> list[Received]:
         """Up to so many, locked for `lock_ms` or as the subscription says. Raises GroupIdNotFound."""
         info = await self.directory.subscription(subscription)
+        if self.closing.is_set():
+            return []
         receiver = self._receivers.get(subscription)
         if receiver is None:
             receiver = Receiver(

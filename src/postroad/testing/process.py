@@ -1,7 +1,7 @@
 """A node as a process of its own: started, killed, stopped and restarted at will.
 
 The node listens on a free port that the kernel chose and says which in a file (`--ready-file`) once
-it takes connections; nothing is guessed and no output is parsed. A restart keeps port and data.
+it takes connections; nothing is guessed and no output is parsed. A restart keeps ports and data.
 """
 
 from __future__ import annotations
@@ -26,15 +26,22 @@ LOG_TAIL_CHARS: Final = 4000
 
 Setting = str | int | float | bool
 
+# A gateway costs memory and half a second of a core: it is there when a test asks for it, on a free port.
+DEFAULTS: Final[Mapping[str, Setting]] = {"http.enabled": False, "http.port": 0}
+
 
 class NodeFailed(RuntimeError):
     """The node did not start or did not stop; the text ends with what it wrote last."""
 
 
 class Node:
-    """A running node. `bootstrap` is what Kafka clients want as their bootstrap servers."""
+    """A running node. `bootstrap` is what Kafka clients want as their bootstrap servers.
+
+    With the setting `http.enabled` a gateway runs beside it, and `http` is its URL.
+    """
 
     bootstrap: str
+    http: str  # the gateway's URL; empty without one
     pid: int
 
     def __init__(self, home: Path, config: Mapping[str, Setting] | None = None) -> None:
@@ -42,8 +49,9 @@ class Node:
         self.log_file = home / "node.log"
         self._ready_file = home / "ready.json"
         self._config_file = home / "postroad.toml"
-        self._config_file.write_text(_toml(config or {}))
+        self._config_file.write_text(_toml({**DEFAULTS, **(config or {})}))
         self._listen = "127.0.0.1:0"
+        self._http_listen = ""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -63,13 +71,18 @@ class Node:
             "--ready-file",
             str(self._ready_file),
         ]
+        if self._http_listen:
+            command += ["--http", self._http_listen]
         with self.log_file.open("ab") as log:
             # A session of its own: Ctrl-C in a terminal reaches the tests, and they stop the node.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         self.pid = self._process.pid
-        self.bootstrap = self._listen = self._wait_until_ready(self._process)
+        ready = self._wait_until_ready(self._process)
+        self.bootstrap = self._listen = ready["kafka"]
+        self._http_listen = ready.get("http", "")
+        self.http = f"http://{self._http_listen}" if self._http_listen else ""
 
     def kill(self) -> None:
         """SIGKILL: no goodbye, no sync, as when the process crashes."""
@@ -95,7 +108,7 @@ class Node:
         self.stop()
         self.start()
 
-    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> str:
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._ready_file.exists():
             if process.poll() is not None:
@@ -104,7 +117,8 @@ class Node:
                 self.kill()
                 raise self._failed(f"was not ready within {START_TIMEOUT_S:g} s")
             time.sleep(POLL_S)
-        return str(json.loads(self._ready_file.read_bytes())["kafka"])
+        facts: dict[str, str] = json.loads(self._ready_file.read_bytes())
+        return facts
 
     def _failed(self, what: str) -> NodeFailed:
         written = self.log_file.read_text(errors="replace")[-LOG_TAIL_CHARS:]

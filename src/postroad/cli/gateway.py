@@ -1,0 +1,35 @@
+"""`postroad gateway`: an HTTP gateway alone, in front of nodes that run elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from postroad.cli.session import bootstrap_option
+from postroad.cli.settings import gateway_flags, gateway_options, load_settings, ready_file_option
+
+
+@click.command()
+@bootstrap_option
+@gateway_options
+@ready_file_option
+@click.option("--inherit", type=click.IntRange(min=0), hidden=True)  # how `postroad serve` starts its own
+def gateway(
+    bootstrap: str,
+    http: str | None,
+    file: Path | None,
+    overrides: Sequence[str],
+    insecure: bool,
+    ready_file: str | None,
+    inherit: int | None,
+) -> None:
+    """Run an HTTP gateway until SIGTERM or Ctrl-C. `postroad serve` has one of its own; any number
+    may stand in front of the same nodes.
+    """
+    loaded = load_settings(file, overrides, insecure, {"http.enabled": "true", **gateway_flags(http)})
+    from postroad.gateway.serve import run
+
+    sys.exit(run(loaded.settings, bootstrap, ready_file, inherit))

@@ -1,0 +1,114 @@
+"""Settings on the command line: the options that `serve`, `gateway` and `config` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from postroad.cli.session import Failed
+from postroad.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from postroad.config import Loaded
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def node_options(command: F) -> F:
+    """The command line's say in the settings of a node and of the gateway beside it."""
+    command = gateway_options(command)
+    for option in (
+        click.option("--no-http", is_flag=True, help="Start no gateway."),
+        click.option(
+            "--kafka", metavar="HOST:PORT", help="Where Kafka clients connect. [default: 127.0.0.1:9092]"
+        ),
+        click.option(
+            "--data",
+            type=click.Path(file_okay=False, path_type=Path),
+            help="The data directory. [default: ./postroad-data]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def gateway_options(command: F) -> F:
+    """The part of it that a gateway alone can be told."""
+    for option in (
+        click.option("--insecure", is_flag=True, help="Allow an address that others can reach, without TLS."),
+        click.option(
+            "--set",
+            "overrides",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Any setting, such as topics.partitions=3.",
+        ),
+        click.option(
+            "--config",
+            "file",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Settings in TOML; `postroad config` writes them all.",
+        ),
+        click.option(
+            "--http", metavar="HOST:PORT", help="Where HTTP clients connect. [default: 127.0.0.1:8080]"
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def ready_file_option(command: F) -> F:
+    return click.option(
+        "--ready-file", type=click.Path(dir_okay=False), help="Written, as JSON, once clients may connect."
+    )(command)
+
+
+def node_flags(data: Path | None, kafka: str | None, http: str | None, no_http: bool) -> dict[str, str]:
+    """The options of `node_options` as settings."""
+    flags = gateway_flags(http)
+    if no_http:
+        flags["http.enabled"] = "false"
+    if data is not None:
+        flags["data.dir"] = str(data)
+    if kafka is not None:
+        flags["kafka.host"], flags["kafka.port"] = _address(kafka, "--kafka")
+    return flags
+
+
+def gateway_flags(http: str | None) -> dict[str, str]:
+    if http is None:
+        return {}
+    host, port = _address(http, "--http")
+    return {"http.enabled": "true", "http.host": host, "http.port": port}
+
+
+def load_settings(
+    file: Path | None, overrides: Sequence[str], insecure: bool, flags: Mapping[str, str]
+) -> Loaded:
+    """The settings in effect. What is wrong with them is said as an error of the command."""
+    from postroad.config import load
+
+    given = {**dict(_split(text) for text in overrides), **flags}
+    if insecure:
+        given["kafka.insecure"] = given["http.insecure"] = "true"
+    try:
+        return load(file=file, flags=given)
+    except ConfigurationError as error:
+        raise Failed(str(error)) from None
+
+
+def _split(given: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{given!r} is not NAME=VALUE", param_hint="--set")
+    return name.strip(), value.strip()
+
+
+def _address(given: str, option: str) -> tuple[str, str]:
+    host, colon, port = given.rpartition(":")
+    if not colon or not port.isdecimal():
+        raise click.BadParameter(f"{given!r} is not HOST:PORT", param_hint=option)
+    return host.strip("[]"), port

@@ -1,0 +1,62 @@
+"""One line for a request, as `name=value` pairs or JSON; which requests get one is a setting.
+
+    method=POST path=/ status=200 ms=1.4 dialect=sqs action=SendMessage bytes_in=48 …
+
+Neither the query, nor a header, nor a body is ever written: they may hold keys and signatures.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import Final
+
+from aiohttp import web
+
+from postroad.config.sections import Http
+
+log = logging.getLogger("postroad.access")
+
+_PLAIN: Final = re.compile(r"[!#-<>-\[\]-~]+")  # printable ASCII, but for quotes, backslashes and `=`
+PATH_CHARACTERS_MAX: Final = 500
+
+
+class AccessLog:
+    def __init__(self, http: Http) -> None:
+        self._least_status = {"off": 1000, "errors": 500, "all": 0}[http.access_log]
+        self._write = _as_json if http.access_log_format == "json" else _as_text
+
+    def note(
+        self, request: web.Request, status: int, sent: int, took_s: float, names: tuple[str, str]
+    ) -> None:
+        if status < self._least_status:
+            return
+        dialect, action = names
+        facts: dict[str, str | int | float] = {
+            "method": request.method,
+            "path": request.path[:PATH_CHARACTERS_MAX],
+            "status": status,
+            "ms": round(took_s * 1000, 1),
+            "dialect": dialect,
+            "action": action,
+            "bytes_in": request.content_length or 0,
+            "bytes_out": sent,
+            "peer": request.remote or "",
+        }
+        log.info("%s", self._write(facts))
+
+
+def _as_text(facts: dict[str, str | int | float]) -> str:
+    return " ".join(f"{name}={_quoted(value)}" for name, value in facts.items())
+
+
+def _quoted(value: str | int | float) -> str:
+    """A path may hold anything: a line break in it must not begin a line of its own."""
+    if not isinstance(value, str) or _PLAIN.fullmatch(value):
+        return str(value)
+    return _as_json(value)
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value)

@@ -1,0 +1,139 @@
+"""The gateway as a process, alone or beside a node, from its settings to its last log line.
+
+Alone it takes an address of its own. Beside a node it is given a socket that the node's process listens on,
+so that address and waiting connections outlive a gateway that dies; and it ends when its standard input does,
+however the node's process came to its end.
+
+Stop: no new connections → whoever waits for messages gets none → what is under way is answered, for `GRACE_S`
+at most → what was accepted is published.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import socket
+import sys
+from typing import Final
+
+from aiohttp import web
+
+from postroad import process
+from postroad.config import Settings
+from postroad.errors import BrokerNotAvailable, ConfigurationError, PostroadError, TryAgain
+from postroad.gateway.app import create_app
+from postroad.gateway.connections import Door
+from postroad.gateway.dialects import DIALECTS
+from postroad.gateway.gateway import Gateway, GatewaySettings
+
+GRACE_S: Final = 5.0
+ASK_AGAIN_S: Final = 1.0  # while no node answers
+STDIN: Final = 0
+
+log = logging.getLogger("postroad.gateway")
+
+
+def run(
+    settings: Settings, bootstrap: str, ready_file: str | None = None, inherited: int | None = None
+) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code. `inherited` is the descriptor of a listening socket."""
+    process.log_to_stderr(settings.logging.level)
+    process.raise_file_limit()
+    try:
+        with process.event_loop() as runner:
+            return runner.run(_serve(settings, bootstrap, ready_file, inherited))
+    except PostroadError as error:
+        print(f"postroad: {error}", file=sys.stderr)
+        return 1
+
+
+async def _serve(settings: Settings, bootstrap: str, ready_file: str | None, inherited: int | None) -> int:
+    stopping = process.told_to_stop()
+    if inherited is None:
+        sock = bind(settings.http.host, settings.http.port)
+    else:
+        sock = socket.socket(fileno=inherited)
+        _end_with_stdin(stopping)
+    if not settings.http.loopback and not settings.http.access_keys:
+        log.warning("others can connect to %s, without TLS or a key", settings.http.host)
+    gateway = await _connected(settings, bootstrap, stopping)
+    if gateway is not None:
+        await _serve_requests(gateway, sock, stopping, ready_file, say=inherited is None)
+    return 0
+
+
+async def _serve_requests(
+    gateway: Gateway, sock: socket.socket, stopping: asyncio.Event, ready_file: str | None, say: bool
+) -> None:
+    runner = web.AppRunner(create_app(gateway, DIALECTS), shutdown_timeout=GRACE_S)
+    await runner.setup()
+    door = Door(runner, gateway.http)
+    await door.open(sock)
+    _say_ready(sock, ready_file, say)
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays: the collector need not look at it again
+    await stopping.wait()
+    log.info("stopping: answering what is under way")
+    door.close()
+    await gateway.end_waits()
+    await runner.cleanup()
+    await gateway.__aexit__(None)
+
+
+async def _connected(settings: Settings, bootstrap: str, stopping: asyncio.Event) -> Gateway | None:
+    """As soon as a node answers; None if we are told to stop before."""
+    while not stopping.is_set():
+        gateway = Gateway(GatewaySettings(bootstrap, settings.http))
+        try:
+            return await gateway.__aenter__()
+        except (BrokerNotAvailable, TryAgain) as error:
+            gateway.client.close()
+            log.warning("no node answers at %s (%s); asking again", bootstrap, error)
+        try:
+            async with asyncio.timeout(ASK_AGAIN_S):
+                await stopping.wait()
+        except TimeoutError:
+            continue
+    return None
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """The address is ours, and nobody is let in yet. Raises ConfigurationError."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        sock = socket.socket(family, kind, protocol)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+    except OSError as error:
+        raise ConfigurationError(
+            f"can't listen on {host}:{port}: {error.strerror or error}. "
+            "Choose another port with --http HOST:PORT."
+        ) from None
+    return sock
+
+
+def _end_with_stdin(stopping: asyncio.Event) -> None:
+    """Nothing is ever sent there: what can be read is its end."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if not os.read(STDIN, 1024):
+            loop.remove_reader(STDIN)
+            stopping.set()
+
+    loop.add_reader(STDIN, look)
+
+
+def _say_ready(sock: socket.socket, ready_file: str | None, say: bool) -> None:
+    host, port = sock.getsockname()[:2]
+    address = f"[{host}]:{port}" if sock.family == socket.AF_INET6 else f"{host}:{port}"
+    if say:
+        print(f"postroad gateway is ready: http://{address}", flush=True)
+    else:
+        log.info("serving http://%s", address)
+    if ready_file is not None:
+        process.write_ready_file(ready_file, {"http": address})

@@ -1,0 +1,56 @@
+"""What every process of ours needs: an event loop, a log, open files, a word that it is ready, an end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import resource
+import signal
+from pathlib import Path
+
+
+def event_loop() -> asyncio.Runner:
+    """uvloop where it is installed, asyncio's own loop otherwise."""
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    return asyncio.Runner()
+
+
+def log_to_stderr(level: str) -> None:
+    logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+def raise_file_limit() -> None:
+    """Partitions and connections hold files open; take all that we may."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def told_to_stop() -> asyncio.Event:
+    """Set when SIGTERM or SIGINT comes."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    return stopping
+
+
+async def any_of(*events: asyncio.Event) -> None:
+    """Returns when one of them is set."""
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in waiting:
+            one.cancel()
+
+
+def write_ready_file(path: str, facts: dict[str, str]) -> None:
+    """As JSON, with the process id; whoever sees the file sees all of it."""
+    temporary = Path(f"{path}.new")
+    temporary.write_text(json.dumps({**facts, "pid": os.getpid()}))
+    temporary.replace(path)

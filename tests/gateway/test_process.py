@@ -1,0 +1,254 @@
+"""The gateway as a process: beside a node, alone in front of one, and the ways in which either ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from postroad.broker.gateway_process import environment
+from postroad.config import Settings, load
+from postroad.testing import Node, node
+
+PATIENCE_S = 20.0
+SERVE = [sys.executable, "-m", "postroad", "serve"]
+GATEWAY = [sys.executable, "-m", "postroad", "gateway"]
+
+
+def get(url: str, timeout_s: float = PATIENCE_S) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=timeout_s) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def gateway_pid(running: Node) -> int:
+    eventually(lambda: bool(children(running.pid)), "there is no gateway")
+    (child,) = children(running.pid)
+    return child
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def refuses(url: str) -> bool:
+    host, port = url.removeprefix("http://").split(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+@pytest.fixture
+def with_http() -> Iterator[Node]:
+    with node({"http.enabled": "true", "http.port": "0"}) as running:
+        yield running
+
+
+def test_node_has_a_gateway_beside_it(with_http: Node) -> None:
+    assert get(with_http.http + "/readyz") == (200, "ready\n")
+
+
+def test_nodes_of_tests_have_none_unless_asked(postroad_session: Node) -> None:
+    assert postroad_session.http == ""
+    assert children(postroad_session.pid) == []
+
+
+def test_request_sent_as_soon_as_the_node_is_ready_is_answered() -> None:
+    """The socket listens before the gateway runs: whoever comes early waits."""
+    with node({"http.enabled": True}) as running:
+        assert get(running.http + "/healthz")[0] == 200
+
+
+def test_gateway_that_dies_is_started_again_at_the_same_address(with_http: Node) -> None:
+    assert get(with_http.http + "/healthz")[0] == 200
+    first = gateway_pid(with_http)
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: children(with_http.pid) not in ([], [first]), "it stays away")
+    assert get(with_http.http + "/healthz")[0] == 200
+    assert "starting it again" in with_http.log_file.read_text()
+
+
+def test_gateway_ends_with_a_node_that_is_killed(with_http: Node) -> None:
+    assert get(with_http.http + "/healthz")[0] == 200
+    child = gateway_pid(with_http)
+    with_http.kill()
+    eventually(lambda: not is_alive(child), "the gateway outlives its node")
+
+
+def test_gateway_ends_with_a_node_that_is_killed_before_the_gateway_serves(with_http: Node) -> None:
+    child = gateway_pid(with_http)
+    with_http.kill()
+    eventually(lambda: not is_alive(child), "the gateway outlives its node")
+
+
+def test_node_that_was_killed_comes_back_with_its_gateway_on_the_same_port(with_http: Node) -> None:
+    url = with_http.http
+    with_http.kill()
+    with_http.start()
+    assert with_http.http == url
+    assert get(url + "/readyz")[0] == 200
+
+
+def test_gateway_ends_before_its_node_and_both_end_well(with_http: Node) -> None:
+    assert get(with_http.http + "/healthz")[0] == 200
+    child = gateway_pid(with_http)
+    with_http.stop()
+    assert not is_alive(child)
+    assert refuses(with_http.http)
+    assert "starting it again" not in with_http.log_file.read_text()
+
+
+def test_port_that_somebody_chose_and_is_taken_refuses_the_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = [*SERVE, "--data", str(tmp_path), "--kafka", "127.0.0.1:0", "--http", address]
+        refused = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert refused.returncode == 1
+    assert f"can't listen on {address} for HTTP" in refused.stderr
+    assert "--no-http" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_default_port_that_is_taken_costs_http_only(tmp_path: Path) -> None:
+    ready = tmp_path / "ready.json"
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # if it is taken by somebody else, all the better
+            stack.enter_context(socket.create_server(("127.0.0.1", 8080)))
+        command = [*SERVE, "--data", str(tmp_path / "data"), "--kafka", "127.0.0.1:0"]
+        serving = stack.enter_context(
+            subprocess.Popen([*command, "--ready-file", str(ready)], stderr=subprocess.PIPE, text=True)
+        )
+        stack.callback(serving.kill)
+        eventually(ready.exists, "the node does not start")
+        assert "http" not in json.loads(ready.read_text())
+        serving.terminate()
+        _, said = serving.communicate(timeout=PATIENCE_S)
+    assert serving.returncode == 0
+    assert "no HTTP here: port 8080 is taken" in said
+
+
+@contextlib.contextmanager
+def alone(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    ready = tmp_path / "gateway.json"
+    command = [*GATEWAY, "--http", "127.0.0.1:0", "--ready-file", str(ready), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as gateway:
+        try:
+            yield gateway
+        finally:
+            gateway.kill()
+
+
+def url_of(tmp_path: Path) -> str:
+    ready = tmp_path / "gateway.json"
+    eventually(ready.exists, "the gateway does not start")
+    return f"http://{json.loads(ready.read_text())['http']}"
+
+
+def test_gateway_alone_says_where_it_is_and_ends_well_on_sigterm(broker: Node, tmp_path: Path) -> None:
+    with alone(tmp_path, "--bootstrap", broker.bootstrap) as gateway:
+        url = url_of(tmp_path)
+        assert get(url + "/readyz")[0] == 200
+        assert json.loads((tmp_path / "gateway.json").read_text())["pid"] == gateway.pid
+        gateway.send_signal(signal.SIGTERM)
+        said, _ = gateway.communicate(timeout=PATIENCE_S)
+    assert gateway.returncode == 0
+    assert said == f"postroad gateway is ready: {url}\n"
+
+
+def test_gateway_waits_for_nodes_that_are_not_there_yet(tmp_path: Path) -> None:
+    with node() as running:
+        running.stop()
+        with alone(tmp_path, "--bootstrap", running.bootstrap) as gateway:
+            assert gateway.stderr is not None
+            assert "no node answers" in gateway.stderr.readline()
+            running.start()
+            assert get(url_of(tmp_path) + "/readyz")[0] == 200
+
+
+def test_gateway_that_waits_for_nodes_can_be_stopped(tmp_path: Path) -> None:
+    with alone(tmp_path, "--bootstrap", "127.0.0.1:1") as gateway:
+        assert gateway.stderr is not None
+        gateway.stderr.readline()
+        gateway.send_signal(signal.SIGTERM)
+        assert gateway.wait(PATIENCE_S) == 0
+
+
+def test_gateway_says_what_is_wrong_with_its_arguments(tmp_path: Path) -> None:
+    for arguments, words in (
+        (["--bootstrap", "127.0.0.1:0"], "is not host:port"),
+        (["--http", "0.0.0.0:0"], "others could connect"),
+        (["--set", "http.enabled=false", "--http", "0.0.0.0:0"], "others could connect"),
+        (["--insecure", "--http", "256.0.0.1:80"], "can't listen on 256.0.0.1:80: Name or service"),
+    ):
+        done = subprocess.run([*GATEWAY, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
+        assert done.returncode == 1
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_idle_connections_do_not_hold_up_the_end(with_http: Node) -> None:
+    host, port = with_http.http.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as idle:
+        idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert idle.recv(1000).startswith(b"HTTP/1.1 200")
+        began = time.monotonic()
+        with_http.stop()
+        assert time.monotonic() - began < 4
+        assert idle.recv(1000) == b""
+
+
+def test_requests_while_gateways_die_are_answered_by_the_next(with_http: Node) -> None:
+    """Connections that wait in the socket's queue belong to whoever comes."""
+    assert get(with_http.http + "/healthz")[0] == 200
+    os.kill(gateway_pid(with_http), signal.SIGKILL)
+    answers: list[int] = []
+    asking = [
+        threading.Thread(target=lambda: answers.append(get(with_http.http + "/healthz")[0])) for _ in range(5)
+    ]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join(PATIENCE_S)
+    assert answers == [200] * 5
+
+
+def test_child_is_told_its_settings_and_nothing_else_of_ours() -> None:
+    settings = Settings.of(http_port=0, http_access_keys="id:secret", logging_level="debug", kafka_port=1234)
+    given = environment(settings, {"PATH": "/bin", "POSTROAD_CONFIG": "x", "POSTROAD_HTTP_PORT": "99"})
+    assert given["PATH"] == "/bin"
+    assert "POSTROAD_CONFIG" not in given
+    assert "POSTROAD_KAFKA_PORT" not in given
+    heard = load(environment=given).settings
+    assert heard.http == settings.http
+    assert heard.logging == settings.logging
