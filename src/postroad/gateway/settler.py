@@ -1,14 +1,15 @@
 """What became of messages, said to the nodes: concurrent settlements of one kind go out as one request.
 
-A partition's acknowledgements are taken as a whole or not at all. So where one of several is refused, they
-are said again one by one, and each gets its own answer.
+A partition's acknowledgements are taken as a whole or not at all. So where they are refused, they are said
+again in halves, down to the one that is at fault, and each gets its own answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from postroad.client import owned_locks
@@ -22,6 +23,10 @@ from postroad.wire.share_requests import NOT_GIVEN
 
 TRY_S: Final = 10.0
 
+Offsets = dict[Place, list[int]]
+Failures = dict[tuple[bytes, int, int], PostroadError]
+"""By topic, partition and offset."""
+
 
 class Kind(NamedTuple):
     """What goes into one request."""
@@ -34,8 +39,10 @@ class Kind(NamedTuple):
 
 
 class Saying(NamedTuple):
-    receipt: Receipt
-    future: asyncio.Future[PostroadError | None]
+    """What one caller says, of one kind; the future has an outcome for each receipt."""
+
+    receipts: list[Receipt]
+    future: asyncio.Future[list[PostroadError | None]]
 
 
 class Settler:
@@ -54,15 +61,20 @@ class Settler:
     ) -> list[PostroadError | None]:
         """For each: None when it is durable, else why nothing was changed (InvalidRecordState: not held)."""
         loop = asyncio.get_running_loop()
-        sayings = [Saying(receipt, loop.create_future()) for receipt in receipts]
         if not self._gathered:
             loop.call_soon(self._send)
         lock = NOT_GIVEN if lock_ms is None else lock_ms
         delay = NOT_GIVEN if delay_ms is None else delay_ms
-        for saying in sayings:
-            kind = Kind(saying.receipt.subscription, saying.receipt.owner, type_, lock, delay)
-            self._gathered[kind].append(saying)
-        return list(await asyncio.gather(*(saying.future for saying in sayings)))
+        said: list[tuple[list[int], Saying]] = []
+        for (subscription, owner), indexes in _by_owner(receipts).items():
+            saying = Saying([receipts[index] for index in indexes], loop.create_future())
+            self._gathered[Kind(subscription, owner, type_, lock, delay)].append(saying)
+            said.append((indexes, saying))
+        outcomes: list[PostroadError | None] = [None] * len(receipts)
+        for indexes, saying in said:
+            for index, outcome in zip(indexes, await saying.future, strict=True):
+                outcomes[index] = outcome
+        return outcomes
 
     def _send(self) -> None:
         gathered, self._gathered = self._gathered, defaultdict(list)
@@ -72,56 +84,84 @@ class Settler:
             task.add_done_callback(self._tasks.discard)
 
     async def _say(self, kind: Kind, sayings: list[Saying]) -> None:
-        by_node: dict[int, list[Saying]] = defaultdict(list)
-        for saying in sayings:
+        failures: Failures = {}
+        by_node: dict[int, Offsets] = defaultdict(dict)
+        for place, offsets in _by_place(chain.from_iterable(said.receipts for said in sayings)).items():
             try:
-                by_node[
-                    await self._topic_ids.leader(saying.receipt.topic_id, saying.receipt.partition)
-                ].append(saying)
+                by_node[await self._topic_ids.leader(*place)][place] = offsets
             except PostroadError as error:
-                _tell(saying, error)
-        await asyncio.gather(*(self._say_at(node, kind, those) for node, those in by_node.items()))
+                _fail(failures, place, offsets, error)
+        await asyncio.gather(*(self._say_at(node, kind, those, failures) for node, those in by_node.items()))
+        for said in sayings:
+            if not said.future.done():
+                said.future.set_result([failures.get(receipt[1:4]) for receipt in said.receipts])
 
-    async def _say_at(self, node: int, kind: Kind, sayings: list[Saying]) -> None:
+    async def _say_at(self, node: int, kind: Kind, wanted: Offsets, failures: Failures) -> None:
+        left = dict(wanted)  # what is not yet answered: only that is said again
+
+        async def attempt() -> dict[Place, PostroadError]:
+            refused = await self._ask(node, kind, left)
+            for place in [place for place in left if not isinstance(refused.get(place), TryAgain)]:
+                del left[place]
+            for error in refused.values():
+                if isinstance(error, TryAgain):
+                    raise error
+            return refused
+
         try:
-            refused = await self._client.retry(lambda: self._ask(node, kind, sayings), timeout_s=TRY_S)
+            refused = await self._client.retry(attempt, timeout_s=TRY_S)
         except PostroadError as failed:
-            for saying in sayings:
-                _tell(saying, failed)
+            for place, offsets in left.items():
+                _fail(failures, place, offsets, failed)
             return
-        again: list[Saying] = []
-        for place, those in _by_place(sayings).items():
-            error = refused.get(place)
-            if isinstance(error, InvalidRecordState) and len(those) > 1:
-                again += those
-                continue
-            for saying in those:
-                _tell(saying, error)
-        await asyncio.gather(*(self._say_at(node, kind, [saying]) for saying in again))
+        halves: list[Offsets] = []
+        for place, error in refused.items():
+            offsets = wanted[place]
+            if isinstance(error, InvalidRecordState) and len(offsets) > 1:
+                middle = len(offsets) // 2
+                halves += [{place: offsets[:middle]}, {place: offsets[middle:]}]
+            else:
+                _fail(failures, place, offsets, error)
+        await asyncio.gather(*(self._say_at(node, kind, half, failures) for half in halves))
 
-    async def _ask(self, node: int, kind: Kind, sayings: list[Saying]) -> dict[Place, PostroadError]:
-        batches = {
-            place: [
-                AckBatch(offset, offset, kind.type) for offset in sorted({s.receipt.offset for s in those})
-            ]
-            for place, those in _by_place(sayings).items()
-        }
+    async def _ask(self, node: int, kind: Kind, wanted: Offsets) -> dict[Place, PostroadError]:
+        batches = {place: _runs(offsets, kind.type) for place, offsets in wanted.items()}
         terms = Terms(kind.type is AckType.RENEW, kind.lock_ms, kind.delay_ms)
-        subscription, owner = kind.subscription, kind.owner.hex()
-        refused = await owned_locks.settle(self._client, node, subscription, owner, batches, terms)
-        for error in refused.values():
-            if isinstance(error, TryAgain):
-                raise error
+        refused: Mapping[Place, PostroadError] = await owned_locks.settle(
+            self._client, node, kind.subscription, kind.owner.hex(), batches, terms
+        )
         return dict(refused)
 
 
-def _by_place(sayings: Sequence[Saying]) -> dict[Place, list[Saying]]:
-    places: dict[Place, list[Saying]] = defaultdict(list)
-    for saying in sayings:
-        places[saying.receipt.topic_id, saying.receipt.partition].append(saying)
-    return places
+def _by_owner(receipts: Sequence[Receipt]) -> dict[tuple[str, bytes], list[int]]:
+    """Where in the list each owner's receipts are."""
+    owners: dict[tuple[str, bytes], list[int]] = defaultdict(list)
+    for index, receipt in enumerate(receipts):
+        owners[receipt.subscription, receipt.owner].append(index)
+    return owners
 
 
-def _tell(saying: Saying, error: PostroadError | None) -> None:
-    if not saying.future.done():
-        saying.future.set_result(error)
+def _by_place(receipts: Iterable[Receipt]) -> Offsets:
+    """Offsets of each partition, in order, each once."""
+    places: dict[Place, set[int]] = defaultdict(set)
+    for _, topic_id, partition, offset, _, _ in receipts:
+        places[topic_id, partition].add(offset)
+    return {place: sorted(offsets) for place, offsets in places.items()}
+
+
+def _runs(offsets: list[int], type_: AckType) -> list[AckBatch]:
+    """Neighbours as one."""
+    runs: list[AckBatch] = []
+    first = last = offsets[0]
+    for offset in offsets[1:]:
+        if offset != last + 1:
+            runs.append(AckBatch(first, last, type_))
+            first = offset
+        last = offset
+    runs.append(AckBatch(first, last, type_))
+    return runs
+
+
+def _fail(failures: Failures, place: Place, offsets: Iterable[int], error: PostroadError) -> None:
+    for offset in offsets:
+        failures[*place, offset] = error
