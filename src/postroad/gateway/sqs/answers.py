@@ -1,0 +1,108 @@
+"""What each action answers, by SQS's names. What is None is left out."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from postroad.gateway.sqs.requests import MessageAttributes
+
+
+class Answer(Struct, rename="pascal", omit_defaults=True):
+    pass
+
+
+class Nothing(Answer):
+    pass
+
+
+class QueueUrl(Answer):
+    queue_url: str
+
+
+class QueueUrls(Answer):
+    queue_urls: list[str] | None = None
+    next_token: str | None = None
+
+
+class SourceQueueUrls(Answer):
+    queue_urls: list[str] = field(name="queueUrls")
+    next_token: str | None = None
+
+
+class QueueAttributes(Answer):
+    attributes: dict[str, str] | None = None
+
+
+class Tags(Answer):
+    tags: dict[str, str] | None = None
+
+
+class Sent(Answer):
+    message_id: str
+    md5_of_body: str = field(name="MD5OfMessageBody")
+    md5_of_attributes: str | None = field(default=None, name="MD5OfMessageAttributes")
+    md5_of_system_attributes: str | None = field(default=None, name="MD5OfMessageSystemAttributes")
+    sequence_number: str | None = None
+
+
+class SentEntry(Sent, kw_only=True):
+    id: str
+
+
+class FailedEntry(Answer):
+    id: str
+    sender_fault: bool
+    code: str
+    message: str
+
+
+class DoneEntry(Answer):
+    id: str
+
+
+class SentBatch(Answer):
+    successful: list[SentEntry]
+    failed: list[FailedEntry]
+
+
+class DoneBatch(Answer):
+    successful: list[DoneEntry]
+    failed: list[FailedEntry]
+
+
+class Message(Answer):
+    message_id: str
+    receipt_handle: str
+    md5_of_body: str = field(name="MD5OfBody")
+    body: str
+    attributes: dict[str, str] | None = None
+    md5_of_attributes: str | None = field(default=None, name="MD5OfMessageAttributes")
+    message_attributes: MessageAttributes | None = None
+
+
+class Messages(Answer):
+    messages: list[Message] | None = None
+
+
+class TaskStarted(Answer):
+    task_handle: str
+
+
+class TaskCancelled(Answer):
+    moved: int = field(name="ApproximateNumberOfMessagesMoved")
+
+
+class Task(Answer):
+    status: str
+    source_arn: str
+    moved: int = field(name="ApproximateNumberOfMessagesMoved")
+    started_timestamp: int
+    task_handle: str | None = None
+    destination_arn: str | None = None
+    per_second: int | None = field(default=None, name="MaxNumberOfMessagesPerSecond")
+    to_move: int | None = field(default=None, name="ApproximateNumberOfMessagesToMove")
+    failure_reason: str | None = None
+
+
+class Tasks(Answer):
+    results: list[Task]

@@ -1,0 +1,41 @@
+"""Batches: up to ten entries in one request, each of which succeeds or fails on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_letters, digits
+from typing import Final, Protocol
+
+from postroad.gateway.sqs.answers import FailedEntry
+from postroad.gateway.sqs.errors import SqsError
+
+ENTRIES_MAX: Final = 10
+ID_CHARACTERS_MAX: Final = 80
+
+_ID_CHARACTERS: Final = frozenset(ascii_letters + digits + "-_")
+
+
+class Entry(Protocol):
+    id: str
+
+
+def check(entries: Sequence[Entry]) -> None:
+    """Raises SqsError for what fails the whole batch."""
+    if not entries:
+        raise SqsError("EmptyBatchRequest", "There should be at least one entry in the request.")
+    if len(entries) > ENTRIES_MAX:
+        text = f"Maximum number of entries per request are {ENTRIES_MAX}. You have sent {len(entries)}."
+        raise SqsError("TooManyEntriesInBatchRequest", text)
+    for entry in entries:
+        if not 0 < len(entry.id) <= ID_CHARACTERS_MAX or not _ID_CHARACTERS.issuperset(entry.id):
+            text = "A batch entry id has 1 to 80 letters, digits, hyphens and underscores."
+            raise SqsError("InvalidBatchEntryId", text)
+    seen: set[str] = set()
+    for entry in entries:
+        if entry.id in seen:
+            raise SqsError("BatchEntryIdsNotDistinct", f"Id {entry.id} repeated.")
+        seen.add(entry.id)
+
+
+def failed(entry: Entry, error: SqsError) -> FailedEntry:
+    return FailedEntry(entry.id, error.status < 500, error.code, error.text)

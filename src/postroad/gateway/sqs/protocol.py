@@ -1,0 +1,37 @@
+"""What the two protocols have in common: a request is read, an answer or an error is written."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from postroad.gateway.sqs.actions import Action
+from postroad.gateway.sqs.answers import Answer
+from postroad.gateway.sqs.errors import SqsError, missing, unreadable
+
+
+class Call(NamedTuple):
+    action: Action
+    request: Struct
+
+
+class Dialect(Protocol):
+    def read(self, request: web.Request, body: bytes) -> Call:
+        """Raises SqsError."""
+
+    def answer(self, action: Action, answer: Answer, request_id: str) -> web.Response: ...
+
+    def refuse(self, error: SqsError, request_id: str) -> web.Response: ...
+
+
+def wrong_request(action: Action, members: Any, error: Exception) -> SqsError:
+    """Why a request could not be read: what is missing comes first, as with SQS."""
+    if not isinstance(members, dict):
+        return unreadable("The request's body is no JSON object.")
+    for member in msgspec.structs.fields(action.request):
+        if member.required and members.get(member.encode_name) is None:
+            return missing(member.encode_name)
+    return unreadable(str(error))

@@ -1,0 +1,63 @@
+"""AWS JSON 1.0: the action in the header `X-Amz-Target`, everything else as JSON in the body."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from postroad.gateway.sqs.actions import ACTIONS, Action
+from postroad.gateway.sqs.answers import Answer
+from postroad.gateway.sqs.errors import SqsError, unreadable
+from postroad.gateway.sqs.protocol import Call, wrong_request
+
+TARGET: Final = "X-Amz-Target"
+TARGET_PREFIX: Final = "AmazonSQS."
+CONTENT_TYPE: Final = "application/x-amz-json-1.0"
+REQUEST_ID: Final = "x-amzn-RequestId"
+QUERY_ERROR: Final = "x-amzn-query-error"
+TYPE_PREFIX: Final = "com.amazonaws.sqs#"
+
+_encoder: Final = msgspec.json.Encoder()
+
+
+def read(request: web.Request, body: bytes) -> Call:
+    """Raises SqsError."""
+    target = request.headers.get(TARGET, "")
+    action = ACTIONS.get(target.removeprefix(TARGET_PREFIX))
+    if action is None or not target.startswith(TARGET_PREFIX):
+        raise SqsError("UnknownOperationException", f"There is no action {target[:100]!r}.", 404)
+    try:
+        return Call(action, action.decoder.decode(body))
+    except (msgspec.ValidationError, UnicodeError) as error:
+        raise _wrong(action, body, error) from None
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise unreadable(f"The request's body can't be read as JSON: {error}.") from None
+
+
+def answer(_: Action, answered: Answer, request_id: str) -> web.Response:
+    return web.Response(
+        body=_encoder.encode(answered), headers={"Content-Type": CONTENT_TYPE, REQUEST_ID: request_id}
+    )
+
+
+def refuse(error: SqsError, request_id: str) -> web.Response:
+    return web.Response(
+        body=_encoder.encode({"__type": TYPE_PREFIX + error.name, "message": error.text}),
+        status=error.status,
+        headers={
+            "Content-Type": CONTENT_TYPE,
+            REQUEST_ID: request_id,
+            QUERY_ERROR: f"{error.code};{error.fault}",
+        },
+    )
+
+
+def _wrong(action: Action, body: bytes, error: Exception) -> SqsError:
+    """The body is read once more, without types, to find what is wrong with it."""
+    try:
+        members = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as unread:
+        return unreadable(f"The request's body can't be read as JSON: {unread}.")
+    return wrong_request(action, members, error)

@@ -1,0 +1,147 @@
+"""The query protocol of SDKs from before late 2023: a form in, XML out.
+
+    Action=SendMessage&QueueUrl=…&MessageBody=…&MessageAttribute.1.Name=a&MessageAttribute.1.Value.DataType=…
+
+Lists and maps are flat: members are numbered from 1, and have names in the singular. `_MEMBERS` says which
+JSON members they are, so that the requests are those of the JSON protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl
+
+import msgspec
+from aiohttp import web
+
+from postroad.gateway.sqs import names, xml
+from postroad.gateway.sqs.actions import ACTIONS, Action
+from postroad.gateway.sqs.answers import Answer
+from postroad.gateway.sqs.errors import SqsError, missing, unreadable
+from postroad.gateway.sqs.protocol import Call, wrong_request
+
+CONTENT_TYPE: Final = "text/xml"
+FIELDS_MAX: Final = 2000  # ten entries with ten attributes of four fields are 450
+DEPTH_MAX: Final = 8
+INDEX_DIGITS_MAX: Final = 5
+
+
+class Member(NamedTuple):
+    """Where a numbered member belongs; with `key` it is a map's entry, and `value` is where its value is."""
+
+    field: str
+    key: str = ""
+    value: str = ""
+
+
+_MEMBERS: Final[Mapping[str, Member]] = {
+    "Attribute": Member("Attributes", "Name", "Value"),
+    "Tag": Member("Tags", "Key", "Value"),
+    "MessageAttribute": Member("MessageAttributes", "Name", "Value"),
+    "MessageSystemAttribute": Member("MessageSystemAttributes", "Name", "Value"),
+    "AttributeName": Member("AttributeNames"),
+    "MessageAttributeName": Member("MessageAttributeNames"),
+    "MessageSystemAttributeName": Member("MessageSystemAttributeNames"),
+    "TagKey": Member("TagKeys"),
+    "AWSAccountId": Member("AWSAccountIds"),
+    "ActionName": Member("Actions"),
+    "SendMessageBatchRequestEntry": Member("Entries"),
+    "DeleteMessageBatchRequestEntry": Member("Entries"),
+    "ChangeMessageVisibilityBatchRequestEntry": Member("Entries"),
+}
+
+Tree = dict[str, Any]
+
+
+def read(request: web.Request, body: bytes) -> Call:
+    """Raises SqsError."""
+    form = _form(request, body)
+    name = form.pop("Action", "")
+    if not name:
+        raise SqsError("MissingAction", "The request must contain the parameter Action.")
+    action = ACTIONS.get(name)
+    if action is None:
+        raise SqsError("InvalidAction", f"The action {name[:100]} is not valid for this endpoint.")
+    queue = request.match_info.get("queue")
+    if queue is not None:  # SDKs of old addressed the queue itself, and did not say it again
+        form.setdefault("QueueUrl", names.url_of("", queue))
+    members = _members(_tree(form))
+    if action.name == "CreateQueue" and "Tags" in members:
+        members["tags"] = members.pop("Tags")
+    try:
+        return Call(action, msgspec.convert(members, action.request, strict=False))
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise wrong_request(action, members, error) from None
+
+
+def answer(action: Action, answered: Answer, request_id: str) -> web.Response:
+    body = xml.answer(action.name, msgspec.to_builtins(answered), request_id)
+    return web.Response(body=body, content_type=CONTENT_TYPE)
+
+
+def refuse(error: SqsError, request_id: str) -> web.Response:
+    body = xml.error(error.fault, error.code, error.text, request_id)
+    return web.Response(body=body, status=error.status, content_type=CONTENT_TYPE)
+
+
+def _form(request: web.Request, body: bytes) -> dict[str, str]:
+    """Of the URL and of the body. A field that stands there twice is refused: two readers might differ."""
+    try:
+        fields = parse_qsl(
+            request.rel_url.raw_query_string, keep_blank_values=True, max_num_fields=FIELDS_MAX
+        )
+        if request.method == "POST":
+            fields += parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+    except ValueError as error:
+        raise unreadable(f"The form can't be read: {error}.") from None
+    form = dict(fields)
+    if len(form) != len(fields):
+        raise unreadable("A parameter stands there twice.")
+    return form
+
+
+def _tree(form: Mapping[str, str]) -> Tree:
+    """`A.1.Name=x` as {"A": {"1": {"Name": "x"}}}."""
+    tree: Tree = {}
+    for path, value in form.items():
+        steps = path.split(".")
+        if len(steps) > DEPTH_MAX:
+            raise unreadable(f"The parameter {path[:100]} is too deep.")
+        place = tree
+        for step in steps[:-1]:
+            place = place.setdefault(step, {})
+            if not isinstance(place, dict):
+                raise unreadable(f"The parameter {path[:100]} contradicts another one.")
+        if isinstance(place.get(steps[-1]), dict):
+            raise unreadable(f"The parameter {path[:100]} contradicts another one.")
+        place[steps[-1]] = value
+    return tree
+
+
+def _members(tree: Tree) -> Tree:
+    members: Tree = {}
+    for name, value in tree.items():
+        member = _MEMBERS.get(name)
+        if member is None or not isinstance(value, dict):
+            members[name] = value
+        elif member.key:
+            members[member.field] = dict(_entry(member, each) for each in _numbered(name, value))
+        else:
+            members[member.field] = [
+                _members(each) if isinstance(each, dict) else each for each in _numbered(name, value)
+            ]
+    return members
+
+
+def _numbered(name: str, tree: Tree) -> list[Any]:
+    for index in tree:
+        if not (index.isascii() and index.isdecimal() and len(index) <= INDEX_DIGITS_MAX):
+            raise unreadable(f"The parameter {name}.{index[:100]} has no number.")
+    return [tree[index] for index in sorted(tree, key=int)]
+
+
+def _entry(member: Member, tree: Any) -> tuple[str, Any]:
+    if not isinstance(tree, dict) or not isinstance(tree.get(member.key), str):
+        raise missing(f"{member.field}.{member.key}")
+    return tree[member.key], tree.get(member.value, "")

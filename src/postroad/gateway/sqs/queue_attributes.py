@@ -1,0 +1,87 @@
+"""GetQueueAttributes and SetQueueAttributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from postroad.client import topics
+from postroad.errors import UnknownTopicOrPartition
+from postroad.gateway.sqs import answers, attributes, counts, names, redrive_policy
+from postroad.gateway.sqs.attributes import COUNTS, NAMES, REDRIVE, RETENTION, RETENTION_CONFIG, Plan
+from postroad.gateway.sqs.queue import SQS_CONFIG, Queue, write
+from postroad.gateway.sqs.requests import GetQueueAttributes, SetQueueAttributes
+from postroad.gateway.sqs.service import Caller, Service
+
+ALL: Final = frozenset({"All", "ALL"})
+
+
+async def get_queue_attributes(
+    service: Service, caller: Caller, asked: GetQueueAttributes
+) -> answers.QueueAttributes:
+    queue = await service.queue(asked.queue_url)
+    wanted = set(asked.attribute_names or ())
+    for name in sorted(wanted - NAMES - ALL):
+        raise attributes.unknown(name)
+    if wanted & ALL:
+        wanted = set(NAMES)
+    found = await _find(service, queue, caller.region, wanted)
+    return answers.QueueAttributes({name: found[name] for name in sorted(found)} or None)
+
+
+async def set_queue_attributes(service: Service, _: Caller, asked: SetQueueAttributes) -> answers.Nothing:
+    queue = await service.queue(asked.queue_url)
+    plan = checked_plan(asked.attributes, queue.fifo)
+    if attributes.FIFO in asked.attributes:
+        raise attributes.wrong(attributes.FIFO, "It can't be changed.")
+    group = dict(plan.group)
+    if plan.redrive is not None:
+        group |= await redrive_policy.configs_for(service, queue.name, plan.redrive)
+    remembered = msgspec.structs.replace(
+        queue.remembered,
+        attributes={**queue.remembered.attributes, **plan.remembered},
+        modified_s=service.gateway.now_ms() // 1000,
+    )
+    group[SQS_CONFIG] = write(remembered)
+    if plan.topic:
+        await topics.alter_config(service.gateway.client, queue.topic, plan.topic)
+    await service.gateway.directory.alter(queue.name, group)
+    return answers.Nothing()
+
+
+def checked_plan(wanted: Mapping[str, str], fifo: bool) -> Plan:
+    plan = attributes.plan(wanted, fifo)
+    redrive_policy.check_allow(plan.remembered.get("RedriveAllowPolicy", ""))
+    return plan
+
+
+async def all_of(service: Service, queue: Queue, region: str) -> dict[str, str]:
+    """All that can be set, as it is now."""
+    return await _find(service, queue, region, set(attributes.SETTABLE))
+
+
+async def _find(service: Service, queue: Queue, region: str, wanted: set[str]) -> dict[str, str]:
+    found = attributes.known_of(queue, names.arn_of(region, queue.name))
+    if (policy := redrive_policy.text_of(queue, region)) is not None:
+        found[REDRIVE] = policy
+    if RETENTION in wanted and (retention_s := await _retention_s(service, queue)) is not None:
+        found[RETENTION] = str(retention_s)
+    if wanted.intersection(COUNTS):
+        figures = await counts.count(service.gateway.client, queue.name)
+        found |= dict(zip(COUNTS, map(str, figures), strict=True))
+    return {name: value for name, value in found.items() if name in wanted}
+
+
+async def _retention_s(service: Service, queue: Queue) -> int | None:
+    """Of the topic that messages are sent to, or of the first that it reads; None: it keeps them for ever."""
+    if not queue.info.topics:
+        return None
+    topic = queue.name if queue.name in queue.info.topics else queue.info.topics[0]
+    try:
+        entries = await topics.describe_config(service.gateway.client, topic)
+    except UnknownTopicOrPartition:
+        return None
+    retention_ms = next(int(entry.value or -1) for entry in entries if entry.name == RETENTION_CONFIG)
+    return retention_ms // 1000 if retention_ms >= 0 else None

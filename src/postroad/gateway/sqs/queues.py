@@ -1,0 +1,237 @@
+"""Queues come and go, and what is said of them: CreateQueue to PurgeQueue.
+
+A queue that CreateQueue makes is a topic and a subscription of the same name, which begins with the topic's
+first message. If the topic exists the queue is put on it, and DeleteQueue leaves it alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from postroad.client import offsets, subscriptions, topics
+from postroad.errors import GroupIdNotFound, NonEmptyGroup, TopicAlreadyExists, UnknownTopicOrPartition
+from postroad.gateway.sqs import answers, attributes, names, queue_attributes, redrive_policy
+from postroad.gateway.sqs.errors import SqsError, invalid, no_such_queue, unsupported
+from postroad.gateway.sqs.outgoing import TENANT
+from postroad.gateway.sqs.queue import SQS_CONFIG, Queue, Remembered, name_exists, write
+from postroad.gateway.sqs.requests import (
+    CreateQueue,
+    DeleteQueue,
+    GetQueueUrl,
+    ListDeadLetterSourceQueues,
+    ListQueues,
+    PurgeQueue,
+)
+from postroad.gateway.sqs.service import Caller, Service
+from postroad.gateway.sqs.tags import check_tags
+
+PURGE_MS: Final = 60_000  # one purge of a queue in so long
+RESULTS_MAX: Final = 1000
+
+FAIR_CONFIG: Final = "postroad.fair.by"
+START_CONFIG: Final = "share.auto.offset.reset"
+NODE_DEFAULT: Final = -1
+
+TOPIC_CONFIG: Final = {
+    "max.message.bytes": str(2 << 20),  # a message of 1 MiB, and Postroad's own headers
+    attributes.RETENTION_CONFIG: "345600000",  # SQS: four days
+}
+
+log = logging.getLogger(__name__)
+
+
+async def create_queue(service: Service, caller: Caller, asked: CreateQueue) -> answers.QueueUrl:
+    name = asked.queue_name
+    wanted = asked.attributes or {}
+    names.check(name)
+    if wanted.get(attributes.FIFO) == "true" and not names.is_fifo(name):
+        raise invalid("QueueName", name, "The name of a FIFO queue can only end with .fifo.")
+    tags = check_tags(asked.tags or {})
+    plan = queue_attributes.checked_plan(wanted, names.is_fifo(name))
+    try:
+        existing = await service.queue_named(name)
+    except SqsError:
+        await _create(service, name, plan, tags)
+    else:
+        await _check_same(service, existing, wanted)
+    return answers.QueueUrl(names.url_of(caller.base_url, name))
+
+
+async def to_send(service: Service, url: str) -> Queue:
+    """The queue; made on the way if `http.auto_create` is on. Raises SqsError."""
+    try:
+        return await service.queue(url)
+    except SqsError:
+        if not service.gateway.http.auto_create:
+            raise
+    name = names.name_in_url(url)
+    try:
+        names.check(name)
+    except SqsError:
+        raise no_such_queue() from None
+    await _create(service, name, attributes.Plan(), {})
+    return await service.queue_named(name)
+
+
+async def _create(service: Service, name: str, plan: attributes.Plan, tags: Mapping[str, str]) -> None:
+    group = dict(plan.group)
+    group |= await redrive_policy.configs_for(service, name, plan.redrive or "")
+    made = await _create_topic(service, name, plan)
+    now_s = service.gateway.now_ms() // 1000
+    remembered = Remembered(dict(plan.remembered), dict(tags), now_s, now_s, made_topic=made)
+    config = {
+        START_CONFIG: "earliest",
+        SQS_CONFIG: write(remembered),
+        **_kind_config(name),
+        **{key: value for key, value in group.items() if value is not None},
+    }
+    await service.gateway.directory.create(name, [name], config)
+
+
+async def _create_topic(service: Service, name: str, plan: attributes.Plan) -> bool:
+    """False if it was there before; what was asked for it holds then, too."""
+    client = service.gateway.client
+    by_group = plan.remembered.get("DeduplicationScope") == "messageGroup"
+    # A deduplication id is compared within a partition: that of a whole queue needs a single one.
+    partitions = 1 if names.is_fifo(name) and not by_group else NODE_DEFAULT
+    try:
+        await topics.create(client, name, partitions=partitions, config={**TOPIC_CONFIG, **plan.topic})
+    except TopicAlreadyExists:
+        if plan.topic:
+            await topics.alter_config(client, name, plan.topic)
+        return False
+    return True
+
+
+def _kind_config(name: str) -> dict[str, str]:
+    if names.is_fifo(name):
+        return {
+            attributes.ORDER_CONFIG: "key",
+            attributes.DEDUPLICATE_CONFIG: str(attributes.DEDUPLICATE_MS),
+        }
+    return {FAIR_CONFIG: TENANT}
+
+
+async def _check_same(service: Service, queue: Queue, wanted: Mapping[str, str]) -> None:
+    """Raises SqsError if the queue has other attributes than were asked for."""
+    current = await queue_attributes.all_of(service, queue, names.REGION)
+    for name, value in wanted.items():
+        if not _is_same(name, current.get(name, ""), value):
+            raise name_exists(f"a different value for attribute {name}")
+
+
+def _is_same(name: str, current: str, value: str) -> bool:
+    if name == attributes.FIFO:
+        return (current == "true") == (value == "true")
+    if name == attributes.REDRIVE and current and value:
+        ours, theirs = redrive_policy.read(current), redrive_policy.read(value)
+        same_target = names.name_in_arn(ours.target_arn) == names.name_in_arn(theirs.target_arn)
+        return same_target and ours.receives == theirs.receives
+    if value.startswith("{") and current.startswith("{"):
+        return bool(msgspec.json.decode(current) == msgspec.json.decode(value))
+    return current == value
+
+
+async def delete_queue(service: Service, _: Caller, asked: DeleteQueue) -> answers.Nothing:
+    queue = await service.queue(asked.queue_url)
+    gateway = service.gateway
+    service.move_tasks.stop(queue.name)
+    try:
+        await gateway.directory.delete(queue.name)
+    except GroupIdNotFound:
+        raise no_such_queue() from None
+    except NonEmptyGroup:
+        raise unsupported(f"Kafka consumers are reading {queue.name}: stop them first.") from None
+    if queue.remembered.made_topic and not await _readers(service, queue.name):
+        try:
+            await topics.delete(gateway.client, [queue.name])
+        except UnknownTopicOrPartition:
+            log.info("the topic of queue %s was gone before", queue.name)
+    return answers.Nothing()
+
+
+async def _readers(service: Service, topic: str) -> bool:
+    """Whether a subscription reads the topic: then it stays."""
+    directory = service.gateway.directory
+    for name in await directory.names():
+        try:
+            if topic in (await directory.subscription(name)).topics:
+                return True
+        except GroupIdNotFound:
+            continue
+    return False
+
+
+async def get_queue_url(service: Service, caller: Caller, asked: GetQueueUrl) -> answers.QueueUrl:
+    queue = await service.queue_named(asked.queue_name)
+    return answers.QueueUrl(names.url_of(caller.base_url, queue.name))
+
+
+async def list_queues(service: Service, caller: Caller, asked: ListQueues) -> answers.QueueUrls:
+    prefix = asked.queue_name_prefix or ""
+    found = [name for name in await service.gateway.directory.names() if name.startswith(prefix)]
+    page, token = paged(found, asked.max_results, asked.next_token)
+    return answers.QueueUrls([names.url_of(caller.base_url, name) for name in page] or None, token)
+
+
+async def list_dead_letter_source_queues(
+    service: Service, caller: Caller, asked: ListDeadLetterSourceQueues
+) -> answers.SourceQueueUrls:
+    queue = await service.queue(asked.queue_url)
+    found = await sources_of(service, queue)
+    page, token = paged(found, asked.max_results, asked.next_token)
+    return answers.SourceQueueUrls([names.url_of(caller.base_url, name) for name in page], token)
+
+
+async def sources_of(service: Service, queue: Queue) -> list[str]:
+    """The queues whose dead letters go to this one."""
+    found: list[str] = []
+    for name in await service.gateway.directory.names():
+        try:
+            target = (await service.queue_named(name)).redrive_target
+        except SqsError:
+            continue
+        if target is not None and target[0] in queue.info.topics:
+            found.append(name)
+    return found
+
+
+def paged(found: list[str], max_results: int | None, token: str | None) -> tuple[list[str], str | None]:
+    """The next page of sorted names, and what to ask for the one behind it with. Without a size there
+    is one page, of a thousand at most."""
+    if max_results is not None and not 1 <= max_results <= RESULTS_MAX:
+        raise invalid("MaxResults", max_results, f"Must be between 1 and {RESULTS_MAX}.")
+    if token is not None:
+        try:
+            last = base64.urlsafe_b64decode(token.encode()).decode()
+        except (ValueError, binascii.Error):
+            raise invalid("NextToken", token[:100], "It is none that was given.") from None
+        found = [name for name in found if name > last]
+    page = found[: max_results or RESULTS_MAX]
+    if max_results is None or len(found) <= len(page):
+        return page, None
+    return page, base64.urlsafe_b64encode(page[-1].encode()).decode()
+
+
+async def purge_queue(service: Service, _: Caller, asked: PurgeQueue) -> answers.Nothing:
+    gateway = service.gateway
+    gateway.directory.forget(
+        names.name_in_url(asked.queue_url)
+    )  # another gateway may have purged it just now
+    queue = await service.queue(asked.queue_url)
+    now_ms = gateway.now_ms()
+    if now_ms - queue.remembered.purged_ms < PURGE_MS:
+        text = f"Only one PurgeQueue operation on {queue.name} is allowed every 60 seconds."
+        raise SqsError("PurgeQueueInProgress", text)
+    positions = await subscriptions.positions(gateway.client, queue.name)
+    ends = await offsets.latest(gateway.client, list(positions))
+    await subscriptions.move(gateway.client, queue.name, ends)
+    remembered = msgspec.structs.replace(queue.remembered, purged_ms=now_ms)
+    await gateway.directory.alter(queue.name, {SQS_CONFIG: write(remembered)})
+    return answers.Nothing()

@@ -1,0 +1,99 @@
+"""SendMessage and SendMessageBatch. An answer is given when the message is durable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from postroad.client.producer import Sent
+from postroad.errors import PostroadError, RequestTimedOut
+from postroad.gateway import message_ids
+from postroad.gateway.sqs import answers, batch, queues
+from postroad.gateway.sqs.deduplication import Outcome
+from postroad.gateway.sqs.errors import SqsError, from_postroad
+from postroad.gateway.sqs.outgoing import Prepared, prepare
+from postroad.gateway.sqs.queue import MESSAGE_BYTES_MAX
+from postroad.gateway.sqs.requests import SendMessage, SendMessageBatch, SendMessageEntry
+from postroad.gateway.sqs.service import Caller, Service
+
+# Sequence numbers have 20 digits and rise with the offset; those of one group are in one partition.
+_SEQUENCE_BASE: Final = 10**19
+_SEQUENCE_STEP: Final = 10**5  # more than a topic has partitions
+
+
+def sequence_number(partition: int, offset: int) -> str:
+    return str(_SEQUENCE_BASE + offset * _SEQUENCE_STEP + partition)
+
+
+async def send_message(service: Service, _: Caller, asked: SendMessage) -> answers.Sent:
+    queue = await queues.to_send(service, asked.queue_url)
+    topic = queue.topic
+    prepared = prepare(queue, topic, asked)
+    (outcome,) = await _publish(service, topic, [prepared])
+    if isinstance(outcome, PostroadError):
+        raise from_postroad(outcome)
+    return answers.Sent(
+        await _message_id(service, outcome),
+        prepared.md5_of_body,
+        prepared.md5_of_attributes,
+        prepared.md5_of_system_attributes,
+        sequence_number(outcome.partition, outcome.offset) if queue.fifo else None,
+    )
+
+
+async def send_message_batch(service: Service, _: Caller, asked: SendMessageBatch) -> answers.SentBatch:
+    batch.check(asked.entries)
+    queue = await queues.to_send(service, asked.queue_url)
+    topic = queue.topic
+    answer = answers.SentBatch([], [])
+    sound: list[tuple[SendMessageEntry, Prepared]] = []
+    for entry in asked.entries:
+        try:
+            sound.append((entry, prepare(queue, topic, entry)))
+        except SqsError as error:
+            answer.failed.append(batch.failed(entry, error))
+    size = sum(prepared.size_bytes for _, prepared in sound)
+    if size > MESSAGE_BYTES_MAX:
+        text = f"Batch requests cannot be longer than {MESSAGE_BYTES_MAX} bytes. You have sent {size} bytes."
+        raise SqsError("BatchRequestTooLong", text)
+    outcomes = await _publish(service, topic, [prepared for _, prepared in sound])
+    for (entry, prepared), outcome in zip(sound, outcomes, strict=True):
+        if isinstance(outcome, PostroadError):
+            answer.failed.append(batch.failed(entry, from_postroad(outcome)))
+            continue
+        sent = answers.SentEntry(
+            await _message_id(service, outcome),
+            prepared.md5_of_body,
+            prepared.md5_of_attributes,
+            prepared.md5_of_system_attributes,
+            sequence_number(outcome.partition, outcome.offset) if queue.fifo else None,
+            id=entry.id,
+        )
+        answer.successful.append(sent)
+    return answer
+
+
+async def _message_id(service: Service, sent: Sent) -> str:
+    topic = await service.gateway.client.topic(sent.topic)
+    return message_ids.write(topic.id, sent.partition, sent.offset)
+
+
+async def _publish(service: Service, topic: str, prepared: Sequence[Prepared]) -> list[Outcome]:
+    if not prepared or prepared[0].duplicate_of is None:
+        return await service.gateway.publish(topic, [each.message for each in prepared])
+    return await _publish_once(service, topic, prepared)
+
+
+async def _publish_once(service: Service, topic: str, prepared: Sequence[Prepared]) -> list[Outcome]:
+    """FIFO: duplicates, also within the batch, wait for the first one and get its answer."""
+    duplicates = service.duplicates
+    words = [each.duplicate_of or b"" for each in prepared]
+    claims = [duplicates.claim(word) for word in words]
+    ours = [number for number, claim in enumerate(claims) if claim.first]
+    outcomes: list[Outcome] = [RequestTimedOut()] * len(ours)  # if we are cancelled nobody knows better
+    try:
+        outcomes = await service.gateway.publish(topic, [prepared[number].message for number in ours])
+    finally:
+        for number, outcome in zip(ours, outcomes, strict=True):
+            duplicates.settle(words[number], outcome)
+    return [await claim.outcome for claim in claims]

@@ -1,0 +1,77 @@
+"""What all actions share: the gateway, its queues by their URLs, and who is asking."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import web
+
+from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
+from postroad.gateway.directory import SubscriptionInfo
+from postroad.gateway.gateway import Gateway
+from postroad.gateway.sqs import names
+from postroad.gateway.sqs.deduplication import Duplicates
+from postroad.gateway.sqs.errors import no_such_queue
+from postroad.gateway.sqs.first_receives import FirstReceives
+from postroad.gateway.sqs.move_task import MoveTasks
+from postroad.gateway.sqs.queue import Queue
+
+_QUEUES_MAX: Final = 10_000
+
+
+class Caller:
+    """Who asks, as far as an action has to know."""
+
+    __slots__ = ("_request", "_url", "admin")
+
+    def __init__(self, request: web.Request, url: str, admin: bool) -> None:
+        self._request = request
+        self._url = url
+        self.admin = admin
+
+    @property
+    def base_url(self) -> str:
+        """What URLs of queues begin with: as configured, or as the caller addressed us."""
+        return self._url or f"{self._request.scheme}://{self._request.host}"
+
+    @property
+    def region(self) -> str:
+        """The one that the caller signed for."""
+        _, _, scope = self._request.headers.get("Authorization", "").partition("Credential=")
+        parts = scope.split("/", 4)
+        return parts[2] if len(parts) == 5 and parts[2].isprintable() else names.REGION
+
+    @property
+    def is_gone(self) -> bool:
+        """The connection is closed: nobody will see the answer."""
+        transport = self._request.transport
+        return transport is None or transport.is_closing()
+
+
+class Service:
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.duplicates = Duplicates()
+        self.first_receives = FirstReceives()
+        self.move_tasks = MoveTasks(gateway)
+        self._queues: dict[str, Queue] = {}
+
+    async def queue(self, url: str) -> Queue:
+        """Raises SqsError if there is none."""
+        return await self.queue_named(names.name_in_url(url))
+
+    async def queue_named(self, name: str) -> Queue:
+        try:
+            info = await self.gateway.directory.subscription(name)
+        except (GroupIdNotFound, UnknownTopicOrPartition):
+            raise no_such_queue() from None
+        return self._seen(info)
+
+    def _seen(self, info: SubscriptionInfo) -> Queue:
+        """Read once for each time that the directory asks anew."""
+        queue = self._queues.get(info.name)
+        if queue is None or queue.info is not info:
+            if len(self._queues) >= _QUEUES_MAX:
+                self._queues.clear()
+            queue = self._queues[info.name] = Queue(info)
+        return queue

@@ -1,0 +1,76 @@
+"""Answers as XML, for the query protocol.
+
+Lists and maps are flat: each member of `Messages` is an element `Message` of its own, beside the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from xml.sax.saxutils import escape
+
+NAMESPACE: Final = "http://queue.amazonaws.com/doc/2012-11-05/"
+
+_HEAD: Final = '<?xml version="1.0"?>\n'
+_LISTS: Final = {
+    "Messages": "Message",
+    "QueueUrls": "QueueUrl",
+    "queueUrls": "QueueUrl",
+    "Results": "ListMessageMoveTasksResultEntry",
+    "Failed": "BatchResultErrorEntry",
+}
+_MAPS: Final = {
+    "Attributes": ("Attribute", "Name", "Value"),
+    "MessageAttributes": ("MessageAttribute", "Name", "Value"),
+    "Tags": ("Tag", "Key", "Value"),
+}
+
+
+def answer(action: str, members: Mapping[str, Any], request_id: str) -> bytes:
+    result = "".join(_members(action, members))
+    if result:
+        result = f"<{action}Result>{result}</{action}Result>"
+    return (
+        f'{_HEAD}<{action}Response xmlns="{NAMESPACE}">{result}'
+        f"<ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata></{action}Response>"
+    ).encode()
+
+
+def error(fault: str, code: str, text: str, request_id: str) -> bytes:
+    return (
+        f'{_HEAD}<ErrorResponse xmlns="{NAMESPACE}"><Error><Type>{fault}</Type><Code>{_text(code)}</Code>'
+        f"<Message>{_text(text)}</Message><Detail/></Error><RequestId>{request_id}</RequestId></ErrorResponse>"
+    ).encode()
+
+
+def _members(action: str, members: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in members.items():
+        if name in _MAPS and isinstance(value, dict):
+            yield from _map(action, *_MAPS[name], value)
+        elif isinstance(value, list):
+            element = f"{action}ResultEntry" if name == "Successful" else _LISTS[name]
+            for each in value:
+                yield _element(action, element, each)
+        else:
+            yield _element(action, name, value)
+
+
+def _map(action: str, element: str, key: str, value: str, entries: Mapping[str, Any]) -> Iterator[str]:
+    for name, content in entries.items():
+        yield _element(action, element, {key: name, value: content})
+
+
+def _element(action: str, name: str, value: Any) -> str:
+    if isinstance(value, dict):
+        content = "".join(_members(action, value))
+    elif isinstance(value, bool):
+        content = "true" if value else "false"
+    else:
+        content = _text(str(value))
+    return f"<{name}>{content}</{name}>"
+
+
+def _text(value: str) -> str:
+    """A carriage return would be read as a line feed; what XML can't hold at all is replaced."""
+    escaped = escape(value, {"\r": "&#13;"})
+    return "".join(each if each >= " " or each in "\t\n" else "\ufffd" for each in escaped)
