@@ -23,9 +23,8 @@ digits = st.sampled_from(
     [b"0", b"7", b"1700000000500", b"9" * 15, b"9" * 16, b"", b"-5", b"+5", b" 5", b"1_0"]
 )
 values = st.none() | digits | st.sampled_from(["٣".encode(), b"x" * 70, b"1" * 64])
-names = st.sampled_from(
-    ["postroad-deliver-at", "postroad-delay-ms", "postroad-expires-at", "postroad-other", "tenant", "", "t"]
-)
+TIMES = ["postroad-deliver-at", "postroad-delay-ms", "postroad-expires-at"]
+names = st.sampled_from([*TIMES, "postroad-dedup-id", "postroad-other", "tenant", "", "t"])
 headers = st.lists(st.tuples(names, values), max_size=4)
 blobs = st.none() | st.binary(max_size=40) | st.sampled_from([b"postroad-", b"v" * 200, b"k" * 20_000])
 contents = st.tuples(st.integers(-5, 10**12), blobs, blobs, headers)
@@ -102,6 +101,20 @@ def naive(stretch: list[bytes], first: int, keys: bool, tenant_header: bytes | N
     return merged
 
 
+def identities(stretch: list[bytes], first: int) -> list[tuple[bytes, int, int]]:
+    """Of each message that has one: the id, the offset and the time."""
+    found = []
+    for batch in stretch:
+        header = batches.read_header(batch)
+        if header.attributes & batches.CONTROL:
+            continue
+        for record in decode_records(batch):
+            given = [short(value) for name, value in record.headers if name == "postroad-dedup-id" and value]
+            if record.offset >= first and given and given[-1] is not None:
+                found.append((given[-1], record.offset, record.timestamp))
+    return found
+
+
 @settings(max_examples=300, deadline=None)
 @given(
     stretch=stretches(),
@@ -117,6 +130,31 @@ def test_a_scan_finds_what_decoding_finds(
     data = b"".join(stretch)
     assert scan(data, first, keys=keys, tenant_header=tenant_header) == expected
     assert scan(memoryview(data), first, keys=keys, tenant_header=tenant_header) == expected
+
+
+@settings(max_examples=150, deadline=None)
+@given(stretch=stretches(), skipped=st.integers(0, 20), keys=st.booleans(), data=st.data())
+def test_a_scan_leaves_out_what_it_is_told_is_a_duplicate(
+    stretch: list[bytes], skipped: int, keys: bool, data: st.DataObject
+) -> None:
+    first = batches.read_header(stretch[0]).base_offset + skipped
+    expected = identities(stretch, first)
+    left_out = {offset for _, offset, _ in expected if data.draw(st.booleans())}
+    told = []
+
+    def is_duplicate(identity: bytes, offset: int, timestamp: int) -> bool:
+        told.append((identity, offset, timestamp))
+        return offset in left_out
+
+    entries = scan(b"".join(stretch), first, keys=keys, is_duplicate=is_duplicate)
+    assert told == expected
+    everything = naive(stretch, first, keys, None)
+    wanted = {o: each[2:] for each in everything for o in offsets_of(each) if o not in left_out}
+    assert {o: each[2:] for each in entries for o in offsets_of(each)} == wanted
+
+
+def offsets_of(entry: Scanned) -> range:
+    return range(entry.first, entry.last + 1)
 
 
 def test_an_entry_of_a_scan_is_an_entry_of_a_queue() -> None:

@@ -9,13 +9,15 @@ are missing (compaction), and where a subscription needs keys or tenants. What r
     postroad-deliver-at   epoch ms                not before this time
     postroad-delay-ms     ms                      not before the record's timestamp plus this
     postroad-expires-at   epoch ms                not after this time
+    postroad-dedup-id     1 byte or more          not if the same was there shortly before
 
-Values are ASCII digits, at most 15; any other is ignored, as 0 is. Where both delays are given the later
+Times are ASCII digits, at most 15; any other is ignored, as 0 is. Where both delays are given the later
 holds; where a header is given twice, the last that can be read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
 from struct import Struct
 from typing import Final, NamedTuple
@@ -29,11 +31,15 @@ from postroad.wire.records import read_varint
 DELIVER_AT: Final = b"postroad-deliver-at"
 DELAY_MS: Final = b"postroad-delay-ms"
 EXPIRES_AT: Final = b"postroad-expires-at"
+DEDUP_ID: Final = b"postroad-dedup-id"
 
-NAME_BYTES_MAX: Final = 16  # longer keys and tenants stand as a digest: memory is bounded by their number
+NAME_BYTES_MAX: Final = (
+    16  # longer keys, tenants and ids stand as a digest: memory is bounded by their number
+)
 TIME_MAX: Final = 10**15 - 1  # what 15 digits hold; 64 bits hold any sum of such times
 
 _PREFIX: Final = b"postroad-"
+_NULL: Final = 1  # the varint -1
 _DIGITS_MAX: Final = 15
 # base offset, length, attributes, last offset delta, base timestamp, max timestamp, count
 _HEADER: Final = Struct(">qi9xhiqq14xi")
@@ -58,20 +64,32 @@ Asked = tuple[bytes | None, bytes | None, int, int]
 """The last four fields of Scanned."""
 Run = tuple[int, int, Asked]
 """Messages that become one entry: the first, the offset after the last, and what they ask for."""
+Named = tuple[bytes | None, int, int | None, int, bytes | None]
+"""What headers name: tenant, time of delivery, delay, expiry, id."""
+IsDuplicate = Callable[[bytes, int, int], bool]
+"""Told of each message with an id, in the log's order: its id, offset and timestamp."""
 
 _PLAIN: Final[Asked] = (None, None, 0, 0)
 
 
 def scan(
-    data: bytes | memoryview, first: int, *, keys: bool = False, tenant_header: bytes | None = None
+    data: bytes | memoryview,
+    first: int,
+    *,
+    keys: bool = False,
+    tenant_header: bytes | None = None,
+    is_duplicate: IsDuplicate | None = None,
 ) -> list[Scanned]:
     """The messages in whole batches whose CRCs hold, ascending, from offset `first` on.
 
-    An offset in no entry holds no message: compaction took it, or it is a control record. A batch whose
-    records can't be read counts as plain, for it is the consumers' to refuse; nothing is ever raised.
+    An offset in no entry holds no message: compaction took it, it is a control record, or `is_duplicate`
+    says so. A batch whose records can't be read counts as plain, for it is the consumers' to refuse; nothing
+    is ever raised.
     """
     stretch = bytes(data)
-    wanted = _Wanted(first, keys, None if tenant_header is None else _field(tenant_header))
+    tenant_field = None if tenant_header is None else _field(tenant_header)
+    id_field = None if is_duplicate is None else _DEDUP_ID
+    wanted = _Wanted(first, keys, tenant_field, id_field, is_duplicate or _is_none)
     each = keys or tenant_header is not None
     entries: list[Scanned] = []
     run: Run = (first, first, _PLAIN)
@@ -118,22 +136,25 @@ class _Wanted(NamedTuple):
     first: int
     keys: bool
     tenant_field: bytes | None
+    id_field: bytes | None
+    is_duplicate: IsDuplicate
 
 
 def _read_batch(
     stretch: bytes, start: int, end: int, wanted: _Wanted, entries: list[Scanned], run: Run
 ) -> Run:
-    """Add the messages of one batch; all of them, or it raises and none was added."""
+    """Add the messages of one batch; all of them, or it raises and none was added.
+
+    Records of one batch often have the very same headers, which are then read once.
+    """
     base, _, attributes, last_delta, base_time, max_time, count = _HEADER.unpack_from(stretch, start)
-    first, keys, tenant_field = wanted
-    block, position = stretch, start + HEADER_BYTES
-    if codec := attributes & COMPRESSION_MASK:
-        block = decompress(codec, memoryview(stretch)[position:end])
-        position, end = 0, len(block)
+    first, keys, tenant_field, id_field, is_duplicate = wanted
+    block, position, end = _unpack(stretch, start + HEADER_BYTES, end, attributes & COMPRESSION_MASK)
     headers = tenant_field is not None or block.find(_PREFIX, position, end) >= 0
     if not headers and not keys and count == last_delta + 1:
         return _add_plain(entries, run, max(base, first), base + last_delta)
     found: list[Scanned] = []
+    known: dict[bytes, Named] = {}
     run_first, run_after, run_asked = run
     for delta, time_at, key_at, stop in walk_records(block, position, end, count, last_delta):
         offset = base + delta
@@ -142,11 +163,18 @@ def _read_batch(
         asked = _PLAIN
         key = _read_name(block, key_at, stop) if keys else None
         if headers:
-            tenant, deliver_at, delay, expires_at = _read_headers(block, key_at, stop, tenant_field)
-            if delay is not None:
+            fields = block[_skip(block, _skip(block, key_at)) : stop]
+            named = known.get(fields)
+            if named is None:
+                named = known[fields] = _read_headers(fields, tenant_field, id_field)
+            tenant, deliver_at, delay, expires_at, identity = named
+            if delay is not None or identity is not None:
                 appended = attributes & LOG_APPEND_TIME
-                time = max_time if appended else base_time + read_varint(block, time_at)[0]
-                deliver_at = max(deliver_at, min(time + delay, TIME_MAX))
+                time = max_time if appended else base_time + _read_time(block, time_at)
+                if identity is not None and is_duplicate(identity, offset, time):
+                    continue
+                if delay is not None:
+                    deliver_at = max(deliver_at, min(time + delay, TIME_MAX))
             asked = (key, tenant, deliver_at, expires_at)
         elif key is not None:
             asked = (key, None, 0, 0)
@@ -160,45 +188,67 @@ def _read_batch(
     return run_first, run_after, run_asked
 
 
-def _read_headers(
-    block: bytes, position: int, stop: int, tenant_field: bytes | None
-) -> tuple[bytes | None, int, int | None, int]:
-    """Tenant, time of delivery, delay and expiry, of the record whose key stands at `position`.
+def _unpack(stretch: bytes, position: int, end: int, codec: int) -> tuple[bytes, int, int]:
+    """The plain block, and where its records begin and end."""
+    if not codec:
+        return stretch, position, end
+    block = decompress(codec, memoryview(stretch)[position:end])
+    return block, 0, len(block)
+
+
+def _read_headers(fields: bytes, tenant_field: bytes | None, id_field: bytes | None) -> Named:
+    """What the end of a record, from its header count on, asks for.
 
     Names are compared with their lengths before them, as they stand: one slice and no decoding.
     """
-    tenant = delay = None
+    tenant = delay = identity = None
     deliver_at = expires_at = 0
-    position = _skip(block, _skip(block, position))  # key, value
-    count, position = read_varint(block, position)
+    count, position = read_varint(fields, 0)
     for _ in range(count):
-        value_at = _skip(block, position)
-        field = block[position:value_at]
-        position = _skip(block, value_at)
+        value_at = _skip(fields, position)
+        field = fields[position:value_at]
+        position = _skip(fields, value_at)
         if field == tenant_field:
-            tenant = _read_name(block, value_at, stop)
-        if field in _TIME_FIELDS and (number := _read_digits(block, value_at, position)) is not None:
+            tenant = _read_name(fields, value_at, position)
+        if field in _TIME_FIELDS and (number := _read_digits(fields, value_at, position)) is not None:
             if field == _DELIVER_AT:
                 deliver_at = number
             elif field == _DELAY:
                 delay = number
             else:
                 expires_at = number
-    if position != stop:
+        elif field == id_field:
+            identity = _read_name(fields, value_at, position) or identity
+    if position != len(fields):
         raise CorruptMessage("A record's length does not fit what is in it.")
-    return tenant, deliver_at, delay, expires_at
+    return tenant, deliver_at, delay, expires_at, identity
+
+
+def _is_none(identity: bytes, offset: int, timestamp: int) -> bool:
+    """Nobody asks: no message is a duplicate."""
+    return False
+
+
+def _read_time(block: bytes, position: int) -> int:
+    if (byte := block[position]) < 0x80:
+        return byte >> 1 ^ -(byte & 1)
+    return read_varint(block, position)[0]
 
 
 def _skip(block: bytes, position: int) -> int:
     """The position after a length (-1: null) and its bytes: past the record, if they claim so."""
     if (byte := block[position]) & 0x81 == 0:
         return position + 1 + (byte >> 1)
+    if byte == _NULL:
+        return position + 1
+    if not byte & 1 and (high := block[position + 1]) < 0x80:
+        return position + 2 + ((byte & 0x7F | high << 7) >> 1)
     length, position = read_varint(block, position)
     return position + length if length > 0 else position
 
 
 def _read_name(block: bytes, position: int, stop: int) -> bytes | None:
-    """A key or a tenant, or what stands for it."""
+    """A key, a tenant or an id, or what stands for it."""
     length, position = read_varint(block, position)
     if length < 0:
         return None
@@ -225,5 +275,6 @@ def _field(name: bytes) -> bytes:
 
 _DELIVER_AT: Final = _field(DELIVER_AT)
 _DELAY: Final = _field(DELAY_MS)
+_DEDUP_ID: Final = _field(DEDUP_ID)
 _TIME_FIELDS: Final = {_DELIVER_AT, _DELAY, _field(EXPIRES_AT)}
 _new = tuple.__new__  # Scanned's own constructor takes twice as long
