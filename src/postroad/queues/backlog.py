@@ -59,7 +59,14 @@ class Backlog:
             if head is None:
                 return
             first = last = head
-        self._place(first, last, trait.tenant, trait.available_at, now_ms)
+        self.place(first, last, trait.tenant, trait.available_at, now_ms)
+
+    def place(self, first: int, last: int, tenant: int, available_at: int, now_ms: int) -> None:
+        """These messages wait for no other: they can go out, now or when their time comes."""
+        if available_at > now_ms:
+            self.schedule.add(available_at, first, last)
+        else:
+            self.pool.add(first, last, tenant)
 
     def meet_in_flight(self, trait: Trait, key: bytes | None) -> None:
         """These messages are in the log, and were handed out before this backlog was begun."""
@@ -136,12 +143,6 @@ class Backlog:
             WHOLE_PARTITION if self._order is Order.PARTITION else key if self._order is Order.KEY else None
         )
 
-    def _place(self, first: int, last: int, tenant: int, available_at: int, now_ms: int) -> None:
-        if available_at > now_ms:
-            self.schedule.add(available_at, first, last)
-        else:
-            self.pool.add(first, last, tenant)
-
     def _place_by_tenant(self, first: int, last: int, available_at: int, now_ms: int) -> None:
         if available_at > now_ms:
             self.schedule.add(available_at, first, last)
@@ -167,7 +168,7 @@ class Backlog:
             del self.strays[follower]  # the head of its lane as it is, in flight
             return
         trait = self.traits.of(follower)
-        self._place(follower, follower, trait.tenant, trait.available_at, now_ms)
+        self.place(follower, follower, trait.tenant, trait.available_at, now_ms)
 
     def check(self) -> None:
         for part in (self.pool, self.schedule, self.traits, self.gaps):

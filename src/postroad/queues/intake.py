@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from postroad.now import Now
+from postroad.queues.backlog import Backlog
 from postroad.queues.entry import Entry
 from postroad.queues.ranges import RangeSet
 from postroad.queues.traits import Trait
@@ -25,21 +26,41 @@ def take_in(partition: SharePartition, upto: int, entries: Sequence[Entry], now:
     # A burial, or what is settled after a change of order, raises the ledger's start past what was read: the
     # ledger has forgotten what is below.
     backlog.frontier = partition.frontier
-    known = ledger.done.last is not None or ledger.dying.last is not None
+    known = any(
+        last is not None and last >= backlog.frontier for last in (ledger.done.last, ledger.dying.last)
+    )
     in_flight = partition.in_flight_ranges(backlog.frontier, upto - 1)
+    # Where nothing is kept of a message but when it is available: the short way, for there may be many.
+    loose = not known and in_flight is None and backlog.lanes is None and not partition.settings.fair
     cursor = backlog.frontier
     for entry in entries:
-        first, last = max(entry.first, cursor), min(entry.last, upto - 1)
+        first, last, _, _, deliver_at_ms, expires_at_ms = entry
+        if first < cursor:
+            first = cursor
+        if last >= upto:
+            last = upto - 1
         if first > last:
             continue
         if first > cursor:
-            backlog.gaps.add(cursor, first - 1)
+            _miss(backlog, cursor, first - 1, in_flight)
         cursor = last + 1
+        if loose and not expires_at_ms:
+            backlog.place(first, last, 0, _on_our_clock(deliver_at_ms, now), now.ms)
+            continue
         for low, high in _left_to_do(partition, first, last) if known else ((first, last),):
             _meet(partition, entry, low, high, in_flight, now)
     if cursor < upto:
-        backlog.gaps.add(cursor, upto - 1)
+        _miss(backlog, cursor, upto - 1, in_flight)
     backlog.frontier = max(backlog.frontier, upto)
+
+
+def _miss(backlog: Backlog, first: int, last: int, in_flight: RangeSet | None) -> None:
+    """Nothing is there, or it must not go out (any longer); what was handed out before keeps its place."""
+    for low, high, flies in _pieces(first, last, in_flight):
+        if flies:
+            backlog.meet_in_flight(Trait(low, high), None)
+        else:
+            backlog.gaps.add(low, high)
 
 
 def _left_to_do(partition: SharePartition, first: int, last: int) -> list[tuple[int, int]]:

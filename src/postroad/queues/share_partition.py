@@ -106,6 +106,16 @@ class SharePartition:
         self._seen = max(self._seen, upto)
         return self.take_expired(now)
 
+    def pass_gaps(self) -> Settlement | None:
+        """The ledger moves on where nothing is to be done at its start, without waiting for who settles
+        something next."""
+        start, gaps = self.ledger.start, self.backlog.gaps
+        if not gaps.rows or not gaps.contains(start):
+            return None
+        settlement = Settlement()
+        settlement.accept(start, start)  # the rest of the gap goes along
+        return self._seal(settlement)
+
     def log_starts_at(self, offset: int) -> None:
         """Retention took what is below: it is forgotten, whoever held it. The ledger hears of it with the
         next update."""
