@@ -1,14 +1,16 @@
 """A subscription's queue on one partition: the room's `SharePartition`, bound to the log.
 
 *Out.* `deliver` asks the core for messages. What it does not know yet is read from the log and told to it
-(`_scan`): bytes that this process wrote or has checked at once, others in a thread. What was acquired is cut
-out of the log's batches. An offset that was acquired and is not in the answer would be taken for a gap by the
-client and be archived, so whatever can't be read or does not fit is given back before the answer is made.
+(`_scan`): bytes that this process wrote or has checked at once, others in a thread. Where duplicates are left
+out, what tells them is read before it (`lookback`). What was acquired is cut out of the log's batches. An
+offset that was acquired and is not in the answer would be taken for a gap by the client and be archived, so
+whatever can't be read or does not fit is given back before the answer is made.
 
 *Back.* An acknowledgement is decided by the core, written by `states`, and answered when it is applied.
 
 *Waiting.* Members that found nothing wait in `waiters`, first come, first served; a commit of the log, a
-release, or the end of a lock or a delay wakes them. One timer stands for all deadlines of the core.
+release, or the end of a lock or a delay wakes them. One timer stands for all deadlines of the core. A look at
+the log is short, however much lies before what is available: the next one follows when others had their turn.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from postroad.broker.partition import Partition
+from postroad.broker.subscriptions.duplicates import Duplicates
+from postroad.broker.subscriptions.lookback import lookback
 from postroad.broker.subscriptions.states import QueueStates
 from postroad.broker.subscriptions.stretch import Stretch
 from postroad.errors import ApiError, OffsetOutOfRange
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 
 SCAN_BYTES: Final = 1 << 19  # read and told to the core at a time
 SCANS_MAX: Final = 4  # in one go; then others have their turn
+LOOK_MS: Final = 5  # also then: where each message asks for something a scan takes long
 RETRY_MS: Final = 1_000  # after the log could not be read or the state could not be written
 TIMER_MS_MAX: Final = 60_000  # a timer looks again after this, however far away the deadline is
 
@@ -76,7 +81,8 @@ class Queue:
         self._states = states
         self._stretch: Stretch | None = None  # what was scanned last: likely what is acquired next
         self._scanning = False  # a thread reads
-        self._unfinished = False  # the last look found nothing, and did not come to the end
+        self._duplicates = _duplicates_of(subscription)
+        self._looks_on = False  # the last look found nothing and did not come to the end: the next is due
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
 
@@ -104,19 +110,37 @@ class Queue:
             core.log_starts_at(partition.log.start_offset)
         acquired = core.acquire(member, records_max, now, lock_ms) if core.ready else []
         wanted = records_max - _count(acquired)
-        for _ in range(SCANS_MAX):
-            if wanted <= 0 or bytes_max <= 0 or core.frontier >= partition.high_watermark:
-                break
-            scanned = self._scan(now, bytes_max) if core.wants_more(now) else 0
-            if not scanned:
-                break
-            bytes_max -= scanned
-            more = core.acquire(member, wanted, now, lock_ms)
-            wanted -= _count(more)
-            acquired += more
-        else:
-            self._unfinished = not acquired
+        if wanted > 0 and bytes_max > 0 and not self._looks_on:
+            acquired += self._look(member, wanted, bytes_max, lock_ms, now)
         return acquired if len(acquired) < 2 else sorted(acquired)
+
+    def _look(
+        self, member: str, wanted: int, bytes_max: int, lock_ms: int | None, now: Now
+    ) -> list[Acquired]:
+        """Acquire what lies behind the frontier, as far as one look goes."""
+        core, clock, end = self.core, self._node.clock, now.ms + LOOK_MS
+        acquired: list[Acquired] = []
+        for _ in range(SCANS_MAX):
+            if core.frontier >= self.partition.high_watermark or not core.wants_more(now):
+                return acquired
+            scanned = self._scan(now, bytes_max)
+            if not scanned:
+                return acquired
+            more = core.acquire(member, wanted, now, lock_ms)
+            acquired += more
+            wanted -= _count(more)
+            if more:
+                bytes_max -= scanned
+            if wanted <= 0 or bytes_max <= 0 or clock.monotonic_ms() >= end:
+                break
+        if not acquired:
+            self._looks_on = True
+            self._node.loop.call_soon(self._look_on)
+        return acquired
+
+    def _look_on(self) -> None:
+        self._looks_on = False
+        self.wake()
 
     def _read(self, acquired: list[Acquired], bytes_max: int, member: str) -> Delivery | None:
         """Cut what was acquired out of the log; what does not fit or can't be read is given back."""
@@ -168,8 +192,10 @@ class Queue:
         """Read on from the frontier; how many bytes. 0: there is nothing more, or a thread reads it."""
         if self._scanning:
             return 0
+        frontier = self.core.frontier
         try:
-            found = self.partition.read(self.core.frontier, min(SCAN_BYTES, max(bytes_max, 1)))
+            known_to = frontier if self._duplicates is None else self._duplicates_known_to(now)
+            found = self.partition.read(known_to, min(SCAN_BYTES, max(bytes_max, 1)))
         except (ApiError, OSError) as error:
             self._unreadable(error)
             return 0
@@ -178,8 +204,36 @@ class Queue:
         if not found.verified:
             self._scan_cold(found)
             return 0
-        self._learn(found.file.read(found.position, found.length), now)
+        data = found.file.read(found.position, found.length)
+        if known_to < frontier:
+            self._remember(data, known_to)
+        else:
+            self._learn(data, now)
         return found.length
+
+    def _duplicates_known_to(self, now: Now) -> int:
+        """Up to where it is known which messages repeat which: the frontier, or what is read before it."""
+        duplicates, frontier = self._duplicates, self.core.frontier
+        assert duplicates is not None
+        upto = duplicates.upto
+        if upto is None or not self.partition.log.start_offset <= upto <= frontier:
+            begin = lookback(self.partition, frontier, duplicates.window_ms, now.wall_ms)
+            duplicates.begin(*begin)
+            upto = begin.first
+        return upto
+
+    def _remember(self, data: bytes, first: int) -> None:
+        """What lies before the frontier only tells what is repeated behind it."""
+        duplicates, frontier = self._duplicates, self.core.frontier
+        assert duplicates is not None
+
+        def remember(identity: bytes, offset: int, timestamp: int) -> bool:
+            if offset < frontier:
+                duplicates.remember(identity, offset, timestamp)
+            return False
+
+        scan(data, first, is_duplicate=remember)
+        duplicates.upto = min(Stretch(data).upto, frontier)
 
     def look_ahead(self, upto: int) -> None:
         """Know what lies below this offset, as far as a few reads tell."""
@@ -193,16 +247,21 @@ class Queue:
         stretch = Stretch(data)
         self._stretch = stretch
         entries = self._entries(data)
-        settlement = self.core.extend(stretch.upto, entries, now)
-        if settlement is not None:
-            self.commit(settlement, _ignore)
+        for settlement in (self.core.extend(stretch.upto, entries, now), self.core.pass_gaps()):
+            if settlement is not None:
+                self.commit(settlement, _ignore)
+        if self._duplicates is not None:
+            self._duplicates.upto = stretch.upto
 
     def _entries(self, data: bytes) -> list[Entry]:
-        settings = self.subscription.settings
-        keys = self.core.settings.order is Order.KEY
-        tenant = settings.fair_by.encode() if settings.fair_by else None
-        found = scan(data, self.core.frontier, keys=keys, tenant_header=tenant)
-        return [Entry(*entry) for entry in found]
+        found = scan(
+            data,
+            self.core.frontier,
+            keys=self.core.settings.order is Order.KEY,
+            tenant_header=self.subscription.settings.fair_by.encode() or None,
+            is_duplicate=None if self._duplicates is None else self._duplicates.is_duplicate,
+        )
+        return cast("list[Entry]", found)  # the same fields; there may be too many to build each anew
 
     def _scan_cold(self, found: Slice) -> None:
         """What lay on the disk is checked in a thread first; whoever waits is woken after it."""
@@ -286,6 +345,7 @@ class Queue:
         def done(error: ApiError | None) -> None:
             if error is None:
                 self._stretch = None
+                self._duplicates = _duplicates_of(self.subscription)
                 self.core.after_reset(self.now())
             reply(error)
             self.wake()
@@ -295,6 +355,7 @@ class Queue:
     def configure(self, settings: QueueSettings, now: Now, learn_anew: bool) -> None:
         """`learn_anew`: what is known of the messages no longer tells what must be known."""
         if learn_anew:  # a detour over other settings makes the core forget
+            self._duplicates = _duplicates_of(self.subscription)
             self.core.change_settings(settings._replace(fair=not settings.fair), now)
         self.core.change_settings(settings, now)
         self._arm(now)
@@ -352,9 +413,6 @@ class Queue:
             self.partition.readers[self] = None
             self.subscription.waiting[self] = None
         self.waiters[waiter] = None
-        if self._unfinished:  # much lies before what is available: look on, after others had their turn
-            self._unfinished = False
-            self._node.loop.call_soon(self.wake)
 
     def unpark(self, waiter: Waiter) -> None:
         self.waiters.pop(waiter, None)
@@ -365,7 +423,9 @@ class Queue:
     def wake(self) -> None:
         """There may be something: those that have waited longest look first."""
         for waiter in list(self.waiters):
-            if not self.core.ready and self.core.frontier >= self.partition.high_watermark:
+            if not self.core.ready and (
+                self._looks_on or self.core.frontier >= self.partition.high_watermark
+            ):
                 return
             waiter.wake()
 
@@ -385,6 +445,11 @@ class Queue:
         self.hurry()
         self.partition.readers.pop(self, None)
         self.core.close()
+
+
+def _duplicates_of(subscription: Subscription) -> Duplicates | None:
+    window_ms = subscription.settings.deduplicate_ms
+    return Duplicates(window_ms) if window_ms else None
 
 
 def _count(acquired: Sequence[Acquired]) -> int:

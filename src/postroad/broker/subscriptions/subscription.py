@@ -28,10 +28,10 @@ class Subscription:
         """New settings hold from now on; locks that were given keep their end."""
         if settings == self.settings:
             return
-        fair_by = self.settings.fair_by
-        self.settings = settings
+        before, self.settings = self.settings, settings
+        learn_anew = (before.fair_by, before.deduplicate_ms) != (settings.fair_by, settings.deduplicate_ms)
         for queue in list(self.queues.values()):
-            queue.configure(queue_settings(settings), now, learn_anew=settings.fair_by != fair_by)
+            queue.configure(queue_settings(settings), now, learn_anew)
 
     def something_settled(self, where: Queue) -> None:
         """Messages may be available again, or a limit may have been what kept others from theirs."""

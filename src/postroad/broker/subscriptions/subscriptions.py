@@ -18,6 +18,7 @@ from zlib import crc32
 from postroad.broker.connection import Connection
 from postroad.broker.partition import Partition
 from postroad.broker.subscriptions.dead_letters import DeadLetters
+from postroad.broker.subscriptions.lookback import needed_from
 from postroad.broker.subscriptions.queue import Queue, Reply
 from postroad.broker.subscriptions.sessions import ShareSession, ShareSessions
 from postroad.broker.subscriptions.starting import starting_offset
@@ -146,14 +147,22 @@ class Subscriptions:
         return [] if states is None else states.of_group(group_id)
 
     def done_below(self, topic_id: bytes, index: int) -> int | None:
-        """The offset below which every subscription is done with the partition; None without any."""
-        starts = [
-            ledger.start
+        """The offset below which every subscription is done with the partition, and needs nothing more to
+        tell duplicates by; None without any. Raises what reading the log raises."""
+        ledgers = [
+            ledger
             for states in self._states.values()
             for ledger in states.ledgers()
             if ledger.key.topic_id == topic_id and ledger.key.partition == index
         ]
-        return min(starts, default=None)
+        if not ledgers:
+            return None
+        done = min(ledger.start for ledger in ledgers)
+        window_ms = max(self.settings(ledger.key.group).deduplicate_ms for ledger in ledgers)
+        partition = self._node.partitions.find(topic_id, index)
+        if window_ms and partition is not None:
+            done = min(done, needed_from(partition, window_ms, self._node.clock.now_ms()))
+        return done
 
     @property
     def loaded(self) -> bool:
