@@ -20,7 +20,7 @@ from postroad.testing import Node, NodeFailed, node
 from .conftest import create_topic, resident_mb
 
 READY_S = 1.0
-READY_CPU_S = 0.7
+READY_CPU_S = 0.9  # a busy machine charges a process for more than it does
 STOP_S = 3.0
 IDLE_MB = 60
 
