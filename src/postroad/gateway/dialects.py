@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from postroad.gateway import health
+from postroad.gateway import health, sqs
 from postroad.gateway.app import Routes
 
 DIALECTS: Final[list[Routes]] = [
     health.routes,
+    sqs.routes,
 ]
