@@ -1,10 +1,10 @@
-"""One WebSocket connection: three tasks, one that reads what the client says, one that pumps messages to it,
-one that settles.
+"""One WebSocket connection: a task that reads what the client says, one that pulls messages from the
+subscription, one that pushes them to the client, and one that settles.
 
 W1 never more is sent than the credit that was granted, nor more held than `held.HELD_MAX`.
 W2 what is held when the connection ends, however it ends, is released; what was said before that is done.
-W3 nothing grows with a client that doesn't read: the pump waits in `send`, settlements wait with their
-   answers, and then the client's own frames are no longer read.
+W3 nothing grows with a client that doesn't read: at most one receive is ahead of what is being sent;
+   settlements wait with their answers, and then the client's own frames are no longer read.
 W4 what the client says while settlements are under way gathers, and goes out as one.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from postroad.client.share_message import AckType
@@ -26,6 +26,7 @@ from postroad.gateway.receiver import Received
 WAIT_MS: Final = 10_000  # one receive waits so long; there is always one while there is credit
 AHEAD_BYTES: Final = 4 << 20  # so much is asked for at once, as far as sizes can be foreseen
 FRAME_BYTES: Final = 1 << 18  # a batch's frame is full with so much, or with its one message
+OVERHEAD_BYTES: Final = 200  # of a message beyond its value, about
 SWEEP_S: Final = 1.0  # how often ended locks are looked for
 RETRY_S: Final = 0.5
 
@@ -69,6 +70,7 @@ class Stream:
         self._send = send
         self._credit = options.credit
         self._changed = asyncio.Event()  # there may be room again
+        self._ahead: asyncio.Queue[list[Outgoing]] = asyncio.Queue(1)
         self._message_bytes = 1024.0  # a running mean, to foresee how much so many messages are
         self._held = Held(by_receipt=options.receipts)
         self._settlements = Settlements(
@@ -79,7 +81,8 @@ class Stream:
         """Until `frames` ends. Raises Ending if it is the gateway that ends it."""
         tasks = [
             asyncio.create_task(self._listen(frames), name=f"listen {self._subscription}"),
-            asyncio.create_task(self._pump(), name=f"pump {self._subscription}"),
+            asyncio.create_task(self._pull(), name=f"pull {self._subscription}"),
+            asyncio.create_task(self._push(), name=f"push {self._subscription}"),
             asyncio.create_task(self._settlements.run(), name=f"settle {self._subscription}"),
             asyncio.create_task(self._sweep(), name=f"expire {self._subscription}"),
             asyncio.create_task(self._until_closing(), name=f"closing {self._subscription}"),
@@ -127,15 +130,12 @@ class Stream:
 
     # --- out
 
-    async def _pump(self) -> None:
+    async def _pull(self) -> None:
         while True:
-            wanted = await self._wanted()
             try:
-                received = await self._gateway.receive(
-                    self._subscription, wanted, WAIT_MS, self._options.lock_ms
-                )
-                if received:
-                    await self._hand_out(received, await self._lock_ms())
+                wanted = await self._wanted()
+                lock_ms = await self._lock_ms()
+                received = await self._gateway.receive(self._subscription, wanted, WAIT_MS, lock_ms)
             except TryAgain as error:
                 log.info("stream of %s: %s", self._subscription, error)
                 await asyncio.sleep(RETRY_S)
@@ -143,6 +143,9 @@ class Stream:
                 raise Ending(NOT_FOUND, f"The subscription {self._subscription} is gone.") from None
             except PostroadError as error:
                 raise Ending(FAILED, str(error)) from None
+            else:
+                if received:
+                    await self._ahead.put(self._hold(received, lock_ms))
 
     async def _wanted(self) -> int:
         """How many may come now, at least one (W1)."""
@@ -158,26 +161,33 @@ class Stream:
             return self._options.lock_ms
         return (await self._gateway.directory.subscription(self._subscription)).lock_ms
 
-    async def _hand_out(self, received: Sequence[Received], lock_ms: int) -> None:
-        """All are held before the first is sent, so that none is forgotten if sending ends halfway."""
+    def _hold(self, received: Sequence[Received], lock_ms: int) -> list[Outgoing]:
+        """From here on they are the client's: they count, and are released if they don't reach it."""
+        self._credit -= len(received)
         ends_at = asyncio.get_running_loop().time() + lock_ms / 1000
         write = self._gateway.receipts.write if self._options.receipts else _no_receipt
         add = self._held.add
-        outgoing = [
+        return [
             Outgoing(add(receipt, lock_ms, ends_at), message, write(receipt)) for message, receipt in received
         ]
-        self._credit -= len(outgoing)
-        size = 0
-        first = 0
-        for index, each in enumerate(outgoing):
-            length = len(each.message.value or b"")
-            size += length
-            self._message_bytes += (length + 100 - self._message_bytes) / 64
-            if index + 1 - first == self._options.batch or size >= FRAME_BYTES:
-                await self._send(self._format.messages(outgoing[first : index + 1]))
-                first, size = index + 1, 0
+
+    async def _push(self) -> None:
+        while True:
+            for frame in self._frames(await self._ahead.get()):
+                await self._send(self._format.messages(frame))
+
+    def _frames(self, outgoing: list[Outgoing]) -> Iterator[list[Outgoing]]:
+        """No frame has more messages than the client wants, nor many more bytes than is good for it."""
+        first = size = total = 0
+        for index, each in enumerate(outgoing, 1):
+            size += len(each.message.value or b"")
+            if index - first == self._options.batch or size >= FRAME_BYTES:
+                yield outgoing[first:index]
+                total, first, size = total + size, index, 0
         if first < len(outgoing):
-            await self._send(self._format.messages(outgoing[first:]))
+            yield outgoing[first:]
+        mean = (total + size) / len(outgoing) + OVERHEAD_BYTES
+        self._message_bytes += (mean - self._message_bytes) / 4
 
     async def _sweep(self) -> None:
         while True:
