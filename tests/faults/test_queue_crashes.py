@@ -62,6 +62,23 @@ def test_crashes_do_not_deliver_twice_what_is_delivered_at_most_once(tmp_path: P
     assert max(register.deliveries.values()) == 1
 
 
+def test_duplicates_of_what_was_accepted_are_known_after_a_crash(own_node: Node) -> None:
+    create_topic(own_node, TOPIC)
+    admin = AdminClient({"bootstrap.servers": own_node.bootstrap})
+    configure(admin, Broker(own_node.bootstrap, ours=True), GROUP, postroad_deduplicate_ms=300_000)
+    for round_ in range(3):
+        names = ("same", f"other {round_}")
+        messages = ({"value": name, "headers": {"postroad-dedup-id": name}} for name in names)
+        send_all(producer(own_node.bootstrap), TOPIC, messages)
+        expected = [b"other %d" % round_] if round_ else [b"same", b"other 0"]
+        with member(own_node.bootstrap, GROUP, TOPIC) as worker:
+            taken = take(worker, len(expected))
+            assert [message.value() for message in taken] == expected
+            answer(worker, taken)
+        own_node.kill()
+        own_node.start()
+
+
 class Trickle(Load):
     """Few messages: for a subscription that hands them out one by one."""
 
