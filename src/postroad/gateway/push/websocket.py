@@ -12,10 +12,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
-from aiohttp import ClientConnectionResetError, WSMsgType, hdrs, web
+from aiohttp import ClientConnectionResetError, WSCloseCode, WSMsgType, hdrs, web
 
 from postroad.errors import GroupIdNotFound
 from postroad.gateway.gateway import Gateway
@@ -60,9 +61,8 @@ class WebSocketEdge:
             timeout=CLOSE_S,
         )
         await socket.prepare(request)
-        await self._serve(request, socket, Stream(
-            self._gateway, name, options, format_, lambda frame: self._send(socket, format_, frame)
-        ), format_)  # fmt: skip
+        send = partial(self._send, socket, format_)
+        await self._serve(request, socket, Stream(self._gateway, name, options, format_, send), format_)
         return socket
 
     async def _serve(
@@ -75,7 +75,7 @@ class WebSocketEdge:
         except (ConnectionError, ClientConnectionResetError, TimeoutError) as error:
             log.info("the stream to %s ends: %s", request.remote, error or type(error).__name__)
         finally:
-            if not socket.closed and request.transport is not None:
+            if socket.close_code in (None, WSCloseCode.ABNORMAL_CLOSURE) and request.transport is not None:
                 request.transport.abort()  # what it didn't take would wait for ever
 
     async def _send(self, socket: web.WebSocketResponse, format_: Format, frame: bytes) -> None:

@@ -1,0 +1,135 @@
+"""Clients that fall silent, stop reading or are many: their locks end, their messages do not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket as sockets
+import time
+from collections.abc import Iterator
+
+import pytest
+from aiohttp import web
+from websockets.asyncio.client import ClientConnection, connect
+
+from postroad.gateway import push
+from postroad.gateway.gateway import Gateway
+from postroad.gateway.push.websocket import WebSocketEdge
+from tests.gateway.conftest import RunningGateway, StartGateway, gateway_in_thread
+from tests.gateway.push.conftest import Queue
+
+SOON_S = 10.0
+
+
+def impatient(gateway: Gateway) -> list[web.RouteDef]:
+    return [
+        web.get("/v1/subscriptions/{name}/stream", WebSocketEdge(gateway, ping_s=0.2, stuck_s=0.5).stream)
+    ]
+
+
+@pytest.fixture(scope="module")
+def gateway(start_gateway: StartGateway) -> RunningGateway:
+    return start_gateway([impatient])
+
+
+@pytest.fixture
+def mute(queue: Queue) -> Iterator[sockets.socket]:
+    """A client that can say something, and then never answers anything: there is no one behind it."""
+    host, port = queue.running.url.removeprefix("http://").split(":")
+    with sockets.create_connection((host, int(port)), timeout=SOON_S) as socket:
+        path = f"/v1/subscriptions/{queue.name}/stream?credit=1000&lock_ms=600000"
+        head = (
+            f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        socket.sendall(head.encode())
+        assert b" 101 " in socket.recv(4096)
+        yield socket
+
+
+def frame(text: str) -> bytes:
+    """A client's frame; its mask is zero."""
+    return bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text.encode()
+
+
+def speak_for_long(socket: sockets.socket) -> None:
+    for _ in range(500):
+        socket.sendall(frame('{"type": "credit", "messages": 1}'))
+        socket.sendall(frame('{"type": "accept", "ids": [99999]}'))
+        time.sleep(0.02)
+
+
+def test_a_client_that_answers_no_ping_loses_its_locks_and_never_its_messages(
+    queue: Queue, mute: sockets.socket
+) -> None:
+    queue.publish([b"1", b"2"])
+    assert b'"value":"1"' in mute.recv(4096)
+    assert sorted(filter(None, queue.pull(5_000) + queue.pull(1_000))) == [b"1", b"2"]
+
+
+def test_a_client_that_speaks_and_does_not_read_is_cut_off(queue: Queue, mute: sockets.socket) -> None:
+    queue.publish([b"x" * 900_000] * 16)
+    with pytest.raises(ConnectionError):
+        speak_for_long(mute)
+    pulled = 0
+    while pulled < 16:
+        came = queue.pull(5_000)
+        assert came
+        pulled += len(came)
+
+
+async def test_two_streams_share_a_subscription_and_no_message_goes_to_both(queue: Queue) -> None:
+    seen: list[int] = []
+    all_seen = asyncio.Event()
+
+    async def read(socket: ClientConnection) -> None:
+        async for text in socket:
+            message = json.loads(text)
+            seen.append(message["offset"])
+            if len(seen) == 200:
+                all_seen.set()
+            await socket.send(json.dumps({"type": "accept", "ids": [message["id"]]}))
+            await socket.send('{"type": "credit", "messages": 1}')
+
+    async with connect(f"{queue.url}?credit=5") as one, connect(f"{queue.url}?credit=5") as other:
+        readers = [asyncio.create_task(read(one)), asyncio.create_task(read(other))]
+        await asyncio.to_thread(queue.publish, [b"%d" % n for n in range(200)])
+        async with asyncio.timeout(SOON_S):
+            await all_seen.wait()
+    await asyncio.gather(*readers)
+    assert sorted(seen) == list(range(200))
+    assert await asyncio.to_thread(queue.pull) == []
+
+
+async def test_a_slow_client_slows_no_other(queue: Queue) -> None:
+    async with connect(f"{queue.url}?credit=3") as slow, connect(f"{queue.url}?credit=1000") as fast:
+        await asyncio.to_thread(queue.publish, [b"%d" % n for n in range(100)])
+        got = 0
+        async with asyncio.timeout(SOON_S):
+            while got < 97:
+                json.loads(await fast.recv())
+                got += 1
+        assert slow.close_code is None
+
+
+def test_a_gateway_that_stops_says_so_and_releases_what_its_clients_held(queue: Queue, name: str) -> None:
+    async def listen(url: str, connected: asyncio.Future[None]) -> int:
+        async with connect(url) as socket:
+            json.loads(await socket.recv())
+            connected.set_result(None)
+            await socket.wait_closed()
+            return socket.close_code or 0
+
+    async def stop_while_listening() -> int:
+        connected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        running = gateway_in_thread(queue.running.bootstrap, [push.routes])
+        other = await asyncio.to_thread(running.__enter__)
+        url = queue.url.replace(queue.running.url.removeprefix("http"), other.url.removeprefix("http"))
+        listening = asyncio.create_task(listen(f"{url}?credit=10", connected))
+        await connected
+        await asyncio.to_thread(running.__exit__, None, None, None)
+        return await listening
+
+    queue.publish([b"held"])
+    assert asyncio.run(stop_while_listening()) == 1001
+    assert queue.pull(5_000) == [b"held"]
