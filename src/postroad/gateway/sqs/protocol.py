@@ -19,12 +19,14 @@ class Call(NamedTuple):
 
 
 class Dialect(Protocol):
-    def read(self, request: web.Request, body: bytes) -> Call:
+    """The modules `protocol_json` and `protocol_query`."""
+
+    def read(self, request: web.Request, body: bytes, /) -> Call:
         """Raises SqsError."""
 
-    def answer(self, action: Action, answer: Answer, request_id: str) -> web.Response: ...
+    def answer(self, action: Action, answered: Answer, request_id: str, /) -> web.Response: ...
 
-    def refuse(self, error: SqsError, request_id: str) -> web.Response: ...
+    def refuse(self, error: SqsError, request_id: str, /) -> web.Response: ...
 
 
 def wrong_request(action: Action, members: Any, error: Exception) -> SqsError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
@@ -18,6 +18,7 @@ from postroad.gateway.access import Keys
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.sqs import protocol_json, protocol_query, sigv4
 from postroad.gateway.sqs.errors import SqsError, from_postroad
+from postroad.gateway.sqs.protocol import Dialect
 from postroad.gateway.sqs.service import Caller, Service
 
 QUEUE_PATH: Final = r"/{account:\d{12}}/{queue}"
@@ -40,7 +41,7 @@ def _answerer(service: Service, keys: Keys) -> Callable[[web.Request], Awaitable
     url = service.gateway.http.url.rstrip("/")
 
     async def answer(request: web.Request) -> web.Response:
-        protocol: Any = protocol_json if protocol_json.TARGET in request.headers else protocol_query
+        protocol: Dialect = protocol_json if protocol_json.TARGET in request.headers else protocol_query
         request_id = os.urandom(16).hex()
         try:
             body = await request.read()
@@ -49,10 +50,9 @@ def _answerer(service: Service, keys: Keys) -> Callable[[web.Request], Awaitable
             if call.action.admin and not admin:
                 raise SqsError("AccessDeniedException", f"{call.action.name} needs an admin's key.", 403)
             answered = await call.action.handler(service, Caller(request, url, admin), call.request)
-            response: web.Response = protocol.answer(call.action, answered, request_id)
-            return response
+            return protocol.answer(call.action, answered, request_id)
         except SqsError as error:
-            refused: web.Response = protocol.refuse(error, request_id)
+            refused = protocol.refuse(error, request_id)
         except web.HTTPRequestEntityTooLarge as error:
             refused = protocol.refuse(SqsError("RequestEntityTooLarge", str(error.text), 413), request_id)
         except PostroadError as error:
