@@ -211,8 +211,9 @@ def test_times_of_a_dead_letter_are_set_aside_so_that_they_hold_for_nobody(
 ) -> None:
     """Whoever subscribes to the dead letters gets each of them at once."""
     configure(admin, ours, group)
-    send_with(ours, topic, (b"kept", {"postroad-delay-ms": "50", "mine": "too"}))
+    send_with(ours, topic, (b"kept", {"postroad-delay-ms": "50", "mine": "too", "postroad-dedup-id": "x"}))
     with member(ours.bootstrap, group, topic) as source:
         answer(source, take(source, 1), REJECT)
         (letter,) = dead_letters(ours.bootstrap, group, 1)
-    assert letter.headers()[:2] == [("postroad-dead-delay-ms", b"50"), ("mine", b"too")]
+    set_aside = [("postroad-dead-delay-ms", b"50"), ("mine", b"too"), ("postroad-dead-dedup-id", b"x")]
+    assert letter.headers()[:3] == set_aside

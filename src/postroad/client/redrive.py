@@ -25,14 +25,14 @@ from postroad.client.producer import Delivery, Producer
 from postroad.client.share_consumer import ShareConsumer
 from postroad.client.share_message import ShareMessage
 from postroad.errors import PostroadError, UnknownTopicOrPartition
-from postroad.wire.scan import DELAY_MS, DELIVER_AT, EXPIRES_AT
+from postroad.wire.scan import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
 
 DEAD_PREFIX: Final = "postroad-dead-"
 ORIGIN: Final = "postroad-dead-topic"
 REASON: Final = "postroad-dead-reason"
 DIED_AT: Final = "postroad-dead-at"
 # They held for the message that died; one that is sent back begins anew.
-SPENT: Final = frozenset(name.decode() for name in (DELIVER_AT, DELAY_MS, EXPIRES_AT))
+SPENT: Final = frozenset(name.decode() for name in (DELIVER_AT, DELAY_MS, EXPIRES_AT, DEDUP_ID))
 GROUP_SUFFIX: Final = ".redrive"
 GROUP_CONFIG: Final = {
     "share.auto.offset.reset": "earliest",

@@ -22,7 +22,7 @@ from postroad.errors import ApiError, CoordinationError, OffsetOutOfRange, Topic
 from postroad.queues.update import Dying
 from postroad.wire import batch as batches
 from postroad.wire.records import Record, decode_records, encode_batch
-from postroad.wire.scan import DELAY_MS, DELIVER_AT, EXPIRES_AT
+from postroad.wire.scan import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -34,11 +34,11 @@ RETRY_S: Final = (0.1, 0.5, 2.0, 10.0, 30.0)
 # Headers of a dead letter; those that a message brought along from an earlier death are replaced.
 PREFIX: Final = "postroad-dead-"
 UNREADABLE: Final = PREFIX + "unreadable"
-# What was asked for the message is kept by another name: the letter itself neither waits nor expires, or
-# nobody could ever take it from a subscription of the dead-letter topic.
+# What was asked for the message is kept by another name: the letter itself neither waits nor expires, nor is
+# it a duplicate, or nobody could ever take it from a subscription of the dead-letter topic.
 OF_THE_LIVING: Final = {
     name.decode(): PREFIX + name.decode().removeprefix("postroad-")
-    for name in (DELIVER_AT, DELAY_MS, EXPIRES_AT)
+    for name in (DELIVER_AT, DELAY_MS, EXPIRES_AT, DEDUP_ID)
 }
 
 log = logging.getLogger(__name__)

@@ -22,6 +22,7 @@ from postroad.client.share_message import AckType, ShareMessage
 from postroad.errors import PostroadError
 from postroad.gateway.gateway import DEDUPLICATION_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, Gateway, Message
 from postroad.gateway.receiver import Received
+from postroad.gateway.sqs.outgoing import DEAD_DEDUPLICATION_ID
 
 RUNNING: Final = "RUNNING"
 COMPLETED: Final = "COMPLETED"
@@ -166,8 +167,8 @@ def _revived(letter: ShareMessage) -> Message:
     """With its old deduplication id it would be taken for a duplicate of what it was."""
     headers: list[tuple[str, bytes | None]] = []
     for name, value in letter.headers:
-        if name == DEDUPLICATION_ID:
-            headers.append((name, f"{letter.topic}/{letter.partition}/{letter.offset}".encode()))
+        if name in (DEDUPLICATION_ID, DEAD_DEDUPLICATION_ID):
+            headers.append((DEDUPLICATION_ID, f"{letter.topic}/{letter.partition}/{letter.offset}".encode()))
         elif not name.startswith(DEAD_PREFIX) and name not in SPENT:
             headers.append((name, value))
     return Message(letter.value, letter.key, headers)

@@ -25,6 +25,7 @@ ID_CHARACTERS_MAX: Final = 128  # of groups and deduplication ids
 TRACE: Final = "postroad-aws-trace"
 TRACE_ATTRIBUTE: Final = "AWSTraceHeader"
 TENANT: Final = "postroad-sqs-group"  # what standard queues are fair by
+DEAD_DEDUPLICATION_ID: Final = "postroad-dead-dedup-id"  # a dead letter's, which holds for nobody
 SCOPE_MARK: Final = b"\0"
 
 _ID_CHARACTERS: Final = frozenset(ascii_letters + digits + punctuation)
@@ -73,7 +74,7 @@ def prepare(queue: Queue, topic: str, asked: Outgoing) -> Prepared:
 def deduplication_id(headers: Headers) -> str | None:
     """The one that the sender gave."""
     for name, value in headers:
-        if name == DEDUPLICATION_ID and value is not None:
+        if name in (DEDUPLICATION_ID, DEAD_DEDUPLICATION_ID) and value is not None:
             return text.decode(value.rpartition(SCOPE_MARK)[2])
     return None
 
