@@ -164,7 +164,9 @@ def test_a_queue_that_does_not_exist_is_told_by_every_action(sqs: Any) -> None:
         assert code_of(error) == "AWS.SimpleQueueService.NonExistentQueue"
 
 
-def test_a_deleted_queue_takes_its_topic_along(sqs: Any, gateway: RunningGateway, queue: str, name: str) -> None:
+def test_a_deleted_queue_takes_its_topic_along(
+    sqs: Any, gateway: RunningGateway, queue: str, name: str
+) -> None:
     sqs.delete_queue(QueueUrl=queue)
     with pytest.raises(sqs.exceptions.QueueDoesNotExist):
         sqs.get_queue_url(QueueName=name)
@@ -229,7 +231,10 @@ def test_tags_come_and_go(sqs: Any, name: str) -> None:
 
 def test_permissions_are_statements_of_the_policy(sqs: Any, queue: str) -> None:
     sqs.add_permission(
-        QueueUrl=queue, Label="send", AWSAccountIds=["123456789012"], Actions=["SendMessage", "ReceiveMessage"]
+        QueueUrl=queue,
+        Label="send",
+        AWSAccountIds=["123456789012"],
+        Actions=["SendMessage", "ReceiveMessage"],
     )
     policy = json.loads(attributes_of(sqs, queue)["Policy"])
     assert policy["Statement"] == [
