@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.gateway.conftest import RunningGateway
-from tests.gateway.sqs.conftest import MakeQueue, attributes_of, delete, receive, receive_all
+from postroad.gateway import sqs as dialect
+from tests.gateway.conftest import RunningGateway, StartGateway
+from tests.gateway.sqs.conftest import MakeQueue, attributes_of, connect, delete, receive, receive_all
 
 TYPED = {
     "text": {"DataType": "String", "StringValue": "grüße"},
@@ -254,10 +255,9 @@ def test_kafka_messages_are_received_whatever_is_in_them(
     assert "MessageAttributes" not in tombstone
 
 
-def test_a_queue_is_made_by_its_first_message_where_that_is_allowed(start_gateway: Any, name: str) -> None:
-    from postroad.gateway import sqs as dialect
-    from tests.gateway.sqs.conftest import connect
-
+def test_a_queue_is_made_by_its_first_message_where_that_is_allowed(
+    start_gateway: StartGateway, name: str
+) -> None:
     running = start_gateway([dialect.routes], auto_create=True)
     sqs = connect(running.url)
     url = f"{running.url}/000000000000/{name}"

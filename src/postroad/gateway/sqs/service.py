@@ -61,6 +61,8 @@ class Service:
         return await self.queue_named(names.name_in_url(url))
 
     async def queue_named(self, name: str) -> Queue:
+        if not 0 < len(name) <= names.GROUP_CHARACTERS_MAX:
+            raise no_such_queue()
         try:
             info = await self.gateway.directory.subscription(name)
         except (GroupIdNotFound, UnknownTopicOrPartition):
