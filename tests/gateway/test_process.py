@@ -11,9 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,24 +20,9 @@ from postroad.broker.gateway_process import environment
 from postroad.config import Settings, load
 from postroad.testing import Node, node
 
-PATIENCE_S = 20.0
+from .processes import GATEWAY, PATIENCE_S, alone, connect, eventually, get, url_of
+
 SERVE = [sys.executable, "-m", "postroad", "serve"]
-GATEWAY = [sys.executable, "-m", "postroad", "gateway"]
-
-
-def get(url: str, timeout_s: float = PATIENCE_S) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(url, timeout=timeout_s) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as refused:
-        return refused.code, refused.read().decode()
-
-
-def eventually(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 def children(pid: int) -> list[int]:
@@ -61,9 +44,8 @@ def is_alive(pid: int) -> bool:
 
 
 def refuses(url: str) -> bool:
-    host, port = url.removeprefix("http://").split(":")
     try:
-        socket.create_connection((host, int(port)), timeout=5).close()
+        connect(url).close()
     except ConnectionRefusedError:
         return True
     return False
@@ -158,23 +140,6 @@ def test_default_port_that_is_taken_costs_http_only(tmp_path: Path) -> None:
     assert "no HTTP here: port 8080 is taken" in said
 
 
-@contextlib.contextmanager
-def alone(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    ready = tmp_path / "gateway.json"
-    command = [*GATEWAY, "--http", "127.0.0.1:0", "--ready-file", str(ready), *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as gateway:
-        try:
-            yield gateway
-        finally:
-            gateway.kill()
-
-
-def url_of(tmp_path: Path) -> str:
-    ready = tmp_path / "gateway.json"
-    eventually(ready.exists, "the gateway does not start")
-    return f"http://{json.loads(ready.read_text())['http']}"
-
-
 def test_gateway_alone_says_where_it_is_and_ends_well_on_sigterm(broker: Node, tmp_path: Path) -> None:
     with alone(tmp_path, "--bootstrap", broker.bootstrap) as gateway:
         url = url_of(tmp_path)
@@ -218,8 +183,7 @@ def test_gateway_says_what_is_wrong_with_its_arguments(tmp_path: Path) -> None:
 
 
 def test_idle_connections_do_not_hold_up_the_end(with_http: Node) -> None:
-    host, port = with_http.http.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as idle:
+    with connect(with_http.http) as idle:
         idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert idle.recv(1000).startswith(b"HTTP/1.1 200")
         began = time.monotonic()

@@ -18,11 +18,13 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Final, Protocol, cast
 
 from postroad.broker.turn import Turn
 from postroad.errors import ProtocolError
 from postroad.log.partition_log import Slice
+from postroad.metrics.instruments import Distribution
 from postroad.wire import fetch, produce
 from postroad.wire.framing import FrameBuffer, response_head
 
@@ -44,13 +46,17 @@ Body = bytes | list[Part]
 class Answer:
     """The place of one answer in its connection's order; complete it once, now or later."""
 
-    __slots__ = ("connection", "correlation", "flexible", "framed")
+    __slots__ = ("began", "connection", "correlation", "flexible", "framed", "requests", "took")
+
+    began: int  # set with `took`
 
     def __init__(self, connection: Connection, correlation: int, flexible: bool) -> None:
         self.connection = connection
         self.correlation = correlation
         self.flexible = flexible
         self.framed: Body | None = None  # what is to be sent; None until it is known
+        self.requests = 1  # that it answers
+        self.took: Distribution | None = None  # where the time since `began` (ns) is noted
 
     @property
     def abandoned(self) -> bool:
@@ -292,10 +298,13 @@ class Connection:
         """Some answer is complete: whatever is complete at the front goes out."""
         answers = self._answers
         while answers:
-            ready = answers[0].framed
+            answer = answers[0]
+            ready = answer.framed
             if ready is None:
                 return
             answers.popleft()
+            if answer.took is not None:
+                answer.took.note(perf_counter_ns() - answer.began, answer.requests)
             self._send(ready)
         if self._paused and not self.closed and not self._full():
             self._resume()

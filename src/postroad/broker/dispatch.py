@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from postroad.broker.connection import Answer, Body, Connection
+from postroad.broker.metrics.requests import ApiStats
 from postroad.broker.produce_run import stage_run
 from postroad.errors import ProtocolError
 from postroad.wire import framing
@@ -90,6 +92,7 @@ class Route(NamedTuple):
     handle: Callable[[Node, Call], Result]
     name: str
     advertised: bool  # an API of our own may be handled without being listed
+    stats: ApiStats
 
 
 class Dispatcher:
@@ -103,9 +106,15 @@ class Dispatcher:
                 api.FLEXIBLE_FROM,
                 1 << 15 if api.KEY == API_VERSIONS else api.FLEXIBLE_FROM,
                 api.handle,
-                cast(str, getattr(api, "__name__", "")).rpartition(".")[2],
+                name := cast(str, getattr(api, "__name__", "")).rpartition(".")[2],
                 getattr(api, "ADVERTISED", True),
+                ApiStats(name),
             )
+        self._produced = self._routes[PRODUCE].stats
+
+    @property
+    def stats(self) -> list[ApiStats]:
+        return [route.stats for _, route in sorted(self._routes.items())]
 
     def versions(self) -> list[tuple[int, int, int]]:
         """(key, lowest, highest) of what ApiVersions answers: everything that is handled but our own."""
@@ -115,7 +124,7 @@ class Dispatcher:
     def handle(self, connection: Connection, frames: list[memoryview], place: int) -> int:
         """Handle the frame at that place, and what can be done with it at once; the place of the next."""
         if connection.last_produce is not None:
-            end = stage_run(self._node, connection, frames, place)
+            end = stage_run(self._node, connection, frames, place, self._produced)
             if end > place:
                 return end
         self._handle_one(connection, frames[place])
@@ -128,7 +137,7 @@ class Dispatcher:
         route = self._routes.get(key)
         if route is None:
             raise ProtocolError(f"API {key} is not one that this node handles")
-        lowest, highest, flexible_from, response_flexible_from, handle, name, _ = route
+        lowest, highest, flexible_from, response_flexible_from, handle, name, _, stats = route
         known = lowest <= version <= highest
         if not known and key != API_VERSIONS:
             raise ProtocolError(f"{name}: version {version} is not within {lowest}–{highest}")
@@ -136,6 +145,8 @@ class Dispatcher:
             raise ProtocolError(f"{name}: {len(frame)} bytes; at most {CONTROL_BYTES_MAX} are read")
         body_at = framing.body_at(frame, client_bytes, known and version >= flexible_from)
         call = Call(connection, frame, body_at, version, correlation, version >= response_flexible_from)
+        stats.requests += 1
+        began = perf_counter_ns()
         try:
             result = handle(self._node, call)
         except ProtocolError:
@@ -144,15 +155,17 @@ class Dispatcher:
             log.exception("%s from %s failed", name, connection.peer)
             connection.close("its request failed")
             return
-        if result is not None and not isinstance(result, Answer):
-            self._answer(call, route, result)
-
-    def _answer(self, call: Call, route: Route, result: Body | Coroutine[object, object, bytes]) -> None:
-        if isinstance(result, (bytes, list)):
-            call.connection.answer_now(result, call.correlation, call.flexible)
+        if result is None:
             return
-        answer = call.park()
-        self._node.tasks.start(self._finish(answer, route, result), name=route.name)
+        if isinstance(result, Answer):
+            result.began, result.took = began, stats.took
+        elif isinstance(result, (bytes, list)):
+            connection.answer_now(result, correlation, call.flexible)
+            stats.took.note(perf_counter_ns() - began)
+        else:
+            answer = call.park()
+            answer.began, answer.took = began, stats.took
+            self._node.tasks.start(self._finish(answer, route, result), name=name)
 
     async def _finish(self, answer: Answer, route: Route, body: Coroutine[object, object, bytes]) -> None:
         try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -68,6 +69,7 @@ class Node:
         self.tasks = Tasks()
         self.housekeeping = Housekeeping(self)
         self.port = 0
+        self.started_at = time.monotonic()
         self.failed = asyncio.Event()  # something that the node can't do without has ended
         self._incarnation = os.urandom(8).hex()
         self._lease = 0

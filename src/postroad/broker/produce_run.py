@@ -8,9 +8,11 @@ partition, and one call-back when the last of them is committed. Whatever is out
 
 from __future__ import annotations
 
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.connection import Answer, Connection
+from postroad.broker.metrics.requests import ApiStats
 from postroad.broker.partition import Partition
 from postroad.errors import ApiError, StorageFailed
 from postroad.wire import batch as batches
@@ -23,7 +25,9 @@ _ACKS_ALL: Final = -1
 _NOT_FROM_CLIENTS: Final = batches.CONTROL | batches.TRANSACTIONAL
 
 
-def stage_run(node: Node, connection: Connection, frames: list[memoryview], place: int) -> int:
+def stage_run(
+    node: Node, connection: Connection, frames: list[memoryview], place: int, stats: ApiStats
+) -> int:
     """Stage the frames from `place` on that repeat the connection's last produce; the first that doesn't."""
     repetition = connection.last_produce
     assert repetition is not None
@@ -31,7 +35,10 @@ def stage_run(node: Node, connection: Connection, frames: list[memoryview], plac
     if partition is None or not partition.is_plain:
         return place
     run = ProduceRun(connection, repetition, partition)
-    end = place + run.stage(frames, place, node.clock.now_ms())
+    run.began, run.took = perf_counter_ns(), stats.took
+    run.requests = run.stage(frames, place, node.clock.now_ms())
+    stats.requests += run.requests
+    end = place + run.requests
     if end > place:
         connection.park(run)
         node.turn.settle(run)

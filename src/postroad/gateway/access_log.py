@@ -28,7 +28,7 @@ class AccessLog:
         self._write = _as_json if http.access_log_format == "json" else _as_text
 
     def note(
-        self, request: web.Request, status: int, sent: int, took_s: float, names: tuple[str, str]
+        self, request: web.Request, status: int, sent: int, took_ns: int, names: tuple[str, str]
     ) -> None:
         if status < self._least_status:
             return
@@ -37,7 +37,7 @@ class AccessLog:
             "method": request.method,
             "path": request.path[:PATH_CHARACTERS_MAX],
             "status": status,
-            "ms": round(took_s * 1000, 1),
+            "ms": round(took_ns / 1e6, 1),
             "dialect": dialect,
             "action": action,
             "bytes_in": request.content_length or 0,

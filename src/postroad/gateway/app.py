@@ -41,6 +41,7 @@ class _Edge:
     """Around every handler."""
 
     def __init__(self, gateway: Gateway) -> None:
+        self._metrics = gateway.metrics
         self._access_log = AccessLog(gateway.http)
         self._names: dict[object, tuple[str, str]] = {}  # by handler
 
@@ -51,8 +52,9 @@ class _Edge:
 
     @web.middleware
     async def handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        began = time.perf_counter()
+        began = time.perf_counter_ns()
         status, sent = 500, 0
+        self._metrics.in_flight += 1
         connection = request.protocol
         if isinstance(connection, Connection):
             connection.request_came(request.content)
@@ -66,7 +68,7 @@ class _Edge:
         finally:
             if isinstance(connection, Connection):
                 connection.request_went()
-            self._access_log.note(request, status, sent, time.perf_counter() - began, self._name(request))
+            self._note(request, status, sent, time.perf_counter_ns() - began)
 
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
@@ -82,9 +84,12 @@ class _Edge:
             log.exception("%s %s failed", request.method, request.path)
             return web.Response(status=500, text="Something went wrong here; the log tells what.\n")
 
-    def _name(self, request: web.Request) -> tuple[str, str]:
+    def _note(self, request: web.Request, status: int, sent: int, took_ns: int) -> None:
         dialect, action = self._names.get(request.match_info.handler, NOWHERE)
-        return dialect, request.get(ACTION, action)
+        action = request.get(ACTION, action)
+        self._metrics.in_flight -= 1
+        self._metrics.note_request(dialect, action, status, took_ns)
+        self._access_log.note(request, status, sent, took_ns, (dialect, action))
 
 
 def _dialect(routes: Routes) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from aiohttp import StreamReader, web
 
 from postroad.config.sections import Http
+from postroad.gateway.metrics import GatewayMetrics
 
 BACKLOG: Final = 1024
 SWEEP_S: Final = 1.0
@@ -40,9 +41,11 @@ class Connection(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.door.connections[self] = None
+        self.door.metrics.connections = len(self.door.connections)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self.door.connections.pop(self, None)
+        self.door.metrics.connections = len(self.door.connections)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -86,10 +89,10 @@ class Refusal(asyncio.Protocol):
 
 
 class Door:
-    def __init__(self, runner: web.AppRunner, http: Http) -> None:
+    def __init__(self, runner: web.AppRunner, http: Http, metrics: GatewayMetrics) -> None:
         assert runner.server is not None, "set up before"
         self.connections: dict[Connection, None] = {}
-        self.refused = 0  # connections, since the start
+        self.metrics = metrics
         self._http = http
         self._manager = runner.server
         self._loop = asyncio.get_running_loop()
@@ -116,7 +119,7 @@ class Door:
 
     def _admit(self) -> asyncio.Protocol:
         if len(self.connections) >= self._http.connections_max:
-            self.refused += 1
+            self.metrics.refused += 1
             self.say("a connection is refused: http.connections_max is %d", self._http.connections_max)
             return Refusal()
         return Connection(

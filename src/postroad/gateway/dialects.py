@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from postroad.gateway import health, sqs
+from postroad.gateway import health, metrics, sqs
 from postroad.gateway.app import Routes
 
 DIALECTS: Final[list[Routes]] = [
     health.routes,
+    metrics.routes,
     sqs.routes,
 ]

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from postroad.client.client import Client
-from postroad.client.producer import Producer, Sent
+from postroad.client.producer import Delivery, Producer, Sent
 from postroad.client.share_message import AckType
 from postroad.config.sections import Http
 from postroad.errors import PostroadError
 from postroad.gateway.access import Keys
 from postroad.gateway.directory import Directory
+from postroad.gateway.metrics import GatewayMetrics
 from postroad.gateway.receipts import Receipt, Receipts
 from postroad.gateway.receiver import Received, Receiver
 from postroad.gateway.settler import Settler
@@ -30,12 +31,13 @@ DEDUPLICATION_ID: Final = "postroad-dedup-id"
 
 
 class Message(NamedTuple):
-    """To be published. Without a timestamp it is that of now."""
+    """To be published. Without a timestamp it is that of now; without a partition the key decides."""
 
     value: bytes | None
     key: bytes | None = None
     headers: Sequence[tuple[str, bytes | None]] = ()
     timestamp: int | None = None
+    partition: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Gateway:
         self.settler = Settler(self.client, self.topic_ids)
         self.receipts: Receipts
         self.cluster_id = ""
+        self.metrics = GatewayMetrics()
         self.closing = asyncio.Event()  # long waits end when it is set
         self._receivers: dict[str, Receiver] = {}
         self._sweeper: asyncio.Task[None] | None = None
@@ -94,13 +97,21 @@ class Gateway:
 
         A topic that does not exist is made if the node makes topics on first use.
         """
-        deliveries = [
-            await self.producer.send(
-                topic, message.value, key=message.key, headers=message.headers, timestamp=message.timestamp
+        deliveries = [await self._send(topic, message) for message in messages]
+        outcomes = [await _outcome(delivery) for delivery in deliveries]
+        self.metrics.published.note(len(outcomes))
+        self.metrics.messages_in.add(sum(isinstance(outcome, Sent) for outcome in outcomes))
+        return outcomes
+
+    async def _send(self, topic: str, message: Message) -> Delivery | PostroadError:
+        """One that can't even be sent (there is no such partition) is no reason to stop with the others."""
+        value, key, headers, timestamp, partition = message
+        try:
+            return await self.producer.send(
+                topic, value, key=key, headers=headers, timestamp=timestamp, partition=partition
             )
-            for message in messages
-        ]
-        return [await _outcome(delivery) for delivery in deliveries]
+        except PostroadError as error:
+            return error
 
     # --- out
 
@@ -117,7 +128,10 @@ class Gateway:
                 self.client, subscription, lambda: self._topics(subscription), self._settle_received
             )
             self._receivers[subscription] = receiver
-        return await receiver.receive(max_messages, wait_ms, info.lock_ms if lock_ms is None else lock_ms)
+        lock_ms = info.lock_ms if lock_ms is None else lock_ms
+        received = await receiver.receive(max_messages, wait_ms, lock_ms)
+        self.metrics.messages_out.add(len(received))
+        return received
 
     async def settle(
         self,
@@ -148,9 +162,8 @@ class Gateway:
         return time.time_ns() // 1_000_000
 
 
-async def _outcome(delivery: object) -> Sent | PostroadError:
+async def _outcome(delivery: Delivery | PostroadError) -> Sent | PostroadError:
     try:
-        sent: Sent = await delivery  # type: ignore[misc]
+        return delivery if isinstance(delivery, PostroadError) else await delivery
     except PostroadError as error:
         return error
-    return sent

@@ -69,7 +69,7 @@ async def _serve_requests(
 ) -> None:
     runner = web.AppRunner(create_app(gateway, DIALECTS), shutdown_timeout=GRACE_S)
     await runner.setup()
-    door = Door(runner, gateway.http)
+    door = Door(runner, gateway.http, gateway.metrics)
     await door.open(sock)
     _say_ready(sock, ready_file, say)
     gc.collect()

@@ -37,6 +37,7 @@ from postroad.broker.api import (
     list_groups,
     list_offsets,
     metadata,
+    node_metrics,
     offset_commit,
     offset_delete,
     offset_fetch,
@@ -93,5 +94,6 @@ ALL: Final = cast(
         alter_share_group_offsets,
         delete_share_group_offsets,
         peek,
+        node_metrics,
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.subscriptions.lag import lag
 from postroad.cluster.image import Topic
 from postroad.errors import ApiError, GroupIdNotFound, UnknownTopicOrPartition
 from postroad.queues.ledger import Ledger
@@ -87,10 +88,3 @@ def _partition(
     except ApiError as error:
         answer.error_code, answer.error_message = error.code, str(error)
     return answer
-
-
-def lag(ledger: Ledger, log_start: int, high_watermark: int) -> int:
-    """How many messages the subscription is not done with. Offsets that compaction emptied are counted."""
-    start = max(ledger.start, log_start)
-    done = sum(last - max(first, start) + 1 for first, last in ledger.done if last >= start)
-    return max(high_watermark - start - done, 0)

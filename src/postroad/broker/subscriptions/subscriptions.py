@@ -219,6 +219,12 @@ class Subscriptions:
             self._create(key, _ignore)
         return found
 
+    def queue_in_use(self, key: Key) -> Queue | None:
+        """The queue, if somebody has used it since the node was started."""
+        subscription = self._subscriptions.get(key.group)
+        queue = None if subscription is None else subscription.queues.get((key.topic_id, key.partition))
+        return None if queue is None or queue.closed else queue
+
     def _queue_of(self, key: Key) -> Queue | None:
         states = self._states.get(self._place(key.group))
         ledger = None if states is None or not states.loaded else states.find(key)

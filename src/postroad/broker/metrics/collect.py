@@ -1,0 +1,59 @@
+"""All metrics of a node as one page of text."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import time
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from postroad import __version__
+from postroad.broker.metrics.requests import write_requests
+from postroad.broker.metrics.subscriptions import write_subscriptions
+from postroad.broker.metrics.topics import write_groups, write_partitions
+from postroad.metrics.page import COUNTER, GAUGE, Page, labels
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+STEPS_AT_ONCE: Final = 50  # then clients have their turn: some 2 ms
+
+
+async def collect(node: Node) -> str:
+    page = Page(labels(node=node.settings.node.id))
+    _write_process(page, node)
+    write_requests(page, node.dispatcher.stats)
+    steps = chain(write_partitions(page, node), write_groups(page, node), write_subscriptions(page, node))
+    for number, _ in enumerate(steps, 1):
+        if number % STEPS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return page.text()
+
+
+def _write_process(page: Page, node: Node) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    space = os.statvfs(node.directory.logs)
+    page.family("postroad_node_info", GAUGE, "1, with the node's version.").add(
+        1, labels(version=__version__)
+    )
+    for name, kind, meaning, value in (
+        ("uptime_seconds", GAUGE, "Since the node was started.", time.monotonic() - node.started_at),
+        ("cpu_seconds_total", COUNTER, "Processor time of its process.", used.ru_utime + used.ru_stime),
+        ("memory_bytes", GAUGE, "Memory of its process that is in use.", _resident_bytes()),
+        ("connections", GAUGE, "Open connections of Kafka clients.", len(node.listener.connections)),
+        ("disk_free_bytes", GAUGE, "Left for messages.", space.f_bavail * space.f_frsize),
+        ("disk_bytes", GAUGE, "The size of the file system.", space.f_blocks * space.f_frsize),
+    ):
+        page.family(f"postroad_node_{name}", kind, meaning).add(value)
+
+
+def _resident_bytes() -> int:
+    """0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+    return pages * resource.getpagesize()

@@ -1,0 +1,31 @@
+"""How many requests of each API there were, and how long their answers took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from postroad.metrics.instruments import SECONDS, Distribution
+from postroad.metrics.page import COUNTER, HISTOGRAM, Page, labels
+
+
+class ApiStats:
+    """Of one API. `took`: nanoseconds from a request's turn until its answer may leave, waits included."""
+
+    __slots__ = ("name", "requests", "took")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.requests = 0
+        self.took = Distribution()
+
+
+def write_requests(page: Page, apis: Iterable[ApiStats]) -> None:
+    requests = page.family("postroad_requests_total", COUNTER, "Requests by API.")
+    took = page.family(
+        "postroad_request_seconds", HISTOGRAM, "From request to answer; long polls wait on purpose."
+    )
+    for stats in apis:
+        if stats.requests:
+            given = labels(api=stats.name)
+            requests.add(stats.requests, given)
+            stats.took.write(took, SECONDS, given)

@@ -1,0 +1,79 @@
+"""Subscriptions on a page: how far they are behind, and what is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.metrics.ages import age_s
+from postroad.broker.partition import Partition
+from postroad.broker.subscriptions.lag import lag
+from postroad.broker.subscriptions.queue import Queue
+from postroad.metrics.page import GAUGE, Family, Page, labels
+from postroad.queues.ledger import Ledger
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+STEPS_MAX: Final = 100  # over locks and what is done, to the first message that waits for somebody
+
+_MEANINGS: Final = {
+    "lag_messages": "Messages that are neither acknowledged nor dead, those in flight among them.",
+    "lag_seconds": "The age of the oldest message that nobody holds.",
+    "oldest_seconds": "The age of the oldest message that is not acknowledged.",
+    "in_flight": "Messages that consumers hold.",
+    "ready": "Messages that are known and can go out now; more may lie in the log.",
+    "delayed": "Messages whose time has not come.",
+    "waiting": "Messages behind others of their key.",
+    "dying": "Messages whose copies among the dead letters are on their way.",
+}
+
+
+def write_subscriptions(page: Page, node: Node) -> Iterator[None]:
+    """One step for each partition of each subscription."""
+    families = {
+        name: page.family(f"postroad_subscription_{name}", GAUGE, meaning)
+        for name, meaning in _MEANINGS.items()
+    }
+    now_ms = node.clock.now_ms()
+    for group_id in sorted(node.subscriptions.ids()):
+        for ledger in node.subscriptions.ledgers(group_id):
+            partition = node.partitions.find(ledger.key.topic_id, ledger.key.partition)
+            if partition is not None:
+                given = labels(subscription=group_id, topic=partition.topic, partition=partition.index)
+                queue = node.subscriptions.queue_in_use(ledger.key)
+                _write(families, given, ledger, partition, queue, now_ms)
+            yield
+
+
+def _write(
+    families: dict[str, Family],
+    given: str,
+    ledger: Ledger,
+    partition: Partition,
+    queue: Queue | None,
+    now_ms: int,
+) -> None:
+    behind = lag(ledger, partition.log.start_offset, partition.high_watermark)
+    oldest = max(ledger.start, partition.log.start_offset)
+    families["lag_messages"].add(behind, given)
+    families["oldest_seconds"].add(age_s(partition, oldest, now_ms) if behind else 0, given)
+    families["dying"].add(sum(dying.last - dying.first + 1 for dying in ledger.dying), given)
+    free = oldest if queue is None else _first_free(queue, oldest)
+    families["lag_seconds"].add(age_s(partition, free, now_ms) if behind else 0, given)
+    core = None if queue is None else queue.core
+    families["in_flight"].add(0 if core is None else core.in_flight, given)
+    families["ready"].add(0 if core is None else core.ready, given)
+    families["delayed"].add(0 if core is None else core.delayed, given)
+    families["waiting"].add(0 if core is None else core.waiting, given)
+
+
+def _first_free(queue: Queue, offset: int) -> int:
+    """The first offset from this one on that is neither held nor done, as far as a short look can tell."""
+    for _ in range(STEPS_MAX):
+        held = queue.core.locks.find(offset)
+        further = queue.core.ledger.done.first_missing(offset if held is None else held[1] + 1)
+        if further == offset:
+            break
+        offset = further
+    return offset

@@ -1,0 +1,130 @@
+"""`/metrics`: what this gateway counts, and what the nodes tell, on one page for Prometheus.
+
+A node that does not answer in time is left out, and `postroad_node_up` says so. Whoever asks while a page is
+being made gets that one. Where there are access keys one is needed here too, as name and password.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import BasicAuth, hdrs, web
+
+from postroad import __version__
+from postroad.client import nodes
+from postroad.errors import PostroadError
+from postroad.gateway.access import Keys
+from postroad.metrics.instruments import COUNTS, SECONDS, Registry
+from postroad.metrics.page import CONTENT_TYPE, COUNTER, GAUGE, Page, labels, merge
+
+if TYPE_CHECKING:
+    from postroad.gateway.gateway import Gateway
+
+SWITCHING_PROTOCOLS: Final = 101
+NODE_S: Final = 5.0  # a node's page is waited for so long; Prometheus gives up after 10 s
+
+
+class GatewayMetrics:
+    """What a gateway counts. Made with it, and written on by whoever has something to tell."""
+
+    def __init__(self) -> None:
+        registry = self.registry = Registry()
+        self.started_at = time.monotonic()
+        self.in_flight = 0  # requests
+        self.connections = 0
+        self.refused = 0  # connections
+        self.requests = registry.counters(
+            "postroad_http_requests_total", "Answered requests.", "dialect", "action", "status"
+        )
+        self.took = registry.histograms(
+            "postroad_http_request_seconds", "From request to answer.", SECONDS, "dialect", "action"
+        )
+        messages_in = registry.counters("postroad_http_messages_in_total", "Messages that were published.")
+        messages_out = registry.counters("postroad_http_messages_out_total", "Messages that were handed out.")
+        published = registry.histograms("postroad_http_publish_messages", "Messages of one publish.", COUNTS)
+        self.messages_in, self.messages_out, self.published = (
+            messages_in.of(),
+            messages_out.of(),
+            published.of(),
+        )
+        registry.gauge(
+            "postroad_http_requests_in_flight", "Requests that are being answered.", lambda: self.in_flight
+        )
+        registry.gauge("postroad_http_connections", "Open connections.", lambda: self.connections)
+
+    def note_request(self, dialect: str, action: str, status: int, took_ns: int) -> None:
+        self.requests.of(dialect, action, str(status)).add()
+        if status != SWITCHING_PROTOCOLS:  # a WebSocket's life is no latency
+            self.took.of(dialect, action).note(took_ns)
+
+    def page(self) -> str:
+        page = Page()
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        page.family("postroad_gateway_info", GAUGE, "1, with the gateway's version.").add(
+            1, labels(version=__version__)
+        )
+        uptime = page.family("postroad_gateway_uptime_seconds", GAUGE, "Since the gateway was started.")
+        uptime.add(time.monotonic() - self.started_at)
+        cpu = page.family("postroad_gateway_cpu_seconds_total", COUNTER, "Processor time of its process.")
+        cpu.add(used.ru_utime + used.ru_stime)
+        refused = page.family("postroad_http_connections_refused_total", COUNTER, "One too many, each.")
+        refused.add(self.refused)
+        self.registry.write(page)
+        return page.text()
+
+
+def routes(gateway: Gateway) -> list[web.RouteDef]:
+    keys = Keys.parse(gateway.http.access_keys)
+    making: asyncio.Task[str] | None = None
+
+    async def metrics(request: web.Request) -> web.Response:
+        nonlocal making
+        if keys.required and not _shows_key(request, keys):
+            raise web.HTTPUnauthorized(headers={hdrs.WWW_AUTHENTICATE: 'Basic realm="postroad"'})
+        if making is None or making.done():
+            making = asyncio.create_task(_whole_page(gateway), name="metrics")
+        text = await asyncio.shield(making)
+        return web.Response(body=text.encode(errors="replace"), headers={hdrs.CONTENT_TYPE: CONTENT_TYPE})
+
+    return [web.get("/metrics", metrics)]
+
+
+async def _whole_page(gateway: Gateway) -> str:
+    pages = [gateway.metrics.page()]
+    up = Page()
+    family = up.family("postroad_node_up", GAUGE, "1 if the node told its metrics, 0 if it did not.")
+    for node, page in (await _node_pages(gateway)).items():
+        family.add(int(page is not None), labels(node=node))
+        if page is not None:
+            pages.append(page)
+    return merge([*pages, up.text()])
+
+
+async def _node_pages(gateway: Gateway) -> dict[int, str | None]:
+    client = gateway.client
+    try:
+        async with asyncio.timeout(NODE_S):
+            known = await client.nodes()
+    except (PostroadError, TimeoutError):
+        return {}
+    found = await asyncio.gather(*(_page_of(gateway, node) for node in known))
+    return dict(zip(known, found, strict=True))
+
+
+async def _page_of(gateway: Gateway, node: int) -> str | None:
+    try:
+        async with asyncio.timeout(NODE_S):
+            return await nodes.metrics(gateway.client, node, NODE_S)
+    except (PostroadError, TimeoutError):
+        return None
+
+
+def _shows_key(request: web.Request, keys: Keys) -> bool:
+    try:
+        shown = BasicAuth.decode(request.headers.get(hdrs.AUTHORIZATION, ""))
+    except ValueError:
+        return False
+    return keys.check(shown.login, shown.password) is not None

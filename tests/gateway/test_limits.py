@@ -1,0 +1,220 @@
+"""What strangers may do, and what becomes of them when they do more."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from postroad.gateway.gateway import Gateway
+from postroad.testing import Node
+
+from .conftest import StartGateway
+from .processes import alone, connect, get, read_all, url_of
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def tight(broker: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a gateway with narrow limits."""
+    home: Path = tmp_path_factory.mktemp("tight")
+    limits = {
+        "http.connections_max": "5",
+        "http.request_ms": "1s",
+        "http.idle_ms": "3s",
+        "http.header_bytes_max": "2KiB",
+    }
+    settings = [word for name, value in limits.items() for word in ("--set", f"{name}={value}")]
+    with alone(home, "--bootstrap", broker.bootstrap, *settings):
+        yield url_of(home)
+
+
+def talk(url: str, request: bytes) -> bytes:
+    """All that comes back until the gateway closes the connection."""
+    with connect(url) as sock:
+        sock.sendall(request)
+        return read_all(sock)
+
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+AMBIGUOUS = {
+    "length and chunks": POST + b"Content-Length: 5\r\n" + CHUNKED + b"\r\n" + LAST_CHUNK,
+    "two lengths": POST + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhelloo",
+    "a length twice": POST + b"Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+    "a list of lengths": POST + b"Content-Length: 5, 5\r\n\r\nhello",
+    "a signed length": POST + b"Content-Length: +5\r\n\r\nhello",
+    "a folded line": GET + b"X-A: b\r\n c\r\n\r\n",
+    "a blank before the colon": GET + b"X : a\r\n\r\n",
+    "line feeds alone": b"GET / HTTP/1.1\nHost: a\n\n",
+    "a carriage return alone": GET + b"X: a\rb\r\n\r\n",
+    "a null byte": GET + b"X: a\0b\r\n\r\n",
+    "two hosts": GET + b"Host: b\r\n\r\n",
+    "no host": b"GET / HTTP/1.1\r\n\r\n",
+    "chunks twice": POST + CHUNKED + CHUNKED + b"\r\n" + LAST_CHUNK,
+    "chunks in between": POST + b"Transfer-Encoding: chunked, identity\r\n\r\n" + LAST_CHUNK,
+    "no chunk size": POST + CHUNKED + b"\r\n0x5\r\nhello\r\n" + LAST_CHUNK,
+    "another protocol": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "a long line": GET + b"X: " + b"a" * 3000 + b"\r\n\r\n",
+    "many lines": GET + b"X: a\r\n" * 200 + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("request_bytes", AMBIGUOUS.values(), ids=AMBIGUOUS)
+def test_what_two_readers_could_understand_differently_is_refused(tight: str, request_bytes: bytes) -> None:
+    answer = talk(tight, request_bytes)
+    assert answer.split(b" ")[1] == b"400", answer
+    assert b"Traceback" not in answer
+    assert answer.count(b"HTTP/1.") == 1, "nothing behind it is taken for a request"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked", b"HTTP/1.0\r\nTransfer-Encoding: chunked"],
+)
+def test_only_chunks_are_taken_and_only_of_who_knows_them(tight: str, head: bytes) -> None:
+    answer = talk(tight, b"GET /healthz " + head + b"\r\nConnection: close\r\n\r\n0\r\n\r\n")
+    assert answer.split(b" ")[1] == b"501", answer
+
+
+def test_one_connection_too_many_is_closed_and_the_others_go_on(tight: str) -> None:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(connect(tight)) for _ in range(5)]
+        for sock in sockets:
+            sock.sendall(HEALTH)
+            assert sock.recv(1000).startswith(b"HTTP/1.1 200")
+        assert read_all(stack.enter_context(connect(tight))) == b""
+        sockets[0].sendall(HEALTH)
+        assert sockets[0].recv(1000).startswith(b"HTTP/1.1 200")
+    assert get(tight + "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [b"GET /healthz HT", b"POST /v1/nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf"],
+    ids=["head", "body"],
+)
+def test_request_that_does_not_arrive_in_time_is_cut(tight: str, beginning: bytes) -> None:
+    began = time.monotonic()
+    with connect(tight) as sock:
+        sock.sendall(beginning)
+        read_all(sock)
+    assert time.monotonic() - began < 15
+
+
+def test_request_that_trickles_is_cut_however_busy_it_looks(tight: str) -> None:
+    began = time.monotonic()
+    with connect(tight) as sock, contextlib.suppress(ConnectionError):
+        while time.monotonic() - began < 10:
+            sock.sendall(b"G")
+            time.sleep(0.1)
+    assert time.monotonic() - began < 8
+
+
+def test_connection_that_is_idle_is_closed(tight: str) -> None:
+    with connect(tight) as sock:
+        sock.sendall(HEALTH)
+        assert sock.recv(1000).startswith(b"HTTP/1.1 200")
+        began = time.monotonic()
+        assert sock.recv(1000) == b""
+        assert 1 < time.monotonic() - began < 12
+
+
+def strange_routes(gateway: Gateway) -> list[web.RouteDef]:
+    async def fails(request: web.Request) -> web.Response:
+        raise RuntimeError("secret of the house")
+
+    async def times_out(request: web.Request) -> web.Response:
+        raise TimeoutError("secret of the house")
+
+    async def echoes(request: web.Request) -> web.Response:
+        return web.Response(text=str(len(await request.read())))
+
+    return [web.get("/fails", fails), web.get("/times-out", times_out), web.post("/echoes", echoes)]
+
+
+@pytest.mark.parametrize("path", ["/fails", "/times-out"])
+def test_what_goes_wrong_inside_is_told_to_the_log_alone(
+    start_gateway: StartGateway, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    status, text = get(start_gateway([strange_routes]).url + path, Accept="text/html")
+    assert status == 500
+    assert "secret" not in text
+    assert "Traceback" not in text
+    assert "secret of the house" in caplog.text
+
+
+def post(url: str, body: bytes, *headers: bytes) -> bytes:
+    head = [b"POST /echoes HTTP/1.1", b"Host: a", b"Connection: close", b"Content-Length: %d" % len(body)]
+    return talk(url, b"\r\n".join([*head, *headers, b"", body]))
+
+
+def test_body_beyond_the_limit_is_refused(start_gateway: StartGateway) -> None:
+    url = start_gateway([strange_routes], body_bytes_max=1024).url
+    assert post(url, b"x" * 1024).endswith(b"1024")
+    assert post(url, b"x" * 1025).startswith(b"HTTP/1.1 413")
+
+
+def test_small_body_that_unpacks_to_a_large_one_is_refused(start_gateway: StartGateway) -> None:
+    url = start_gateway([strange_routes], body_bytes_max=10_000).url
+    packed = gzip.compress(bytes(50_000_000))
+    assert post(url, packed[:9_000], b"Content-Encoding: gzip").split(b" ")[1] in (b"400", b"413")
+
+
+def test_body_that_is_not_packed_as_it_says_is_refused(start_gateway: StartGateway) -> None:
+    url = start_gateway([strange_routes]).url
+    assert post(url, b"hello", b"Content-Encoding: gzip").startswith(b"HTTP/1.1 400")
+
+
+def test_access_log_tells_of_each_request_in_one_line(
+    start_gateway: StartGateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "postroad.access")
+    url = start_gateway([strange_routes], access_log="all").url
+    get(url + "/echoes%0Astatus=200?key=secret")
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "postroad.access"]
+    assert line.startswith('method=GET path="/echoes\\nstatus=200" status=404 ms=')
+    assert line.endswith("peer=127.0.0.1")
+    assert "secret" not in line
+    assert "\n" not in line
+
+
+def test_access_log_may_be_json(start_gateway: StartGateway, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "postroad.access")
+    url = start_gateway([strange_routes], access_log="all", access_log_format="json").url
+    post(url, b"hello")
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "postroad.access"]
+    facts = json.loads(line)
+    assert facts.pop("ms") >= 0
+    assert facts.pop("dialect") in __name__
+    assert facts == {
+        "method": "POST",
+        "path": "/echoes",
+        "status": 200,
+        "action": "echoes",
+        "bytes_in": 5,
+        "bytes_out": 1,
+        "peer": "127.0.0.1",
+    }
+
+
+def test_access_log_tells_of_failures_only_unless_asked(
+    start_gateway: StartGateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "postroad.access")
+    url = start_gateway([strange_routes]).url
+    get(url + "/nothing")
+    get(url + "/fails")
+    lines = [record.getMessage() for record in caplog.records if record.name == "postroad.access"]
+    assert ["status=500" in line for line in lines] == [True]
