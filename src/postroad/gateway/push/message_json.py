@@ -1,77 +1,52 @@
 """A message as JSON, in WebSocket frames and in Server-Sent Events.
 
-    {"topic": "orders", "partition": 0, "offset": 41, "timestamp": 1767225600000, "attempt": 1,
-     "key": "k", "value": "text", "headers": [["trace", "a1"]], "id": 7, "receipt": "…"}
+    {"topic": "orders", "partition": 0, "offset": 41, "timestamp": 1767225600000, "key": "k", "value": "text",
+     "headers": [["trace", "a1"]], "attempt": 1, "id": 7, "receipt": "…"}
 
-Bytes that are UTF-8 stand as text, others in base64 under `key_base64`, `value_base64`, or, in a header, as
-`{"base64": …}`. What is not there, or null, is left out.
+Keys, values and headers are written as everywhere in the gateway (`rest.content`): bytes that are UTF-8 as
+text, others as {"base64": "…"}. Headers, attempt, id and receipt are left out where there are none.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from postroad.client.share_message import ShareMessage
+from postroad.gateway.rest.content import Bytes, write_bytes, write_headers
+from postroad.wire.records import Record
 
-Header = tuple[str, str | dict[str, str] | None]
+Headers = Sequence[tuple[str, Bytes]]
 
 
-class Fields(NamedTuple):
-    """The fields of `MessageJson` that are the message's own, in their order."""
-
+class RecordJson(Struct, omit_defaults=True):
     topic: str
     partition: int
     offset: int
     timestamp: int
-    attempt: int
-    key: str | None
-    value: str | None
-    key_base64: str | None
-    value_base64: str | None
-    headers: Sequence[Header]
+    key: Bytes
+    value: Bytes
+    headers: Headers = ()
 
 
-class MessageJson(Struct, omit_defaults=True):
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
+class MessageJson(RecordJson, omit_defaults=True):
     attempt: int = 0
-    key: str | None = None
-    value: str | None = None
-    key_base64: str | None = None
-    value_base64: str | None = None
-    headers: Sequence[Header] = ()
     id: int = 0
     receipt: str = ""
 
 
+def of_record(topic: str, partition: int, record: Record) -> RecordJson:
+    offset, timestamp, key, value, headers = record
+    written = write_headers(headers) if headers else ()
+    return RecordJson(topic, partition, offset, timestamp, write_bytes(key), write_bytes(value), written)
+
+
+Fields = tuple[str, int, int, int, Bytes, Bytes, Headers, int]
+
+
 def fields_of(message: ShareMessage) -> Fields:
+    """The first fields of a `MessageJson`: all that the message itself knows."""
     topic, partition, offset, timestamp, key, value, headers, attempt = message
-    key_text, key_base64 = _text(key)
-    value_text, value_base64 = _text(value)
-    written = [_header(*header) for header in headers] if headers else ()
-    return Fields(
-        topic, partition, offset, timestamp, attempt, key_text, value_text, key_base64, value_base64, written
-    )
-
-
-def _text(data: bytes | None) -> tuple[str | None, str | None]:
-    """As text, or else in base64."""
-    if data is None:
-        return None, None
-    try:
-        return str(data, "utf-8"), None
-    except UnicodeDecodeError:
-        return None, b64encode(data).decode()
-
-
-def _header(name: str, value: bytes | None) -> Any:
-    if not name.isascii():  # bytes that are no UTF-8 came as surrogates, which JSON can't have
-        name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    text, base64 = _text(value)
-    return name, text if base64 is None else {"base64": base64}
+    written = write_headers(headers) if headers else ()
+    return topic, partition, offset, timestamp, write_bytes(key), write_bytes(value), written, attempt

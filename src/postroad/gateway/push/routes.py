@@ -5,9 +5,13 @@ from __future__ import annotations
 from aiohttp import web
 
 from postroad.gateway.gateway import Gateway
+from postroad.gateway.push.guard import guarded
+from postroad.gateway.push.tail import Tails
 from postroad.gateway.push.websocket import WebSocketEdge
 
 
 def routes(gateway: Gateway) -> list[web.RouteDef]:
-    sockets = WebSocketEdge(gateway)
-    return [web.get("/v1/subscriptions/{name}/stream", sockets.stream)]
+    return [
+        web.get("/v1/subscriptions/{name}/stream", guarded(gateway, WebSocketEdge(gateway).stream)),
+        web.get("/v1/topics/{topic}/tail", guarded(gateway, Tails(gateway).tail), allow_head=False),
+    ]

@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 
 from aiohttp import ClientConnectionResetError, WSCloseCode, WSMsgType, hdrs, web
 
-from postroad.errors import GroupIdNotFound
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.push import binary_frames, json_frames
 from postroad.gateway.push.binary_frames import BinaryFormat
@@ -26,6 +25,8 @@ from postroad.gateway.push.frames import CREDIT_MAX, FRAME_BYTES_MAX, MS_MAX, Fo
 from postroad.gateway.push.json_frames import JsonFormat
 from postroad.gateway.push.query import flag, number
 from postroad.gateway.push.stream import Ending, Options, Stream
+from postroad.gateway.rest import problems
+from postroad.gateway.rest.problems import Refused
 
 BATCH_MAX: Final = 1000
 PING_S: Final = 20.0  # after so long without a word; half of it more without an answer is the end
@@ -45,14 +46,12 @@ class WebSocketEdge:
         self._stuck_s = stuck_s
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
+        """Raises Refused, PostroadError."""
         _check_origin(request)
         options = _options(request)
         format_ = _format(request, options)
         name = request.match_info["name"]
-        try:
-            await self._gateway.directory.subscription(name)
-        except GroupIdNotFound:
-            raise web.HTTPNotFound(text=f"There is no subscription {name}.\n") from None
+        await self._gateway.directory.subscription(name)
         socket = web.WebSocketResponse(
             heartbeat=self._ping_s,
             protocols=SUBPROTOCOLS,
@@ -101,11 +100,11 @@ async def _frames(socket: web.WebSocketResponse) -> AsyncIterator[str | bytes]:
 def _check_origin(request: web.Request) -> None:
     origin = request.headers.get(hdrs.ORIGIN)
     if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
-        raise web.HTTPForbidden(text=f"Pages from {origin} may not connect to this gateway.\n")
+        raise Refused(problems.FORBIDDEN, f"Pages from {origin} may not connect to this gateway.")
 
 
 def _options(request: web.Request) -> Options:
-    """Raises HTTPBadRequest."""
+    """Raises Refused."""
     query = request.query
     return Options(
         batch=number(query, "batch", 1, BATCH_MAX) or 1,
@@ -116,7 +115,7 @@ def _options(request: web.Request) -> Options:
 
 
 def _format(request: web.Request, options: Options) -> Format:
-    """JSON unless the client names something else. Raises HTTPBadRequest."""
+    """JSON unless the client names something else. Raises Refused."""
     named = request.headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, [])
     offered = [name.strip() for names in named for name in names.split(",") if name.strip()]
     for name in offered or [json_frames.SUBPROTOCOL]:
@@ -124,4 +123,4 @@ def _format(request: web.Request, options: Options) -> Format:
             return JsonFormat(options.batch)
         if name == binary_frames.SUBPROTOCOL:
             return BinaryFormat()
-    raise web.HTTPBadRequest(text=f"The subprotocols are {' and '.join(SUBPROTOCOLS)}.\n")
+    raise Refused(problems.MALFORMED, f"The subprotocols are {' and '.join(SUBPROTOCOLS)}.")
