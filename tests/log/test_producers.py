@@ -12,7 +12,7 @@ from postroad.errors import DuplicateSequence, InvalidProducerEpoch, OutOfOrderS
 from postroad.log.memory_disk import MemoryDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.producers import snapshot_path
-from postroad.wire.batch import CONTROL, TRANSACTIONAL
+from postroad.wire.batch import CONTROL, NAMED_PRODUCERS, TRANSACTIONAL
 
 from .logs import DIRECTORY, NOW, SMALL, append, batch, open_log, send, stop_at, sync
 
@@ -141,6 +141,16 @@ def test_idle_producers_are_forgotten_but_not_in_a_transaction() -> None:
     send(log, batch(producer=2, epoch=0, sequence=0, attributes=TRANSACTIONAL))
     log.expire(NOW + DAY_MS + 1)
     assert [(p.producer_id, p.current_txn_start) for p in log.producers()] == [(2, 1)]
+
+
+def test_named_producers_are_forgotten_after_ten_minutes() -> None:
+    log = open_log(MemoryDisk())
+    produced(log, 0, producer=1)
+    produced(log, 5, producer=NAMED_PRODUCERS + 1)
+    log.expire(NOW + 600_000)
+    assert len(log.producers()) == 2
+    log.expire(NOW + 600_001)
+    assert [producer.producer_id for producer in log.producers()] == [1]
 
 
 def test_a_marker_ends_the_transaction() -> None:

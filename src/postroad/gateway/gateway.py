@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import time
 from collections.abc import Sequence
@@ -82,7 +83,8 @@ class Gateway:
         if self._sweeper is not None:
             self._sweeper.cancel()
         await self.end_waits()
-        await self.producer.__aexit__(None)
+        with contextlib.suppress(PostroadError):  # whoever published it was told
+            await self.producer.__aexit__(None)
         self.client.close()
 
     def _receipt_key(self) -> bytes:

@@ -29,9 +29,10 @@ from typing import Final, NamedTuple
 
 from postroad.errors import DuplicateSequence, InvalidProducerEpoch, InvalidRecord, OutOfOrderSequence
 from postroad.log.disk import Disk
-from postroad.wire.batch import CONTROL, NO_PRODUCER, TRANSACTIONAL, BatchHeader, crc32c
+from postroad.wire.batch import CONTROL, NAMED_PRODUCERS, NO_PRODUCER, TRANSACTIONAL, BatchHeader, crc32c
 
 SUFFIX: Final = ".producers"
+NAMED_EXPIRY_MS: Final = 600_000  # a name is used for one request: there are many, and each is soon of no use
 WINDOW: Final = 5  # max.in.flight.requests.per.connection of an idempotent producer
 NONE: Final = -1
 
@@ -150,11 +151,13 @@ class Producers:
         self._undo.clear()
 
     def expire(self, now_ms: int, expiry_ms: int) -> None:
-        """Forget producers that were idle for long and have no open transaction."""
+        """Forget producers that were idle for long and have no open transaction; named ones sooner."""
+        named_ms = min(expiry_ms, NAMED_EXPIRY_MS)
         idle = [
             producer_id
             for producer_id, (_, _, time, _, transaction, _) in self._states.items()
-            if transaction == NONE and time + expiry_ms < now_ms
+            if transaction == NONE
+            and time + (named_ms if producer_id >= NAMED_PRODUCERS else expiry_ms) < now_ms
         ]
         for producer_id in idle:
             del self._states[producer_id]

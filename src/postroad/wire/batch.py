@@ -47,6 +47,7 @@ MAGIC: Final = 2
 
 NO_PRODUCER: Final = -1
 NO_SEQUENCE: Final = -1
+NAMED_PRODUCERS: Final = 1 << 62  # ids from here on are made from names (`client.publish_once`)
 
 COMPRESSION_MASK: Final = 0x07
 COMPRESSION_MAX: Final = 4  # none, gzip, snappy, lz4, zstd

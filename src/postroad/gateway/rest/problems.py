@@ -1,0 +1,115 @@
+"""What went wrong, as problem details (RFC 9457): one table from errors to statuses, for all of REST.
+
+A type is a reference to its paragraph on the page at /docs. 400 is a request that does not fit the OpenAPI
+document; 422 one that fits, and that the nodes refuse all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+from aiohttp import hdrs, web
+
+from postroad import errors
+from postroad.errors import PostroadError
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_S: Final = 1
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """Problem details as of RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str = ""
+
+
+class Kind(NamedTuple):
+    status: int
+    slug: str
+    title: str
+
+    @property
+    def type(self) -> str:
+        return f"/docs#{self.slug}"
+
+    def says(self, detail: str) -> Problem:
+        return Problem(self.type, self.title, self.status, detail)
+
+
+MALFORMED: Final = Kind(400, "malformed", "The request does not fit the OpenAPI document.")
+UNAUTHENTICATED: Final = Kind(401, "unauthenticated", "An access key is needed.")
+FORBIDDEN: Final = Kind(403, "forbidden", "This key may not do that.")
+NOT_FOUND: Final = Kind(404, "not-found", "There is no such thing.")
+METHOD: Final = Kind(405, "method-not-allowed", "This can't be done here.")
+NOT_ACCEPTABLE: Final = Kind(406, "not-acceptable", "Answers are application/json.")
+CONFLICT: Final = Kind(409, "conflict", "What is there already stands against it.")
+LOCK_LOST: Final = Kind(409, "lock-lost", "The message is not held with this receipt any more.")
+TOO_LARGE: Final = Kind(413, "too-large", "The body or the message is too large.")
+MEDIA: Final = Kind(415, "unsupported-media-type", "The body has a type that is not understood here.")
+REFUSED: Final = Kind(422, "refused", "The request is understood, and not valid here.")
+KEY_REUSED: Final = Kind(422, "idempotency-key-reused", "The Idempotency-Key was used for something else.")
+WRONG_RECEIPT: Final = Kind(422, "wrong-receipt", "This is no receipt for this subscription.")
+THROTTLED: Final = Kind(429, "throttled", "The quota is used up.")
+INTERNAL: Final = Kind(500, "internal", "Something went wrong here; the gateway's log tells what.")
+UNSUPPORTED: Final = Kind(501, "unsupported", "The node can't do that.")
+UNAVAILABLE: Final = Kind(503, "unavailable", "The nodes can't do that now: try again.")
+
+KINDS: Final = (
+    MALFORMED, UNAUTHENTICATED, FORBIDDEN, NOT_FOUND, METHOD, NOT_ACCEPTABLE, CONFLICT, LOCK_LOST, TOO_LARGE,
+    MEDIA, REFUSED, KEY_REUSED, WRONG_RECEIPT, THROTTLED, INTERNAL, UNSUPPORTED, UNAVAILABLE,
+)  # fmt: skip
+
+# The nearest class in an error's family tree decides.
+_BY_ERROR: Final[Mapping[type[PostroadError], Kind]] = {
+    errors.UnknownTopicOrPartition: NOT_FOUND,
+    errors.UnknownTopicId: NOT_FOUND,
+    errors.GroupIdNotFound: NOT_FOUND,
+    errors.OffsetOutOfRange: NOT_FOUND,
+    errors.TopicAlreadyExists: CONFLICT,
+    errors.NonEmptyGroup: CONFLICT,
+    errors.GroupSubscribedToTopic: CONFLICT,
+    errors.InvalidRecordState: LOCK_LOST,
+    errors.MessageTooLarge: TOO_LARGE,
+    errors.RecordListTooLarge: TOO_LARGE,
+    errors.OutOfOrderSequence: KEY_REUSED,  # only publishing under an Idempotency-Key comes to it
+    errors.TopicAuthorizationFailed: FORBIDDEN,
+    errors.GroupAuthorizationFailed: FORBIDDEN,
+    errors.ClusterAuthorizationFailed: FORBIDDEN,
+    errors.TopicDeletionDisabled: FORBIDDEN,
+    errors.ThrottlingQuotaExceeded: THROTTLED,
+    errors.UnsupportedVersion: UNSUPPORTED,
+    errors.BrokerNotAvailable: UNAVAILABLE,
+    errors.StoreUnavailable: UNAVAILABLE,
+    errors.TryAgain: UNAVAILABLE,
+    errors.RequestRefused: REFUSED,
+}
+
+
+class Refused(Exception):
+    """Raised anywhere in a handler, answered at one place."""
+
+    def __init__(self, kind: Kind, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.problem = kind.says(detail)
+        self.headers = dict(headers or {})
+
+
+def of(error: PostroadError) -> Problem:
+    for family in type(error).__mro__:
+        kind = _BY_ERROR.get(family)
+        if kind is not None:
+            return kind.says(str(error))
+    return INTERNAL.says("")
+
+
+def answer(problem: Problem, headers: Mapping[str, str] | None = None) -> web.Response:
+    found = dict(headers or {})
+    if problem.status in (THROTTLED.status, UNAVAILABLE.status):
+        found.setdefault(hdrs.RETRY_AFTER, str(RETRY_AFTER_S))
+    body = msgspec.json.encode(problem)
+    return web.Response(status=problem.status, body=body, content_type=MEDIA_TYPE, headers=found)

@@ -1,0 +1,197 @@
+"""Pulling over REST: receive messages, then say what became of each with its receipt, at any gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from postroad.client.share_message import AckType
+from postroad.errors import PostroadError
+from postroad.gateway import message_ids
+from postroad.gateway.gateway import Gateway
+from postroad.gateway.receipts import Receipt, WrongReceipt
+from postroad.gateway.receiver import Received
+from postroad.gateway.rest import problems
+from postroad.gateway.rest.content import (
+    Bytes,
+    HeaderPairs,
+    Value,
+    Values,
+    write_bytes,
+    write_headers,
+    write_value,
+)
+from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
+from postroad.gateway.rest.fields import DelayMs, LockMs
+from postroad.gateway.rest.problems import NOT_FOUND, WRONG_RECEIPT, Problem
+
+WAIT_MS_MAX: Final = 60_000
+RECEIVE_MAX: Final = 1000
+SOME_FAILED: Final = {207: "Some receipts were refused; each result says why."}
+
+ReceiptText = Annotated[str, Meta(min_length=1, max_length=2048, description="From the message, as it came.")]
+ReceiptTexts = Annotated[list[ReceiptText], Meta(min_length=1, max_length=RECEIVE_MAX)]
+
+
+class Receive(Struct, forbid_unknown_fields=True):
+    max: Annotated[int, Meta(ge=1, le=RECEIVE_MAX, description="How many messages at most.")] = 10
+    wait_ms: Annotated[
+        int, Meta(ge=0, le=WAIT_MS_MAX, description="How long to wait if there are none; 60 s at most.")
+    ] = 0
+    lock_ms: Annotated[LockMs | None, Meta(description="Without: as the subscription says.")] = None
+    values: Annotated[
+        Values, Meta(description="json: values that are JSON are shown as JSON. base64: all as bytes.")
+    ] = "text"
+
+
+class ReceivedMessage(Struct):
+    id: str
+    receipt: str
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    deliveries: Annotated[int, Meta(description="1 at the first delivery.")]
+    key: Bytes
+    value: Value
+    headers: HeaderPairs
+
+
+class ReceiveAnswer(Struct):
+    messages: list[ReceivedMessage]
+
+
+class Settle(Struct, forbid_unknown_fields=True):
+    receipts: ReceiptTexts
+
+
+class Release(Struct, forbid_unknown_fields=True):
+    receipts: ReceiptTexts
+    delay_ms: Annotated[
+        DelayMs | None, Meta(description="Come again after this time. Without: the subscription's backoff.")
+    ] = None
+
+
+class Extend(Struct, forbid_unknown_fields=True):
+    receipts: ReceiptTexts
+    lock_ms: Annotated[LockMs | None, Meta(description="From now on. Without: as the subscription says.")] = (
+        None
+    )
+
+
+class Settled(Struct):
+    """`done`: it is durable. Else nothing was changed, and the problem says why."""
+
+    done: bool
+    problem: Problem | None = None
+
+
+class SettleAnswer(Struct):
+    """In the order of the receipts."""
+
+    results: list[Settled]
+
+
+@endpoint(
+    "POST", "/v1/subscriptions/{subscription}/receive", "Receive messages; they are locked for the caller.",
+    problems=(NOT_FOUND,),
+)  # fmt: skip
+async def receive(call: Call[Receive, Nothing]) -> ReceiveAnswer:
+    """A message comes again when its lock ends before it is acknowledged. Whoever hangs up while waiting
+    gets nothing, and costs nobody anything: what came for them is released."""
+    gateway, wish = call.gateway, call.body
+    received = await gateway.receive(call.path["subscription"], wish.max, wish.wait_ms, wish.lock_ms)
+    if received and call.client_has_gone:
+        await gateway.settle([each.receipt for each in received], AckType.RELEASE, delay_ms=0)
+        received = []
+    return ReceiveAnswer([_message(gateway, each, wish.values) for each in received])
+
+
+@endpoint(
+    "POST", "/v1/subscriptions/{subscription}/acknowledge", "Be done with messages.",
+    answers=SOME_FAILED, problems=(NOT_FOUND,),
+)  # fmt: skip
+async def acknowledge(call: Call[Settle, Nothing]) -> SettleAnswer | Answer:
+    """They never come again through this subscription."""
+    return await _settle(call.gateway, call.path["subscription"], call.body.receipts, AckType.ACCEPT)
+
+
+@endpoint(
+    "POST", "/v1/subscriptions/{subscription}/release", "Give messages back, to come again.",
+    answers=SOME_FAILED, problems=(NOT_FOUND,),
+)  # fmt: skip
+async def release(call: Call[Release, Nothing]) -> SettleAnswer | Answer:
+    """After the last attempt it becomes a dead letter instead."""
+    wish = call.body
+    return await _settle(
+        call.gateway, call.path["subscription"], wish.receipts, AckType.RELEASE, delay_ms=wish.delay_ms
+    )
+
+
+@endpoint(
+    "POST", "/v1/subscriptions/{subscription}/extend", "Hold messages longer.",
+    answers=SOME_FAILED, problems=(NOT_FOUND,),
+)  # fmt: skip
+async def extend(call: Call[Extend, Nothing]) -> SettleAnswer | Answer:
+    """The lock lasts from now for as long as is said here; the receipt stays the same."""
+    gateway, name, wish = call.gateway, call.path["subscription"], call.body
+    lock_ms = (await gateway.directory.subscription(name)).lock_ms if wish.lock_ms is None else wish.lock_ms
+    return await _settle(gateway, name, wish.receipts, AckType.RENEW, lock_ms=lock_ms)
+
+
+@endpoint(
+    "POST", "/v1/subscriptions/{subscription}/reject", "Make dead letters of messages.",
+    answers=SOME_FAILED, problems=(NOT_FOUND,),
+)  # fmt: skip
+async def reject(call: Call[Settle, Nothing]) -> SettleAnswer | Answer:
+    """For what can't be handled, however often it is tried."""
+    return await _settle(call.gateway, call.path["subscription"], call.body.receipts, AckType.REJECT)
+
+
+async def _settle(
+    gateway: Gateway,
+    subscription: str,
+    texts: Sequence[str],
+    type_: AckType,
+    lock_ms: int | None = None,
+    delay_ms: int | None = None,
+) -> Answer:
+    await gateway.directory.subscription(subscription)  # raises if there is none
+    receipts = [_read(gateway, subscription, text) for text in texts]
+    right = list(dict.fromkeys(receipt for receipt in receipts if receipt is not None))
+    outcomes = dict(zip(right, await gateway.settle(right, type_, lock_ms, delay_ms), strict=True))
+    results = [
+        Settled(False, WRONG_RECEIPT.says("")) if receipt is None else _settled(outcomes[receipt])
+        for receipt in receipts
+    ]
+    return Answer(SettleAnswer(results), status=None if all(result.done for result in results) else 207)
+
+
+def _read(gateway: Gateway, subscription: str, text: str) -> Receipt | None:
+    try:
+        receipt = gateway.receipts.read(text)
+    except WrongReceipt:
+        return None
+    return receipt if receipt.subscription == subscription else None
+
+
+def _settled(error: PostroadError | None) -> Settled:
+    return Settled(True) if error is None else Settled(False, problems.of(error))
+
+
+def _message(gateway: Gateway, received: Received, values: Values) -> ReceivedMessage:
+    message, receipt = received
+    return ReceivedMessage(
+        message_ids.write(receipt.topic_id, message.partition, message.offset),
+        gateway.receipts.write(receipt),
+        message.topic,
+        message.partition,
+        message.offset,
+        message.timestamp,
+        message.delivery_count,
+        write_bytes(message.key),
+        write_value(message.value, values),
+        write_headers(message.headers),
+    )

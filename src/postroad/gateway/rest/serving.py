@@ -1,0 +1,214 @@
+"""From an endpoint to an aiohttp handler: who asks, what is asked, the answer, or the problem with it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from aiohttp import BasicAuth, hdrs, web
+from aiohttp.web_protocol import RequestPayloadError
+
+from postroad.errors import PostroadError
+from postroad.gateway.access import Key
+from postroad.gateway.gateway import Gateway
+from postroad.gateway.json_depth import DEPTH_MAX, is_too_deep
+from postroad.gateway.rest import fields, problems
+from postroad.gateway.rest.endpoint import Answer, Call, Endpoint, Nothing
+from postroad.gateway.rest.problems import Refused
+
+JSON: Final = "application/json"
+# What browsers and `curl -d` send unasked: hardly ever meant as the value of a message.
+FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+_ACCEPTED: Final = ("*/*", "application/*", JSON)
+
+Serve = Callable[[web.Request], Awaitable[web.Response]]
+
+log = logging.getLogger(__name__)
+
+
+def serve(gateway: Gateway, endpoint: Endpoint) -> Serve:
+    read_body = _body_reader(endpoint)
+
+    async def work(request: web.Request) -> web.Response:
+        _check_accept(request)
+        authorize(gateway, request, endpoint.admin)
+        path = _path(request, endpoint.parameters)
+        query = _query(request, endpoint.query)
+        call = Call(gateway, request, path, query, await read_body(request))
+        return _response(endpoint, await endpoint.handler(call))
+
+    return guarded(work, endpoint.name)
+
+
+def guarded(work: Serve, name: str) -> Serve:
+    """Whatever is raised becomes a problem, here and nowhere else."""
+
+    async def handle(request: web.Request) -> web.Response:
+        try:
+            return await work(request)
+        except Refused as refused:
+            return problems.answer(refused.problem, refused.headers)
+        except web.HTTPRequestEntityTooLarge:
+            return problems.answer(problems.TOO_LARGE.says("The gateway's setting is http.body_bytes_max."))
+        except PostroadError as error:
+            problem = problems.of(error)
+            if problem.status == problems.INTERNAL.status:
+                log.exception("%s %s failed", request.method, request.path)
+            return problems.answer(problem)
+        except (web.HTTPException, ConnectionError, RequestPayloadError):
+            raise  # the application knows them
+        except Exception:
+            log.exception("%s %s failed", request.method, request.path)
+            return problems.answer(problems.INTERNAL.says(""))
+
+    handle.__name__ = name
+    return handle
+
+
+def elsewhere(allowed: Mapping[str, list[str]]) -> list[web.RouteDef]:
+    """For what no endpoint takes: 405 on their paths, with what is allowed; 404 on all others below /v1."""
+
+    def refuse_method(methods: list[str]) -> Serve:
+        async def work(request: web.Request) -> web.Response:
+            allow = ", ".join(methods)
+            raise Refused(problems.METHOD, f"Here are: {allow}.", {hdrs.ALLOW: allow})
+
+        return guarded(work, "method_not_allowed")
+
+    async def nowhere(request: web.Request) -> web.Response:
+        raise Refused(problems.NOT_FOUND, "Nothing is at this path; /docs shows what is.")
+
+    routes = [web.route("*", path, refuse_method(methods)) for path, methods in allowed.items()]
+    return [*routes, web.route("*", "/v1/{rest:.*}", guarded(nowhere, "not_found"))]
+
+
+# --- who asks
+
+
+def authorize(gateway: Gateway, request: web.Request, admin: bool = False) -> None:
+    """Raises Refused if the key that is needed is not shown."""
+    if not gateway.keys.required:
+        return
+    key = _key(gateway, request.headers.get(hdrs.AUTHORIZATION, ""))
+    if key is None:
+        raise Refused(
+            problems.UNAUTHENTICATED,
+            "Send `Authorization: Bearer id:secret`, or Basic with id and secret as user and password.",
+            {hdrs.WWW_AUTHENTICATE: 'Bearer realm="postroad", Basic realm="postroad"'},
+        )
+    if admin and not key.admin:
+        raise Refused(problems.FORBIDDEN, "An admin key is needed.")
+
+
+def _key(gateway: Gateway, header: str) -> Key | None:
+    scheme, _, content = header.partition(" ")
+    if scheme.lower() == "bearer":
+        key_id, _, secret = content.strip().partition(":")
+        return gateway.keys.check(key_id, secret)
+    if scheme.lower() == "basic":
+        try:
+            basic = BasicAuth.decode(header, encoding="utf-8")
+        except ValueError:
+            return None
+        return gateway.keys.check(basic.login, basic.password)
+    return None
+
+
+# --- what is asked
+
+
+def _check_accept(request: web.Request) -> None:
+    """Problems are told to everyone; answers only to those who take JSON."""
+    wanted = request.headers.getall(hdrs.ACCEPT, [])
+    ranges = [part.strip() for header in wanted for part in header.split(",") if part.strip()]
+    if ranges and not any(_is_accepted(each) for each in ranges):
+        raise Refused(problems.NOT_ACCEPTABLE, f"Let Accept allow {JSON}.")
+
+
+def _is_accepted(media_range: str) -> bool:
+    kind, *parameters = [part.strip().lower() for part in media_range.split(";")]
+    refused = any(re.fullmatch(r"q\s*=\s*0(\.0*)?", parameter) for parameter in parameters)
+    return kind in _ACCEPTED and not refused
+
+
+def _path(request: web.Request, names: list[str]) -> dict[str, str]:
+    found = {name: request.match_info[name] for name in names}
+    for name, value in found.items():
+        rule = fields.PATH[name]
+        if not rule.matches(value):
+            raise Refused(problems.MALFORMED, f"{name}: {rule.right}")
+    return found
+
+
+def _query(request: web.Request, query: Any) -> Any:
+    found = dict(request.query)
+    if len(found) < len(request.query):
+        raise Refused(problems.MALFORMED, "A parameter of the query stands there twice.")
+    try:
+        return msgspec.convert(found, query, strict=False)
+    except msgspec.ValidationError as error:
+        raise Refused(problems.MALFORMED, f"query: {error}") from None
+
+
+def _body_reader(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[Any]]:
+    if endpoint.body is Nothing:
+        return _no_body
+    decoder = msgspec.json.Decoder(endpoint.body)
+
+    async def read(request: web.Request) -> Any:
+        if endpoint.raw_body and request.content_type != JSON:
+            _check_is_no_form(request)
+            return None
+        body = await request.read()
+        if not body and not endpoint.body_required:
+            return decoder.decode(b"{}")
+        _check_is_json(request)
+        return decode(decoder, body)
+
+    return read
+
+
+def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """Raises Refused, with where it does not fit."""
+    if is_too_deep(body):
+        raise Refused(problems.MALFORMED, f"The JSON nests deeper than {DEPTH_MAX} levels.")
+    try:
+        body.decode()  # msgspec passes over what it does not look into
+        return decoder.decode(body)
+    except UnicodeDecodeError:
+        raise Refused(problems.MALFORMED, "The body is not UTF-8.") from None
+    except (msgspec.DecodeError, RecursionError) as error:  # a ValidationError is one
+        raise Refused(problems.MALFORMED, f"body: {error}") from None
+
+
+async def _no_body(request: web.Request) -> Nothing:
+    if request.can_read_body and await request.read():
+        raise Refused(problems.MALFORMED, "There is no body here.")
+    return Nothing()
+
+
+def _check_is_json(request: web.Request) -> None:
+    if request.content_type != JSON or (request.charset or "utf-8").lower() != "utf-8":
+        raise Refused(problems.MEDIA, f"Send {JSON}.")
+
+
+def _check_is_no_form(request: web.Request) -> None:
+    if request.content_type in FORMS:
+        raise Refused(
+            problems.MEDIA, f"Send {JSON}, or bytes as application/octet-stream or what else they are."
+        )
+
+
+# --- the answer
+
+
+def _response(endpoint: Endpoint, result: Any) -> web.Response:
+    answer = result if isinstance(result, Answer) else Answer(result)
+    status = endpoint.status if answer.status is None else answer.status
+    if answer.body is None:
+        return web.Response(status=status, headers=dict(answer.headers))
+    body = msgspec.json.encode(answer.body)
+    return web.Response(status=status, body=body, content_type=JSON, headers=dict(answer.headers))

@@ -1,0 +1,136 @@
+"""Topics over REST: listed, created, looked at, altered, deleted."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated
+from urllib.parse import quote
+
+from msgspec import Meta, Struct
+
+from postroad.client import offsets, topics
+from postroad.client.metadata import Topic, TopicPartition
+from postroad.gateway.gateway import Gateway
+from postroad.gateway.rest import paging
+from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
+from postroad.gateway.rest.fields import TopicName
+from postroad.gateway.rest.paging import Page
+from postroad.gateway.rest.problems import CONFLICT, NOT_FOUND, REFUSED
+
+Partitions = Annotated[int, Meta(ge=1, le=10_000)]
+
+
+class NewTopic(Struct, forbid_unknown_fields=True):
+    name: TopicName
+    partitions: Annotated[Partitions | None, Meta(description="Without: as the node is configured.")] = None
+    configs: Annotated[dict[str, str], Meta(description="Topic configs such as retention.ms.")] = {}
+
+
+class TopicChange(Struct, forbid_unknown_fields=True):
+    configs: Annotated[
+        dict[str, str | None], Meta(description="Those to change; null is back to the default.")
+    ] = {}
+    partitions: Annotated[Partitions | None, Meta(description="So many from now on; never fewer.")] = None
+
+
+class TopicSummary(Struct):
+    name: str
+    id: str
+    partitions: int
+    internal: bool
+
+
+class TopicList(Struct):
+    topics: list[TopicSummary]
+    next: str | None
+
+
+class PartitionDetails(Struct):
+    """`start` is its first offset, `end` the one that the next message gets; null while it has no leader."""
+
+    partition: int
+    leader: int
+    start: int | None
+    end: int | None
+
+
+class TopicDetails(Struct):
+    name: str
+    id: str
+    internal: bool
+    partitions: list[PartitionDetails]
+    configs: Annotated[dict[str, str | None], Meta(description="All of them, with what holds now.")]
+    overrides: Annotated[list[str], Meta(description="The configs that were set for this topic.")]
+
+
+@endpoint("GET", "/v1/topics", "List topics.")
+async def list_topics(call: Call[Nothing, Page]) -> TopicList:
+    found = {topic.name: topic for topic in await topics.list_all(call.gateway.client)}
+    names, following = paging.cut(list(found), call.query)
+    return TopicList([_summary(found[name]) for name in names], following)
+
+
+@endpoint("POST", "/v1/topics", "Create a topic.", status=201, problems=(CONFLICT, REFUSED))
+async def create_topic(call: Call[NewTopic, Nothing]) -> TopicDetails | Answer:
+    new = call.body
+    count = topics.NODE_DEFAULT if new.partitions is None else new.partitions
+    await topics.create(call.gateway.client, new.name, partitions=count, config=new.configs)
+    details = await _details(call.gateway, new.name)
+    return Answer(details, headers={"Location": f"/v1/topics/{quote(new.name)}"})
+
+
+@endpoint("GET", "/v1/topics/{topic}", "A topic with its partitions and configs.", problems=(NOT_FOUND,))
+async def get_topic(call: Call[Nothing, Nothing]) -> TopicDetails:
+    return await _details(call.gateway, call.path["topic"])
+
+
+@endpoint("PATCH", "/v1/topics/{topic}", "Change a topic's configs.", problems=(NOT_FOUND, REFUSED))
+async def alter_topic(call: Call[TopicChange, Nothing]) -> TopicDetails:
+    """Also adds partitions. Mind that keys go to other partitions then."""
+    name, change, client = call.path["topic"], call.body, call.gateway.client
+    topic = await client.topic(name)
+    changes = {key: value for key, value in change.configs.items() if value is not None}
+    resets = [key for key, value in change.configs.items() if value is None]
+    if changes or resets:
+        await topics.alter_config(client, name, changes, resets)
+    if change.partitions is not None and change.partitions != len(topic.partitions):
+        await topics.add_partitions(client, name, change.partitions)
+    return await _details(call.gateway, name)
+
+
+@endpoint(
+    "DELETE", "/v1/topics/{topic}", "Delete a topic with all its messages.",
+    status=204, admin=True, problems=(NOT_FOUND, REFUSED),
+)  # fmt: skip
+async def delete_topic(call: Call[Nothing, Nothing]) -> None:
+    await topics.delete(call.gateway.client, [call.path["topic"]])
+
+
+async def _details(gateway: Gateway, name: str) -> TopicDetails:
+    client = gateway.client
+    client.forget()  # what was cached may be from before a change
+    topic = await client.topic(name)
+    led = [TopicPartition(name, part.number) for part in topic.partitions if part.leader >= 0]
+    starts, ends = await offsets.earliest(client, led), await offsets.latest(client, led)
+    entries = await topics.describe_config(client, name)
+    return TopicDetails(
+        name,
+        id_text(topic.id),
+        topic.is_internal,
+        [
+            PartitionDetails(part.number, part.leader, starts.get(place), ends.get(place))
+            for part in topic.partitions
+            for place in [TopicPartition(name, part.number)]
+        ],
+        {entry.name: entry.value for entry in entries},
+        sorted(entry.name for entry in entries if entry.is_override),
+    )
+
+
+def _summary(topic: Topic) -> TopicSummary:
+    return TopicSummary(topic.name, id_text(topic.id), len(topic.partitions), topic.is_internal)
+
+
+def id_text(topic_id: bytes) -> str:
+    """As Kafka's tools write it."""
+    return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()

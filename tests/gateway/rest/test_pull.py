@@ -1,0 +1,127 @@
+import asyncio
+
+import aiohttp
+
+from postroad.gateway import rest
+from tests.gateway.conftest import StartGateway
+from tests.gateway.rest.conftest import Api
+
+
+async def test_an_acknowledged_message_does_not_come_again(api: Api, name: str) -> None:
+    await api.queue(name, lock_ms=300)
+    await api.publish(name, "a", "b")
+    came = await api.receive(name, 2)
+    assert await api.settle(name, "acknowledge", came[:1]) == [{"done": True, "problem": None}]
+    again = await api.receive(name)
+    assert [(message["value"], message["deliveries"]) for message in again] == [("b", 2)]
+
+
+async def test_a_receipt_is_good_at_any_gateway(api: Api, name: str, start_gateway: StartGateway) -> None:
+    await api.queue(name)
+    await api.publish(name, "a")
+    came = await api.receive(name)
+    other = start_gateway([rest.routes])
+    async with aiohttp.ClientSession(other.url) as session:
+        await Api(session).settle(name, "acknowledge", came)
+    results = await api.settle(name, "acknowledge", came, status=207)
+    assert results[0]["problem"]["type"] == "/docs#lock-lost"
+
+
+async def test_a_released_message_comes_again_after_its_delay(api: Api, name: str) -> None:
+    await api.queue(name)
+    await api.publish(name, "a")
+    await api.settle(name, "release", await api.receive(name))
+    began = asyncio.get_running_loop().time()
+    await api.settle(name, "release", await api.receive(name), delay_ms=500)
+    (came,) = await api.receive(name)
+    assert came["deliveries"] == 3
+    assert asyncio.get_running_loop().time() - began > 0.4
+
+
+async def test_an_extended_lock_holds(api: Api, name: str) -> None:
+    await api.queue(name)
+    await api.publish(name, "a")
+    came = await api.receive(name, lock_ms=300)
+    await api.settle(name, "extend", came, lock_ms=60_000)
+    assert (await api.post(f"/v1/subscriptions/{name}/receive", {"wait_ms": 600}))["messages"] == []
+    await api.settle(name, "acknowledge", came)
+
+
+async def test_a_rejected_message_is_a_dead_letter(api: Api, name: str) -> None:
+    await api.queue(name, lock_ms=100)
+    await api.publish(name, "a")
+    await api.settle(name, "reject", await api.receive(name))
+    assert (await api.post(f"/v1/subscriptions/{name}/receive", {"wait_ms": 300}))["messages"] == []
+
+
+async def test_each_receipt_has_its_own_result(api: Api, name: str) -> None:
+    await api.queue(name)
+    await api.queue(name + "-other")
+    await api.publish(name, "a", "b")
+    await api.publish(name + "-other", "c")
+    first, second = await api.receive(name, 2)
+    (foreign,) = await api.receive(name + "-other")
+    await api.settle(name, "acknowledge", [first])
+    made_up = {"receipt": "no receipt"}
+    bent = {"receipt": second["receipt"][:-4] + "AAA="}
+    results = await api.settle(
+        name, "acknowledge", [first, second, foreign, made_up, bent, second], status=207
+    )
+    assert [result["done"] for result in results] == [False, True, False, False, False, True]
+    types = [result["problem"] and result["problem"]["type"] for result in results]
+    assert types == ["/docs#lock-lost", None, *["/docs#wrong-receipt"] * 3, None]
+
+
+async def test_a_long_poll_wakes_with_the_message(api: Api, name: str) -> None:
+    await api.queue(name)
+    waiting = asyncio.create_task(api.post(f"/v1/subscriptions/{name}/receive", {"wait_ms": 20_000}))
+    await asyncio.sleep(0.2)
+    began = asyncio.get_running_loop().time()
+    await api.publish(name, "a")
+    assert len((await waiting)["messages"]) == 1
+    assert asyncio.get_running_loop().time() - began < 1
+
+
+async def test_without_messages_a_receive_ends_in_time(api: Api, name: str) -> None:
+    await api.queue(name)
+    began = asyncio.get_running_loop().time()
+    assert (await api.post(f"/v1/subscriptions/{name}/receive"))["messages"] == []
+    assert (await api.post(f"/v1/subscriptions/{name}/receive", {"wait_ms": 300}))["messages"] == []
+    assert asyncio.get_running_loop().time() - began < 3
+
+
+async def test_what_comes_for_one_who_has_hung_up_goes_to_the_next(api: Api, name: str) -> None:
+    await api.queue(name)
+    async with aiohttp.ClientSession(api.session._base_url) as session:
+        leaving = asyncio.create_task(
+            session.post(f"/v1/subscriptions/{name}/receive", json={"wait_ms": 20_000})
+        )
+        await asyncio.sleep(0.3)
+        leaving.cancel()
+    await asyncio.sleep(0.1)
+    await api.publish(name, "a")
+    (came,) = await api.receive(name)
+    assert came["value"] == "a"
+
+
+async def test_ten_consumers_share_a_queue(api: Api, name: str) -> None:
+    await api.queue(name)
+    await api.publish(name, *map(str, range(200)))
+
+    async def work() -> list[str]:
+        done: list[str] = []
+        while True:
+            wish = {"max": 7, "wait_ms": 300}
+            came = (await api.post(f"/v1/subscriptions/{name}/receive", wish))["messages"]
+            if not came:
+                return done
+            await api.settle(name, "acknowledge", came)
+            done += [message["value"] for message in came]
+
+    done = [value for values in await asyncio.gather(*(work() for _ in range(10))) for value in values]
+    assert sorted(done, key=int) == list(map(str, range(200)))
+
+
+async def test_an_unknown_subscription_is_not_found(api: Api, name: str) -> None:
+    await api.post(f"/v1/subscriptions/{name}/receive", {}, status=404)
+    await api.post(f"/v1/subscriptions/{name}/acknowledge", {"receipts": ["x"]}, status=404)
