@@ -12,9 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import boto3
 import pytest
+from botocore.config import Config
 
 from postroad.broker.gateway_process import environment
 from postroad.config import Settings, load
@@ -190,6 +193,26 @@ def test_idle_connections_do_not_hold_up_the_end(with_http: Node) -> None:
         with_http.stop()
         assert time.monotonic() - began < 4
         assert idle.recv(1000) == b""
+
+
+def test_long_poll_is_answered_empty_when_the_gateway_ends(with_http: Node) -> None:
+    sqs = boto3.client(
+        "sqs",
+        endpoint_url=with_http.http,
+        region_name="us-east-1",
+        aws_access_key_id="x",
+        aws_secret_access_key="x",
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+    url = sqs.create_queue(QueueName="waited-for")["QueueUrl"]
+    with ThreadPoolExecutor() as threads:
+        polls = [threads.submit(sqs.receive_message, QueueUrl=url, WaitTimeSeconds=20) for _ in range(3)]
+        time.sleep(0.5)  # until they wait
+        began = time.monotonic()
+        with_http.stop()
+        assert time.monotonic() - began < 6
+        for poll in polls:
+            assert poll.result(PATIENCE_S).get("Messages", []) == []
 
 
 def test_requests_while_gateways_die_are_answered_by_the_next(with_http: Node) -> None:
