@@ -53,8 +53,7 @@ def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None
     """Show a group's members, and how far it is behind in messages and in seconds."""
 
     async def work(client: Client) -> tuple[GroupDescription, list[Any]]:
-        from postroad.cli import lag
-        from postroad.client import groups
+        from postroad.client import groups, lag
 
         return await groups.describe(client, name), await lag.measure(client, name)
 

@@ -14,8 +14,8 @@ from postroad.cli.session import Failed, cluster_options, json_option
 from postroad.cli.subscription_talk import chosen, held_topics, places_option, talk_about
 
 if TYPE_CHECKING:
-    from postroad.cli.peeking import Peeked
     from postroad.client import Client, ShareConsumer, ShareMessage
+    from postroad.client.browse import Peeked
 
 PEEK_COLUMNS: Final = (
     "topic", "partition", "offset", "state", "available at", "held by", "until", "deliveries", "key", "value",
@@ -56,7 +56,7 @@ def peek(
     """
 
     async def work(client: Client) -> list[Peeked]:
-        from postroad.cli.peeking import look
+        from postroad.client.browse import look
 
         places = await chosen(client, name, wanted)
         if partitions:
@@ -65,11 +65,13 @@ def peek(
             raise Failed(f"subscription {name} has no partition {', '.join(map(str, partitions))}")
         return await look(client, name, places, first, limit)
 
+    from postroad.cli import peeking
+
     found = talk_about(name, bootstrap, timeout_s, work)
     if as_json:
-        output.write_json([message.as_object() for message in found])
+        output.write_json([peeking.as_object(message) for message in found])
     elif found:
-        output.table(PEEK_COLUMNS, [message.as_row() for message in found])
+        output.table(PEEK_COLUMNS, [peeking.as_row(message) for message in found])
     else:
         click.echo("nothing is left to do", err=True)
 

@@ -10,7 +10,10 @@ import asyncio
 import time
 from typing import Final, NamedTuple
 
-from postroad.client import Client, Consumer, TopicPartition, groups, offsets
+from postroad.client import groups, offsets
+from postroad.client.client import Client
+from postroad.client.consumer import Consumer
+from postroad.client.metadata import TopicPartition
 
 READ_BYTES: Final = 64 * 1024
 PATIENCE_S: Final = 5.0  # an age that can't be read by then is left out
