@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import json
@@ -13,7 +14,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from postroad.gateway.gateway import Gateway
+from postroad.config.sections import Http
+from postroad.gateway.app import create_app
+from postroad.gateway.connections import Door
+from postroad.gateway.gateway import Gateway, GatewaySettings
+from postroad.gateway.serve import bind
 from postroad.testing import Node
 
 from .conftest import StartGateway
@@ -218,3 +223,34 @@ def test_access_log_tells_of_failures_only_unless_asked(
     get(url + "/fails")
     lines = [record.getMessage() for record in caplog.records if record.name == "postroad.access"]
     assert ["status=500" in line for line in lines] == [True]
+
+
+async def test_peer_that_reads_nothing_of_its_answer_is_cut(broker: Node) -> None:
+    """What waits for it would stay in memory for ever."""
+
+    def large_routes(gateway: Gateway) -> list[web.RouteDef]:
+        async def large(request: web.Request) -> web.Response:
+            return web.Response(body=bytes(50_000_000))
+
+        return [web.get("/large", large)]
+
+    async with Gateway(GatewaySettings(broker.bootstrap, Http(idle_ms=1000))) as gateway:
+        runner = web.AppRunner(create_app(gateway, [large_routes]), shutdown_timeout=1)
+        await runner.setup()
+        door = Door(runner, gateway.http, gateway.metrics)
+        sock = bind("127.0.0.1", 0)
+        await door.open(sock)
+        _, writer = await asyncio.open_connection(*sock.getsockname(), limit=1024)
+        writer.transport.pause_reading()
+        writer.write(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        let_in = False
+        for _ in range(200):
+            await asyncio.sleep(0.05)
+            let_in = let_in or bool(door.connections)
+            if let_in and not door.connections:
+                break
+        assert let_in
+        assert not door.connections
+        writer.close()
+        door.close()
+        await runner.cleanup()
