@@ -24,6 +24,7 @@ from postroad.wire.peek import FROM_START, PeekResponse
 
 SHARE: Final = "share"
 UNKNOWN: Final = -1
+CONFIGS_AT_ONCE: Final = 500
 
 
 class ShareMemberInfo(NamedTuple):
@@ -77,6 +78,16 @@ async def describe(client: Client, group: str) -> SubscriptionState:
 async def config(client: Client, group: str) -> list[ConfigEntry]:
     """All of them; those of a group that isn't there are the defaults."""
     return await topics.describe_config(client, group, resource=topics.GROUP)
+
+
+async def config_of_all(client: Client, names: Sequence[str], config_name: str) -> dict[str, str]:
+    """One config of many groups: of those that have a value, what it is."""
+    found: dict[str, str] = {}
+    for first in range(0, len(names), CONFIGS_AT_ONCE):
+        found |= await topics.describe_one(
+            client, names[first : first + CONFIGS_AT_ONCE], config_name, resource=topics.GROUP
+        )
+    return found
 
 
 async def alter_config(

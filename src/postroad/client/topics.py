@@ -113,6 +113,25 @@ async def describe_config(client: Client, name: str, *, resource: int = TOPIC) -
     ]
 
 
+async def describe_one(
+    client: Client, names: Sequence[str], config_name: str, *, resource: int = TOPIC
+) -> dict[str, str]:
+    """One config of many topics or groups: of those that have a value, what it is."""
+    resources = [
+        describe_configs.DescribeConfigsResource(
+            resource_type=resource, resource_name=name, configuration_keys=[config_name]
+        )
+        for name in names
+    ]
+    answer = await client.ask(describe_configs, describe_configs.DescribeConfigsRequest(resources=resources))
+    return {
+        result.resource_name: entry.value
+        for result in answer.results
+        for entry in result.configs
+        if entry.name == config_name and entry.value
+    }
+
+
 async def list_all(client: Client) -> list[Topic]:
     cluster = await client.retry(client.cluster)
     return sorted(cluster.topics.values())

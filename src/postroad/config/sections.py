@@ -103,6 +103,11 @@ class Http(Section):
         "Which requests get a line in the log: those that failed with 5xx, or all.",
     )
     access_log_format: str = setting("text", choice("text", "json"), "How that line looks.")
+    webhooks_private: bool = setting(
+        False,
+        switch(),
+        "Let web hooks go to loopback and private addresses too, and over http.",
+    )
     insecure: bool = setting(
         False, switch(), "Allow an address that others can reach without access keys, though there is no TLS."
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
 
 from aiohttp import hdrs, web
@@ -20,6 +20,7 @@ from postroad.gateway.gateway import Gateway
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Routes = Callable[[Gateway], list[web.RouteDef]]
+Context = Callable[[Gateway], Callable[[web.Application], AsyncIterator[None]]]
 
 GATEWAY: Final = web.AppKey("gateway", Gateway)
 ACTION: Final = "postroad.action"  # in a request: what it asks for, where the route alone does not tell
@@ -28,12 +29,14 @@ NOWHERE: Final = ("none", "none")  # dialect and action of a request that no rou
 log = logging.getLogger(__name__)
 
 
-def create_app(gateway: Gateway, dialects: list[Routes]) -> web.Application:
+def create_app(gateway: Gateway, dialects: list[Routes], contexts: Sequence[Context] = ()) -> web.Application:
+    """`contexts`: what runs beside the requests, from the application's start to its end."""
     edge = _Edge(gateway)
     app = web.Application(middlewares=[edge.handle], client_max_size=gateway.http.body_bytes_max)
     app[GATEWAY] = gateway
     for routes in dialects:
         app.add_routes(edge.named(_dialect(routes), routes(gateway)))
+    app.cleanup_ctx.extend(context(gateway) for context in contexts)
     return app
 
 

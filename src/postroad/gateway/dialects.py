@@ -1,11 +1,11 @@
-"""Everything that the gateway answers: the one list of the dialects' routes."""
+"""Everything that the gateway answers, the one list of the dialects' routes; and what runs beside them."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from postroad.gateway import health, metrics, push, rest, sqs
-from postroad.gateway.app import Routes
+from postroad.gateway import health, metrics, push, rest, sqs, webhooks
+from postroad.gateway.app import Context, Routes
 
 DIALECTS: Final[list[Routes]] = [
     health.routes,
@@ -13,4 +13,8 @@ DIALECTS: Final[list[Routes]] = [
     rest.routes,
     push.routes,
     sqs.routes,
+]
+
+CONTEXTS: Final[list[Context]] = [
+    webhooks.context,
 ]

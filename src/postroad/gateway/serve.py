@@ -25,7 +25,7 @@ from postroad.config import Settings
 from postroad.errors import BrokerNotAvailable, ConfigurationError, PostroadError, TryAgain
 from postroad.gateway.app import create_app
 from postroad.gateway.connections import Door
-from postroad.gateway.dialects import DIALECTS
+from postroad.gateway.dialects import CONTEXTS, DIALECTS
 from postroad.gateway.gateway import Gateway, GatewaySettings
 
 GRACE_S: Final = 5.0
@@ -67,7 +67,7 @@ async def _serve(settings: Settings, bootstrap: str, ready_file: str | None, inh
 async def _serve_requests(
     gateway: Gateway, sock: socket.socket, stopping: asyncio.Event, ready_file: str | None, say: bool
 ) -> None:
-    runner = web.AppRunner(create_app(gateway, DIALECTS), shutdown_timeout=GRACE_S)
+    runner = web.AppRunner(create_app(gateway, DIALECTS, CONTEXTS), shutdown_timeout=GRACE_S)
     await runner.setup()
     door = Door(runner, gateway.http, gateway.metrics)
     await door.open(sock)

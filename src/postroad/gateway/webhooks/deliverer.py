@@ -1,0 +1,207 @@
+"""Sends one subscription's messages to its endpoint: receive, post, settle.
+
+D1 a message is accepted only after a 2xx; whatever else happens it is released, so that it comes again, is
+   counted, and ends among the dead letters as the subscription says.
+D2 only what can be sent now is received: a dead endpoint holds at most `concurrency` messages, and while its
+   breaker is open none at all.
+D3 a lock outlives its request. When the gateway dies, locks end and another gateway goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+from postroad.client.share_message import AckType
+from postroad.errors import PostroadError
+from postroad.gateway import message_ids
+from postroad.gateway.gateway import Gateway
+from postroad.gateway.receiver import Received
+from postroad.gateway.webhooks import request_headers, signature
+from postroad.gateway.webhooks.breaker import Breaker
+from postroad.gateway.webhooks.hook import Webhook
+from postroad.gateway.webhooks.pace import Pace
+from postroad.gateway.webhooks.sender import Answer, Sender
+
+WAIT_MS: Final = 5_000
+LOCK_MARGIN_MS: Final = 15_000  # beyond the request's time: for what comes before and after it
+RETRY_S: Final = 1.0
+BACKOFF_FIRST_MS: Final = 1_000
+BACKOFF_MAX_MS: Final = 300_000
+JITTER: Final = 0.2
+GRACE_S: Final = 4.0  # what is under way when the gateway stops has so long
+
+BACKOFF_CONFIG: Final = "postroad.backoff.initial.ms"
+GONE: Final = 410
+
+Disable = Callable[[str], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+
+class Health(NamedTuple):
+    """How an endpoint does, as this gateway sees it."""
+
+    state: str
+    in_flight: int
+    delivered: int
+    failed: int
+    last_error: str
+
+
+class Deliverer:
+    """`disable` turns the web hook off, with a note why."""
+
+    def __init__(
+        self, gateway: Gateway, subscription: str, hook: Webhook, sender: Sender, disable: Disable
+    ) -> None:
+        self._gateway = gateway
+        self._subscription = subscription
+        self._sender = sender
+        self._disable = disable
+        self._hook = hook
+        self._breaker = Breaker()
+        self._pace = Pace(hook.rate, time.monotonic())
+        self._posting: set[asyncio.Task[None]] = set()
+        self._freed = asyncio.Event()
+        self._gone = False
+        self._delivered = self._failed = 0
+        self._last_error = ""
+        self._task = asyncio.create_task(self._run(), name=f"web hook of {subscription}")
+
+    @property
+    def health(self) -> Health:
+        state = self._breaker.state(time.monotonic())
+        return Health(state, len(self._posting), self._delivered, self._failed, self._last_error)
+
+    def change(self, hook: Webhook) -> None:
+        """What is under way goes on as it was."""
+        if hook == self._hook:
+            return
+        if hook.url != self._hook.url:
+            self._breaker = Breaker()
+            self._gone = False
+        if hook.rate != self._hook.rate:
+            self._pace = Pace(hook.rate, time.monotonic())
+        self._hook = hook
+        self._freed.set()
+
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """No new messages; what is under way is waited for, then given up and released."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        if self._posting:
+            await asyncio.wait(self._posting, timeout=grace_s)
+        for task in self._posting:
+            task.cancel()
+        await asyncio.gather(*self._posting, return_exceptions=True)
+
+    # --- receiving
+
+    async def _run(self) -> None:
+        while not self._gateway.closing.is_set():
+            try:
+                await self._round()
+            except PostroadError as error:
+                log.info("web hook of %s: %s", self._subscription, error)
+                await asyncio.sleep(RETRY_S)
+
+    async def _round(self) -> None:
+        free = await self._free()
+        lock_ms = self._hook.timeout_ms + LOCK_MARGIN_MS
+        received = await self._gateway.receive(self._subscription, free, WAIT_MS, lock_ms)
+        self._pace.take(len(received))
+        for each in received:
+            task = asyncio.create_task(self._deliver(each, self._hook))
+            self._posting.add(task)
+            task.add_done_callback(self._posted)
+
+    async def _free(self) -> int:
+        """How many messages may be received now, at least one (D2)."""
+        while True:
+            now = time.monotonic()
+            limit = 0 if self._gone else self._breaker.allowed(now, self._hook.concurrency)
+            free = min(limit - len(self._posting), self._pace.available(now, self._hook.concurrency))
+            if free > 0:
+                return free
+            self._freed.clear()
+            await self._wait_for_change(self._wait_s(now, limit))
+
+    def _wait_s(self, now: float, limit: int) -> float | None:
+        """Until it is worth looking again; None: until something happens."""
+        if self._gone or len(self._posting) >= limit > 0:
+            return None
+        return max(self._breaker.wait_s(now), self._pace.wait_s(), 0.001)
+
+    async def _wait_for_change(self, timeout_s: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._freed.wait()
+        except TimeoutError:
+            pass
+
+    def _posted(self, task: asyncio.Task[None]) -> None:
+        self._posting.discard(task)
+        self._freed.set()
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a message of %s comes again", self._subscription, exc_info=task.exception())
+
+    # --- sending
+
+    async def _deliver(self, received: Received, hook: Webhook) -> None:
+        try:
+            answer = await self._post(received, hook)
+        except asyncio.CancelledError:
+            await self._gateway.settle([received.receipt], AckType.RELEASE, delay_ms=0)
+            raise
+        if answer.is_success:
+            self._delivered += 1
+            self._breaker.succeeded()
+            await self._settle(received, AckType.ACCEPT)
+            return
+        self._failed += 1
+        self._last_error = answer.reason
+        await self._release(received, answer)
+
+    async def _post(self, received: Received, hook: Webhook) -> Answer:
+        message, receipt = received
+        message_id = message_ids.write(receipt.topic_id, receipt.partition, receipt.offset)
+        body = message.value or b""
+        headers = {
+            **hook.headers,
+            **request_headers.of_message(message, message_id, self._subscription),
+            **signature.sign(hook.secret, message_id, int(time.time()), body),
+        }
+        return await self._sender.post(hook.url, body, headers, hook.timeout_ms / 1000)
+
+    async def _release(self, received: Received, answer: Answer) -> None:
+        now = time.monotonic()
+        delay_ms = await self._delay_ms(received.message.delivery_count)
+        if answer.status == GONE:
+            self._gone = True
+            await self._settle(received, AckType.RELEASE, 0)
+            await self._disable("The endpoint answered 410: it is gone.")
+            return
+        if answer.retry_after_s is not None:
+            self._breaker.pause(now, answer.retry_after_s)
+            delay_ms = max(delay_ms or 0, int(answer.retry_after_s * 1000))
+        else:
+            self._breaker.failed(now)
+        await self._settle(received, AckType.RELEASE, delay_ms)
+
+    async def _delay_ms(self, attempt: int) -> int | None:
+        """None where the subscription has a backoff of its own."""
+        info = await self._gateway.directory.subscription(self._subscription)
+        if info.config.get(BACKOFF_CONFIG, "0") != "0":
+            return None
+        delay_ms = min(BACKOFF_FIRST_MS * 2 ** min(attempt - 1, 30), BACKOFF_MAX_MS)
+        return int(delay_ms * random.uniform(1 - JITTER, 1))
+
+    async def _settle(self, received: Received, type_: AckType, delay_ms: int | None = None) -> None:
+        (error,) = await self._gateway.settle([received.receipt], type_, delay_ms=delay_ms)
+        if error is not None:
+            log.info("a message of %s comes again: %s", self._subscription, error)
