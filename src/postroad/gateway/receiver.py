@@ -14,7 +14,7 @@ import asyncio
 import logging
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
 from postroad.client.client import Client
@@ -70,7 +70,8 @@ class Receiver:
         """Up to so many, as soon as there are any; none if none came in time. Raises PostroadError."""
         loop = asyncio.get_running_loop()
         wait_s = wait_ms / 1000
-        patience_s = max(wait_s, GLANCE_S) if self._under_way else wait_s + PATIENCE_S
+        before_us = list(self._under_way.values())
+        patience_s = max(wait_s, GLANCE_S) if before_us else wait_s + PATIENCE_S
         wish = Wish(max_messages, lock_ms, loop.time() + wait_s, loop.create_future())
         self._wishes.append(wish)
         self._wished.set()
@@ -78,6 +79,8 @@ class Receiver:
             self._pump = asyncio.create_task(self._run(), name=f"receive {self._subscription}")
         try:
             await asyncio.wait([wish.future], timeout=patience_s)
+            if before_us and all(fetch.done() for fetch in before_us):
+                await asyncio.wait([wish.future], timeout=PATIENCE_S)  # it did not wait: we are asked for now
             return wish.future.result() if wish.future.done() else []
         except asyncio.CancelledError:
             if wish.future.done() and wish.future.exception() is None:
@@ -111,7 +114,7 @@ class Receiver:
                 except TryAgain as error:
                     log.info("receiving for %s: %s", self._subscription, error)
                     self._client.forget()
-                    self._answer_late()
+                    self._answer_late(list(self._wishes))
                     await asyncio.sleep(RETRY_S)
                 except PostroadError as error:
                     self._fail(error)
@@ -147,7 +150,7 @@ class Receiver:
             await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
         for node in [node for node, task in self._under_way.items() if task.done()]:
             self._deal(deque(self._under_way.pop(node).result()), lock_ms)
-        self._answer_late()
+        self._answer_late(wishes)
 
     async def _places(self) -> dict[int, dict[Place, str]]:
         """By the node that leads them: the partitions of all topics, and their topics' names."""
@@ -219,10 +222,10 @@ class Receiver:
                 exc_info=task.exception(),
             )
 
-    def _answer_late(self) -> None:
-        """Those whose time is over, and nothing came."""
+    def _answer_late(self, asked: Sequence[Wish]) -> None:
+        """Those that were asked for, and whose time is over: nothing came. Who came later is not late yet."""
         now = asyncio.get_running_loop().time()
-        for wish in self._wishes:
+        for wish in asked:
             if not wish.future.done() and wish.deadline <= now:
                 wish.future.set_result([])
         self._wishes = deque(wish for wish in self._wishes if not wish.future.done())
