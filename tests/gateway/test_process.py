@@ -205,6 +205,7 @@ def test_long_poll_is_answered_empty_when_the_gateway_ends(with_http: Node) -> N
         config=Config(retries={"total_max_attempts": 1}),
     )
     url = sqs.create_queue(QueueName="waited-for")["QueueUrl"]
+    assert 'dialect="sqs",action="CreateQueue",status="200"} 1' in get(with_http.http + "/metrics")[1]
     with ThreadPoolExecutor() as threads:
         polls = [threads.submit(sqs.receive_message, QueueUrl=url, WaitTimeSeconds=20) for _ in range(3)]
         time.sleep(0.5)  # until they wait

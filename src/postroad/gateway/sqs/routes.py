@@ -15,6 +15,7 @@ from aiohttp import web
 
 from postroad.errors import PostroadError
 from postroad.gateway.access import Keys
+from postroad.gateway.app import ACTION
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.sqs import protocol_json, protocol_query, sigv4
 from postroad.gateway.sqs.errors import SqsError, from_postroad
@@ -47,6 +48,7 @@ def _answerer(service: Service, keys: Keys) -> Callable[[web.Request], Awaitable
             body = await request.read()
             admin = sigv4.check(request, body, keys) if keys.required else True
             call = protocol.read(request, body)
+            request[ACTION] = call.action.name
             if call.action.admin and not admin:
                 raise SqsError("AccessDeniedException", f"{call.action.name} needs an admin's key.", 403)
             answered = await call.action.handler(service, Caller(request, url, admin), call.request)
