@@ -5,16 +5,17 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from postroad.testing import Node
+from postroad.testing import Node, node
 
 from .markdown import ROOT, blocks
 
 README = (ROOT / "README.md").read_text()
-DEFAULT = "127.0.0.1:9092"
+DEFAULT, DEFAULT_HTTP = "127.0.0.1:9092", "http://127.0.0.1:8080"
 PYTHON = [block.text for block in blocks(README, "python")]
 (KCAT,) = [block.text for block in blocks(README, "sh") if "kcat -b" in block.text]
 
@@ -30,9 +31,17 @@ def about(text: str) -> str:
     return next(line for line in text.splitlines() if "import" in line and "asyncio" not in line)
 
 
+@pytest.fixture(scope="module")
+def served() -> Iterator[Node]:
+    """As `postroad serve` starts it: with a gateway beside it."""
+    with node({"http.enabled": True, "http.port": 0}) as running:
+        yield running
+
+
 @pytest.mark.parametrize("text", [t for t in PYTHON if "def test_" not in t], ids=about)
-def test_python_example_runs(text: str, postroad_session: Node, tmp_path: Path) -> None:
-    (tmp_path / "example.py").write_text(text.replace(DEFAULT, postroad_session.bootstrap))
+def test_python_example_runs(text: str, served: Node, tmp_path: Path) -> None:
+    text = text.replace(DEFAULT, served.bootstrap).replace(DEFAULT_HTTP, served.http)
+    (tmp_path / "example.py").write_text(text)
     assert run([sys.executable, "example.py"], tmp_path), "each of them prints something"
 
 
