@@ -14,13 +14,20 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from postroad.client.metadata import TopicPartition
+from postroad.client.share_message import ShareMessage
+from postroad.gateway import message_ids
 from postroad.gateway.json_depth import is_too_deep
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.problems import Refused
+from postroad.wire.records import Record
 
 BASE64_PATTERN: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
-Values = Literal["text", "json", "base64"]
+Values = Annotated[
+    Literal["text", "json", "base64"],
+    Meta(description="json: values that are JSON are shown as JSON. base64: all values as bytes."),
+]
 
 
 class Base64(Struct, forbid_unknown_fields=True):
@@ -46,6 +53,33 @@ NewValue = Annotated[
 ]
 
 _any: Final = msgspec.json.Decoder()
+
+
+class MessageContent(Struct, kw_only=True):
+    """A message with where it is."""
+
+    id: str
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: Bytes
+    value: Value
+    headers: HeaderPairs
+
+
+def content(topic_id: bytes, place: TopicPartition, record: Record | ShareMessage, values: Values) -> Any:
+    """The fields of a MessageContent."""
+    return {
+        "id": message_ids.write(topic_id, place.partition, record.offset),
+        "topic": place.topic,
+        "partition": place.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp,
+        "key": write_bytes(record.key),
+        "value": write_value(record.value, values),
+        "headers": write_headers(record.headers),
+    }
 
 
 def read_value(raw: Raw) -> bytes | None:

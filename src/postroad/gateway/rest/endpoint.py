@@ -20,6 +20,7 @@ from aiohttp import web
 
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest.problems import Kind
+from postroad.gateway.rest.redrive_tasks import Redrives
 
 B = TypeVar("B")
 Q = TypeVar("Q")
@@ -36,6 +37,7 @@ class Call(Generic[B, Q]):
     """One request, read and checked."""
 
     gateway: Gateway
+    redrives: Redrives
     request: web.Request
     path: Mapping[str, str]
     query: Q
@@ -110,7 +112,7 @@ def endpoint(
     problems: tuple[Kind, ...] = (),
 ) -> Callable[[Callable[[Call[B, Q]], Awaitable[Any]]], Endpoint]:
     def declare(handler: Callable[[Call[B, Q]], Awaitable[Any]]) -> Endpoint:
-        hints = get_type_hints(handler)
+        hints = get_type_hints(handler, include_extras=True)
         body, query = get_args(hints["call"])
         return Endpoint(
             method, path, summary, handler, body, query, _answer_type(hints["return"]),

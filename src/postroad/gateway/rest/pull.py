@@ -9,20 +9,11 @@ from msgspec import Meta, Struct
 
 from postroad.client.share_message import AckType
 from postroad.errors import PostroadError
-from postroad.gateway import message_ids
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.receipts import Receipt, WrongReceipt
 from postroad.gateway.receiver import Received
 from postroad.gateway.rest import problems
-from postroad.gateway.rest.content import (
-    Bytes,
-    HeaderPairs,
-    Value,
-    Values,
-    write_bytes,
-    write_headers,
-    write_value,
-)
+from postroad.gateway.rest.content import MessageContent, Values, content
 from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
 from postroad.gateway.rest.fields import DelayMs, LockMs
 from postroad.gateway.rest.problems import NOT_FOUND, WRONG_RECEIPT, Problem
@@ -41,22 +32,12 @@ class Receive(Struct, forbid_unknown_fields=True):
         int, Meta(ge=0, le=WAIT_MS_MAX, description="How long to wait if there are none; 60 s at most.")
     ] = 0
     lock_ms: Annotated[LockMs | None, Meta(description="Without: as the subscription says.")] = None
-    values: Annotated[
-        Values, Meta(description="json: values that are JSON are shown as JSON. base64: all as bytes.")
-    ] = "text"
+    values: Values = "text"
 
 
-class ReceivedMessage(Struct):
-    id: str
+class ReceivedMessage(MessageContent, kw_only=True):
     receipt: str
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
     deliveries: Annotated[int, Meta(description="1 at the first delivery.")]
-    key: Bytes
-    value: Value
-    headers: HeaderPairs
 
 
 class ReceiveAnswer(Struct):
@@ -184,14 +165,7 @@ def _settled(error: PostroadError | None) -> Settled:
 def _message(gateway: Gateway, received: Received, values: Values) -> ReceivedMessage:
     message, receipt = received
     return ReceivedMessage(
-        message_ids.write(receipt.topic_id, message.partition, message.offset),
-        gateway.receipts.write(receipt),
-        message.topic,
-        message.partition,
-        message.offset,
-        message.timestamp,
-        message.delivery_count,
-        write_bytes(message.key),
-        write_value(message.value, values),
-        write_headers(message.headers),
+        receipt=gateway.receipts.write(receipt),
+        deliveries=message.delivery_count,
+        **content(receipt.topic_id, message.place, message, values),
     )

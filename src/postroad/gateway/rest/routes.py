@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 from aiohttp import hdrs, web
 
 from postroad.gateway.gateway import Gateway
-from postroad.gateway.rest import publish, pull, serving, subscriptions, topics
+from postroad.gateway.rest import (
+    consumer_groups,
+    dead_letters,
+    messages,
+    openapi,
+    page,
+    positions,
+    publish,
+    pull,
+    serving,
+    subscriptions,
+    topics,
+)
 from postroad.gateway.rest.endpoint import Endpoint
+from postroad.gateway.rest.redrive_tasks import Redrives
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     topics.list_topics,
@@ -27,14 +41,35 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     pull.release,
     pull.extend,
     pull.reject,
+    positions.seek,
+    positions.purge,
+    messages.peek,
+    messages.get_message,
+    dead_letters.list_dead_letters,
+    dead_letters.redrive,
+    dead_letters.list_redrives,
+    dead_letters.get_redrive,
+    dead_letters.cancel_redrive,
+    consumer_groups.list_groups,
+    consumer_groups.get_group,
 )
 
 
 def routes(gateway: Gateway) -> list[web.RouteDef]:
-    found: list[web.RouteDef] = []
+    redrives = Redrives(gateway)
+    found: list[web.RouteDef] = [_document(gateway), *page.routes()]
     allowed: dict[str, list[str]] = {}
     for endpoint in ENDPOINTS:
-        found.append(web.route(endpoint.method, endpoint.path, serving.serve(gateway, endpoint)))
+        found.append(web.route(endpoint.method, endpoint.path, serving.serve(gateway, redrives, endpoint)))
         head = [hdrs.METH_HEAD] if endpoint.method == hdrs.METH_GET else []  # aiohttp adds it by itself
         allowed.setdefault(endpoint.path, []).extend([endpoint.method, *head])
     return found + serving.elsewhere(allowed)
+
+
+def _document(gateway: Gateway) -> web.RouteDef:
+    body = msgspec.json.encode(openapi.document(ENDPOINTS, secured=gateway.keys.required))
+
+    async def openapi_document(request: web.Request) -> web.Response:
+        return web.Response(body=body, content_type=serving.JSON)
+
+    return web.get("/openapi.json", openapi_document)

@@ -1,0 +1,179 @@
+"""Dead letters over REST: listed, and sent back by redrives that run in the background."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from postroad.client.metadata import TopicPartition
+from postroad.client.redrive import Filter, Redrive
+from postroad.errors import UnknownTopicOrPartition
+from postroad.gateway.rest import letters, problems
+from postroad.gateway.rest.content import MessageContent, Values, content
+from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
+from postroad.gateway.rest.fields import PageSize, TimeMs, TopicName
+from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, UNAVAILABLE, Refused
+from postroad.gateway.rest.redrive_tasks import RedriveTask, TooManyRedrives
+from postroad.wire.records import Record
+
+CURSOR_PATTERN: Final = "^[0-9]{1,9}:[0-9]{1,18}$"
+Reason = Literal["attempts", "rejected", "expired"]
+
+
+class DeadLettersQuery(Struct, forbid_unknown_fields=True):
+    limit: PageSize = 100
+    after: Annotated[
+        Annotated[str, Meta(pattern=CURSOR_PATTERN)] | None, Meta(description="`next` of the page before.")
+    ] = None
+    values: Values = "text"
+
+
+class DeadLetter(MessageContent, kw_only=True):
+    """The letter, with where the message was before. What it does not say is null."""
+
+    reason: str
+    origin_topic: str
+    origin_partition: int | None
+    origin_offset: int | None
+    deliveries: int | None
+    died_at_ms: int | None
+
+
+class DeadLetterList(Struct):
+    """`next` may be there though few letters came, or none: others are between."""
+
+    letters: list[DeadLetter]
+    next: str | None
+
+
+class NewRedrive(Struct, forbid_unknown_fields=True):
+    """Which letters: all conditions hold; without any it is all of them."""
+
+    to: Annotated[TopicName | None, Meta(description="Without: each to its own topic.")] = None
+    reasons: Annotated[list[Reason], Meta(max_length=3)] = []
+    headers: Annotated[dict[str, str], Meta(description="Headers that a letter has.")] = {}
+    key_matches: Annotated[
+        Annotated[str, Meta(max_length=1000)] | None, Meta(description="With * and ?.")
+    ] = None
+    died_since_ms: TimeMs = 0
+    rate: Annotated[
+        Annotated[float, Meta(gt=0, le=1_000_000)] | None, Meta(description="Letters a second.")
+    ] = None
+    limit: Annotated[Annotated[int, Meta(ge=1, le=2**53)] | None, Meta(description="So many at most.")] = None
+    dry_run: Annotated[bool, Meta(description="Only count.")] = False
+
+
+class RedriveState(Struct):
+    """Of `total` letters that were there when it began `seen` were looked at, `sent` sent back and `kept`
+    because they don't match; `failed` counts others by why they could not be sent."""
+
+    id: str
+    subscription: str
+    dead_letter_topic: str
+    dry_run: bool
+    began_at_ms: int
+    state: Literal["running", "completed", "cancelled", "failed"]
+    total: int
+    seen: int
+    sent: int
+    kept: int
+    failed: dict[str, int]
+    failure: str | None
+
+
+class RedriveList(Struct):
+    redrives: list[RedriveState]
+
+
+@endpoint(
+    "GET", "/v1/subscriptions/{subscription}/dead-letters", "List dead letters that were not sent back.",
+    problems=(NOT_FOUND,),
+)  # fmt: skip
+async def list_dead_letters(call: Call[Nothing, DeadLettersQuery]) -> DeadLetterList:
+    gateway, wish = call.gateway, call.query
+    info = await gateway.directory.subscription(call.path["subscription"])
+    try:
+        topic = await gateway.client.topic(letters.topic_of(info))
+    except UnknownTopicOrPartition:
+        return DeadLetterList([], None)
+    partition, offset = map(int, (wish.after or "0:0").split(":"))
+    page = await letters.page(gateway, info.name, topic, partition, offset, wish.limit)
+    found = [_letter(topic.id, place, letter, wish.values) for place, letter in page.letters]
+    following = page.following
+    return DeadLetterList(found, None if following is None else f"{following[0]}:{following[1]}")
+
+
+@endpoint(
+    "POST", "/v1/subscriptions/{subscription}/dead-letters/redrive", "Send dead letters back.",
+    status=202, problems=(NOT_FOUND, REFUSED, UNAVAILABLE),
+)  # fmt: skip
+async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | Answer:
+    """As new messages without the marks of death, delay and expiry. It runs in this gateway, in the
+    background; where `Location` says is how far it is. What arrives meanwhile waits for the next."""
+    gateway, wish = call.gateway, call.body
+    info = await gateway.directory.subscription(call.path["subscription"])
+    topic = await gateway.client.topic(letters.topic_of(info))
+    if wish.to is not None:
+        await gateway.client.topic(wish.to)
+    own = (letters.SUBSCRIPTION, info.name.encode())
+    which = Filter(
+        wish.reasons,
+        [own, *((name, value.encode()) for name, value in wish.headers.items())],
+        wish.key_matches,
+        wish.died_since_ms,
+    )
+    work = Redrive(
+        gateway.client, topic.name, filter_=which, to=wish.to, rate=wish.rate, limit=wish.limit,
+        dry=wish.dry_run,
+    )  # fmt: skip
+    try:
+        task = call.redrives.start(info.name, topic.name, work, wish.dry_run)
+    except TooManyRedrives:
+        raise Refused(problems.UNAVAILABLE, "As many redrives run as may; wait for one to end.") from None
+    return Answer(_state(task), headers={"Location": f"/v1/redrives/{task.id}"})
+
+
+@endpoint("GET", "/v1/redrives", "List redrives of this gateway.")
+async def list_redrives(call: Call[Nothing, Nothing]) -> RedriveList:
+    return RedriveList([_state(task) for task in call.redrives.all()])
+
+
+@endpoint("GET", "/v1/redrives/{redrive}", "How far a redrive is.", problems=(NOT_FOUND,))
+async def get_redrive(call: Call[Nothing, Nothing]) -> RedriveState:
+    return _state(_task(call))
+
+
+@endpoint("DELETE", "/v1/redrives/{redrive}", "Cancel a redrive.", problems=(NOT_FOUND,))
+async def cancel_redrive(call: Call[Nothing, Nothing]) -> RedriveState:
+    """What it has sent back stays so. One that has ended stays as it is."""
+    task = _task(call)
+    await call.redrives.cancel(task)
+    return _state(task)
+
+
+def _task(call: Call[Nothing, Nothing]) -> RedriveTask:
+    task = call.redrives.find(call.path["redrive"])
+    if task is None:
+        raise Refused(problems.NOT_FOUND, "This gateway knows no such redrive; another one may.")
+    return task
+
+
+def _state(task: RedriveTask) -> RedriveState:
+    report = task.redrive.report
+    return RedriveState(
+        task.id, task.subscription, task.dead_letter_topic, task.dry_run, task.began_ms, task.state,
+        task.total, report.seen, report.sent, report.kept, dict(report.failed), task.failure,
+    )  # fmt: skip
+
+
+def _letter(topic_id: bytes, place: TopicPartition, record: Record, values: Values) -> DeadLetter:
+    return DeadLetter(
+        **content(topic_id, place, record, values),
+        reason=letters.text(record, letters.REASON),
+        origin_topic=letters.text(record, letters.TOPIC),
+        origin_partition=letters.number(record, letters.PARTITION),
+        origin_offset=letters.number(record, letters.OFFSET),
+        deliveries=letters.number(record, letters.DELIVERIES),
+        died_at_ms=letters.number(record, letters.DIED_AT),
+    )

@@ -1,0 +1,174 @@
+"""Dead letters of a subscription, read from its dead-letter topic.
+
+That topic may be shared with others, so a letter counts as the subscription's if it says so. One that was
+sent back is struck off in the subscription that redrives use (`client.redrive`), and stays in the topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Final, NamedTuple
+
+from postroad.client import offsets, subscriptions
+from postroad.client.consumer import Consumer
+from postroad.client.metadata import Topic, TopicPartition
+from postroad.client.offsets import EARLIEST
+from postroad.client.redrive import GROUP_SUFFIX
+from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
+from postroad.gateway import message_ids
+from postroad.gateway.directory import SubscriptionInfo
+from postroad.gateway.gateway import Gateway
+from postroad.wire.records import Record
+
+SCAN_MAX: Final = 10_000  # letters that are looked at for one question
+SCAN_S: Final = 2.0
+DONE: Final = "done"
+
+SUBSCRIPTION: Final = "postroad-dead-subscription"
+TOPIC: Final = "postroad-dead-topic"
+PARTITION: Final = "postroad-dead-partition"
+OFFSET: Final = "postroad-dead-offset"
+REASON: Final = "postroad-dead-reason"
+DELIVERIES: Final = "postroad-dead-deliveries"
+DIED_AT: Final = "postroad-dead-at"
+
+
+class Found(NamedTuple):
+    id: str
+    topic: str
+    reason: str
+
+
+class Page(NamedTuple):
+    """`following` is where to go on; None at the end."""
+
+    letters: list[tuple[TopicPartition, Record]]
+    following: tuple[int, int] | None  # partition, offset
+
+
+class _TooMany(Exception):
+    """There are more letters than are looked at for one question."""
+
+
+def topic_of(info: SubscriptionInfo) -> str:
+    return info.config["errors.deadletterqueue.topic.name"] or f"{info.name}.dead"
+
+
+def text(record: Record, header: str) -> str:
+    for name, value in record.headers:
+        if name == header:
+            return (value or b"").decode(errors="replace")
+    return ""
+
+
+def number(record: Record, header: str) -> int | None:
+    found = text(record, header)
+    return int(found) if found.isascii() and found.isdecimal() and len(found) < 20 else None
+
+
+async def find(
+    gateway: Gateway, info: SubscriptionInfo, place: TopicPartition, record: Record
+) -> tuple[Found | None, bool]:
+    """The letter of a message, and whether it is certain that there is no other answer.
+
+    It is not where letters are not kept, and where there are too many to look at.
+    """
+    if info.config["postroad.dead.letters"] != "true":
+        return None, False
+    try:
+        topic = await gateway.client.topic(topic_of(info))
+    except UnknownTopicOrPartition:
+        return None, True
+    mine = {SUBSCRIPTION: info.name, TOPIC: place.topic, PARTITION: str(place.partition)}
+    mine[OFFSET] = str(record.offset)
+    # A letter's time is that of its death. A message's may be anything its publisher chose.
+    since_ms = record.timestamp if 0 < record.timestamp <= gateway.now_ms() else EARLIEST
+    try:
+        async with contextlib.aclosing(_scan(gateway, topic, since_ms)) as scan:
+            async for at, letter in scan:
+                if all(text(letter, header) == value for header, value in mine.items()):
+                    message_id = message_ids.write(topic.id, at.partition, letter.offset)
+                    return Found(message_id, topic.name, text(letter, REASON)), True
+    except _TooMany:
+        return None, False
+    return None, True
+
+
+async def _scan(
+    gateway: Gateway, topic: Topic, since_ms: int
+) -> AsyncGenerator[tuple[TopicPartition, Record], None]:
+    """All letters from a time on. Raises _TooMany at a bound."""
+    client = gateway.client
+    places = [TopicPartition(topic.name, part.number) for part in topic.partitions]
+    starts = await offsets.find(client, dict.fromkeys(places, since_ms))
+    ends = await offsets.latest(client, places)
+    begin = {place: at.offset for place, at in starts.items() if 0 <= at.offset < ends[place]}
+    deadline = asyncio.get_running_loop().time() + SCAN_S
+    looked_at = 0
+    async with Consumer(client, reset=EARLIEST) as consumer:
+        await consumer.assign(begin)
+        while any(consumer.positions[place] < ends[place] for place in begin):
+            left_s = deadline - asyncio.get_running_loop().time()
+            if left_s <= 0 or looked_at >= SCAN_MAX:
+                raise _TooMany
+            for place, records, _ in await consumer.poll(left_s):
+                looked_at += len(records)
+                for record in records:
+                    yield place, record
+
+
+async def page(gateway: Gateway, name: str, topic: Topic, partition: int, offset: int, limit: int) -> Page:
+    """Letters of a subscription that were not sent back, partition after partition, from a place on."""
+    found: list[tuple[TopicPartition, Record]] = []
+    for part in topic.partitions[partition:]:
+        place = TopicPartition(topic.name, part.number)
+        first = offset if part.number == partition else 0
+        letters, following = await _of_partition(gateway, name, place, first, limit - len(found))
+        found += [(place, letter) for letter in letters]
+        if following is not None:
+            return Page(found, (part.number, following))
+    return Page(found, None)
+
+
+async def _of_partition(
+    gateway: Gateway, name: str, place: TopicPartition, first: int, limit: int
+) -> tuple[list[Record], int | None]:
+    """Up to `limit` of them, and the offset to go on from, if that was not all."""
+    client = gateway.client
+    first = max(first, (await offsets.earliest(client, [place]))[place])
+    end = (await offsets.latest(client, [place]))[place]
+    found: list[Record] = []
+    looked_at = 0
+    async with Consumer(client, reset=EARLIEST) as consumer:
+        await consumer.assign({place: first})
+        while first < end:
+            if len(found) >= limit or looked_at >= SCAN_MAX:
+                return found[:limit], found[limit].offset if len(found) > limit else first
+            came = [record for _, records, _ in await consumer.poll(SCAN_S) for record in records]
+            looked_at += len(came)
+            mine = [record for record in came if text(record, SUBSCRIPTION) == name]
+            found += await _not_sent_back(gateway, place, mine)
+            if not came:
+                break  # the rest is deleted, or can't be had now
+            first = consumer.positions[place]
+    return found[:limit], found[limit].offset if len(found) > limit else None
+
+
+async def _not_sent_back(gateway: Gateway, place: TopicPartition, records: list[Record]) -> list[Record]:
+    if not records:
+        return []
+    first, last = records[0].offset, records[-1].offset
+    group = place.topic + GROUP_SUFFIX
+    try:
+        answer = await subscriptions.peek(gateway.client, group, place, first, last - first + 1)
+    except GroupIdNotFound:
+        return records
+    left = {
+        offset
+        for found in answer.ranges
+        if found.state != DONE
+        for offset in range(max(found.first, first), min(found.last, last) + 1)
+    }
+    return [record for record in records if record.offset in left]

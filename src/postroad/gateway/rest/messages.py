@@ -1,0 +1,207 @@
+"""Messages looked at: those of a subscription that wait or are in work, and one by its id with its fate."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from postroad.client import browse, offsets, subscriptions
+from postroad.client.browse import Peeked
+from postroad.client.metadata import TopicPartition
+from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
+from postroad.gateway import message_ids
+from postroad.gateway.directory import SubscriptionInfo
+from postroad.gateway.gateway import Gateway
+from postroad.gateway.message_ids import WrongMessageId
+from postroad.gateway.rest import letters, problems
+from postroad.gateway.rest.content import MessageContent, Values, content
+from postroad.gateway.rest.endpoint import Call, Nothing, endpoint
+from postroad.gateway.rest.fields import Offset, PageSize, PartitionNumber, TopicName
+from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, Refused
+from postroad.wire.peek import PeekRange, PeekResponse
+from postroad.wire.records import Record
+
+SUBSCRIPTIONS_AT_ONCE: Final = 8
+
+Status = Literal["pending", "in_flight", "acknowledged", "dead", "done"]
+# `settling` is decided and on its way to the disk: until it is there it may still come again.
+STATUSES: Final[dict[str, Status]] = {
+    "available": "pending",
+    "waiting": "pending",
+    "delayed": "pending",
+    "held": "in_flight",
+    "settling": "in_flight",
+    "dying": "dead",
+    "done": "done",
+}
+# Of several subscriptions the one that is least done with it tells how it stands with the message.
+_LEAST_DONE: Final[tuple[Status, ...]] = ("in_flight", "pending", "dead", "done", "acknowledged")
+
+
+class PeekQuery(Struct, forbid_unknown_fields=True):
+    limit: PageSize = 20
+    topic: TopicName | None = None
+    partition: Annotated[PartitionNumber | None, Meta(description="Only with `topic`.")] = None
+    offset: Annotated[Offset | None, Meta(description="From this offset on; only with `partition`.")] = None
+    values: Values = "text"
+
+
+class PeekedMessage(MessageContent, kw_only=True):
+    state: Literal["available", "waiting", "delayed", "held", "settling", "dying"]
+    deliveries: int
+    available_at_ms: Annotated[int | None, Meta(description="Of a delayed one.")]
+    held_by: str | None
+    held_until_ms: int | None
+
+
+class PeekAnswer(Struct):
+    messages: list[PeekedMessage]
+
+
+class MessageQuery(Struct, forbid_unknown_fields=True):
+    values: Values = "text"
+
+
+class DeadLetterPlace(Struct):
+    id: str
+    topic: str
+    reason: str
+
+
+class StateInSubscription(Struct, kw_only=True):
+    """`acknowledged`: it was acknowledged, or passed over by seek, purge or a later start. `dead`: it is
+    among the dead letters, or on its way there. `done`: one of both, and which can't be told any more."""
+
+    subscription: str
+    status: Status
+    deliveries: int = 0
+    available_at_ms: int | None = None
+    held_until_ms: int | None = None
+    dead_letter: DeadLetterPlace | None = None
+
+
+class MessageDetails(MessageContent, kw_only=True):
+    status: Annotated[Status, Meta(description="Of the subscription that is least done with it.")]
+    subscriptions: list[StateInSubscription]
+    acked_by: Annotated[list[str], Meta(description="The subscriptions that have acknowledged it.")]
+
+
+@endpoint(
+    "GET", "/v1/subscriptions/{subscription}/messages", "Look at messages without touching them.",
+    problems=(NOT_FOUND, REFUSED),
+)  # fmt: skip
+async def peek(call: Call[Nothing, PeekQuery]) -> PeekAnswer:
+    """Those that the subscription is not done with, partition after partition."""
+    client, name, wish = call.gateway.client, call.path["subscription"], call.query
+    if (wish.partition is not None and wish.topic is None) or (
+        wish.offset is not None and wish.partition is None
+    ):
+        raise Refused(problems.REFUSED, "A partition needs its topic, an offset its partition.")
+    places = [
+        place
+        for place in sorted(await subscriptions.positions(client, name))
+        if wish.topic in (None, place.topic) and wish.partition in (None, place.partition)
+    ]
+    found = await browse.look(client, name, places, wish.offset, wish.limit)
+    ids = {topic: (await client.topic(topic)).id for topic in {each.place.topic for each in found}}
+    return PeekAnswer([_peeked(ids[each.place.topic], each, wish.values) for each in found])
+
+
+@endpoint(
+    "GET", "/v1/messages/{message}", "A message by its id, and what became of it in each subscription.",
+    problems=(NOT_FOUND,),
+)  # fmt: skip
+async def get_message(call: Call[Nothing, MessageQuery]) -> MessageDetails:
+    gateway = call.gateway
+    try:
+        topic_id, partition, offset = message_ids.read(call.path["message"])
+    except WrongMessageId:
+        raise Refused(problems.NOT_FOUND, "No message has this id.") from None
+    topic = await gateway.topic_ids.topic(topic_id)
+    place = TopicPartition(topic.name, partition)
+    record = await _read(gateway, place, offset)
+    states = await _states(gateway, place, record)
+    statuses = {state.status for state in states}
+    return MessageDetails(
+        **content(topic_id, place, record, call.query.values),
+        status=next((status for status in _LEAST_DONE if status in statuses), "pending"),
+        subscriptions=states,
+        acked_by=[state.subscription for state in states if state.status == "acknowledged"],
+    )
+
+
+def _peeked(topic_id: bytes, found: Peeked, values: Values) -> PeekedMessage:
+    """A message that could not be read in time, or is deleted from the log by now, has no content."""
+    record = found.record or Record(found.offset, -1, None, None)
+    state = found.state
+    return PeekedMessage(
+        **content(topic_id, found.place, record, values),
+        state=state.state,  # type: ignore[arg-type]  # the node's words are these
+        deliveries=state.deliveries,
+        available_at_ms=state.available_at_ms or None,
+        held_by=state.member,
+        held_until_ms=state.until_ms or None,
+    )
+
+
+async def _read(gateway: Gateway, place: TopicPartition, offset: int) -> Record:
+    """Raises Refused if it is not there, or not any more."""
+    client = gateway.client
+    await client.leader(*place)  # raises if there is no such partition
+    first, last = await offsets.earliest(client, [place]), await offsets.latest(client, [place])
+    if first[place] <= offset < last[place]:
+        found = (await browse.read(client, place, [offset])).get(offset)
+        if found is not None:
+            return found
+    raise Refused(problems.NOT_FOUND, "The message is not there, or not any more.")
+
+
+# --- what became of it
+
+
+async def _states(gateway: Gateway, place: TopicPartition, record: Record) -> list[StateInSubscription]:
+    bound = asyncio.Semaphore(SUBSCRIPTIONS_AT_ONCE)
+
+    async def look(name: str) -> StateInSubscription | None:
+        async with bound:
+            try:
+                info = await gateway.directory.subscription(name)
+                if place.topic not in info.topics:
+                    return None
+                return await _state(gateway, info, place, record)
+            except (GroupIdNotFound, UnknownTopicOrPartition):
+                return None  # it is not there, or has never been on this partition
+
+    found = await asyncio.gather(*map(look, await gateway.directory.names()))
+    return [state for state in found if state is not None]
+
+
+async def _state(
+    gateway: Gateway, info: SubscriptionInfo, place: TopicPartition, record: Record
+) -> StateInSubscription:
+    answer = await subscriptions.peek(gateway.client, info.name, place, record.offset, 1)
+    found = _range_of(answer, record.offset)
+    state = StateInSubscription(
+        subscription=info.name,
+        status=STATUSES.get(found.state, "pending"),
+        deliveries=found.deliveries,
+        available_at_ms=found.available_at_ms or None,
+        held_until_ms=found.until_ms or None,
+    )
+    if state.status in ("done", "dead"):
+        letter, certain = await letters.find(gateway, info, place, record)
+        if letter is not None:
+            state.dead_letter = DeadLetterPlace(letter.id, letter.topic, letter.reason)
+        if state.status == "done" and certain:
+            state.status = "acknowledged" if letter is None else "dead"
+    return state
+
+
+def _range_of(answer: PeekResponse, offset: int) -> PeekRange:
+    if offset >= answer.start_offset:
+        for found in answer.ranges:
+            if found.first <= offset <= found.last:
+                return found
+    return PeekRange(offset, offset, "done")

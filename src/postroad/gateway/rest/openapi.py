@@ -1,0 +1,129 @@
+"""The OpenAPI document, made from the endpoints themselves and the types they are declared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from postroad.gateway.rest import fields, problems
+from postroad.gateway.rest.endpoint import Endpoint, Nothing
+from postroad.gateway.rest.problems import KINDS, Kind, Problem
+
+VERSION: Final = "3.1.0"
+JSON: Final = "application/json"
+OCTETS: Final = "application/octet-stream"
+REF: Final = "#/components/schemas/{name}"
+DESCRIPTION: Final = (
+    "Topics, subscriptions and their messages over HTTP. Errors are problem details (RFC 9457): 400 for what "
+    "does not fit this document, 422 for what fits and is refused all the same, 503 for what may be tried "
+    "again."
+)
+SECURITY: Final[list[dict[str, list[str]]]] = [{"bearer": []}, {"basic": []}]
+SECURITY_SCHEMES: Final = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "An access key as id:secret."},
+    "basic": {"type": "http", "scheme": "basic", "description": "An access key: id and secret."},
+}
+
+Object = dict[str, Any]
+
+
+def document(endpoints: Sequence[Endpoint], *, secured: bool) -> Object:
+    """`secured`: access keys are needed."""
+    types = [kind for each in endpoints for kind in (each.body, each.answer) if kind not in (None, Nothing)]
+    _, components = msgspec.json.schema_components([*types, Problem], ref_template=REF)
+    paths: dict[str, Object] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, secured)
+    return {
+        "openapi": VERSION,
+        "info": {"title": "Postroad", "version": version("postroad"), "description": DESCRIPTION},
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": SECURITY_SCHEMES},
+        "x-problems": [{"slug": kind.slug, "status": kind.status, "title": kind.title} for kind in KINDS],
+    }
+
+
+def _operation(endpoint: Endpoint, secured: bool) -> Object:
+    found: Object = {
+        "operationId": endpoint.name,
+        "summary": endpoint.summary,
+        "description": endpoint.description,
+        "tags": [endpoint.path.split("/")[2]],
+        "parameters": [*_parameters(endpoint)],
+        "responses": _responses(endpoint, secured),
+    }
+    if endpoint.body is not Nothing:
+        found["requestBody"] = {"required": endpoint.body_required, "content": _body(endpoint)}
+    if secured:
+        found["security"] = SECURITY
+    return found
+
+
+def _parameters(endpoint: Endpoint) -> Iterable[Object]:
+    for name in endpoint.parameters:
+        rule = fields.PATH[name]
+        yield _parameter(name, "path", {**rule.schema, "description": rule.description}, required=True)
+    for name, schema in _properties(endpoint.query):
+        yield _parameter(name, "query", schema)
+    if endpoint.headers is not None:
+        for name, schema in _properties(endpoint.headers):
+            yield _parameter(name, "header", schema)
+
+
+def _parameter(name: str, place: str, schema: Object, *, required: bool = False) -> Object:
+    """A parameter that may be left out can't be null: there is no way to write that."""
+    description = schema.pop("description", "")
+    kinds = [kind for kind in schema.pop("anyOf", []) if kind != {"type": "null"}]
+    for kind in kinds[:1]:
+        description = description or kind.pop("description", "")
+        schema = {**kind, **schema}
+        schema.pop("description", None)
+    if schema.get("default", ...) is None:
+        del schema["default"]
+    return {"name": name, "in": place, "required": required, "description": description, "schema": schema}
+
+
+def _properties(struct: type[Struct]) -> Iterable[tuple[str, Object]]:
+    _, components = msgspec.json.schema_components([struct], ref_template=REF)
+    properties: dict[str, Object] = components[struct.__name__]["properties"]
+    return properties.items()
+
+
+def _body(endpoint: Endpoint) -> Object:
+    content: Object = {JSON: {"schema": _schema(endpoint.body)}}
+    if endpoint.raw_body:
+        content[OCTETS] = {"schema": {"type": "string", "format": "binary"}}
+    return content
+
+
+def _responses(endpoint: Endpoint, secured: bool) -> Object:
+    found: Object = {}
+    for status, text in {endpoint.status: "Done.", **endpoint.answers}.items():
+        found[str(status)] = {"description": text}
+        if endpoint.answer is not None:
+            found[str(status)]["content"] = {JSON: {"schema": _schema(endpoint.answer)}}
+    problem = {problems.MEDIA_TYPE: {"schema": _schema(Problem)}}
+    for kind in sorted(_problems(endpoint, secured)):
+        known = found.setdefault(str(kind.status), {"description": "", "content": problem})
+        known["description"] = f"{known['description']} {kind.title}".strip()
+    return found
+
+
+def _problems(endpoint: Endpoint, secured: bool) -> set[Kind]:
+    """What may go wrong with any endpoint like this one, and with this one."""
+    found = {problems.MALFORMED, problems.NOT_ACCEPTABLE, problems.INTERNAL, problems.UNAVAILABLE}
+    if endpoint.body is not Nothing:
+        found |= {problems.TOO_LARGE, problems.MEDIA}
+    if secured:
+        found |= {problems.UNAUTHENTICATED}
+        found |= {problems.FORBIDDEN} if endpoint.admin else set()
+    return found | set(endpoint.problems)
+
+
+def _schema(kind: Any) -> Any:
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=REF)
+    return schema

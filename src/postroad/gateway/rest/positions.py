@@ -1,0 +1,103 @@
+"""Where a subscription goes on: seek and purge over REST."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from postroad.client import offsets, subscriptions
+from postroad.client.metadata import TopicPartition
+from postroad.gateway.gateway import Gateway
+from postroad.gateway.rest import problems
+from postroad.gateway.rest.endpoint import Call, Nothing, endpoint
+from postroad.gateway.rest.fields import Offset, PartitionNumber, TimeMs, TopicName
+from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, Refused
+
+
+class Part(Struct, forbid_unknown_fields=True):
+    """Which of the subscription's partitions; without fields all of them."""
+
+    topic: TopicName | None = None
+    partition: Annotated[PartitionNumber | None, Meta(description="Only with `topic`.")] = None
+
+
+class Seek(Part, forbid_unknown_fields=True):
+    """One of `to`, `time_ms` and `offset` says where to."""
+
+    to: Literal["earliest", "latest"] | None = None
+    time_ms: Annotated[TimeMs | None, Meta(description="The first message that is not older.")] = None
+    offset: Annotated[Offset | None, Meta(description="Within what the partition has.")] = None
+    dry_run: Annotated[bool, Meta(description="Only tell what would be done.")] = False
+
+
+class Moved(Struct):
+    topic: str
+    partition: int
+    before: int
+    after: int
+
+
+class SeekAnswer(Struct):
+    partitions: list[Moved]
+
+
+class PurgeAnswer(Struct):
+    purged: Annotated[int, Meta(description="So many messages were not done with.")]
+
+
+@endpoint(
+    "POST", "/v1/subscriptions/{subscription}/seek", "Go on from another place.",
+    problems=(NOT_FOUND, REFUSED),
+)  # fmt: skip
+async def seek(call: Call[Seek, Nothing]) -> SeekAnswer:
+    """All messages from there on come, whatever became of them before; those in front are done with. What
+    consumers hold now is no longer theirs."""
+    client, name, wish = call.gateway.client, call.path["subscription"], call.body
+    if sum(where is not None for where in (wish.to, wish.time_ms, wish.offset)) != 1:
+        raise Refused(problems.REFUSED, "Say where to by one of `to`, `time_ms` and `offset`.")
+    before = await subscriptions.positions(client, name)
+    after = await _resolve(call.gateway, _chosen(list(before), wish), wish)
+    if not wish.dry_run:
+        await subscriptions.move(client, name, after)
+    return SeekAnswer([Moved(*place, before[place].start, after[place]) for place in sorted(after)])
+
+
+@endpoint(
+    "POST", "/v1/subscriptions/{subscription}/purge", "Be done with all messages that are there now.",
+    admin=True, problems=(NOT_FOUND, REFUSED),
+)  # fmt: skip
+async def purge(call: Call[Part, Nothing]) -> PurgeAnswer:
+    """Also with those that are in flight or delayed. They are no dead letters; the topic keeps them."""
+    client, name = call.gateway.client, call.path["subscription"]
+    before = await subscriptions.positions(client, name)
+    places = _chosen(list(before), call.body)
+    if places:
+        await subscriptions.move(client, name, await offsets.latest(client, places))
+    return PurgeAnswer(sum(max(0, before[place].lag) for place in places))
+
+
+def _chosen(places: list[TopicPartition], part: Part) -> list[TopicPartition]:
+    if part.partition is not None and part.topic is None:
+        raise Refused(problems.REFUSED, "A partition without a topic.")
+    found = [
+        place
+        for place in places
+        if part.topic in (None, place.topic) and part.partition in (None, place.partition)
+    ]
+    if places and not found:
+        raise Refused(problems.NOT_FOUND, "The subscription does not have this part.")
+    return found
+
+
+async def _resolve(gateway: Gateway, places: list[TopicPartition], wish: Seek) -> dict[TopicPartition, int]:
+    """An offset within each partition."""
+    first = await offsets.earliest(gateway.client, places)
+    last = await offsets.latest(gateway.client, places)
+    if wish.to is not None:
+        return first if wish.to == "earliest" else last
+    if wish.time_ms is not None:
+        found = await offsets.find(gateway.client, dict.fromkeys(places, wish.time_ms))
+        return {place: at.offset if at.offset >= 0 else last[place] for place, at in found.items()}
+    assert wish.offset is not None
+    return {place: min(max(wish.offset, first[place]), last[place]) for place in places}
