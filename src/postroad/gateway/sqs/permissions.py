@@ -12,7 +12,7 @@ import msgspec
 
 from postroad.gateway.sqs import answers, names
 from postroad.gateway.sqs.errors import SqsError, invalid, missing
-from postroad.gateway.sqs.queue import SQS_CONFIG, Queue, write
+from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.requests import AddPermission, RemovePermission
 from postroad.gateway.sqs.service import Caller, Service
 
@@ -38,36 +38,40 @@ _LABEL_CHARACTERS: Final = frozenset(ascii_letters + digits + "-_")
 
 
 async def add_permission(service: Service, caller: Caller, asked: AddPermission) -> answers.Nothing:
-    queue = await service.queue(asked.queue_url)
     _check(asked)
-    policy = _policy_of(queue)
-    statements = _statements(policy)
-    if any(_label(statement) == asked.label for statement in statements):
-        raise invalid("Label", asked.label, "Already exists.")
-    if len(statements) >= STATEMENTS_MAX:
-        raise SqsError("OverLimit", f"A policy can have {STATEMENTS_MAX} statements at most.")
-    principals = [f"arn:aws:iam::{account}:root" for account in asked.accounts]
-    actions = [f"SQS:{action}" for action in asked.actions]
-    statement = {
-        "Sid": asked.label,
-        "Effect": "Allow",
-        "Principal": {"AWS": principals[0] if len(principals) == 1 else principals},
-        "Action": actions[0] if len(actions) == 1 else actions,
-        "Resource": names.arn_of(caller.region, queue.name),
-    }
-    await _remember(service, queue, {**policy, "Statement": [*statements, statement]})
+    async with service.changing(asked.queue_url) as queue:
+        policy = _policy_of(queue)
+        statements = _statements(policy)
+        if any(_label(statement) == asked.label for statement in statements):
+            raise invalid("Label", asked.label, "Already exists.")
+        if len(statements) >= STATEMENTS_MAX:
+            raise SqsError("OverLimit", f"A policy can have {STATEMENTS_MAX} statements at most.")
+        statement = _statement(asked, names.arn_of(caller.region, queue.name))
+        await _remember(service, queue, {**policy, "Statement": [*statements, statement]})
     return answers.Nothing()
 
 
 async def remove_permission(service: Service, _: Caller, asked: RemovePermission) -> answers.Nothing:
-    queue = await service.queue(asked.queue_url)
-    policy = _policy_of(queue)
-    statements = _statements(policy)
-    left = [statement for statement in statements if _label(statement) != asked.label]
-    if len(left) == len(statements):
-        raise invalid("Label", asked.label[:100], "can't find label on existing policy")
-    await _remember(service, queue, {**policy, "Statement": left})
+    async with service.changing(asked.queue_url) as queue:
+        policy = _policy_of(queue)
+        statements = _statements(policy)
+        left = [statement for statement in statements if _label(statement) != asked.label]
+        if len(left) == len(statements):
+            raise invalid("Label", asked.label[:100], "can't find label on existing policy")
+        await _remember(service, queue, {**policy, "Statement": left})
     return answers.Nothing()
+
+
+def _statement(asked: AddPermission, resource: str) -> dict[str, Any]:
+    principals = [f"arn:aws:iam::{account}:root" for account in asked.accounts]
+    actions = [f"SQS:{action}" for action in asked.actions]
+    return {
+        "Sid": asked.label,
+        "Effect": "Allow",
+        "Principal": {"AWS": principals[0] if len(principals) == 1 else principals},
+        "Action": actions[0] if len(actions) == 1 else actions,
+        "Resource": resource,
+    }
 
 
 def _check(asked: AddPermission) -> None:
@@ -112,5 +116,4 @@ async def _remember(service: Service, queue: Queue, policy: dict[str, Any]) -> N
     """A policy that says nothing is none."""
     text = msgspec.json.encode(policy).decode() if policy["Statement"] else ""
     attributes = {**queue.remembered.attributes, POLICY: text}
-    remembered = msgspec.structs.replace(queue.remembered, attributes=attributes)
-    await service.gateway.directory.alter(queue.name, {SQS_CONFIG: write(remembered)})
+    await service.remember(queue, msgspec.structs.replace(queue.remembered, attributes=attributes))

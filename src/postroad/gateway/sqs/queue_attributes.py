@@ -11,7 +11,7 @@ from postroad.client import topics
 from postroad.errors import UnknownTopicOrPartition
 from postroad.gateway.sqs import answers, attributes, counts, names, redrive_policy
 from postroad.gateway.sqs.attributes import COUNTS, NAMES, REDRIVE, RETENTION, RETENTION_CONFIG, Plan
-from postroad.gateway.sqs.queue import SQS_CONFIG, Queue, write
+from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.requests import GetQueueAttributes, SetQueueAttributes
 from postroad.gateway.sqs.service import Caller, Service
 
@@ -32,22 +32,21 @@ async def get_queue_attributes(
 
 
 async def set_queue_attributes(service: Service, _: Caller, asked: SetQueueAttributes) -> answers.Nothing:
-    queue = await service.queue(asked.queue_url)
-    plan = checked_plan(asked.attributes, queue.fifo)
-    if attributes.FIFO in asked.attributes:
-        raise attributes.wrong(attributes.FIFO, "It can't be changed.")
-    group = dict(plan.group)
-    if plan.redrive is not None:
-        group |= await redrive_policy.configs_for(service, queue.name, plan.redrive)
-    remembered = msgspec.structs.replace(
-        queue.remembered,
-        attributes={**queue.remembered.attributes, **plan.remembered},
-        modified_s=service.gateway.now_ms() // 1000,
-    )
-    group[SQS_CONFIG] = write(remembered)
-    if plan.topic:
-        await topics.alter_config(service.gateway.client, queue.topic, plan.topic)
-    await service.gateway.directory.alter(queue.name, group)
+    async with service.changing(asked.queue_url) as queue:
+        plan = checked_plan(asked.attributes, queue.fifo)
+        if attributes.FIFO in asked.attributes:
+            raise attributes.wrong(attributes.FIFO, "It can't be changed.")
+        config = dict(plan.group)
+        if plan.redrive is not None:
+            config |= await redrive_policy.configs_for(service, queue.name, plan.redrive)
+        if plan.topic:
+            await topics.alter_config(service.gateway.client, queue.topic, plan.topic)
+        remembered = msgspec.structs.replace(
+            queue.remembered,
+            attributes={**queue.remembered.attributes, **plan.remembered},
+            modified_s=service.gateway.now_ms() // 1000,
+        )
+        await service.remember(queue, remembered, config)
     return answers.Nothing()
 
 

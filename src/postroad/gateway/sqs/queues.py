@@ -54,11 +54,8 @@ async def create_queue(service: Service, caller: Caller, asked: CreateQueue) -> 
         raise invalid("QueueName", name, "The name of a FIFO queue can only end with .fifo.")
     tags = check_tags(asked.tags or {})
     plan = queue_attributes.checked_plan(wanted, names.is_fifo(name))
-    try:
-        existing = await service.queue_named(name)
-    except SqsError:
-        await _create(service, name, plan, tags)
-    else:
+    existing = await _find_or_create(service, name, plan, tags)
+    if existing is not None:
         await _check_same(service, existing, wanted)
     return answers.QueueUrl(names.url_of(caller.base_url, name))
 
@@ -75,8 +72,20 @@ async def to_send(service: Service, url: str) -> Queue:
         names.check(name)
     except SqsError:
         raise no_such_queue() from None
-    await _create(service, name, attributes.Plan(), {})
+    await _find_or_create(service, name, attributes.Plan(), {})
     return await service.queue_named(name)
+
+
+async def _find_or_create(
+    service: Service, name: str, plan: attributes.Plan, tags: Mapping[str, str]
+) -> Queue | None:
+    """The one that was there already. One at a time, so that its topic is made by one of several callers."""
+    async with service.changes:
+        try:
+            return await service.queue_named(name)
+        except SqsError:
+            await _create(service, name, plan, tags)
+            return None
 
 
 async def _create(service: Service, name: str, plan: attributes.Plan, tags: Mapping[str, str]) -> None:
@@ -220,18 +229,13 @@ def paged(found: list[str], max_results: int | None, token: str | None) -> tuple
 
 
 async def purge_queue(service: Service, _: Caller, asked: PurgeQueue) -> answers.Nothing:
-    gateway = service.gateway
-    gateway.directory.forget(
-        names.name_in_url(asked.queue_url)
-    )  # another gateway may have purged it just now
-    queue = await service.queue(asked.queue_url)
-    now_ms = gateway.now_ms()
-    if now_ms - queue.remembered.purged_ms < PURGE_MS:
-        text = f"Only one PurgeQueue operation on {queue.name} is allowed every 60 seconds."
-        raise SqsError("PurgeQueueInProgress", text)
-    positions = await subscriptions.positions(gateway.client, queue.name)
-    ends = await offsets.latest(gateway.client, list(positions))
-    await subscriptions.move(gateway.client, queue.name, ends)
-    remembered = msgspec.structs.replace(queue.remembered, purged_ms=now_ms)
-    await gateway.directory.alter(queue.name, {SQS_CONFIG: write(remembered)})
+    client = service.gateway.client
+    async with service.changing(asked.queue_url) as queue:
+        now_ms = service.gateway.now_ms()
+        if now_ms - queue.remembered.purged_ms < PURGE_MS:
+            text = f"Only one PurgeQueue operation on {queue.name} is allowed every 60 seconds."
+            raise SqsError("PurgeQueueInProgress", text)
+        positions = await subscriptions.positions(client, queue.name)
+        await subscriptions.move(client, queue.name, await offsets.latest(client, list(positions)))
+        await service.remember(queue, msgspec.structs.replace(queue.remembered, purged_ms=now_ms))
     return answers.Nothing()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 
 from aiohttp import web
@@ -14,7 +17,7 @@ from postroad.gateway.sqs.deduplication import Duplicates
 from postroad.gateway.sqs.errors import no_such_queue
 from postroad.gateway.sqs.first_receives import FirstReceives
 from postroad.gateway.sqs.move_task import MoveTasks
-from postroad.gateway.sqs.queue import Queue
+from postroad.gateway.sqs.queue import SQS_CONFIG, Queue, Remembered, write
 
 _QUEUES_MAX: Final = 10_000
 
@@ -55,6 +58,9 @@ class Service:
         self.first_receives = FirstReceives()
         self.move_tasks = MoveTasks(gateway)
         self._queues: dict[str, Queue] = {}
+        self.changes = (
+            asyncio.Lock()
+        )  # what is remembered of a queue is one text, read and written as a whole
 
     async def queue(self, url: str) -> Queue:
         """Raises SqsError if there is none."""
@@ -68,6 +74,20 @@ class Service:
         except (GroupIdNotFound, UnknownTopicOrPartition):
             raise no_such_queue() from None
         return self._seen(info)
+
+    @asynccontextmanager
+    async def changing(self, url: str) -> AsyncIterator[Queue]:
+        """The queue as it is just now; nobody else here changes one meanwhile. Raises SqsError."""
+        name = names.name_in_url(url)
+        async with self.changes:
+            self.gateway.directory.forget(name)
+            yield await self.queue_named(name)
+
+    async def remember(
+        self, queue: Queue, remembered: Remembered, config: Mapping[str, str | None] | None = None
+    ) -> None:
+        """In place of what was remembered; `config` is changed along with it."""
+        await self.gateway.directory.alter(queue.name, {**(config or {}), SQS_CONFIG: write(remembered)})
 
     def _seen(self, info: SubscriptionInfo) -> Queue:
         """Read once for each time that the directory asks anew."""

@@ -9,7 +9,7 @@ import msgspec
 
 from postroad.gateway.sqs import answers, text
 from postroad.gateway.sqs.errors import SqsError, invalid
-from postroad.gateway.sqs.queue import SQS_CONFIG, Queue, write
+from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.requests import ListQueueTags, TagQueue, UntagQueue
 from postroad.gateway.sqs.service import Caller, Service
 
@@ -19,15 +19,15 @@ VALUE_CHARACTERS_MAX: Final = 256
 
 
 async def tag_queue(service: Service, _: Caller, asked: TagQueue) -> answers.Nothing:
-    queue = await service.queue(asked.queue_url)
-    await _remember(service, queue, check_tags({**queue.remembered.tags, **asked.tags}))
+    async with service.changing(asked.queue_url) as queue:
+        await _remember(service, queue, check_tags({**queue.remembered.tags, **asked.tags}))
     return answers.Nothing()
 
 
 async def untag_queue(service: Service, _: Caller, asked: UntagQueue) -> answers.Nothing:
-    queue = await service.queue(asked.queue_url)
     gone = frozenset(asked.tag_keys)
-    await _remember(service, queue, {k: v for k, v in queue.remembered.tags.items() if k not in gone})
+    async with service.changing(asked.queue_url) as queue:
+        await _remember(service, queue, {k: v for k, v in queue.remembered.tags.items() if k not in gone})
     return answers.Nothing()
 
 
@@ -50,5 +50,4 @@ def check_tags(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _remember(service: Service, queue: Queue, tags: dict[str, str]) -> None:
-    remembered = msgspec.structs.replace(queue.remembered, tags=tags)
-    await service.gateway.directory.alter(queue.name, {SQS_CONFIG: write(remembered)})
+    await service.remember(queue, msgspec.structs.replace(queue.remembered, tags=tags))
