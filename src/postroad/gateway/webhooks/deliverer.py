@@ -68,6 +68,7 @@ class Deliverer:
         self._pace = Pace(hook.rate, time.monotonic())
         self._posting: set[asyncio.Task[None]] = set()
         self._freed = asyncio.Event()
+        self._receiving: asyncio.Task[list[Received]] | None = None
         self._gone = False
         self._delivered = self._failed = 0
         self._last_error = ""
@@ -93,6 +94,8 @@ class Deliverer:
     async def stop(self, grace_s: float = GRACE_S) -> None:
         """No new messages; what is under way is waited for, then given up and released."""
         self._task.cancel()
+        if self._receiving is not None:
+            self._receiving.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if self._posting:
             await asyncio.wait(self._posting, timeout=grace_s)
@@ -113,12 +116,23 @@ class Deliverer:
     async def _round(self) -> None:
         free = await self._free()
         lock_ms = self._hook.timeout_ms + LOCK_MARGIN_MS
-        received = await self._gateway.receive(self._subscription, free, WAIT_MS, lock_ms)
+        receiving = self._gateway.receive(self._subscription, free, WAIT_MS, lock_ms)
+        self._receiving = asyncio.create_task(receiving, name=f"receive for {self._subscription}")
+        await asyncio.wait([self._receiving])
+        if self._receiving.cancelled():
+            return
+        received = self._receiving.result()
         self._pace.take(len(received))
         for each in received:
             task = asyncio.create_task(self._deliver(each, self._hook))
             self._posting.add(task)
             task.add_done_callback(self._posted)
+
+    def _hold_off(self) -> None:
+        """What waits for messages now must not bring any, if there is nobody to send them to (D2)."""
+        nobody = self._gone or not self._breaker.allowed(time.monotonic(), 1)
+        if nobody and self._receiving is not None:
+            self._receiving.cancel()
 
     async def _free(self) -> int:
         """How many messages may be received now, at least one (D2)."""
@@ -183,15 +197,16 @@ class Deliverer:
         delay_ms = await self._delay_ms(received.message.delivery_count)
         if answer.status == GONE:
             self._gone = True
-            await self._settle(received, AckType.RELEASE, 0)
-            await self._disable("The endpoint answered 410: it is gone.")
-            return
-        if answer.retry_after_s is not None:
+            delay_ms = 0
+        elif answer.retry_after_s is not None:
             self._breaker.pause(now, answer.retry_after_s)
             delay_ms = max(delay_ms or 0, int(answer.retry_after_s * 1000))
         else:
             self._breaker.failed(now)
+        self._hold_off()
         await self._settle(received, AckType.RELEASE, delay_ms)
+        if self._gone:
+            await self._disable("The endpoint answered 410: it is gone.")
 
     async def _delay_ms(self, attempt: int) -> int | None:
         """None where the subscription has a backoff of its own."""

@@ -27,9 +27,10 @@ log = logging.getLogger(__name__)
 class Supervisor:
     """Web hooks are served from `start` to `stop`."""
 
-    def __init__(self, gateway: Gateway, sender: Sender | None = None) -> None:
+    def __init__(self, gateway: Gateway, look_s: float = LOOK_S) -> None:
         self._gateway = gateway
-        self._sender = sender or Sender(private=gateway.http.webhooks_private)
+        self._look_s = look_s
+        self._sender = Sender(private=gateway.http.webhooks_private)
         self._deliverers: dict[str, Deliverer] = {}
         self._hooks: dict[str, Webhook] = {}
         self._unreadable: dict[str, str] = {}  # so that each is told once
@@ -64,7 +65,7 @@ class Supervisor:
             except PostroadError as error:
                 log.info("web hooks could not be looked for: %s", error)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
+                async with asyncio.timeout(self._look_s):
                     await self._wanted.wait()
 
     async def _look(self) -> None:
