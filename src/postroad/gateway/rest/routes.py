@@ -20,6 +20,7 @@ from postroad.gateway.rest import (
     serving,
     subscriptions,
     topics,
+    webhooks,
 )
 from postroad.gateway.rest.endpoint import Endpoint
 from postroad.gateway.rest.redrive_tasks import Redrives
@@ -52,6 +53,10 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     dead_letters.cancel_redrive,
     consumer_groups.list_groups,
     consumer_groups.get_group,
+    webhooks.get_webhook,
+    webhooks.put_webhook,
+    webhooks.delete_webhook,
+    webhooks.verify_webhook,
 )
 
 
