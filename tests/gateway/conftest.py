@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ import pytest
 from aiohttp import web
 
 from postroad.config.sections import Http
-from postroad.gateway.app import create_app
+from postroad.gateway.app import Context, create_app
 from postroad.gateway.gateway import Gateway, GatewaySettings
 from postroad.testing import Node, node
 
@@ -45,15 +45,19 @@ class RunningGateway:
 
 
 class StartGateway(Protocol):
-    def __call__(self, dialects: list[Routes], **http: Any) -> RunningGateway: ...
+    def __call__(
+        self, dialects: list[Routes], *, contexts: Sequence[Context] = (), **http: Any
+    ) -> RunningGateway: ...
 
 
 @contextmanager
-def gateway_in_thread(bootstrap: str, dialects: list[Routes], **http: Any) -> Iterator[RunningGateway]:
+def gateway_in_thread(
+    bootstrap: str, dialects: list[Routes], *, contexts: Sequence[Context] = (), **http: Any
+) -> Iterator[RunningGateway]:
     """`http`: settings of the section of that name."""
     started: Future[RunningGateway] = Future()
     stop = threading.Event()
-    thread = threading.Thread(target=_run, args=(bootstrap, dialects, http, started, stop))
+    thread = threading.Thread(target=_run, args=(bootstrap, dialects, contexts, http, started, stop))
     thread.start()
     try:
         yield started.result(START_TIMEOUT_S)
@@ -65,13 +69,16 @@ def gateway_in_thread(bootstrap: str, dialects: list[Routes], **http: Any) -> It
 def _run(
     bootstrap: str,
     dialects: list[Routes],
+    contexts: Sequence[Context],
     http: dict[str, Any],
     started: Future[RunningGateway],
     stop: threading.Event,
 ) -> None:
     async def serve() -> None:
         async with Gateway(GatewaySettings(bootstrap, Http(**http))) as gateway:
-            runner = web.AppRunner(create_app(gateway, dialects), access_log=None, shutdown_timeout=1)
+            runner = web.AppRunner(
+                create_app(gateway, dialects, contexts), access_log=None, shutdown_timeout=1
+            )
             await runner.setup()
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
@@ -102,8 +109,9 @@ def start_gateway(broker: Node) -> Iterator[StartGateway]:
     """Any number of them; they end with the module."""
     with ExitStack() as stack:
 
-        def start(dialects: list[Routes], **http: Any) -> RunningGateway:
-            return stack.enter_context(gateway_in_thread(broker.bootstrap, dialects, **http))
+        def start(dialects: list[Routes], *, contexts: Sequence[Context] = (), **http: Any) -> RunningGateway:
+            running = gateway_in_thread(broker.bootstrap, dialects, contexts=contexts, **http)
+            return stack.enter_context(running)
 
         yield start
 
