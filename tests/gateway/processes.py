@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from postroad.testing import Node
+
 PATIENCE_S = 20.0
 GATEWAY = [sys.executable, "-m", "postroad", "gateway"]
 
@@ -70,3 +72,14 @@ def url_of(home: Path) -> str:
     ready = home / "gateway.json"
     eventually(ready.exists, "the gateway does not start")
     return f"http://{json.loads(ready.read_text())['http']}"
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def gateway_pid(running: Node) -> int:
+    """Of the gateway beside this node, as soon as there is one."""
+    eventually(lambda: bool(children(running.pid)), "there is no gateway")
+    (child,) = children(running.pid)
+    return child

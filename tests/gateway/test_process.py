@@ -23,19 +23,19 @@ from postroad.broker.gateway_process import environment
 from postroad.config import Settings, load
 from postroad.testing import Node, node
 
-from .processes import GATEWAY, PATIENCE_S, alone, connect, eventually, get, url_of
+from .processes import (
+    GATEWAY,
+    PATIENCE_S,
+    alone,
+    children,
+    connect,
+    eventually,
+    gateway_pid,
+    get,
+    url_of,
+)
 
 SERVE = [sys.executable, "-m", "postroad", "serve"]
-
-
-def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def gateway_pid(running: Node) -> int:
-    eventually(lambda: bool(children(running.pid)), "there is no gateway")
-    (child,) = children(running.pid)
-    return child
 
 
 def is_alive(pid: int) -> bool:
