@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import cache, report
+from benchmarks.peers import OURS, PEERS
 from benchmarks.runner import run_mode
-from benchmarks.servers import PEERS, Mode
+from benchmarks.servers import Mode
 from benchmarks.session import Limits
 from benchmarks.workload import Part, Workload
 from benchmarks.workloads import WORKLOADS
@@ -72,7 +73,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--mode", type=_modes, metavar="M,…", help="page-cache, synced (both)")
     parser.add_argument(
-        "--quick", action="store_true", help="two short rounds, page cache only: a first look in 6 minutes"
+        "--quick", action="store_true", help="two short rounds, page cache only: a first look in 10 minutes"
     )
     parser.add_argument(
         "--write",
@@ -94,7 +95,7 @@ def _workloads(text: str) -> list[str]:
 
 def _peers(text: str) -> list[str]:
     """Postroad is always there: it is what the others are compared with."""
-    return list(dict.fromkeys(["postroad", *_among(text, list(PEERS))]))
+    return list(dict.fromkeys([*OURS, *_among(text, list(PEERS))]))
 
 
 def _modes(text: str) -> list[str]:

@@ -26,6 +26,8 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "share": ((), None),
     "nats_queue": ((), None),
     "rabbitmq_queue": (("rabbitmq",), "librabbitmq-dev"),
+    "sqs": ((), None),
+    "stream": ((), None),
 }
 
 

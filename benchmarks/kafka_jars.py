@@ -1,8 +1,8 @@
 """Apache Kafka's jars: from KAFKA_HOME, from the cache, or from the Maven repository that `mvn` knows.
 
-No archive of Kafka is downloaded: the broker is a Maven artifact like any other. `mvn` copies it into the
-cache, once, with its dependencies and a logging binding (Kafka speaks slf4j and ships log4j 2, but the
-artifact leaves the binding between them open).
+No archive of Kafka is downloaded: the broker is a Maven artifact like any other. It comes with its
+dependencies and a logging binding (Kafka speaks slf4j and ships log4j 2, but the artifact leaves the binding
+between them open).
 """
 
 from __future__ import annotations
@@ -10,37 +10,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 
-from benchmarks import cache
+from benchmarks import cache, maven
 
 VERSION = "4.3.1"
 LOG4J_VERSION = "2.25.4"  # the one that this Kafka brings; the binding has to match it
-FETCH_SECONDS_MAX = 600
 
-_POM = f"""\
-<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>postroad</groupId>
-  <artifactId>benchmark-kafka</artifactId>
-  <version>1</version>
-  <packaging>pom</packaging>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId>
-      <artifactId>kafka_2.13</artifactId>
-      <version>{VERSION}</version>
-    </dependency>
-    <dependency>
-      <groupId>org.apache.logging.log4j</groupId>
-      <artifactId>log4j-slf4j-impl</artifactId>
-      <version>{LOG4J_VERSION}</version>
-    </dependency>
-  </dependencies>
-</project>
-"""
+ARTIFACTS = (
+    f"org.apache.kafka:kafka_2.13:{VERSION}",
+    f"org.apache.logging.log4j:log4j-slf4j-impl:{LOG4J_VERSION}",
+)
 
 
 def find() -> Path:
@@ -52,7 +32,7 @@ def find() -> Path:
         return _checked(Path(home) / "libs")
     kept = cache.directory(f"kafka-{VERSION}") / "libs"
     if not kept.is_dir():
-        _fetch(kept)
+        maven.fetch(f"Apache Kafka {VERSION}", ARTIFACTS, kept, "set KAFKA_HOME to an unpacked Kafka 4.x")
     return _checked(kept)
 
 
@@ -68,32 +48,3 @@ def _checked(libs: Path) -> Path:
     if not any(libs.glob("kafka_2.*.jar")):
         raise cache.Missing(f"KAFKA_HOME must name an unpacked Kafka 4.x with libs/kafka_2.*.jar\n({libs})")
     return libs
-
-
-def _fetch(target: Path) -> None:
-    """Fills `target` in one step, so that a broken download leaves nothing behind."""
-    if not shutil.which("mvn"):
-        raise cache.Missing(
-            "Kafka is not here: set KAFKA_HOME to an unpacked Kafka 4.x, or install Maven to fetch it "
-            "(Debian: apt-get install maven)"
-        )
-    print(f"fetching Apache Kafka {VERSION} with Maven, once …", flush=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        (Path(scratch) / "pom.xml").write_text(_POM)
-        command = [
-            "mvn",
-            "-B",
-            "-q",
-            "dependency:copy-dependencies",
-            "-DincludeScope=runtime",
-            "-DoutputDirectory=libs",
-        ]
-        done = subprocess.run(
-            command, cwd=scratch, capture_output=True, text=True, timeout=FETCH_SECONDS_MAX, check=False
-        )
-        if done.returncode:
-            why = done.stdout.strip()[-800:]
-            raise cache.Missing(
-                f"Maven could not fetch Kafka {VERSION} (KAFKA_HOME would do as well):\n{why}"
-            )
-        (Path(scratch) / "libs").rename(target)

@@ -176,7 +176,7 @@ WORKLOADS: tuple[Workload, ...] = (
         "queue-backlog",
         (
             Row("100 B, 8 consumers, 5 million messages waiting", "msg/s", True),
-            Row("5 million waiting : empty", "ratio", True, 0.8, alone=True),
+            Row("5 million waiting : empty", "ratio", True, own_goal=0.8),
         ),
         _backlog,
         (Mode.PAGE_CACHE,),
@@ -187,7 +187,7 @@ WORKLOADS: tuple[Workload, ...] = (
         "queue-delayed",
         (
             Row("100 B, 8 consumers, 100,000 messages delayed", "msg/s", True),
-            Row("100,000 delayed : none", "ratio", True, 0.8, alone=True),
+            Row("100,000 delayed : none", "ratio", True, own_goal=0.8),
         ),
         _delayed,
         (Mode.PAGE_CACHE,),
@@ -197,10 +197,10 @@ WORKLOADS: tuple[Workload, ...] = (
     _queue(
         "queue-memory",
         (
-            Row("memory for 100,000 messages in flight", "MB", False, IN_FLIGHT_MB_MAX, alone=True),
-            Row("the same, every second message", "MB", False, IN_FLIGHT_MB_MAX, alone=True),
-            Row("the same, after their member left", "MB", False, alone=True),
-            Row("memory for 10 million messages waiting", "MB", False, WAITING_MB_MAX, alone=True),
+            Row("memory for 100,000 messages in flight", "MB", False, own_goal=IN_FLIGHT_MB_MAX),
+            Row("the same, every second message", "MB", False, own_goal=IN_FLIGHT_MB_MAX),
+            Row("the same, after their member left", "MB", False),
+            Row("memory for 10 million messages waiting", "MB", False, own_goal=WAITING_MB_MAX),
         ),
         _memory,
         (Mode.PAGE_CACHE,),

@@ -1,6 +1,7 @@
 """From measurements to tables: medians, CPU for each message, and the ratio to the others in the last column.
 
-Logs are compared with Kafka, queues with the best of the brokers that have queues. The ratio is the median
+Logs are compared with Kafka, queues with the best of the brokers that have queues, the gateway with the best
+of those that speak SQS. The ratio is the median
 of the ratios of each round: both sides of it were measured within the same seconds, which the medians of
 the columns were not. So it may differ a little from what the columns would give.
 """
@@ -21,7 +22,6 @@ from benchmarks.session import Measurement
 from benchmarks.workload import Part, Row, Workload
 from benchmarks.workloads import WORKLOADS
 
-OURS = "postroad"
 _NONE = "–"
 
 
@@ -71,15 +71,23 @@ _TITLES = {
 def _introduction(rounds: int) -> str:
     return (
         f"Written by `make bench` on {date.today():%d %B %Y}: medians of {rounds} alternating rounds, "
-        "client and server on the same cores, acks=all. The ratio is Postroad to Kafka or, for queues, to "
-        "the best of NATS and RabbitMQ, the median over the rounds; in brackets the goal, ✓ if it was "
-        "reached. Absolute figures belong to this machine, ratios travel better. How to read and repeat "
-        "them: `benchmarks/README.md`."
+        "client and server on the same cores, acks=all. The ratio is Postroad to Kafka, for queues to the "
+        "best of NATS and RabbitMQ, for the gateway to the best of moto and ElasticMQ, the median over the "
+        "rounds; in brackets the goal, ✓ if it was reached. Absolute figures belong to this machine, ratios "
+        "travel better. How to read and repeat them: `benchmarks/README.md`."
     )
 
 
-_HEADINGS = {Part.LOGS: "### Logs", Part.QUEUES: "### Queues: publish, take and acknowledge at the same time"}
-_RATIOS = {Part.LOGS: f"{OURS} : kafka", Part.QUEUES: f"{OURS} : best of nats, rabbitmq"}
+_HEADINGS = {
+    Part.LOGS: "### Logs",
+    Part.QUEUES: "### Queues: publish, take and acknowledge at the same time",
+    Part.GATEWAY: "### Gateway: SQS over HTTP, and push over WebSockets",
+}
+_RATIOS = {
+    Part.LOGS: "postroad : kafka",
+    Part.QUEUES: "postroad : best of nats, rabbitmq",
+    Part.GATEWAY: "postroad : best of moto, elasticmq",
+}
 
 
 def _part(outcome: ModeResults, part: Part) -> list[str]:
@@ -125,10 +133,9 @@ def _cells(
 ) -> list[str]:
     """The median of each server's rounds, then the ratio."""
     medians = [number(median(values[name].values())) if values.get(name) else _NONE for name in names]
-    if row.alone:
-        return [*medians, _own(row, values.get(OURS, {}))]
+    ours = values.get(part.ours, {})
     others = [values[name] for name in part.against if name in values]
-    return [*medians, _ratio(row, values.get(OURS, {}), _best(row, others))]
+    return [*medians, _verdict(row, ours, _best(row, others))]
 
 
 def _best(row: Row, others: Sequence[Mapping[int, float]]) -> dict[int, float]:
@@ -174,22 +181,28 @@ def _first(path: str, name: str) -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "unknown")
 
 
-def _ratio(row: Row, ours: Mapping[int, float], theirs: Mapping[int, float]) -> str:
-    """Like `1.93× (≥ 1.5 ✓)`, over the rounds that both sides finished."""
-    pairs = [ours[turn] / theirs[turn] for turn in ours if theirs.get(turn)]
-    return f"{median(pairs):.2f}×{_goal(row, median(pairs))}" if pairs else _NONE
+def _verdict(row: Row, ours: Mapping[int, float], theirs: Mapping[int, float]) -> str:
+    """Like `1.93× (≥ 1.5 ✓)`, over the rounds that both sides finished; like `0.93 (≥ 0.8 ✓)` for a goal that
+    needs no other broker."""
+    ratios = [ours[turn] / theirs[turn] for turn in ours if theirs.get(turn)]
+    parts: list[str] = []
+    if ratios and (row.goal is not None or row.own_goal is None):
+        parts.append(f"{median(ratios):.2f}×{_goal(row, row.goal, median(ratios))}")
+    if ours and row.own_goal is not None:
+        own = median(ours.values())
+        parts.append(f"{number(own)}{_goal(row, row.own_goal, own)}")
+    return ", ".join(parts) or _NONE
 
 
-def _own(row: Row, ours: Mapping[int, float]) -> str:
-    """Like `0.93 (≥ 0.8 ✓)`: a goal that needs no other broker."""
-    return f"{number(median(ours.values()))}{_goal(row, median(ours.values()))}" if ours else _NONE
-
-
-def _goal(row: Row, reached: float) -> str:
-    if row.goal is None:
+def _goal(row: Row, goal: float | None, reached: float) -> str:
+    if goal is None:
         return ""
-    good = reached >= row.goal if row.more_is_better else reached <= row.goal
-    return f" ({'≥' if row.more_is_better else '≤'} {row.goal:.2g} {'✓' if good else '✗'})"
+    good = reached >= goal if row.more_is_better else reached <= goal
+    return f" ({'≥' if row.more_is_better else '≤'} {_goal_number(goal)} {'✓' if good else '✗'})"
+
+
+def _goal_number(goal: float) -> str:
+    return f"{goal:,.0f}" if goal >= 100 else f"{goal:.2g}"
 
 
 def _cpu_us(measurement: Measurement) -> float:

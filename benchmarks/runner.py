@@ -14,9 +14,10 @@ from pathlib import Path
 
 from benchmarks.cache import Missing
 from benchmarks.clients import ClientFailed, build
+from benchmarks.peers import PEERS
 from benchmarks.process import ServerFailed
 from benchmarks.results import ModeResults, ServerFacts, number
-from benchmarks.servers import PEERS, Mode, Server
+from benchmarks.servers import Mode, Server
 from benchmarks.session import Limits, Measurement, Session
 from benchmarks.workload import Workload
 

@@ -40,6 +40,8 @@ class Server(ABC):
     client: ClassVar[str | None] = None  # the program in c/ that speaks its protocol
     raw_client: ClassVar[str | None] = None
     queue_client: ClassVar[str | None] = None
+    sqs_client: ClassVar[str | None] = None
+    stream_client: ClassVar[str | None] = None
     queue_kind: ClassVar[str] = ""  # where it has several
     warm_rounds: ClassVar[int] = 0  # that it gets alone, before the round that warms up all
 
@@ -70,6 +72,10 @@ class Server(ABC):
         assert self.process, f"{self.name} was not started"
         return self.process
 
+    def queue_options(self) -> dict[str, object]:
+        """What its queue clients have to be told besides the port."""
+        return {}
+
     @abstractmethod
     def prepare(self) -> tuple[list[str], dict[str, str]]:
         """Writes the broker's files; answers its command and environment. Raises Missing."""
@@ -80,10 +86,12 @@ class Server(ABC):
 
 
 class Postroad(Server):
+    """A node. Its gateway is another process, and is measured as one of its own (`sqs_servers`)."""
+
     name = "postroad"
-    client = "kafka"
-    raw_client = "kafka_raw"
-    queue_client = "share"
+    client: ClassVar[str | None] = "kafka"
+    raw_client: ClassVar[str | None] = "kafka_raw"
+    queue_client: ClassVar[str | None] = "share"
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
         program = Path(sys.executable).parent / "postroad"
@@ -93,11 +101,18 @@ class Postroad(Server):
             "--data",
             str(self.directory / "data"),
             "--kafka",
-            f"127.0.0.1:{self.port}",
-            "--no-http",
+            f"127.0.0.1:{self.kafka_port}",
+            *self.http_options(),
         ]
         flush = "os" if self.mode is Mode.PAGE_CACHE else "sync"
         return command, {"POSTROAD_DURABILITY_FLUSH": flush}
+
+    @property
+    def kafka_port(self) -> int:
+        return self.port
+
+    def http_options(self) -> list[str]:
+        return ["--no-http"]
 
     def version(self) -> str:
         return metadata.version("postroad")
@@ -293,11 +308,6 @@ class RabbitMQQuorum(RabbitMQ):
     name = "rabbitmq-quorum"
     client = None
     queue_kind = "quorum"
-
-
-PEERS: dict[str, type[Server]] = {
-    peer.name: peer for peer in (Postroad, Kafka, Nats, Redis, RabbitMQ, RabbitMQQuorum)
-}
 
 
 def _program(name: str, package: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import clients
 from benchmarks.servers import Server
 
+QUEUE_CLIENT = "queue_client"
 BULK_WINDOW = 1000  # messages unacknowledged in bulk, for brokers that acknowledge one by one
 
 
@@ -43,7 +44,7 @@ class Session:
     tag: str
     limits: Limits
     topics: list[str] = field(default_factory=list)
-    queues: list[str] = field(default_factory=list)
+    queues: list[tuple[str, str]] = field(default_factory=list)  # with the clients that made them
     filled: dict[int, tuple[str, Measurement]] = field(default_factory=dict)
 
     def topic(self, name: str) -> str:
@@ -72,24 +73,28 @@ class Session:
             self.filled[size] = topic, Measurement((rate,), figures["messages"], cpu)
         return self.filled[size]
 
-    def queue(self, name: str) -> str:
-        """A new queue; it is dropped when the session ends."""
+    def queue(self, name: str, client: str = QUEUE_CLIENT) -> str:
+        """A new queue; it is dropped when the session ends. `client` names an attribute of the server."""
         queue = f"{name}-{self.tag}"
-        self.run_queue("create", queue, kind=self.server.queue_kind)
-        self.queues.append(queue)
+        self.run_queue("create", queue, client, kind=self.server.queue_kind)
+        self.queues.append((queue, client))
         return queue
 
-    def run_queue(self, command: str, queue: str, **options: object) -> tuple[dict[str, float], float]:
+    def run_queue(
+        self, command: str, queue: str, client: str = QUEUE_CLIENT, /, **options: object
+    ) -> tuple[dict[str, float], float]:
         """As `run`, for the queue clients."""
         before = self.server.running.cpu_seconds()
-        figures = clients.run(self.queue_program(), self.queue_arguments(command, queue, **options))
+        figures = clients.run(self.queue_program(client), self.queue_arguments(command, queue, **options))
         return figures, self.server.running.cpu_seconds() - before
 
-    def queue_program(self) -> Path:
-        assert self.server.queue_client, f"{self.server.name} has no queues"
-        return clients.build(self.server.queue_client)
+    def queue_program(self, client: str = QUEUE_CLIENT) -> Path:
+        program = getattr(self.server, client)
+        assert program, f"{self.server.name} has no such queues"
+        return clients.build(program)
 
     def queue_arguments(self, command: str, queue: str, **options: object) -> list[object]:
+        options = {**self.server.queue_options(), **options}
         return [self.server.port, command, queue, *(f"{name}={value}" for name, value in options.items())]
 
     def close(self) -> None:
@@ -97,9 +102,9 @@ class Session:
         for topic in self.topics:
             with contextlib.suppress(clients.ClientFailed):
                 self._client("drop", topic)
-        for queue in self.queues:
+        for queue, client in self.queues:
             with contextlib.suppress(clients.ClientFailed):
-                self.run_queue("drop", queue)
+                self.run_queue("drop", queue, client)
         self.topics.clear()
         self.queues.clear()
         self.filled.clear()

@@ -11,28 +11,30 @@ from benchmarks.session import Measurement, Session
 
 
 class Part(Enum):
-    """A table of its own in the report. `against`: those whose best figure the ratio is to."""
+    """A table of its own in the report. `against`: those whose best figure the ratio of `ours` is to."""
 
-    LOGS = "logs", ("kafka",)
-    QUEUES = "queues", ("nats", "rabbitmq", "rabbitmq-quorum")
+    LOGS = "logs", "postroad", ("kafka",)
+    QUEUES = "queues", "postroad", ("nats", "rabbitmq", "rabbitmq-quorum")
+    GATEWAY = "gateway", "postroad-gateway", ("moto", "elasticmq")
 
-    def __init__(self, word: str, against: tuple[str, ...]) -> None:
+    def __init__(self, word: str, ours: str, against: tuple[str, ...]) -> None:
         self.word = word
+        self.ours = ours
         self.against = against
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. `goal`: at least that, or at most where less is better.
+    """One line of the table. Goals: at least that, or at most where less is better.
 
-    It is a goal for the ratio to the others or, where `alone`, for Postroad's own figure.
+    `goal` is for the ratio to the others, `own_goal` for Postroad's own figure.
     """
 
     title: str
     unit: str
     more_is_better: bool
     goal: float | None = None
-    alone: bool = False
+    own_goal: float | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import logs, queues
+from benchmarks import gateway, logs, queues
 from benchmarks.workload import Workload
 
-WORKLOADS: tuple[Workload, ...] = (*logs.WORKLOADS, *queues.WORKLOADS)
+WORKLOADS: tuple[Workload, ...] = (*logs.WORKLOADS, *queues.WORKLOADS, *gateway.WORKLOADS)

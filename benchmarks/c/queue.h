@@ -37,6 +37,8 @@ struct job {
     const char *command, *queue, *kind;
     long count, first, ahead, delay_ms;
     long size, consumers, window, batch, rate, every;
+    long connections; /* of clients that speak HTTP */
+    long kafka, frame; /* WebSocket: where to publish, and how many messages a frame may have */
     int single; /* each message is acknowledged on its own */
     double seconds;
     char *payload;
@@ -257,7 +259,8 @@ static inline int set_number_option(struct job *job, const char *name, long valu
         {"count", &job->count},   {"first", &job->first},         {"ahead", &job->ahead},
         {"size", &job->size},     {"consumers", &job->consumers}, {"window", &job->window},
         {"batch", &job->batch},   {"rate", &job->rate},           {"every", &job->every},
-        {"delay_ms", &job->delay_ms},
+        {"delay_ms", &job->delay_ms}, {"connections", &job->connections},
+        {"kafka", &job->kafka},   {"frame", &job->frame},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(name, numbers[i].name)) return *numbers[i].at = value, 1;
@@ -286,10 +289,11 @@ static inline void queue_run(const struct job *job, const struct queue_client *c
         die("this client does not know %s", job->command);
 }
 
-static inline int queue_main(int argc, char **argv, const struct queue_client *client) {
+static inline struct job read_job(int argc, char **argv) {
     if (argc < 4) die("usage: %s PORT COMMAND QUEUE [NAME=VALUE …]", argv[0]);
     struct job job = {.port = atoi(argv[1]), .command = argv[2], .queue = argv[3], .kind = "", .count = 1000,
-                      .ahead = 10000, .size = 100, .consumers = 1, .window = 1000, .batch = 200, .every = 1, .seconds = 10};
+                      .ahead = 10000, .size = 100, .consumers = 1, .window = 1000, .batch = 200, .every = 1, .seconds = 10,
+                      .connections = 1, .frame = 100};
     for (int i = 4; i < argc; i++) set_option(&job, argv[i]);
     if (job.size < NUMBERED || job.size > 1 << 20) die("size is %d bytes to 1 MB", NUMBERED);
     if (job.consumers < 1 || job.window < 1 || job.batch < 1 || job.every < 1) die("consumers, window, batch, every: at least 1");
@@ -297,6 +301,11 @@ static inline int queue_main(int argc, char **argv, const struct queue_client *c
     job.payload = malloc((size_t)job.size);
     for (int i = 0; i < job.size; i++) job.payload[i] = (char)('a' + i % 26);
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0); /* 50 µs of slack would blur a latency of 100 µs */
+    return job;
+}
+
+static inline int queue_main(int argc, char **argv, const struct queue_client *client) {
+    struct job job = read_job(argc, argv);
     queue_run(&job, client);
     return 0;
 }

@@ -124,6 +124,18 @@ def test_goal_of_its_own_needs_no_other_broker() -> None:
     ]
 
 
+def test_row_may_have_a_goal_for_the_ratio_and_one_of_its_own() -> None:
+    rounds = {"postroad-gateway": [(12_000.0, 3.0)], "moto": [(500.0, 90.0)], "elasticmq": [(3_000.0, 60.0)]}
+    text = report.render([outcome_with("sqs-send-64-single", rounds)], rounds=1)
+    assert cells(text, "SQS: send, 100 B, 64 connections, one by one")[1:] == [
+        "12,000",
+        "500",
+        "3,000",
+        "4.00× (≥ 3 ✓), 12,000 (≥ 10,000 ✓)",
+    ]
+    assert "### Gateway" in text
+
+
 def test_memory_stands_in_no_cpu_table() -> None:
     outcome = outcome_with("queue-memory", {"postroad": [(12.0, 20.0, 25.0, 5.0)]})
     outcome.results["queue-memory"]["postroad"][1] = Measurement((12.0, 20.0, 25.0, 5.0), 100_000, 0.0)

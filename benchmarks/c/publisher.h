@@ -1,0 +1,104 @@
+/* The publisher of the clients that publish over Kafka's protocol, whatever they receive by: batches of at most BATCH
+ * messages, within the window that all queue clients have. With delay_ms every message carries the header that
+ * Postroad delays it by. A queue is a topic with one partition and a subscription of the same name.
+ */
+#ifndef PUBLISHER_H
+#define PUBLISHER_H
+
+#include "queue.h"
+#include "share.h"
+
+#define HEADER_DELAY "postroad-delay-ms"
+
+static inline void create_subscription(int port, const char *name) {
+    struct link *link = link_new(port);
+    create_topic(link, name);
+    find_coordinator(link, name);
+    set_group_config(link, name, "share.auto.offset.reset", "earliest");
+}
+
+static inline void drop_subscription(int port, const char *name) {
+    struct link *link = link_new(port);
+    delete_group(link, name);
+    delete_topic(link, name);
+}
+
+struct publisher {
+    struct link *link;
+    char delay[24]; /* empty: no header */
+    long batches[1 << 16]; /* messages in each request, by correlation */
+    long answered;
+};
+
+static inline void *publisher_new(int port, const struct job *job) {
+    struct publisher *p = calloc(1, sizeof *p);
+    char id[16];
+    p->link = link_new(port);
+    find_topic(p->link, job->queue, id); /* so that there is a leader */
+    if (job->delay_ms) snprintf(p->delay, sizeof p->delay, "%ld", job->delay_ms);
+    return p;
+}
+
+static inline void put_headers(struct frame *f, const char *delay) {
+    put_varint(f, *delay ? 1 : 0);
+    if (!*delay) return;
+    put_varint(f, sizeof HEADER_DELAY - 1), put_bytes(f, HEADER_DELAY, sizeof HEADER_DELAY - 1);
+    put_varint(f, (int)strlen(delay)), put_bytes(f, delay, strlen(delay));
+}
+
+static inline int headers_bytes(const char *delay) {
+    return *delay ? 1 + 1 + (int)sizeof HEADER_DELAY - 1 + 1 + (int)strlen(delay) : 1;
+}
+
+static inline void put_record(struct frame *f, const struct job *job, const char *delay, int delta) {
+    int size = (int)job->size;
+    put_varint(f, 1 + 1 + varint_bytes(delta) + 1 + varint_bytes(size) + size + headers_bytes(delay));
+    put8(f, 0), put_varint(f, 0), put_varint(f, delta), put_varint(f, -1), put_varint(f, size);
+    put_bytes(f, job->payload, (size_t)size);
+    put_headers(f, delay);
+}
+
+static inline void put_batch(struct frame *f, const struct job *job, const char *delay, long first, long count) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    int64_t ms = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    f->batch = f->length;
+    put64(f, 0), put32(f, 0), put32(f, -1), put8(f, 2), put32(f, 0), put16(f, 0), put32(f, count - 1);
+    put64(f, ms), put64(f, ms), put64(f, -1), put16(f, -1), put32(f, -1), put32(f, count);
+    for (long i = 0; i < count; i++) set_number(job, first + i), put_record(f, job, delay, (int)i);
+    set32(f->data + f->batch + BATCH_LENGTH, (uint32_t)(f->length - f->batch - 12));
+    seal(f);
+}
+
+static inline void publish_batch(struct publisher *p, const struct job *job, long first, long count) {
+    struct frame *f = &p->link->out;
+    begin(f, PRODUCE, 7);
+    put16(f, -1), put16(f, -1), put32(f, TIMEOUT_MS); /* no transaction, acks=all */
+    put32(f, 1), put_string(f, job->queue), put32(f, 1), put32(f, 0);
+    size_t size_at = f->length;
+    put32(f, 0);
+    put_batch(f, job, p->delay, first, count);
+    set32(f->data + size_at, (uint32_t)(f->length - f->batch));
+    link_send(p->link);
+    p->batches[p->link->correlation % (1 << 16)] = count;
+}
+
+static inline void publish(void *publisher, const struct job *job, long first, long count) {
+    for (long n; count; first += n, count -= n) publish_batch(publisher, job, first, n = smaller(count, job->batch));
+}
+
+static inline long confirmed(void *publisher, int wait) {
+    struct publisher *p = publisher;
+    long fresh = 0;
+    size_t length;
+    const char *body;
+    receive(&p->link->in, wait ? 0 : MSG_DONTWAIT);
+    while ((body = take(&p->link->in, &length))) {
+        int error = get16(body + 4 + 4 + 2 + get16(body + 8) + 4 + 4);
+        if (error) die("produce was answered with error %d", error);
+        fresh += p->batches[get32(body) % (1 << 16)];
+    }
+    return fresh;
+}
+
+#endif

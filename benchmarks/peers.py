@@ -1,0 +1,23 @@
+"""All that is compared, by its name."""
+
+from __future__ import annotations
+
+from benchmarks.servers import Kafka, Nats, Postroad, RabbitMQ, RabbitMQQuorum, Redis, Server
+from benchmarks.sqs_servers import ElasticMQ, Moto, PostroadGateway
+
+OURS = (Postroad.name, PostroadGateway.name)
+
+PEERS: dict[str, type[Server]] = {
+    peer.name: peer
+    for peer in (
+        Postroad,
+        Kafka,
+        Nats,
+        Redis,
+        RabbitMQ,
+        RabbitMQQuorum,
+        PostroadGateway,
+        Moto,
+        ElasticMQ,
+    )
+}
