@@ -127,6 +127,7 @@ def test_a_gateway_that_stops_says_so_and_releases_what_its_clients_held(queue: 
         url = queue.url.replace(queue.running.url.removeprefix("http"), other.url.removeprefix("http"))
         listening = asyncio.create_task(listen(f"{url}?credit=10", connected))
         await connected
+        await asyncio.to_thread(other.run, other.gateway.end_waits())
         await asyncio.to_thread(running.__exit__, None, None, None)
         return await listening
 

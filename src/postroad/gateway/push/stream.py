@@ -35,6 +35,8 @@ NOT_FOUND: Final = 4004
 FAILED: Final = 1011
 GOING_AWAY: Final = 1001
 
+STOPPING: Final = "The gateway is stopping."
+
 Send = Callable[[bytes], Awaitable[None]]
 
 log = logging.getLogger(__name__)
@@ -131,7 +133,7 @@ class Stream:
     # --- out
 
     async def _pull(self) -> None:
-        while True:
+        while not self._gateway.closing.is_set():  # from then on receives bring nothing, at once
             try:
                 wanted = await self._wanted()
                 lock_ms = await self._lock_ms()
@@ -146,6 +148,7 @@ class Stream:
             else:
                 if received:
                     await self._ahead.put(self._hold(received, lock_ms))
+        raise Ending(GOING_AWAY, STOPPING)
 
     async def _wanted(self) -> int:
         """How many may come now, at least one (W1)."""
@@ -199,7 +202,7 @@ class Stream:
 
     async def _until_closing(self) -> None:
         await self._gateway.closing.wait()
-        raise Ending(GOING_AWAY, "The gateway is stopping.")
+        raise Ending(GOING_AWAY, STOPPING)
 
 
 def _no_receipt(_: object) -> str:
