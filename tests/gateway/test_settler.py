@@ -1,0 +1,64 @@
+"""Settlements of many messages at once: each gets its own answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from postroad.client import topics
+from postroad.client.share_message import AckType
+from postroad.errors import InvalidRecordState
+from postroad.gateway.gateway import Message
+from postroad.gateway.receipts import Receipt
+from tests.gateway.conftest import RunningGateway, StartGateway
+
+
+@pytest.fixture(scope="module")
+def running(start_gateway: StartGateway) -> RunningGateway:
+    return start_gateway([])
+
+
+async def receipts_of(
+    running: RunningGateway, name: str, fetches: list[int], partitions: int = 1
+) -> list[Receipt]:
+    """Of messages that came in several fetches, so that several owners hold them."""
+    gateway = running.gateway
+    await topics.create(gateway.client, name, partitions=partitions)
+    await gateway.directory.create(name, [name], {"share.auto.offset.reset": "earliest"})
+    await gateway.publish(name, [Message(b"%d" % n, b"%d" % n) for n in range(sum(fetches))])
+    receipts: list[Receipt] = []
+    for wanted in fetches:
+        got = 0
+        while got < wanted:
+            received = await gateway.receive(name, wanted - got, 5_000)
+            got += len(received)
+            receipts += [each.receipt for each in received]
+    return receipts
+
+
+def test_those_that_are_not_held_are_found_among_those_that_are(running: RunningGateway, name: str) -> None:
+    async def work() -> None:
+        gateway = running.gateway
+        receipts = await receipts_of(running, name, [40, 1, 30], partitions=3)
+        lost = [receipts[3], receipts[17], receipts[18], receipts[40], receipts[-1]]
+        assert await gateway.settle(lost, AckType.ACCEPT) == [None] * len(lost)
+        outcomes = await gateway.settle(receipts, AckType.ACCEPT)
+        failed = [receipt for receipt, outcome in zip(receipts, outcomes, strict=True) if outcome is not None]
+        assert failed == lost
+        assert all(isinstance(outcome, InvalidRecordState) for outcome in outcomes if outcome is not None)
+        assert await gateway.receive(name, 100, 0) == []
+
+    running.run(work())
+
+
+def test_a_receipt_that_is_named_twice_is_settled_once_and_both_are_told(
+    running: RunningGateway, name: str
+) -> None:
+    async def work() -> None:
+        receipts = await receipts_of(running, name, [2])
+        assert await running.gateway.settle([*receipts, receipts[0]], AckType.ACCEPT) == [None] * 3
+
+    running.run(work())
+
+
+def test_nothing_to_settle_is_no_error(running: RunningGateway) -> None:
+    assert running.run(running.gateway.settle([], AckType.ACCEPT)) == []
