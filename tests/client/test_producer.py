@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from postroad.client import EARLIEST, Client, Consumer, Producer, TopicPartition, topics
-from postroad.errors import MessageTooLarge, NetworkException, UnknownTopicOrPartition
+from postroad.client import EARLIEST, Client, Consumer, Delivery, Producer, TopicPartition, topics
+from postroad.errors import InvalidRecord, MessageTooLarge, NetworkException, UnknownTopicOrPartition
 from postroad.testing import Node
 from postroad.wire.compression import NAMES
 from postroad.wire.records import Record
@@ -108,6 +108,28 @@ async def test_refused_batch_fails_its_deliveries_and_the_next_one_goes_on(
         await producer.flush()
     assert (await (await producer.send(topic, b"small"))).offset == 0
     await producer.flush()
+
+
+async def test_a_record_that_is_refused_fails_alone(client: Client, new_topic: TopicMaker) -> None:
+    topic = await new_topic(max_message_bytes="1000")
+    compacted = await new_topic(cleanup_policy="compact")
+    producer = Producer(client)
+    sizes = (10, 2000, 10, 500, 3000, 10)
+    sent = [await producer.send(topic, b"x" * size) for size in sizes]
+    keyless = await producer.send(compacted, b"no key")
+    keyed = await producer.send(compacted, b"x", key=b"key")
+    outcomes = await asyncio.gather(*map(outcome, [*sent, keyless, keyed]), return_exceptions=True)
+    offsets = [None if isinstance(got, Exception) else got for got in outcomes]
+    assert offsets == [0, None, 1, 2, None, 3, None, 0]
+    assert isinstance(outcomes[1], MessageTooLarge)
+    assert isinstance(outcomes[-2], InvalidRecord)
+    with pytest.raises((MessageTooLarge, InvalidRecord)):
+        await producer.flush()
+    assert (await (await producer.send(topic, b"next"))).offset == 4
+
+
+async def outcome(delivery: Delivery) -> int:
+    return (await delivery).offset
 
 
 async def test_batch_that_the_topic_finds_too_large_goes_out_in_parts(

@@ -7,6 +7,7 @@ Rules that hold:
    retry of what was appended already is answered and not appended twice.
 3. A batch that failed for good leaves a gap in the sequence. That partition goes on under a new id.
 4. At most `buffer_bytes_max` wait; `send` waits for room. A delivery ends within `timeout_s`.
+5. A record that the topic does not take fails alone: those that shared its batch are sent without it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,15 @@ from typing import Any, Final, NamedTuple, Self
 from postroad.client.client import Client
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.partitioner import StickyPartition, for_key
-from postroad.errors import DuplicateSequence, MessageTooLarge, RecordListTooLarge, by_code
+from postroad.errors import (
+    DuplicateSequence,
+    InvalidRecord,
+    InvalidTimestamp,
+    MessageTooLarge,
+    RecordListTooLarge,
+    RequestRefused,
+    by_code,
+)
 from postroad.wire.batch import NO_PRODUCER, NO_SEQUENCE
 from postroad.wire.compression import codec_of
 from postroad.wire.messages import init_producer_id, produce
@@ -33,6 +42,8 @@ BATCH_BYTES: Final = 256 * 1024  # a quarter of what a topic accepts by default
 BUFFER_BYTES_MAX: Final = 32 * 1024 * 1024
 RECORD_OVERHEAD: Final = 24  # lengths and deltas of a record, generously
 SEQUENCE_MASK: Final = 0x7FFFFFFF
+# What a batch is refused with for one of its records, or for its size; then none of it is appended.
+REFUSALS: Final = (MessageTooLarge, RecordListTooLarge, InvalidRecord, InvalidTimestamp)
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -47,11 +58,12 @@ class Sent(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Records of a batch that went out together: all of them, unless the topic takes only smaller batches."""
+    """Records of a batch that went out together: all of them, unless the topic refuses them so."""
 
     first: int  # its number in the batch
     base_offset: int
     append_time: int
+    refusal: RequestRefused | None = None  # of a record on its own
 
 
 class _Batch:
@@ -76,7 +88,10 @@ class Delivery:
 
     def __await__(self) -> Generator[Any, None, Sent]:
         place, parts = yield from asyncio.shield(self._batch.done).__await__()
-        first, base, append_time = next(part for part in reversed(parts) if part.first <= self._number)
+        part = next(part for part in reversed(parts) if part.first <= self._number)
+        first, base, append_time, refusal = part
+        if refusal is not None:
+            raise refusal
         offset = UNKNOWN_OFFSET if base == UNKNOWN_OFFSET else base + self._number - first
         timestamp = self._batch.records[self._number].timestamp if append_time < 0 else append_time
         return Sent(*place, offset, timestamp)
@@ -237,12 +252,13 @@ class Producer:
             batch.done.set_result((queue.place, parts))
 
     async def _produce_parts(self, queue: _Queue, records: list[Record], first: int) -> list[_Part]:
-        """All records in one batch, or in halves of it for as long as the topic finds them too large."""
+        """All records in one batch, or in halves of it for as long as the topic refuses them (rule 5)."""
         try:
             base, append_time = await self._produce(queue, records)
-        except (MessageTooLarge, RecordListTooLarge):
+        except REFUSALS as error:
             if len(records) == 1:
-                raise
+                self._failure = self._failure or error
+                return [_Part(first, UNKNOWN_OFFSET, -1, error)]
             half = len(records) // 2
             parts = await self._produce_parts(queue, records[:half], first)
             return parts + await self._produce_parts(queue, records[half:], first + half)

@@ -7,7 +7,7 @@ with another content finds the sequence out of order. What decides is the partit
 over restarts of the node and for requests at the same moment.
 
 1. All messages of a partition go out in the order given, as one batch, or in halves of it for as long as the
-   topic finds them too large. A repetition is cut the same way.
+   topic refuses them so. A repetition is cut the same way.
 2. A message without a key goes where the name says: a repetition must find the same partition.
 3. The nodes remember a name for ten minutes after its last use (`log.producers`), at least. When a topic gets
    more partitions within that time, names of before mean nothing for the keys that move.
@@ -24,8 +24,8 @@ from typing import Final, NamedTuple, Protocol
 from postroad.client.client import Client
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.partitioner import for_key
-from postroad.client.producer import ALL, SEQUENCE_MASK, UNKNOWN_OFFSET, Sent
-from postroad.errors import DuplicateSequence, MessageTooLarge, PostroadError, RecordListTooLarge, by_code
+from postroad.client.producer import ALL, REFUSALS, SEQUENCE_MASK, UNKNOWN_OFFSET, Sent
+from postroad.errors import DuplicateSequence, PostroadError, by_code
 from postroad.wire.batch import NAMED_PRODUCERS
 from postroad.wire.messages import produce
 from postroad.wire.records import Record, encode_batch
@@ -103,11 +103,11 @@ class _Batch(NamedTuple):
     outcomes: list[Sent | PostroadError]
 
     async def store(self, those: list[_Numbered], sequence: int) -> int:
-        """The next sequence number. What is refused as too large uses up none, each time."""
+        """The next sequence number. What is refused uses up none, each time."""
         following = (sequence + len(those)) & SEQUENCE_MASK
         try:
             base, append_time = await self.client.retry(lambda: self._produce(those, sequence))
-        except (MessageTooLarge, RecordListTooLarge) as error:
+        except REFUSALS as error:
             return await self._store_halves(those, sequence, error)
         except DuplicateSequence:
             self._note(those, UNKNOWN_OFFSET, -1)
