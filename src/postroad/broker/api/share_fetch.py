@@ -6,7 +6,8 @@ its queues, until one has something or `max_wait` is over. An error of a partiti
 librdkafka asks again at once, for as long as it takes.
 
 What is acquired belongs to the session's member, and is released when that leaves; where an owner is named (a
-tag of our own), to that owner until its lock ends, whatever becomes of the connection.
+tag of our own), to that owner until its lock ends, whatever becomes of the connection. A fetch for an owner
+begins no subscription: one that was deleted stays so.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class ShareFetch(Answer):
         self._errors.clear()
         for place in list(session.partitions):
             try:
-                queue = node.subscriptions.queue(session.group, *place, begin=True)
+                queue = node.subscriptions.queue(session.group, *place, begin=not request.owner)
             except ApiError as error:
                 self._errors[place] = error
                 continue
