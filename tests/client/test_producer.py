@@ -176,6 +176,23 @@ async def test_deliveries_are_cancelled_with_their_producer(client: Client, new_
         await deliveries[-1]
 
 
+async def test_one_who_stops_waiting_takes_nothing_from_the_others(
+    client: Client, new_topic: TopicMaker
+) -> None:
+    topic = await new_topic()
+    async with Producer(client, linger_ms=100) as producer:
+        deliveries = [await producer.send(topic, b"%d" % n) for n in range(3)]
+        waiting = [asyncio.ensure_future(_place(delivery)) for delivery in deliveries]
+        await asyncio.sleep(0)
+        waiting[1].cancel()
+        assert [await waiting[0], await waiting[2]] == [0, 2]
+        assert (await deliveries[1]).offset == 1
+
+
+async def _place(delivery: Delivery) -> int:
+    return (await delivery).offset
+
+
 async def test_linger_gathers_what_comes_within_it(client: Client, new_topic: TopicMaker) -> None:
     topic = await new_topic()
     async with Producer(client, linger_ms=50) as producer:

@@ -16,6 +16,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Generator, Sequence
+from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from postroad.client.client import Client
@@ -66,15 +67,30 @@ class _Part(NamedTuple):
     refusal: RequestRefused | None = None  # of a record on its own
 
 
+_Outcome = tuple[TopicPartition, list[_Part]] | BaseException
+
+
 class _Batch:
-    __slots__ = ("bytes", "done", "records")
+    """Each that waits for it has a future of its own: to cancel one takes nothing from the others, and costs
+    less than a shield around one that all share."""
+
+    __slots__ = ("bytes", "outcome", "records", "traceback", "waiting")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.bytes = 0
-        self.done: asyncio.Future[tuple[TopicPartition, list[_Part]]] = (
-            asyncio.get_running_loop().create_future()
-        )
+        self.outcome: _Outcome | None = None  # until it has ended
+        self.traceback: TracebackType | None = None  # of an error; it would grow with each who gets it
+        self.waiting: list[asyncio.Future[None]] = []
+
+    def end(self, outcome: _Outcome) -> None:
+        self.outcome = outcome
+        if isinstance(outcome, BaseException):
+            self.traceback = outcome.__traceback__
+        for waiter in self.waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+        self.waiting.clear()
 
 
 class Delivery:
@@ -87,13 +103,21 @@ class Delivery:
         self._number = number
 
     def __await__(self) -> Generator[Any, None, Sent]:
-        place, parts = yield from asyncio.shield(self._batch.done).__await__()
+        batch = self._batch
+        if batch.outcome is None:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            batch.waiting.append(waiter)
+            yield from waiter
+        assert batch.outcome is not None, "nobody is woken before"
+        if isinstance(batch.outcome, BaseException):
+            raise batch.outcome.with_traceback(batch.traceback)
+        place, parts = batch.outcome
         part = next(part for part in reversed(parts) if part.first <= self._number)
         first, base, append_time, refusal = part
         if refusal is not None:
             raise refusal
         offset = UNKNOWN_OFFSET if base == UNKNOWN_OFFSET else base + self._number - first
-        timestamp = self._batch.records[self._number].timestamp if append_time < 0 else append_time
+        timestamp = batch.records[self._number].timestamp if append_time < 0 else append_time
         return Sent(*place, offset, timestamp)
 
 
@@ -150,7 +174,7 @@ class Producer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for batch in (batch for queue in self._queues.values() for batch in queue.batches):
-            batch.done.cancel()
+            batch.end(asyncio.CancelledError())
 
     async def send(
         self,
@@ -241,15 +265,14 @@ class Producer:
             await self._identify(queue)
             parts = await self._produce_parts(queue, batch.records, 0)
         except asyncio.CancelledError:
-            batch.done.cancel()
+            batch.end(asyncio.CancelledError())
             raise
         except Exception as error:  # whoever awaits the delivery is to see it, whatever it is
             queue.producer_id = NO_PRODUCER  # rule 3
             self._failure = self._failure or error
-            batch.done.set_exception(error)
-            batch.done.exception()  # flush reports it even if nobody awaits the delivery
+            batch.end(error)
         else:
-            batch.done.set_result((queue.place, parts))
+            batch.end((queue.place, parts))
 
     async def _produce_parts(self, queue: _Queue, records: list[Record], first: int) -> list[_Part]:
         """All records in one batch, or in halves of it for as long as the topic refuses them (rule 5)."""

@@ -99,21 +99,30 @@ class Gateway:
 
         A topic that does not exist is made if the node makes topics on first use.
         """
-        deliveries = [await self._send(topic, message) for message in messages]
-        outcomes = [await _outcome(delivery) for delivery in deliveries]
-        self.metrics.published.note(len(outcomes))
-        self.metrics.messages_in.add(sum(isinstance(outcome, Sent) for outcome in outcomes))
-        return outcomes
+        deliveries: list[Delivery | PostroadError] = []
+        for value, key, headers, timestamp, partition in messages:
+            try:
+                delivery = await self.producer.send(
+                    topic, value, key=key, headers=headers, timestamp=timestamp, partition=partition
+                )
+            except PostroadError as error:  # there is no such partition: no reason to stop with the others
+                deliveries.append(error)
+            else:
+                deliveries.append(delivery)
+        return await self._delivered(deliveries)
 
-    async def _send(self, topic: str, message: Message) -> Delivery | PostroadError:
-        """One that can't even be sent (there is no such partition) is no reason to stop with the others."""
-        value, key, headers, timestamp, partition = message
-        try:
-            return await self.producer.send(
-                topic, value, key=key, headers=headers, timestamp=timestamp, partition=partition
-            )
-        except PostroadError as error:
-            return error
+    async def _delivered(self, deliveries: Sequence[Delivery | PostroadError]) -> list[Sent | PostroadError]:
+        outcomes: list[Sent | PostroadError] = []
+        sent = 0
+        for delivery in deliveries:
+            try:
+                outcomes.append(delivery if isinstance(delivery, PostroadError) else await delivery)
+                sent += isinstance(delivery, Delivery)
+            except PostroadError as error:
+                outcomes.append(error)
+        self.metrics.published.note(len(outcomes))
+        self.metrics.messages_in.add(sent)
+        return outcomes
 
     # --- out
 
@@ -162,10 +171,3 @@ class Gateway:
     @staticmethod
     def now_ms() -> int:
         return time.time_ns() // 1_000_000
-
-
-async def _outcome(delivery: Delivery | PostroadError) -> Sent | PostroadError:
-    try:
-        return delivery if isinstance(delivery, PostroadError) else await delivery
-    except PostroadError as error:
-        return error
