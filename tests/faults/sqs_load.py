@@ -1,0 +1,146 @@
+"""Load through SQS, with a record of what was answered, to be held against what comes after a fault."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+VISIBILITY_S = 2
+GROUPS = 8  # of each sender, in FIFO queues
+ABANDONED = 40  # one of so many is not deleted when it is first received
+PAUSE_S = 0.05  # after a failure
+
+
+def client(url: str) -> Any:
+    """It gives up at the first failure: whoever calls decides, and knows what was answered."""
+    config = Config(retries={"max_attempts": 0}, read_timeout=10, connect_timeout=5, max_pool_connections=20)
+    keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
+    return boto3.client("sqs", endpoint_url=url, region_name="eu-west-1", config=config, **keys)
+
+
+def attempt(call: Callable[..., Any], **parameters: Any) -> Any:
+    """The answer; None if there was none, or one that says that the server is at fault."""
+    try:
+        return call(**parameters)
+    except ClientError as error:
+        if error.response["ResponseMetadata"]["HTTPStatusCode"] < 500:
+            raise
+    except BotoCoreError:
+        pass
+    time.sleep(PAUSE_S)
+    return None
+
+
+class Body(NamedTuple):
+    sender: str
+    number: int
+
+    @property
+    def group(self) -> str:
+        return f"{self.sender}-{self.number % GROUPS}"
+
+    def __str__(self) -> str:
+        return f"{self.sender} {self.number}"
+
+    @staticmethod
+    def read(text: str) -> Body:
+        sender, number = text.split()
+        return Body(sender, int(number))
+
+
+class Ledger:
+    """What clients were told. Times are those of one clock."""
+
+    def __init__(self) -> None:
+        self.sent: set[Body] = set()
+        self.deleted: dict[str, float] = {}  # message id → when it was answered, if its handle was good then
+        self.node_died_at = 0.0
+        self.worked_on: set[Body] = set()  # to the end; whether its deletion was answered or not
+        self.ids: dict[Body, set[str]] = defaultdict(set)
+        self.came_back: list[Body] = []  # received though it was deleted before it was asked for
+        self.overtook: list[Body] = []  # first received after one of its group that was sent later
+        self._last: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def note_delivery(self, body: Body, message_id: str, asked_at: float) -> None:
+        with self._lock:
+            if asked_at > self.deleted.get(message_id, asked_at):
+                self.came_back.append(body)
+            if body not in self.ids:
+                if body.number < self._last.get(body.group, -1):
+                    self.overtook.append(body)
+                self._last[body.group] = body.number
+            self.ids[body].add(message_id)
+
+
+class Sender:
+    """Numbers its messages. In a FIFO queue it says each until it is answered; else it tries each once."""
+
+    def __init__(self, sqs: Any, queue: str, name: str, ledger: Ledger) -> None:
+        self._sqs, self._queue, self._name, self._ledger = sqs, queue, name, ledger
+        self._fifo = queue.endswith(".fifo")
+
+    def run(self, done: threading.Event) -> None:
+        number = 0
+        while not done.is_set():
+            body = Body(self._name, number)
+            answered = attempt(self._sqs.send_message, **self._parameters(body))
+            if answered:
+                self._ledger.sent.add(body)
+            if answered or not self._fifo:
+                number += 1
+
+    def _parameters(self, body: Body) -> dict[str, str]:
+        found = {"QueueUrl": self._queue, "MessageBody": str(body)}
+        if self._fifo:
+            found |= {"MessageGroupId": body.group, "MessageDeduplicationId": f"{body.sender}-{body.number}"}
+        return found
+
+
+class Receiver:
+    """Receives and deletes; now and then it leaves one to come again."""
+
+    def __init__(self, sqs: Any, queue: str, ledger: Ledger) -> None:
+        self._sqs, self._queue, self._ledger = sqs, queue, ledger
+
+    def run(self, done: threading.Event) -> None:
+        while not done.is_set():
+            self._receive()
+
+    def _receive(self) -> None:
+        asked_at = time.monotonic()
+        answered = attempt(
+            self._sqs.receive_message,
+            QueueUrl=self._queue,
+            MaxNumberOfMessages=10,
+            WaitTimeSeconds=1,
+            MessageSystemAttributeNames=["ApproximateReceiveCount"],
+        )
+        messages: list[dict[str, Any]] = (answered or {}).get("Messages", [])
+        for message in messages:
+            self._ledger.note_delivery(Body.read(message["Body"]), message["MessageId"], asked_at)
+        for message in messages:
+            self._work_on(message, asked_at)
+
+    def _work_on(self, message: dict[str, Any], asked_at: float) -> None:
+        body = Body.read(message["Body"])
+        is_first = message["Attributes"]["ApproximateReceiveCount"] == "1"
+        if is_first and body.number % ABANDONED == 0:
+            return
+        self._ledger.worked_on.add(body)
+        handle = message["ReceiptHandle"]
+        answered = attempt(self._sqs.delete_message, QueueUrl=self._queue, ReceiptHandle=handle)
+        if answered and self._held_since(asked_at):
+            self._ledger.deleted[message["MessageId"]] = time.monotonic()
+
+    def _held_since(self, asked_at: float) -> bool:
+        """Locks are not written down: they end with their time, or with the node's life."""
+        in_time = time.monotonic() < asked_at + VISIBILITY_S
+        return in_time and self._ledger.node_died_at < asked_at
