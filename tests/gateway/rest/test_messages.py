@@ -168,7 +168,7 @@ async def test_a_redrive_can_be_cancelled(api: Api, name: str) -> None:
         await dead(api, message["id"], name)
     path = f"/v1/subscriptions/{name}/dead-letters/redrive"
     task = await api.post(path, {"rate": 1}, status=202)
-    state = await api.call("DELETE", f"/v1/redrives/{task['id']}")
+    state = await api.post(f"/v1/redrives/{task['id']}/cancel")
     assert state["state"] == "cancelled"
     assert state["sent"] < 20
     await api.get("/v1/redrives/0123456789abcdef", status=404)

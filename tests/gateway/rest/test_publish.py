@@ -5,7 +5,8 @@ import aiohttp
 import pytest
 
 from postroad.gateway import rest
-from tests.gateway.conftest import StartGateway
+from postroad.testing import node
+from tests.gateway.conftest import StartGateway, gateway_in_thread
 from tests.gateway.rest.conftest import Api
 
 BYTES = bytes(range(256))
@@ -192,3 +193,17 @@ async def test_what_is_too_large_is_told_at_each_repetition(api: Api, name: str)
     first = await api.post(f"/v1/topics/{name}/messages", new, **options)
     assert [result["offset"] for result in first["messages"]] == [0, 1, None, 2, None, 3]
     assert await api.post(f"/v1/topics/{name}/messages", new, **options) == first
+
+
+async def test_a_repetition_after_a_crash_of_the_node_is_stored_once(name: str) -> None:
+    with (
+        node({"http.enabled": False}) as broker,
+        gateway_in_thread(broker.bootstrap, [rest.routes]) as gateway,
+    ):
+        async with aiohttp.ClientSession(gateway.url) as session:
+            api = Api(session)
+            options = {"headers": {"Idempotency-Key": "k"}, "status": 201}
+            first = await api.post(f"/v1/topics/{name}/messages", {"value": "x"}, **options)
+            broker.kill()
+            broker.start()
+            assert await api.post(f"/v1/topics/{name}/messages", {"value": "x"}, **options) == first

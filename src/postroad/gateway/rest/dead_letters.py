@@ -144,7 +144,7 @@ async def get_redrive(call: Call[Nothing, Nothing]) -> RedriveState:
     return _state(_task(call))
 
 
-@endpoint("DELETE", "/v1/redrives/{redrive}", "Cancel a redrive.", problems=(NOT_FOUND,))
+@endpoint("POST", "/v1/redrives/{redrive}/cancel", "Cancel a redrive.", problems=(NOT_FOUND,))
 async def cancel_redrive(call: Call[Nothing, Nothing]) -> RedriveState:
     """What it has sent back stays so. One that has ended stays as it is."""
     task = _task(call)

@@ -47,7 +47,6 @@ class NewMessage(Struct, forbid_unknown_fields=True):
 
 NewMessages = NewMessage | Annotated[list[NewMessage], Meta(min_length=1, max_length=MESSAGES_MAX)]
 
-NameAndValue = Annotated[str, Meta(pattern="^[^=]+=")]
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255, pattern="^[!-~]{1,255}$")]
 
 
@@ -62,7 +61,8 @@ class PublishHeaders(Struct, rename=lambda name: "-".join(map(str.capitalize, na
     ] = None
     postroad_key: Annotated[str | None, Meta(description="The message's key.")] = None
     postroad_header: Annotated[
-        NameAndValue | None, Meta(description="`name=value`; may stand there several times.")
+        str | None,
+        Meta(description="`name=value`, or `name` alone for null; may stand there several times."),
     ] = None
     postroad_delay_ms: DelayMs | None = None
     postroad_deliver_at_ms: TimeMs | None = None
@@ -155,9 +155,9 @@ async def _raw(request: web.Request, headers: PublishHeaders) -> Message:
     pairs: list[tuple[str, bytes | None]] = []
     for text in request.headers.getall("Postroad-Header", []):
         name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise Refused(problems.MALFORMED, "Postroad-Header: send name=value.")
-        pairs.append((name, value.encode("utf-8", "surrogateescape")))
+        if not name:
+            raise Refused(problems.REFUSED, "Postroad-Header: send name=value.")
+        pairs.append((name, value.encode("utf-8", "surrogateescape") if equals else None))
     if request.content_type != OCTETS:
         pairs.append((CONTENT_TYPE, request.headers[hdrs.CONTENT_TYPE].encode("utf-8", "surrogateescape")))
     given = {
