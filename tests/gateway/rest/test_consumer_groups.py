@@ -34,3 +34,14 @@ async def test_a_subscription_can_not_take_a_groups_name(
         await groups.commit(client, name, {TopicPartition(name, 0): 0})
     problem = await api.post("/v1/subscriptions", {"name": name, "topics": [name]}, status=409)
     assert "consumer group" in problem["detail"]
+
+
+async def test_each_is_found_only_as_what_it_is(api: Api, name: str, gateway: RunningGateway) -> None:
+    await api.queue(name)
+    await api.get(f"/v1/consumer-groups/{name}", status=404)
+    async with Client(gateway.bootstrap) as client:
+        await groups.commit(client, name + "-group", {TopicPartition(name, 0): 0})
+    await api.get(f"/v1/subscriptions/{name}-group", status=404)
+    await api.post(f"/v1/subscriptions/{name}-group/receive", status=404)
+    await api.call("DELETE", f"/v1/subscriptions/{name}-group", status=404)
+    await api.get(f"/v1/consumer-groups/{name}-group")

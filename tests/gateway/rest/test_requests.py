@@ -78,6 +78,18 @@ async def test_the_document_says_that_keys_are_needed(api: Api, secured: Running
     assert "401" in operation["responses"]
 
 
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://[", ""])
+async def test_pages_from_elsewhere_change_nothing(api: Api, name: str, origin: str) -> None:
+    await api.queue(name)
+    headers = {"Origin": origin, "Content-Type": "text/plain"}
+    await api.call("POST", f"/v1/topics/{name}/messages", data=b"x", headers=headers, status=403)
+    await api.post(f"/v1/subscriptions/{name}/purge", headers={"Origin": origin}, status=403)
+
+
+async def test_the_gateways_own_page_may_do_everything(api: Api, gateway: RunningGateway) -> None:
+    await api.get("/v1/topics", headers={"Origin": gateway.url})
+
+
 # --- paths and methods
 
 

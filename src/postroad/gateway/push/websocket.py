@@ -3,8 +3,6 @@
     GET /v1/subscriptions/{name}/stream?batch=100&lock_ms=30000&credit=1000&receipts=true
 
 A client that answers no ping, or takes nothing from its socket, is cut off: its messages go to others.
-Browsers send their page's origin along; only pages from the gateway itself may connect, since on a loopback
-address any page that its user opens could.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import logging
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Final
-from urllib.parse import urlsplit
 
 from aiohttp import ClientConnectionResetError, WSCloseCode, WSMsgType, hdrs, web
 
@@ -47,7 +44,6 @@ class WebSocketEdge:
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """Raises Refused, PostroadError."""
-        _check_origin(request)
         options = _options(request)
         format_ = _format(request, options)
         name = request.match_info["name"]
@@ -95,12 +91,6 @@ async def _frames(socket: web.WebSocketResponse) -> AsyncIterator[str | bytes]:
         if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
             return
         yield message.data
-
-
-def _check_origin(request: web.Request) -> None:
-    origin = request.headers.get(hdrs.ORIGIN)
-    if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
-        raise Refused(problems.FORBIDDEN, f"Pages from {origin} may not connect to this gateway.")
 
 
 def _options(request: web.Request) -> Options:

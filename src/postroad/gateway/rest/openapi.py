@@ -115,12 +115,12 @@ def _responses(endpoint: Endpoint, secured: bool) -> Object:
 
 def _problems(endpoint: Endpoint, secured: bool) -> set[Kind]:
     """What may go wrong with any endpoint like this one, and with this one."""
-    found = {problems.MALFORMED, problems.NOT_ACCEPTABLE, problems.INTERNAL, problems.UNAVAILABLE}
+    found = {problems.MALFORMED, problems.FORBIDDEN, problems.NOT_ACCEPTABLE}
+    found |= {problems.INTERNAL, problems.UNAVAILABLE}
     if endpoint.body is not Nothing:
         found |= {problems.TOO_LARGE, problems.MEDIA}
     if secured:
-        found |= {problems.UNAUTHENTICATED}
-        found |= {problems.FORBIDDEN} if endpoint.admin else set()
+        found.add(problems.UNAUTHENTICATED)
     return found | set(endpoint.problems)
 
 
