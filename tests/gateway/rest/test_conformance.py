@@ -15,6 +15,7 @@ from tests.gateway.conftest import RunningGateway, StartGateway
 
 SECONDS_MAX = 30
 PARTITIONS_MAX = 3
+WAIT_MS_MAX = 100
 POSITIVE = "Invalid component: positive test case"
 LINE_BYTES_MAX = 8000  # a longer request line is refused before anybody knows what it asks for
 CONFIG = {
@@ -55,11 +56,13 @@ def counts(found: Any) -> bool:
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """To JSON Schema 3.0 is an integer; here whole numbers are written as such. And thousands of partitions
-    would only take time."""
+    """To JSON Schema 3.0 is an integer; here whole numbers are written as such. Thousands of partitions, or
+    a minute's wait for messages, would only take time."""
     case.body = whole(case.body)
-    if isinstance(case.body, dict) and isinstance(case.body.get("partitions"), int):
-        case.body["partitions"] = min(case.body["partitions"], PARTITIONS_MAX)
+    if isinstance(case.body, dict):
+        for name, most in (("partitions", PARTITIONS_MAX), ("wait_ms", WAIT_MS_MAX)):
+            if isinstance(case.body.get(name), int):
+                case.body[name] = min(case.body[name], most)
 
 
 def whole(value: Any) -> Any:
