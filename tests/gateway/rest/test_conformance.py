@@ -1,7 +1,11 @@
-"""schemathesis reads the document and tries the gateway: answers are as documented, bad input is refused."""
+"""schemathesis reads the document and tries the gateway: answers are as documented, bad input is refused.
+
+How far it gets depends on the machine, so it is run by its own verb, `make conform`, and not with the others.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -74,6 +78,7 @@ def whole(value: Any) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("POSTROAD_CONFORM"), reason="run by make conform")
 def test_nothing_is_found(strict_gateway: RunningGateway) -> None:
     config = SchemathesisConfig.from_dict(CONFIG)
     schema = schemathesis.openapi.from_url(f"{strict_gateway.url}/openapi.json", config=config)

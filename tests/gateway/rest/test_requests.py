@@ -256,3 +256,8 @@ async def test_request_headers_that_do_not_fit_are_refused(
     await api.post("/v1/topics", {"name": name}, status=201)
     headers = {"Content-Type": "application/octet-stream", **headers}
     await api.call("POST", f"/v1/topics/{name}/messages", data=b"x", headers=headers, status=400)
+
+
+async def test_null_is_no_value_of_a_query(api: Api) -> None:
+    response = await answered(api, "GET", "/v1/subscriptions/any/messages?partition=null")
+    assert response.status == 400

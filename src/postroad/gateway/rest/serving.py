@@ -153,9 +153,13 @@ def _query(request: web.Request, query: Any) -> Any:
     if len(found) < len(request.query):
         raise Refused(problems.MALFORMED, "A parameter of the query stands there twice.")
     try:
-        return msgspec.convert(found, query, strict=False)
+        read = msgspec.convert(found, query, strict=False)
     except msgspec.ValidationError as error:
         raise Refused(problems.MALFORMED, f"query: {error}") from None
+    for name in found:
+        if getattr(read, name, found) is None:  # msgspec takes the word for the value
+            raise Refused(problems.MALFORMED, f"query: {name}: null is no value; leave it out instead")
+    return read
 
 
 def _body_reader(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[Any]]:
