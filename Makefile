@@ -25,7 +25,7 @@ bench: $(STAMP)
 
 # The REST API held to its OpenAPI document by schemathesis: as far as it gets in half a minute.
 conform: $(STAMP)
-	POSTROAD_CONFORM=1 $(BIN)/pytest -q tests/gateway/rest/test_conformance.py $(ARGS)
+	CONFORM=1 $(BIN)/pytest -q tests/gateway/rest/test_conformance.py $(ARGS)
 
 fuzz: $(STAMP)
 	$(BIN)/python -m tools.fuzz $(ARGS)

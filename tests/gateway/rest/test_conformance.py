@@ -78,7 +78,7 @@ def whole(value: Any) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not os.environ.get("POSTROAD_CONFORM"), reason="run by make conform")
+@pytest.mark.skipif(not os.environ.get("CONFORM"), reason="run by make conform")
 def test_nothing_is_found(strict_gateway: RunningGateway) -> None:
     config = SchemathesisConfig.from_dict(CONFIG)
     schema = schemathesis.openapi.from_url(f"{strict_gateway.url}/openapi.json", config=config)
