@@ -25,14 +25,8 @@ from postroad.client.producer import Delivery, Producer
 from postroad.client.share_consumer import ShareConsumer
 from postroad.client.share_message import ShareMessage
 from postroad.errors import PostroadError, UnknownTopicOrPartition
-from postroad.wire.scan import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
+from postroad.wire.header_names import ASKED_FOR, DEAD, DEAD_AT, DEAD_REASON, DEAD_TOPIC
 
-DEAD_PREFIX: Final = "postroad-dead-"
-ORIGIN: Final = "postroad-dead-topic"
-REASON: Final = "postroad-dead-reason"
-DIED_AT: Final = "postroad-dead-at"
-# They held for the message that died; one that is sent back begins anew.
-SPENT: Final = frozenset(name.decode() for name in (DELIVER_AT, DELAY_MS, EXPIRES_AT, DEDUP_ID))
 GROUP_SUFFIX: Final = ".redrive"
 GROUP_CONFIG: Final = {
     "share.auto.offset.reset": "earliest",
@@ -59,13 +53,13 @@ class Filter(NamedTuple):
 
     def matches(self, letter: ShareMessage) -> bool:
         found = dict(letter.headers)
-        if self.reasons and _text(found.get(REASON)) not in self.reasons:
+        if self.reasons and _text(found.get(DEAD_REASON)) not in self.reasons:
             return False
         if any((name, value) not in letter.headers for name, value in self.headers):
             return False
         if self.key_pattern is not None and not fnmatchcase(_text(letter.key), self.key_pattern):
             return False
-        died_at = _text(found.get(DIED_AT))
+        died_at = _text(found.get(DEAD_AT))
         return not self.since_ms or (died_at.isdecimal() and int(died_at) >= self.since_ms)
 
 
@@ -193,7 +187,7 @@ class Redrive:
 
     async def _target(self, letter: ShareMessage) -> str | None:
         """Where it goes; None, and the reason noted, if it can't go anywhere."""
-        target = self._to or _text(dict(letter.headers).get(ORIGIN))
+        target = self._to or _text(dict(letter.headers).get(DEAD_TOPIC))
         if not target:
             self.report.fail("it does not say from which topic it came: name one with --to")
             return None
@@ -214,9 +208,7 @@ class Redrive:
 
 async def _publish(producer: Producer, target: str, letter: ShareMessage) -> Delivery:
     headers = [
-        (name, value)
-        for name, value in letter.headers
-        if not name.startswith(DEAD_PREFIX) and name not in SPENT
+        (name, value) for name, value in letter.headers if not name.startswith(DEAD) and name not in ASKED_FOR
     ]
     return await producer.send(target, letter.value, key=letter.key, headers=headers)
 

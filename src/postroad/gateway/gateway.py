@@ -25,11 +25,6 @@ from postroad.gateway.topic_ids import TopicIds
 
 RECEIVERS_SWEEP_S: Final = 10.0
 
-DELIVER_AT: Final = "postroad-deliver-at"
-DELAY_MS: Final = "postroad-delay-ms"
-EXPIRES_AT: Final = "postroad-expires-at"
-DEDUPLICATION_ID: Final = "postroad-dedup-id"
-
 
 class Message(NamedTuple):
     """To be published. Without a timestamp it is that of now; without a partition the key decides."""

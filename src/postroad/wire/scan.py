@@ -25,20 +25,16 @@ from typing import Final, NamedTuple
 from postroad.errors import CorruptMessage, MessageTooLarge, UnsupportedCompressionType
 from postroad.wire.batch import COMPRESSION_MASK, CONTROL, HEADER_BYTES, LENGTH_END, LOG_APPEND_TIME
 from postroad.wire.compression import decompress
+from postroad.wire.header_names import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, PREFIX
 from postroad.wire.record_walk import walk_records
 from postroad.wire.records import read_varint
-
-DELIVER_AT: Final = b"postroad-deliver-at"
-DELAY_MS: Final = b"postroad-delay-ms"
-EXPIRES_AT: Final = b"postroad-expires-at"
-DEDUP_ID: Final = b"postroad-dedup-id"
 
 NAME_BYTES_MAX: Final = (
     16  # longer keys, tenants and ids stand as a digest: memory is bounded by their number
 )
 TIME_MAX: Final = 10**15 - 1  # what 15 digits hold; 64 bits hold any sum of such times
 
-_PREFIX: Final = b"postroad-"
+_PREFIX: Final = PREFIX.encode()
 _NULL: Final = 1  # the varint -1
 _DIGITS_MAX: Final = 15
 # base offset, length, attributes, last offset delta, base timestamp, max timestamp, count
@@ -273,8 +269,8 @@ def _field(name: bytes) -> bytes:
     return bytes(prefix) + name
 
 
-_DELIVER_AT: Final = _field(DELIVER_AT)
-_DELAY: Final = _field(DELAY_MS)
-_DEDUP_ID: Final = _field(DEDUP_ID)
-_TIME_FIELDS: Final = {_DELIVER_AT, _DELAY, _field(EXPIRES_AT)}
+_DELIVER_AT: Final = _field(DELIVER_AT.encode())
+_DELAY: Final = _field(DELAY_MS.encode())
+_DEDUP_ID: Final = _field(DEDUP_ID.encode())
+_TIME_FIELDS: Final = {_DELIVER_AT, _DELAY, _field(EXPIRES_AT.encode())}
 _new = tuple.__new__  # Scanned's own constructor takes twice as long

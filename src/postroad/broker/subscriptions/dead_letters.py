@@ -21,8 +21,8 @@ from postroad.cluster.image import Topic
 from postroad.errors import ApiError, CoordinationError, OffsetOutOfRange, TopicAlreadyExists
 from postroad.queues.update import Dying
 from postroad.wire import batch as batches
+from postroad.wire import header_names as names
 from postroad.wire.records import Record, decode_records, encode_batch
-from postroad.wire.scan import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -30,16 +30,6 @@ if TYPE_CHECKING:
 COPIES_MAX: Final = 200  # messages in one batch of copies …
 COPY_BYTES_MAX: Final = 512 * 1024  # … and bytes, unless one alone has more
 RETRY_S: Final = (0.1, 0.5, 2.0, 10.0, 30.0)
-
-# Headers of a dead letter; those that a message brought along from an earlier death are replaced.
-PREFIX: Final = "postroad-dead-"
-UNREADABLE: Final = PREFIX + "unreadable"
-# What was asked for the message is kept by another name: the letter itself neither waits nor expires, nor is
-# it a duplicate, or nobody could ever take it from a subscription of the dead-letter topic.
-OF_THE_LIVING: Final = {
-    name.decode(): PREFIX + name.decode().removeprefix("postroad-")
-    for name in (DELIVER_AT, DELAY_MS, EXPIRES_AT, DEDUP_ID)
-}
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +110,7 @@ class DeadLetters:
                 records = decode_records(data[position : position + header.size])
             except ApiError as error:  # it can't be read by anybody: the letter says so, and has no body
                 log.error("offset %d of %s-%d: %s", offset, partition.topic, partition.index, error)
-                why = (UNREADABLE, str(error).encode())
+                why = (names.DEAD_UNREADABLE, str(error).encode())
                 return {offset: Record(offset, header.max_timestamp, None, None, [why])}
             return {record.offset: record for record in records}
         return {}
@@ -128,23 +118,25 @@ class DeadLetters:
     def _copy(self, queue: Queue, record: Record, dead: Dying, place: int) -> Record:
         now_ms = self._node.clock.now_ms()
         told: dict[str, str | int] = {
-            "topic": queue.partition.topic,
-            "partition": queue.partition.index,
-            "offset": record.offset,
-            "subscription": queue.subscription.group_id,
-            "reason": dead.reason,
-            "deliveries": dead.deliveries,
-            "first-delivery": dead.first_ms,
-            "last-delivery": dead.last_ms,
-            "timestamp": record.timestamp,
-            "at": now_ms,
+            names.DEAD_TOPIC: queue.partition.topic,
+            names.DEAD_PARTITION: queue.partition.index,
+            names.DEAD_OFFSET: record.offset,
+            names.DEAD_SUBSCRIPTION: queue.subscription.group_id,
+            names.DEAD_REASON: dead.reason,
+            names.DEAD_DELIVERIES: dead.deliveries,
+            names.DEAD_FIRST_DELIVERY: dead.first_ms,
+            names.DEAD_LAST_DELIVERY: dead.last_ms,
+            names.DEAD_TIMESTAMP: record.timestamp,
+            names.DEAD_AT: now_ms,
         }
+        # Headers of an earlier death are replaced. What was asked for the message is set aside: the letter
+        # neither waits nor expires nor repeats another, or no subscription could ever hand it out.
         headers = [
-            (OF_THE_LIVING.get(name, name), value)
+            (names.SET_ASIDE.get(name, name), value)
             for name, value in record.headers
-            if not name.startswith(PREFIX) or name == UNREADABLE
+            if not name.startswith(names.DEAD) or name == names.DEAD_UNREADABLE
         ]
-        headers += [(PREFIX + name, str(value).encode()) for name, value in told.items()]
+        headers += [(name, str(value).encode()) for name, value in told.items()]
         # Its own time is that of its death: retention counts from there, however old the message was.
         return Record(place, now_ms, record.key, record.value, headers)
 

@@ -15,6 +15,7 @@ from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
 from postroad.gateway.rest.fields import PageSize, TimeMs, TopicName
 from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, UNAVAILABLE, Refused
 from postroad.gateway.rest.redrive_tasks import RedriveTask, TooManyRedrives
+from postroad.wire import header_names
 from postroad.wire.records import Record
 
 CURSOR_PATTERN: Final = "^[0-9]{1,9}:[0-9]{1,18}$"
@@ -116,7 +117,7 @@ async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | Answer:
     topic = await gateway.client.topic(letters.topic_of(info))
     if wish.to is not None:
         await gateway.client.topic(wish.to)
-    own = (letters.SUBSCRIPTION, info.name.encode())
+    own = (header_names.DEAD_SUBSCRIPTION, info.name.encode())
     which = Filter(
         wish.reasons,
         [own, *((name, value.encode()) for name, value in wish.headers.items())],
@@ -170,10 +171,10 @@ def _state(task: RedriveTask) -> RedriveState:
 def _letter(topic_id: bytes, place: TopicPartition, record: Record, values: Values) -> DeadLetter:
     return DeadLetter(
         **content(topic_id, place, record, values),
-        reason=letters.text(record, letters.REASON),
-        origin_topic=letters.text(record, letters.TOPIC),
-        origin_partition=letters.number(record, letters.PARTITION),
-        origin_offset=letters.number(record, letters.OFFSET),
-        deliveries=letters.number(record, letters.DELIVERIES),
-        died_at_ms=letters.number(record, letters.DIED_AT),
+        reason=letters.text(record, header_names.DEAD_REASON),
+        origin_topic=letters.text(record, header_names.DEAD_TOPIC),
+        origin_partition=letters.number(record, header_names.DEAD_PARTITION),
+        origin_offset=letters.number(record, header_names.DEAD_OFFSET),
+        deliveries=letters.number(record, header_names.DEAD_DELIVERIES),
+        died_at_ms=letters.number(record, header_names.DEAD_AT),
     )

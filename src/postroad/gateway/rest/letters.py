@@ -20,19 +20,12 @@ from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
 from postroad.gateway import message_ids
 from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.gateway import Gateway
+from postroad.wire.header_names import DEAD_OFFSET, DEAD_PARTITION, DEAD_REASON, DEAD_SUBSCRIPTION, DEAD_TOPIC
 from postroad.wire.records import Record
 
 SCAN_MAX: Final = 10_000  # letters that are looked at for one question
 SCAN_S: Final = 2.0
 DONE: Final = "done"
-
-SUBSCRIPTION: Final = "postroad-dead-subscription"
-TOPIC: Final = "postroad-dead-topic"
-PARTITION: Final = "postroad-dead-partition"
-OFFSET: Final = "postroad-dead-offset"
-REASON: Final = "postroad-dead-reason"
-DELIVERIES: Final = "postroad-dead-deliveries"
-DIED_AT: Final = "postroad-dead-at"
 
 
 class Found(NamedTuple):
@@ -81,8 +74,8 @@ async def find(
         topic = await gateway.client.topic(topic_of(info))
     except UnknownTopicOrPartition:
         return None, True
-    mine = {SUBSCRIPTION: info.name, TOPIC: place.topic, PARTITION: str(place.partition)}
-    mine[OFFSET] = str(record.offset)
+    mine = {DEAD_SUBSCRIPTION: info.name, DEAD_TOPIC: place.topic, DEAD_PARTITION: str(place.partition)}
+    mine[DEAD_OFFSET] = str(record.offset)
     # A letter's time is that of its death. A message's may be anything its publisher chose.
     since_ms = record.timestamp if 0 < record.timestamp <= gateway.now_ms() else EARLIEST
     try:
@@ -90,7 +83,7 @@ async def find(
             async for at, letter in scan:
                 if all(text(letter, header) == value for header, value in mine.items()):
                     message_id = message_ids.write(topic.id, at.partition, letter.offset)
-                    return Found(message_id, topic.name, text(letter, REASON)), True
+                    return Found(message_id, topic.name, text(letter, DEAD_REASON)), True
     except _TooMany:
         return None, False
     return None, True
@@ -148,7 +141,7 @@ async def _of_partition(
                 return found[:limit], found[limit].offset if len(found) > limit else first
             came = [record for _, records, _ in await consumer.poll(SCAN_S) for record in records]
             looked_at += len(came)
-            mine = [record for record in came if text(record, SUBSCRIPTION) == name]
+            mine = [record for record in came if text(record, DEAD_SUBSCRIPTION) == name]
             found += await _not_sent_back(gateway, place, mine)
             if not came:
                 break  # the rest is deleted, or can't be had now

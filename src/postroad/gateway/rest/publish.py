@@ -20,12 +20,13 @@ from postroad.client.metadata import Topic
 from postroad.client.producer import Sent
 from postroad.errors import PostroadError, TopicAlreadyExists, UnknownTopicOrPartition
 from postroad.gateway import message_ids
-from postroad.gateway.gateway import DELAY_MS, DELIVER_AT, EXPIRES_AT, Gateway, Message
+from postroad.gateway.gateway import Gateway, Message
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.content import Bytes, HeaderPairs, NewValue, read_bytes, read_headers, read_value
 from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
 from postroad.gateway.rest.fields import DelayMs, PartitionNumber, TimeMs
 from postroad.gateway.rest.problems import KEY_REUSED, MEDIA, NOT_FOUND, REFUSED, TOO_LARGE, Problem, Refused
+from postroad.wire.header_names import DELAY_MS, DELIVER_AT, EXPIRES_AT
 
 MESSAGES_MAX: Final = 1000
 OCTETS: Final = "application/octet-stream"

@@ -20,9 +20,10 @@ from uuid import uuid4
 from postroad.client.producer import Sent
 from postroad.client.share_message import AckType, ShareMessage
 from postroad.errors import PostroadError
-from postroad.gateway.gateway import DEDUPLICATION_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, Gateway, Message
+from postroad.gateway.gateway import Gateway, Message
 from postroad.gateway.receiver import Received
-from postroad.gateway.sqs.outgoing import DEAD_DEDUPLICATION_ID
+from postroad.gateway.sqs.outgoing import DEAD_DEDUP_ID
+from postroad.wire.header_names import DEAD, DEAD_TOPIC, DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
 
 RUNNING: Final = "RUNNING"
 COMPLETED: Final = "COMPLETED"
@@ -34,8 +35,6 @@ BATCH: Final = 100
 WAIT_MS: Final = 500
 LOCK_MS: Final = 60_000
 TASKS_MAX: Final = 10  # remembered of one queue
-DEAD_PREFIX: Final = "postroad-dead-"
-ORIGIN: Final = "postroad-dead-topic"
 # They held for the message that died.
 SPENT: Final = frozenset({DELIVER_AT, DELAY_MS, EXPIRES_AT})
 
@@ -159,7 +158,7 @@ class MoveTasks:
 
 def origin_of(letter: ShareMessage) -> str | None:
     """The topic where it was before it died."""
-    origin = dict(letter.headers).get(ORIGIN)
+    origin = dict(letter.headers).get(DEAD_TOPIC)
     return origin.decode(errors="replace") if origin else None
 
 
@@ -167,8 +166,8 @@ def _revived(letter: ShareMessage) -> Message:
     """With its old deduplication id it would be taken for a duplicate of what it was."""
     headers: list[tuple[str, bytes | None]] = []
     for name, value in letter.headers:
-        if name in (DEDUPLICATION_ID, DEAD_DEDUPLICATION_ID):
-            headers.append((DEDUPLICATION_ID, f"{letter.topic}/{letter.partition}/{letter.offset}".encode()))
-        elif not name.startswith(DEAD_PREFIX) and name not in SPENT:
+        if name in (DEDUP_ID, DEAD_DEDUP_ID):
+            headers.append((DEDUP_ID, f"{letter.topic}/{letter.partition}/{letter.offset}".encode()))
+        elif not name.startswith(DEAD) and name not in SPENT:
             headers.append((name, value))
     return Message(letter.value, letter.key, headers)

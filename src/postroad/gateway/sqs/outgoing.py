@@ -13,19 +13,20 @@ from hashlib import sha256
 from string import ascii_letters, digits, punctuation
 from typing import Final, NamedTuple
 
-from postroad.gateway.gateway import DEDUPLICATION_ID, DELAY_MS, Message
+from postroad.gateway.gateway import Message
 from postroad.gateway.sqs import md5, message_attributes, text
 from postroad.gateway.sqs.errors import SqsError, invalid, missing
 from postroad.gateway.sqs.message_attributes import Headers
 from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.requests import MessageAttributes, Outgoing
+from postroad.wire.header_names import DEDUP_ID, DELAY_MS, SET_ASIDE
 
 DELAY_S_MAX: Final = 900
 ID_CHARACTERS_MAX: Final = 128  # of groups and deduplication ids
 TRACE: Final = "postroad-aws-trace"
 TRACE_ATTRIBUTE: Final = "AWSTraceHeader"
 TENANT: Final = "postroad-sqs-group"  # what standard queues are fair by
-DEAD_DEDUPLICATION_ID: Final = "postroad-dead-dedup-id"  # a dead letter's, which holds for nobody
+DEAD_DEDUP_ID: Final = SET_ASIDE[DEDUP_ID]  # a dead letter's, which holds for nobody
 SCOPE_MARK: Final = b"\0"
 
 _ID_CHARACTERS: Final = frozenset(ascii_letters + digits + punctuation)
@@ -59,7 +60,7 @@ def prepare(queue: Queue, topic: str, asked: Outgoing) -> Prepared:
     duplicate_of = None
     if queue.fifo:
         word = _deduplication_word(queue, asked, body)
-        headers.append((DEDUPLICATION_ID, word))
+        headers.append((DEDUP_ID, word))
         duplicate_of = topic.encode() + SCOPE_MARK + word
     return Prepared(
         Message(body, key, headers),
@@ -74,7 +75,7 @@ def prepare(queue: Queue, topic: str, asked: Outgoing) -> Prepared:
 def deduplication_id(headers: Headers) -> str | None:
     """The one that the sender gave."""
     for name, value in headers:
-        if name in (DEDUPLICATION_ID, DEAD_DEDUPLICATION_ID) and value is not None:
+        if name in (DEDUP_ID, DEAD_DEDUP_ID) and value is not None:
             return text.decode(value.rpartition(SCOPE_MARK)[2])
     return None
 

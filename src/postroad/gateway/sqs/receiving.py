@@ -20,6 +20,13 @@ from postroad.gateway.sqs.outgoing import TRACE, TRACE_ATTRIBUTE, deduplication_
 from postroad.gateway.sqs.requests import ReceiveMessage
 from postroad.gateway.sqs.sending import sequence_number
 from postroad.gateway.sqs.service import Caller, Service
+from postroad.wire.header_names import (
+    DEAD_OFFSET,
+    DEAD_PARTITION,
+    DEAD_SUBSCRIPTION,
+    DEAD_TIMESTAMP,
+    DEAD_TOPIC,
+)
 
 MESSAGES_MAX: Final = 10
 WAIT_S_MAX: Final = 20
@@ -39,12 +46,6 @@ SYSTEM_NAMES: Final = frozenset(
         "DeadLetterQueueSourceArn",
     }
 )
-
-DEAD_TOPIC: Final = "postroad-dead-topic"
-DEAD_PARTITION: Final = "postroad-dead-partition"
-DEAD_OFFSET: Final = "postroad-dead-offset"
-DEAD_SUBSCRIPTION: Final = "postroad-dead-subscription"
-DEAD_TIMESTAMP: Final = "postroad-dead-timestamp"
 
 
 async def receive_message(service: Service, caller: Caller, asked: ReceiveMessage) -> answers.Messages:

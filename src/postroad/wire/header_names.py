@@ -1,0 +1,29 @@
+"""The names of our own record headers: what a message asks for, what a dead letter tells of its origin."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PREFIX: Final = "postroad-"
+
+DELIVER_AT: Final = PREFIX + "deliver-at"
+DELAY_MS: Final = PREFIX + "delay-ms"
+EXPIRES_AT: Final = PREFIX + "expires-at"
+DEDUP_ID: Final = PREFIX + "dedup-id"
+ASKED_FOR: Final = (DELIVER_AT, DELAY_MS, EXPIRES_AT, DEDUP_ID)
+
+DEAD: Final = PREFIX + "dead-"
+DEAD_TOPIC: Final = DEAD + "topic"
+DEAD_PARTITION: Final = DEAD + "partition"
+DEAD_OFFSET: Final = DEAD + "offset"
+DEAD_SUBSCRIPTION: Final = DEAD + "subscription"
+DEAD_REASON: Final = DEAD + "reason"
+DEAD_DELIVERIES: Final = DEAD + "deliveries"
+DEAD_FIRST_DELIVERY: Final = DEAD + "first-delivery"
+DEAD_LAST_DELIVERY: Final = DEAD + "last-delivery"
+DEAD_TIMESTAMP: Final = DEAD + "timestamp"
+DEAD_AT: Final = DEAD + "at"
+DEAD_UNREADABLE: Final = DEAD + "unreadable"
+
+# What was asked for a message is kept by another name in its dead letter, where it holds for nobody.
+SET_ASIDE: Final = {name: DEAD + name.removeprefix(PREFIX) for name in ASKED_FOR}
