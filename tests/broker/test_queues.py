@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from clients.share_session import Error, Fate, Session, Word, one, session
+from clients.share_session import LAST_EPOCH, Error, Fate, Session, Word, one, session
 from faults.raw import batch_of, send_batch
 
 from broker.failing_disk import FailingDisk, use_failing_disk
@@ -164,6 +164,21 @@ def test_what_a_member_held_is_free_as_soon_as_its_connection_ends(start: Callab
         assert crashing.fetch_some().offsets == [0]
     with session(running.bootstrap, GROUP, "jobs") as other:
         assert [(held.offset, held.delivery) for held in other.fetch_some().held] == [(0, 2)]
+
+
+def test_last_acknowledgements_count_though_the_members_good_bye_came_first(
+    start: Callable[..., Running],
+) -> None:
+    running = start()
+    running.create("jobs")
+    configure(running, share_record_lock_duration_ms=600_000)
+    publish_together(running, "jobs", 2)
+    with session(running.bootstrap, GROUP, "jobs") as leaving:
+        assert leaving.fetch_some().offsets == [0, 1]
+        leaving.leave()
+        assert leaving.acknowledge(one(0, Fate.ACCEPT), epoch=LAST_EPOCH) == Error.NONE
+        with session(running.bootstrap, GROUP, "jobs") as other:
+            assert other.fetch_some().offsets == [1], "what it left open is there for others"
 
 
 def test_session_that_was_taken_over_outlives_its_old_connection(

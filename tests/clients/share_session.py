@@ -88,6 +88,9 @@ class Session:
         self._heartbeat(0, [self.topic])
         until(lambda: self._heartbeat(self._member_epoch), "the member is assigned its partition")
 
+    def leave(self) -> None:
+        self._heartbeat(LAST_EPOCH)
+
     def _heartbeat(self, epoch: int, topics: list[str] | None = None) -> bool:
         answer = self.connection.call(
             share_group_heartbeat,

@@ -58,7 +58,9 @@ def _heartbeat(node: Node, wanted: ShareHeartbeat) -> ShareHeartbeatAnswer:
     answer = subscriptions.members.heartbeat(
         wanted, node.groups.topics, subscriptions.group_settings(group_id), subscriptions.now()
     )
-    if wanted.epoch == LEAVE_EPOCH:
+    if wanted.epoch == LEAVE_EPOCH and not subscriptions.sessions.has(group_id, wanted.member_id):
+        # Clients say this and their session's last acknowledgements at once, over two connections: while
+        # there is a session, what the member holds is released when that ends.
         subscriptions.left(group_id, wanted.member_id)
     subscriptions.arm_members()
     return answer

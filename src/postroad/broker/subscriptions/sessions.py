@@ -72,6 +72,9 @@ class ShareSessions:
         session.connection = connection
         return session
 
+    def has(self, group: str, member: str) -> bool:
+        return (group, member) in self._sessions
+
     def close(self, session: ShareSession) -> bool:
         """Whether it was still open."""
         key = session.group, session.member
