@@ -85,9 +85,6 @@ class Coordinator:
         """Decide when nothing of this group is in flight that wants to be alone."""
         self._enter(group_id, False, decide, token)
 
-    def now(self) -> Now:
-        return Now(self._clock.monotonic_ms(), self._clock.now_ms())
-
     def check_loaded(self) -> None:
         if not self.loaded:
             raise CoordinatorLoadInProgress()
@@ -107,7 +104,7 @@ class Coordinator:
         self, group_id: str, queue: GroupQueue, alone: bool, decide: Decide, token: Token | None
     ) -> None:
         try:
-            outcome = decide(self.now())
+            outcome = decide(self._clock.now())
         except ApiError as error:
             _tell(token, error)
             return
@@ -162,7 +159,7 @@ class Coordinator:
 
     def _due(self) -> None:
         self._timer = self._timer_at = None
-        for group_id in self.groups.due(self.now()):
+        for group_id in self.groups.due(self._clock.now()):
             self.alone(group_id, partial(self.groups.expire, group_id), None)
         self._set_timer()
 
@@ -180,7 +177,7 @@ class Coordinator:
     async def load(self, workers: Workers) -> None:
         """Apply all records of the partition, then serve. Raises what reading them raises; call it again."""
         await self._log.load(lambda stored: self.groups.apply(Record(stored.key, stored.value)), workers)
-        self.groups.resume(self.now())
+        self.groups.resume(self._clock.now())
         self.loaded = True
         self._set_timer()
 

@@ -27,7 +27,7 @@ def handle(node: Node, call: Call) -> Result:
             request.member_id,
             request.group_instance_id,
             request.generation_id,
-            coordinator.now(),
+            node.clock.now(),
         )
     except ApiError as error:
         response.error_code = error.code

@@ -56,7 +56,7 @@ def _heartbeat(node: Node, wanted: ShareHeartbeat) -> ShareHeartbeatAnswer:
     if group_id and not subscriptions.members.has_members(group_id):
         subscriptions.check_group_type(group_id)
     answer = subscriptions.members.heartbeat(
-        wanted, node.groups.topics, subscriptions.group_settings(group_id), subscriptions.now()
+        wanted, node.groups.topics, subscriptions.group_settings(group_id), node.clock.now()
     )
     if wanted.epoch == LEAVE_EPOCH and not subscriptions.sessions.has(group_id, wanted.member_id):
         # Clients say this and their session's last acknowledgements at once, over two connections: while

@@ -368,8 +368,7 @@ class Queue:
     # --- time
 
     def now(self) -> Now:
-        clock = self._node.clock
-        return Now(clock.monotonic_ms(), clock.now_ms())
+        return self._node.clock.now()
 
     def expire(self, now: Now) -> None:
         """Locks that have ended and delays that are over take effect."""

@@ -38,7 +38,6 @@ from postroad.errors import (
 )
 from postroad.groups.settings import ShareGroupSettings
 from postroad.groups.share import ShareGroups
-from postroad.now import Now
 from postroad.queues.ledger import Ledger
 from postroad.queues.share_partition import SharePartition
 from postroad.queues.update import Key
@@ -308,7 +307,7 @@ class Subscriptions:
         """The group's configs have changed: they hold when this returns, and its topics are held."""
         settings = settings_of(self._node.image.groups.get(group_id, {}))
         if group_id in self._subscriptions:
-            self._subscriptions[group_id].configure(settings, self.now())
+            self._subscriptions[group_id].configure(settings, self._node.clock.now())
         if settings.topics:
             await self._heard(partial(self.ensure, group_id, settings.topics))
 
@@ -321,7 +320,7 @@ class Subscriptions:
         for group_id in changes.groups:
             if group_id in self._subscriptions:
                 settings = settings_of(self._node.image.groups.get(group_id, {}))
-                self.subscription(group_id).configure(settings, self.now())
+                self.subscription(group_id).configure(settings, self._node.clock.now())
         for topic in changes.deleted:
             self._forget(topic)
         for topic in [*changes.created, *(after for _, after in changes.altered)]:
@@ -418,7 +417,7 @@ class Subscriptions:
 
     def _expire_members(self) -> None:
         self._timer = None
-        for group_id, member in self.members.expire(self.now()):
+        for group_id, member in self.members.expire(self._node.clock.now()):
             self.left(group_id, member)
         self.arm_members()
 
@@ -441,12 +440,8 @@ class Subscriptions:
         for session in self.sessions.of(connection):
             self.end_session(session)
             settings = self.group_settings(session.group)
-            self.members.suspect(session.group, session.member, settings, self.now())
+            self.members.suspect(session.group, session.member, settings, self._node.clock.now())
         self.arm_members()
-
-    def now(self) -> Now:
-        clock = self._node.clock
-        return Now(clock.monotonic_ms(), clock.now_ms())
 
 
 class _After:
