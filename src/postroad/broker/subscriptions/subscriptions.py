@@ -13,9 +13,9 @@ import random
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from zlib import crc32
 
 from postroad.broker.connection import Connection
+from postroad.broker.internal_topic import InternalTopic
 from postroad.broker.partition import Partition
 from postroad.broker.subscriptions.dead_letters import DeadLetters
 from postroad.broker.subscriptions.lookback import needed_from
@@ -54,8 +54,6 @@ STATE_CONFIG: Final = {
     "compression.type": "producer",
 }
 TOPICS_CONFIG: Final = "postroad.topics"
-LOAD_WAIT_S: Final = 0.5  # a start waits so long; large states load on while clients retry
-LOAD_RETRY_S: Final = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +64,7 @@ class Subscriptions:
         self.sessions = ShareSessions(node.settings.limits.share_sessions_max)
         self.dead_letters = DeadLetters(node)
         self._node = node
-        self._states: dict[int, QueueStates] = {}  # by partition; without those that are offline
-        self._partitions = 0
+        self._topic = InternalTopic(node, SHARE_STATE_TOPIC, STATE_CONFIG, self._keep, self._loaded)
         self._subscriptions: dict[str, Subscription] = {}  # those that were asked for
         self._creating: dict[Key, list[Reply]] = {}  # ledgers that are on their way to the disk
         self._timer: asyncio.TimerHandle | None = None
@@ -75,37 +72,16 @@ class Subscriptions:
     # --- start and end
 
     async def start(self) -> None:
-        node = self._node
-        if SHARE_STATE_TOPIC not in node.image.topics:
-            await node.create_topic(
-                SHARE_STATE_TOPIC,
-                partitions=node.settings.groups.share_state_partitions,
-                config=STATE_CONFIG,
-                internal=True,
-            )
-        self._partitions = len(node.image.topics[SHARE_STATE_TOPIC].partitions)
-        loading = [self._lead(partition) for partition in node.partitions.of(SHARE_STATE_TOPIC)]
-        if loading:
-            await asyncio.wait(loading, timeout=LOAD_WAIT_S)
+        await self._topic.start(self._node.settings.groups.share_state_partitions)
 
     def partition_opened(self, topic: str, index: int) -> None:
         """A partition that was offline is back, perhaps one of ours."""
-        partition = self._node.partitions.find(topic, index)
-        if topic == SHARE_STATE_TOPIC and partition is not None and index not in self._states:
-            self._lead(partition)
+        self._topic.partition_opened(topic, index)
 
-    def _lead(self, partition: Partition) -> asyncio.Task[None]:
-        states = self._states[partition.index] = QueueStates(partition, self._node.clock, self._node.turn)
-        return self._node.tasks.start(self._load(states, partition.index), "load-queues")
+    def _keep(self, partition: Partition) -> QueueStates:
+        return QueueStates(partition, self._node.clock, self._node.turn)
 
-    async def _load(self, states: QueueStates, index: int) -> None:
-        while True:
-            try:
-                await states.load(self._node.slow_workers)
-                break
-            except (OSError, ApiError) as error:
-                log.error("%s-%d can't be read: %s", SHARE_STATE_TOPIC, index, error)
-                await asyncio.sleep(LOAD_RETRY_S)
+    async def _loaded(self, states: QueueStates) -> None:
         image = self._node.image
         for ledger in list(states.ledgers()):
             if ledger.key.topic_id not in image.topics_by_id:  # deleted just before the node stopped
@@ -115,7 +91,7 @@ class Subscriptions:
                 if queue is not None:
                     self.dead_letters.take(queue)
         for group_id in list(image.groups):
-            if self._states.get(self._place(group_id)) is states:
+            if self._topic.find(group_id) is states:
                 await self.configured(group_id)
 
     def close(self) -> None:
@@ -137,12 +113,12 @@ class Subscriptions:
 
     def ids(self) -> set[str]:
         """Of all subscriptions, with and without members."""
-        found = {group for states in self._states.values() for group in states.groups()}
+        found = {group for states in self._topic.states.values() for group in states.groups()}
         found |= {group for group, config in self._node.image.groups.items() if config.get(TOPICS_CONFIG)}
         return found | {group.group_id for group in self.members.list((), ())}
 
     def ledgers(self, group_id: str) -> list[Ledger]:
-        states = self._states.get(self._place(group_id))
+        states = self._topic.find(group_id)
         return [] if states is None else states.of_group(group_id)
 
     def done_below(self, topic_id: bytes, index: int) -> int | None:
@@ -150,7 +126,7 @@ class Subscriptions:
         tell duplicates by; None without any. Raises what reading the log raises."""
         ledgers = [
             ledger
-            for states in self._states.values()
+            for states in self._topic.states.values()
             for ledger in states.ledgers()
             if ledger.key.topic_id == topic_id and ledger.key.partition == index
         ]
@@ -165,7 +141,7 @@ class Subscriptions:
 
     @property
     def loaded(self) -> bool:
-        return len(self._states) == self._partitions and all(s.loaded for s in self._states.values())
+        return self._topic.loaded
 
     def settings(self, group_id: str) -> GroupSettings:
         """What holds for the group, whether there is one or not."""
@@ -209,7 +185,7 @@ class Subscriptions:
         if topic is None or topic.internal:
             raise UnknownTopicId()
         self._node.partitions.lead(topic_id, index)  # raises if it is not here
-        states = self._states.get(self._place(group_id))
+        states = self._topic.find(group_id)
         if states is None or not states.loaded:
             return None
         key = Key(group_id, topic_id, index)
@@ -225,7 +201,7 @@ class Subscriptions:
         return None if queue is None or queue.closed else queue
 
     def _queue_of(self, key: Key) -> Queue | None:
-        states = self._states.get(self._place(key.group))
+        states = self._topic.find(key.group)
         ledger = None if states is None or not states.loaded else states.find(key)
         partition = self._node.partitions.find(key.topic_id, key.partition)
         if states is None or ledger is None or partition is None:
@@ -241,14 +217,11 @@ class Subscriptions:
         queue = subscription.queues[place] = Queue(self._node, subscription, partition, core, states)
         return queue
 
-    def _place(self, group_id: str) -> int:
-        return crc32(group_id.encode()) % max(self._partitions, 1)
-
     def _states_of(self, group_id: str) -> QueueStates:
         """Raises what clients should be told while they can't be had."""
         if not group_id:
             raise InvalidGroupId()
-        states = self._states.get(self._place(group_id))
+        states = self._topic.find(group_id)
         if states is None:
             raise CoordinatorNotAvailable(f"The group's partition of {SHARE_STATE_TOPIC} is offline.")
         if not states.loaded:
@@ -286,7 +259,8 @@ class Subscriptions:
             return
         self._creating[key] = [done]
         partition = self._node.partitions.find(key.topic_id, key.partition)
-        states = self._states[self._place(key.group)]
+        states = self._topic.find(key.group)
+        assert states is not None  # who asks has seen them
         if partition is None or states.find(key) is not None:
             self._created(key, None)
             return
@@ -315,7 +289,7 @@ class Subscriptions:
 
     def changed(self, changes: Changes) -> None:
         """Topics came or went, or groups were configured, here or by another node's hand."""
-        if not self._partitions:
+        if not self._topic.started:
             return
         for group_id in changes.groups:
             if group_id in self._subscriptions:
@@ -331,14 +305,14 @@ class Subscriptions:
         if topic.internal:
             return
         for group_id in self._interested_in(topic):
-            states = self._states.get(self._place(group_id))
+            states = self._topic.find(group_id)
             if states is not None and states.loaded:
                 for index in range(len(topic.partitions)):
                     self._create(Key(group_id, topic.id, index), _ignore, earliest=True)
 
     def _interested_in(self, topic: Topic) -> dict[str, None]:
         """Groups that have begun with the topic, were created for it, or have members that name it."""
-        ledgers = (ledger for states in self._states.values() for ledger in states.ledgers())
+        ledgers = (ledger for states in self._topic.states.values() for ledger in states.ledgers())
         found = dict.fromkeys(ledger.key.group for ledger in ledgers if ledger.key.topic_id == topic.id)
         for group_id, config in self._node.image.groups.items():
             if topic.name in config.get(TOPICS_CONFIG, "").split(","):
@@ -352,7 +326,7 @@ class Subscriptions:
         for subscription in self._subscriptions.values():
             for place in [place for place in subscription.queues if place[0] == topic.id]:
                 subscription.queues.pop(place).close()
-        for states in self._states.values():
+        for states in self._topic.states.values():
             for key in [ledger.key for ledger in states.ledgers() if ledger.key.topic_id == topic.id]:
                 states.remove(key, _ignore)
 

@@ -1,0 +1,99 @@
+"""A topic of the node's own that holds the state of groups, one part of it in each partition.
+
+A group's partition is a hash of its id, over all partitions of the topic, also those that are offline: a
+group never changes its partition, or what was written of it would be lost with it (L14).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from zlib import crc32
+
+from postroad.broker.partition import Partition
+from postroad.broker.workers import Workers
+from postroad.errors import ApiError
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+LOAD_WAIT_S: Final = 0.5  # a start waits so long; large states load on while clients retry
+LOAD_RETRY_S: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class State(Protocol):
+    """What the records of one partition add up to."""
+
+    loaded: bool
+
+    async def load(self, workers: Workers) -> None:
+        """Read all of them. Raises what reading them raises; call it again."""
+
+
+S = TypeVar("S", bound=State)
+
+
+class InternalTopic(Generic[S]):
+    def __init__(
+        self,
+        node: Node,
+        name: str,
+        config: Mapping[str, str],
+        make: Callable[[Partition], S],
+        when_loaded: Callable[[S], Awaitable[None]],
+    ) -> None:
+        """`make` a partition's state, empty; `when_loaded` hears of each that is ready."""
+        self.name = name
+        self.states: dict[int, S] = {}  # by partition; without those that are offline
+        self._node = node
+        self._config = config
+        self._make = make
+        self._when_loaded = when_loaded
+        self._partitions = 0
+
+    async def start(self, partitions: int) -> None:
+        """Create the topic, so large, if there is none, and load what it holds."""
+        node = self._node
+        if self.name not in node.image.topics:
+            await node.create_topic(self.name, partitions=partitions, config=self._config, internal=True)
+        self._partitions = len(node.image.topics[self.name].partitions)
+        loading = [self._lead(partition) for partition in node.partitions.of(self.name)]
+        if loading:
+            await asyncio.wait(loading, timeout=LOAD_WAIT_S)
+
+    def partition_opened(self, topic: str, index: int) -> None:
+        """A partition that was offline is back, perhaps one of ours."""
+        partition = self._node.partitions.find(topic, index)
+        if topic == self.name and partition is not None and index not in self.states:
+            self._lead(partition)
+
+    @property
+    def started(self) -> bool:
+        return self._partitions > 0
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the state of every group is known."""
+        return len(self.states) == self._partitions and all(state.loaded for state in self.states.values())
+
+    def find(self, group_id: str) -> S | None:
+        """The state that the group is part of, loaded or not; None while its partition is offline."""
+        return self.states.get(crc32(group_id.encode()) % max(self._partitions, 1))
+
+    def _lead(self, partition: Partition) -> asyncio.Task[None]:
+        state = self.states[partition.index] = self._make(partition)
+        return self._node.tasks.start(self._load(state, partition.index), f"load-{self.name}")
+
+    async def _load(self, state: S, index: int) -> None:
+        while True:
+            try:
+                await state.load(self._node.slow_workers)
+                break
+            except (OSError, ApiError) as error:
+                log.error("%s-%d can't be read: %s", self.name, index, error)
+                await asyncio.sleep(LOAD_RETRY_S)
+        await self._when_loaded(state)
