@@ -33,6 +33,7 @@ class ConfigType(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9  # its value is told to nobody
 
 
 class ConfigSource(IntEnum):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
 
 from postroad.cluster import topic_config
+from postroad.cluster.config_definition import ConfigType
 from postroad.config.values import Kind
 from postroad.errors import ConfigurationError
 
@@ -39,6 +40,14 @@ class Setting:
     @property
     def environment_name(self) -> str:
         return f"{ENVIRONMENT_PREFIX}{self.section}_{self.name}".upper()
+
+    @property
+    def is_secret(self) -> bool:
+        return self.kind.type is ConfigType.PASSWORD
+
+    def as_given(self, given: object) -> str:
+        """For a text about it, which may end in a log."""
+        return self.full_name if self.is_secret else f"{self.full_name} = {given!r}"
 
     def read(self, given: object) -> Any:
         """The value of what was given; raises ValueError with what would be right."""
@@ -79,7 +88,7 @@ class Section:
             try:
                 object.__setattr__(self, declared.name, declared.read(given))
             except ValueError as error:
-                raise ConfigurationError(f"{declared.full_name} = {given!r}: it must be {error}.") from None
+                raise ConfigurationError(f"{declared.as_given(given)}: it must be {error}.") from None
 
 
 def declarations(section: type[Section]) -> Iterator[Setting]:

@@ -100,7 +100,9 @@ def _config_row(definition: Definition) -> str:
 
 
 def describe(loaded: Loaded) -> list[ConfigEntry]:
-    """For DescribeConfigs of a node: under Kafka's name where it has one, else `postroad.section.name`."""
+    """For DescribeConfigs of a node: under Kafka's name where it has one, else `postroad.section.name`.
+
+    Secrets are left out: any Kafka client may ask."""
     return sorted(_entry(setting, loaded) for setting in all_settings())
 
 
@@ -109,7 +111,7 @@ def _entry(setting: Setting, loaded: Loaded) -> ConfigEntry:
     default = Synonym(name, setting.kafka_text(setting.default), ConfigSource.DEFAULT)
     synonyms = [default]
     if loaded.origins[setting.full_name] != DEFAULT:
-        value = setting.kafka_text(loaded.settings.get(setting.full_name))
+        value = "" if setting.is_secret else setting.kafka_text(loaded.settings.get(setting.full_name))
         synonyms.insert(0, Synonym(name, value, ConfigSource.NODE))
     _, value, source = synonyms[0]
     return ConfigEntry(name, value, setting.kind.type, source, True, setting.help, tuple(synonyms))

@@ -12,8 +12,21 @@ from pathlib import Path
 from typing import Final
 
 from postroad.cluster.topic_config import FlushMode
+from postroad.config.access_keys import access_keys
 from postroad.config.declaration import Section, setting, topic_default
-from postroad.config.values import UNLIMITED, choice, duration, number, path, size, switch, text
+from postroad.config.values import (
+    UNLIMITED,
+    base_url,
+    choice,
+    duration,
+    host_names,
+    number,
+    path,
+    secret,
+    size,
+    switch,
+    text,
+)
 
 MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
@@ -76,16 +89,24 @@ class Http(Section):
     enabled: bool = setting(True, switch(), "Start a gateway beside the node.")
     host: str = setting("127.0.0.1", text(), "The address to listen on.")
     port: int = setting(8080, number(0, 65535), "The port to listen on; 0: any free one.")
-    url: str = setting("", text(), "What queue URLs begin with; empty: as the client addressed the gateway.")
+    url: str = setting(
+        "", base_url(), "What queue URLs begin with; empty: as the client addressed the gateway."
+    )
+    hosts: str = setting(
+        "",
+        host_names(),
+        "Further names by which clients may address the gateway, with commas between; *: any. "
+        "Empty: on a loopback address without access keys none, else any.",
+    )
     auto_create: bool = setting(True, switch(), "Create a queue or a topic when its first message comes.")
     access_keys: str = setting(
         "",
-        text(),
+        access_keys(),
         "AWS-style keys, id:secret or id:secret:admin with commas between. Empty: nobody is asked for one.",
     )
     receipt_secret: str = setting(
         "",
-        text(),
+        secret(),
         "Seals receipts; the same for all gateways. Empty: made from the cluster's id.",
     )
     body_bytes_max: int = setting(4 * MIB, size(1024, 1 << 30), "The largest body of a request.")

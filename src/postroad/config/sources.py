@@ -118,7 +118,7 @@ def _read(setting: Setting, value: object, origin: str) -> Any:
         return setting.read(value)
     except ValueError as error:
         raise ConfigurationError(
-            f"{origin}: {setting.full_name} = {value!r} is not valid; it must be {error}.{_hint(value)}"
+            f"{origin}: {setting.as_given(value)} is not valid; it must be {error}.{_hint(value)}"
         ) from None
 
 

@@ -25,6 +25,9 @@ _SIZES: Final = {**_BINARY, "TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 1000, 
 
 _QUANTITY: Final = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,9})?)\s*([A-Za-z]+)")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_HOST: Final = r"(?:[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])"
+_HOST_NAME: Final = re.compile(_HOST)
+_BASE_URL: Final = re.compile(rf"https?://{_HOST}(?::[0-9]{{1,5}})?(?:/[!-~]*)?", re.IGNORECASE)
 
 
 def _toml(value: object) -> str:
@@ -53,6 +56,35 @@ def text() -> Kind:
         return given
 
     return Kind(read, ConfigType.STRING)
+
+
+def secret() -> Kind:
+    """A text that is shown to nobody but who may read the configuration itself."""
+    return Kind(text().read, ConfigType.PASSWORD)
+
+
+def base_url() -> Kind:
+    """Empty, or where URLs begin: scheme and host, perhaps a port and a path."""
+
+    def read(given: object) -> str:
+        if given == "" or (isinstance(given, str) and _BASE_URL.fullmatch(given)):
+            return given
+        raise ValueError("http:// or https:// with a host, perhaps a port and a path")
+
+    return Kind(read, ConfigType.STRING)
+
+
+def host_names() -> Kind:
+    """Names or addresses with commas between, without ports; `*` is any."""
+
+    def read(given: object) -> str:
+        if isinstance(given, str):
+            names = [name.strip() for name in given.split(",")]
+            if given == "" or all(name == "*" or _HOST_NAME.fullmatch(name) for name in names):
+                return ",".join(names)
+        raise ValueError("host names without ports, with commas between, or * for any")
+
+    return Kind(read, ConfigType.LIST)
 
 
 def choice(*words: str) -> Kind:

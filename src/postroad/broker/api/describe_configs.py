@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from postroad import config
 from postroad.broker.dispatch import Call, Result
 from postroad.cluster import group_config, topic_config
-from postroad.cluster.config_definition import ConfigEntry, ConfigResource
+from postroad.cluster.config_definition import ConfigEntry, ConfigResource, ConfigType
 from postroad.errors import ApiError, InvalidRequest, UnknownTopicOrPartition
 from postroad.wire.messages import describe_configs as codec
 
@@ -61,14 +61,15 @@ def _entries(node: Node, resource: codec.DescribeConfigsResource) -> Iterable[Co
 
 
 def _shown(entry: ConfigEntry, request: codec.DescribeConfigsRequest) -> codec.DescribeConfigsResourceResult:
+    secret = entry.type is ConfigType.PASSWORD
     return codec.DescribeConfigsResourceResult(
         entry.name,
-        entry.value,
+        None if secret else entry.value,
         entry.read_only,
         entry.source,
-        False,
+        secret,
         [codec.DescribeConfigsSynonym(*synonym) for synonym in entry.synonyms]
-        if request.include_synonyms
+        if request.include_synonyms and not secret
         else [],
         entry.type,
         entry.documentation if request.include_documentation else None,
