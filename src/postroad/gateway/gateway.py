@@ -18,6 +18,7 @@ from postroad.errors import PostroadError
 from postroad.gateway.access import Keys
 from postroad.gateway.directory import Directory
 from postroad.gateway.metrics import GatewayMetrics
+from postroad.gateway.origin import Visitors
 from postroad.gateway.receipts import Receipt, Receipts
 from postroad.gateway.receiver import Received, Receiver
 from postroad.gateway.settler import Settler
@@ -49,6 +50,7 @@ class Gateway:
         self.settings = settings
         self.http = settings.http
         self.keys = Keys.parse(settings.http.access_keys)
+        self.visitors = Visitors(settings.http, self.keys.required)
         self.client = Client(settings.bootstrap, client_id="postroad-gateway")
         self.producer = Producer(self.client)
         self.directory = Directory(self.client)

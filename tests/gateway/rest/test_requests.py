@@ -86,6 +86,19 @@ async def test_pages_from_elsewhere_change_nothing(api: Api, name: str, origin: 
     await api.post(f"/v1/subscriptions/{name}/purge", headers={"Origin": origin}, status=403)
 
 
+async def test_a_foreign_name_for_this_machine_opens_nothing(api: Api) -> None:
+    """DNS rebinding: to the browser the page and the gateway are of one origin."""
+    foreign = {"Host": "evil.example:8080", "Origin": "http://evil.example:8080"}
+    await api.get("/v1/topics", headers={"Host": "evil.example:8080"}, status=403)
+    await api.post("/v1/topics", {"name": "t"}, headers=foreign, status=403)
+    await api.get("/v1/topics", headers={"Host": "localhost:8080"})
+
+
+async def test_links_and_images_elsewhere_get_nothing(api: Api) -> None:
+    await api.get("/v1/topics", headers={"Sec-Fetch-Site": "cross-site"}, status=403)
+    await api.get("/v1/topics", headers={"Sec-Fetch-Site": "none"})
+
+
 async def test_the_gateways_own_page_may_do_everything(api: Api, gateway: RunningGateway) -> None:
     await api.get("/v1/topics", headers={"Origin": gateway.url})
 

@@ -90,11 +90,10 @@ def elsewhere(allowed: Mapping[str, list[str]]) -> list[web.RouteDef]:
 
 
 def authorize(gateway: Gateway, request: web.Request, admin: bool = False) -> None:
-    """Raises Refused if the key that is needed is not shown, and for pages from elsewhere: without keys, on a
-    loopback address, any page that its user opens could publish and purge."""
-    origin = request.headers.get(hdrs.ORIGIN)
-    if origin is not None and origin.partition("://")[2].lower() != request.host.lower():
-        raise Refused(problems.FORBIDDEN, "Pages from elsewhere may not use this gateway.")
+    """Raises Refused if the key that is needed is not shown, and for pages from elsewhere."""
+    refusal = gateway.visitors.refusal(request.headers)
+    if refusal is not None:
+        raise Refused(problems.FORBIDDEN, refusal)
     if not gateway.keys.required:
         return
     key = _key(gateway, request.headers.get(hdrs.AUTHORIZATION, ""))
