@@ -347,26 +347,69 @@ def test_owners_lock_outlives_its_connection_and_anybody_may_settle_in_its_name(
     topic_id = running.create("jobs")
     configure(running, share_record_lock_duration_ms=600_000)
     running.publish("jobs", b"a", b"b")
-    with session(running.bootstrap, GROUP, "jobs") as first:
-        topics = [share_fetch.FetchTopic(topic_id, [share_fetch.FetchPartition(0, [])])]
-        request = share_fetch.ShareFetchRequest(
-            GROUP, first.member_id, 0, 1000, 1, 1 << 20, 9, 9, topics=topics
-        )
-        answer = first.connection.call(_Owned(share_fetch, "gateway-1"), 1, request)  # type: ignore[arg-type]
-        assert [run.last_offset for run in answer.responses[0].partitions[0].acquired_records] == [1]
-
-    def settle(owner: str, offset: int) -> int:
-        batch = share_acknowledge.AcknowledgementBatch(offset, offset, [Fate.ACCEPT])
-        part = share_acknowledge.AcknowledgePartition(0, [batch])
-        topics = [share_acknowledge.AcknowledgeTopic(topic_id, [part])]
-        asked = share_acknowledge.ShareAcknowledgeRequest(GROUP, "whoever", 7, topics=topics)
-        answer = running.call(_Owned(share_acknowledge, owner), 1, asked)  # type: ignore[arg-type]
-        return int(answer.error_code or answer.responses[0].partitions[0].error_code)
-
+    assert acquire_as(running, topic_id, "gateway-1") == [0, 1]
     with session(running.bootstrap, GROUP, "jobs") as other:
         assert other.fetch(wait_ms=100).held == []
-        assert settle("gateway-2", 0) == Error.INVALID_RECORD_STATE
-        assert settle("gateway-1", 0) == Error.NONE
-        assert settle("gateway-1", 0) == Error.INVALID_RECORD_STATE
-        assert settle("gateway-1", 1) == Error.NONE
+        assert settle_as(running, topic_id, "gateway-2", 0) == Error.INVALID_RECORD_STATE
+        assert settle_as(running, topic_id, "gateway-1", 0) == Error.NONE
+        assert settle_as(running, topic_id, "gateway-1", 0) == Error.INVALID_RECORD_STATE
+        assert settle_as(running, topic_id, "gateway-1", 1) == Error.NONE
     assert running.node.subscriptions.ledgers(GROUP)[0].start == 2
+
+
+@pytest.mark.parametrize("order", ["none", "key", "partition"])
+def test_owners_accept_counts_over_a_restart_unless_somebody_else_has_the_message(
+    tmp_path: Path, order: str
+) -> None:
+    with running_node(tmp_path) as running:
+        topic_id = running.create("jobs")
+        configure(running, postroad_order=order, share_record_lock_duration_ms=600_000)
+        running.publish("jobs", b"a", b"b", b"c")
+        found = acquire_as(running, topic_id, "gateway-1")
+        assert found == ([0, 1, 2] if order == "none" else [0])
+    with running_node(tmp_path) as running:
+        last = found[-1]
+        assert settle_as(running, topic_id, "gateway-1", last) == Error.NONE
+        assert settle_as(running, topic_id, "gateway-1", 3) == Error.INVALID_RECORD_STATE, "not published yet"
+        assert acquire_as(running, topic_id, "gateway-2") == ([0, 1] if order == "none" else [1])
+        assert settle_as(running, topic_id, "gateway-1", 1) == Error.INVALID_RECORD_STATE, (
+            "it has an owner"
+        )
+    with running_node(tmp_path) as running:
+        running.publish("jobs", b"d")
+        expected = [0, 1, 3] if order == "none" else [1]
+        assert acquire_as(running, topic_id, "gateway-3") == expected
+
+
+def test_owners_accept_counts_though_its_lock_has_ended_and_its_release_does_not(
+    start: Callable[..., Running],
+) -> None:
+    running = start()
+    topic_id = running.create("jobs")
+    configure(running, share_record_lock_duration_ms=50, postroad_backoff_initial_ms=600_000)
+    running.publish("jobs", b"a", b"b")
+    assert acquire_as(running, topic_id, "gateway-1") == [0, 1]
+    time.sleep(0.1)
+    assert settle_as(running, topic_id, "gateway-1", 1, Fate.RELEASE) == Error.INVALID_RECORD_STATE
+    assert settle_as(running, topic_id, "gateway-1", 0) == Error.NONE
+    assert running.node.subscriptions.ledgers(GROUP)[0].start == 1
+
+
+def acquire_as(running: Running, topic_id: bytes, owner: str) -> list[int]:
+    with session(running.bootstrap, GROUP, "jobs") as member:
+        topics = [share_fetch.FetchTopic(topic_id, [share_fetch.FetchPartition(0, [])])]
+        request = share_fetch.ShareFetchRequest(
+            GROUP, member.member_id, 0, 1000, 1, 1 << 20, 9, 9, topics=topics
+        )
+        answer = member.connection.call(_Owned(share_fetch, owner), 1, request)  # type: ignore[arg-type]
+        runs = answer.responses[0].partitions[0].acquired_records
+        return [offset for run in runs for offset in range(run.first_offset, run.last_offset + 1)]
+
+
+def settle_as(running: Running, topic_id: bytes, owner: str, offset: int, fate: Fate = Fate.ACCEPT) -> int:
+    batch = share_acknowledge.AcknowledgementBatch(offset, offset, [fate])
+    part = share_acknowledge.AcknowledgePartition(0, [batch])
+    topics = [share_acknowledge.AcknowledgeTopic(topic_id, [part])]
+    asked = share_acknowledge.ShareAcknowledgeRequest(GROUP, "whoever", 7, topics=topics)
+    answer = running.call(_Owned(share_acknowledge, owner), 1, asked)  # type: ignore[arg-type]
+    return int(answer.error_code or answer.responses[0].partitions[0].error_code)

@@ -60,8 +60,10 @@ class Ledger:
 
     def __init__(self) -> None:
         self.sent: set[Body] = set()
-        self.deleted: dict[str, float] = {}  # message id → when it was answered, if its handle was good then
-        self.node_died_at = 0.0
+        self.deleted: dict[
+            str, float
+        ] = {}  # message id → when that was answered; nobody else had it
+        self.deliveries: dict[str, int] = defaultdict(int)  # by message id
         self.worked_on: set[Body] = set()  # to the end; whether its deletion was answered or not
         self.ids: dict[Body, set[str]] = defaultdict(set)
         self.came_back: list[Body] = []  # received though it was deleted before it was asked for
@@ -69,8 +71,10 @@ class Ledger:
         self._last: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def note_delivery(self, body: Body, message_id: str, asked_at: float) -> None:
+    def note_delivery(self, body: Body, message_id: str, asked_at: float) -> int:
+        """How often it was delivered by now."""
         with self._lock:
+            self.deliveries[message_id] += 1
             if asked_at > self.deleted.get(message_id, asked_at):
                 self.came_back.append(body)
             if body not in self.ids:
@@ -78,6 +82,12 @@ class Ledger:
                     self.overtook.append(body)
                 self._last[body.group] = body.number
             self.ids[body].add(message_id)
+            return self.deliveries[message_id]
+
+    def note_deletion(self, message_id: str, delivery: int) -> None:
+        with self._lock:
+            if self.deliveries[message_id] == delivery:
+                self.deleted[message_id] = time.monotonic()
 
 
 class Sender:
@@ -124,12 +134,14 @@ class Receiver:
             MessageSystemAttributeNames=["ApproximateReceiveCount"],
         )
         messages: list[dict[str, Any]] = (answered or {}).get("Messages", [])
-        for message in messages:
+        deliveries = [
             self._ledger.note_delivery(Body.read(message["Body"]), message["MessageId"], asked_at)
-        for message in messages:
-            self._work_on(message, asked_at)
+            for message in messages
+        ]
+        for message, delivery in zip(messages, deliveries, strict=True):
+            self._work_on(message, delivery)
 
-    def _work_on(self, message: dict[str, Any], asked_at: float) -> None:
+    def _work_on(self, message: dict[str, Any], delivery: int) -> None:
         body = Body.read(message["Body"])
         is_first = message["Attributes"]["ApproximateReceiveCount"] == "1"
         if is_first and body.number % ABANDONED == 0:
@@ -137,10 +149,5 @@ class Receiver:
         self._ledger.worked_on.add(body)
         handle = message["ReceiptHandle"]
         answered = attempt(self._sqs.delete_message, QueueUrl=self._queue, ReceiptHandle=handle)
-        if answered and self._held_since(asked_at):
-            self._ledger.deleted[message["MessageId"]] = time.monotonic()
-
-    def _held_since(self, asked_at: float) -> bool:
-        """Locks are not written down: they end with their time, or with the node's life."""
-        in_time = time.monotonic() < asked_at + VISIBILITY_S
-        return in_time and self._ledger.node_died_at < asked_at
+        if answered:
+            self._ledger.note_deletion(message["MessageId"], delivery)

@@ -63,9 +63,7 @@ def crash_again_and_again(running: Node, ledger: Ledger) -> None:
         wait_for_load(ledger)
         time.sleep(random_.random() * CRASH_WITHIN_S)
         if what == NODE:
-            ledger.node_died_at = time.monotonic()  # what is answered from here on may be of either life
             running.kill()
-            ledger.node_died_at = time.monotonic()
             running.start()
         else:
             os.kill(gateway_pid(running), signal.SIGKILL)

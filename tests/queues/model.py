@@ -26,6 +26,7 @@ class Outcome:
     released: dict[int, tuple[int, int]] = field(default_factory=dict)  # deliveries, available at
     held: dict[int, Held] = field(default_factory=dict)
     doomed: set[int] = field(default_factory=set)
+    late: dict[int, int] = field(default_factory=dict)  # held by no one when accepted: available at
 
     def offsets(self) -> set[int]:
         return self.done | self.dying | set(self.released)
@@ -67,23 +68,27 @@ class Model:
 
     def settled(self, outcome: Outcome) -> None:
         self.settling -= outcome.offsets()
-        for offset, (_, available_at) in outcome.released.items():
+        self._free({offset: available_at for offset, (_, available_at) in outcome.released.items()})
+
+    def _free(self, available_at: dict[int, int]) -> None:
+        for offset, at in available_at.items():
             if offset < self.frontier:
                 in_line = self.settings.order is not Order.NONE and not self._head(offset)
-                self.available_at[offset] = 0 if in_line else available_at
+                self.available_at[offset] = 0 if in_line else at
 
     def unsettle(self, outcome: Outcome) -> None:
         self.settling -= outcome.offsets()
         low = max(self.start, self.log_start)
         self.held.update({offset: held for offset, held in outcome.held.items() if offset >= low})
         self.doomed |= {offset for offset in outcome.doomed if low <= offset < self.frontier}
+        self._free(outcome.late)
 
     def decide(self, outcome: Outcome) -> None:
         for offset in outcome.offsets():
             held = self.held.pop(offset, None)
             if held is not None:
                 outcome.held[offset] = held
-            else:
+            elif offset not in outcome.late:
                 outcome.doomed.add(offset)
                 self.doomed.discard(offset)
             self.settling.add(offset)

@@ -88,7 +88,7 @@ def test_subscription_that_starts_to_keep_order_keeps_it_for_what_is_in_flight()
     entries = keyed("a", "a", "a", "b")
     shell.send(*entries)
     shell.acquire(count=2)
-    shell.partition.change_settings(shell.settings._replace(order=Order.KEY), shell.now)
+    shell.partition.change_settings(shell.settings._replace(order=Order.KEY))
     shell.send(*entries)
     assert shell.acquire() == [(3, 3)]
     shell.acknowledge(ACCEPT, 1)

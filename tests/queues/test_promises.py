@@ -154,7 +154,7 @@ def test_records_over_a_lowered_limit_are_archived_instead_of_delivered() -> Non
     for _ in range(3):
         shell.acquire(count=1)
         shell.acknowledge(RELEASE, 0)
-    shell.partition.change_settings(shell.settings._replace(delivery_limit=2), shell.now)
+    shell.partition.change_settings(shell.settings._replace(delivery_limit=2))
     assert shell.acquire() == [(1, 1)]
     assert [(each.first, each.reason) for each in shell.partition.ledger.dying] == [(0, Reason.ATTEMPTS)]
 

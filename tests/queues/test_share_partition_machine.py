@@ -9,7 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from postroad.errors import InvalidRecordState
+from postroad.errors import CoordinatorNotAvailable, InvalidRecordState
 from postroad.now import Now
 from postroad.queues.entry import Entry
 from postroad.queues.holdings import Holdings
@@ -77,7 +77,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self.commit()
         left = {offset for offset in self.model.messages if not self.model.finished(offset)}
         settings = QueueSettings(delivery_limit=0, order=self.model.settings.order)
-        self.partition.change_settings(settings, self.now)
+        self.partition.change_settings(settings)
         for _ in range(2 * len(left) + 2):
             self.now = Now(self.now.ms + 10**7, self.now.wall_ms + 10**7)
             self._settle(self.partition.expire(self.now))
@@ -270,6 +270,40 @@ class SharePartitionMachine(RuleBasedStateMachine):
         with pytest.raises(InvalidRecordState):
             self.partition.acknowledge(member, _batches(offsets, [1] * len(offsets)), self.now)
 
+    @precondition(lambda self: self.model.messages)
+    @rule(member=MEMBERS, data=st.data(), at_once=st.booleans())
+    def accept_late(self, member: str, data: Any, at_once: bool) -> None:
+        """It counts where nobody else has the messages; S5 where one of them is not to be had."""
+        model = self.model
+        first = data.draw(st.sampled_from(sorted(model.messages)))
+        offsets = sorted(
+            {first, data.draw(st.sampled_from([first, first + 2, first - 3]))} & set(model.messages)
+        )
+        refusals = {refusal for offset in offsets if (refusal := self._refusal(offset, member)) is not None}
+        batches = [AckBatch(offset, offset, (1,)) for offset in offsets]
+        if refusals:
+            with pytest.raises(tuple(refusals)):
+                self.partition.acknowledge(member, batches, self.now, late_below=model.log_end)
+            return
+        settlement = self.partition.acknowledge(member, batches, self.now, late_below=model.log_end)
+        outcome = Outcome(done=set(offsets))
+        for offset in offsets:
+            if offset not in model.held:
+                known = offset < model.frontier
+                outcome.late[offset] = model.available_at.get(offset, 0) if known else 0
+        self._decided(settlement, outcome)
+        if at_once:
+            self.commit_some(len(self.pending))
+
+    def _refusal(self, offset: int, member: str) -> type[Exception] | None:
+        held = self.model.held.get(offset)
+        if held is not None:
+            return None if held.member == member else InvalidRecordState
+        state = self.model.state(offset, self.now)
+        if state == "settling":
+            return CoordinatorNotAvailable
+        return None if state in ("available", "delayed") else InvalidRecordState
+
     @precondition(lambda self: self.model.held)
     @rule(member=MEMBERS)
     def release_member(self, member: str) -> None:
@@ -401,7 +435,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         if self.order is not None:
             settings = settings._replace(order=self.order)
         before = self.model.settings
-        self.partition.change_settings(settings, self.now)
+        self.partition.change_settings(settings)
         self.model.settings = settings
         if (before.order, before.fair) != (settings.order, settings.fair):
             self.model.forget()

@@ -98,8 +98,13 @@ class Backlog:
         """It was taken from the pool a moment ago."""
         self._make_ready(first, last)
 
+    def withdraw(self, first: int, last: int) -> int | None:
+        """These messages will not go out: they have just been accepted. When they would have been available;
+        None, and nothing changes, where they were not about to, as what stands in line."""
+        return 0 if self.pool.withdraw(first, last) else self.schedule.withdraw(first, last)
+
     def release(self, first: int, last: int, available_at: int, now_ms: int) -> None:
-        """It was in flight, and is no longer. What lies behind the frontier is still to be met."""
+        """It was in flight, or withdrawn, and is no longer. What lies behind the frontier will be met."""
         last = min(last, self.frontier - 1)
         if self.lanes is None:
             if first <= last:
@@ -112,7 +117,7 @@ class Backlog:
                 self._place_by_tenant(offset, offset, available_at, now_ms)
 
     def leave(self, first: int, last: int, now_ms: int) -> None:
-        """It was in flight or doomed, and will never be available again: who waits for it moves up."""
+        """It was in flight, doomed or withdrawn, and will never come again: who waits for it moves up."""
         if self.lanes is not None:
             for offset in range(first, min(last, self.frontier - 1) + 1):
                 if offset in self.lanes.heads:

@@ -95,7 +95,7 @@ def _settling(partition: SharePartition) -> Iterator[tuple[int, int, int]]:
     for settlement in partition.settling():
         for row in settlement.rows:
             yield row[0], row[1], row[DELIVERIES]
-        for first, last, _ in settlement.doomed:
+        for first, last, _ in (*settlement.doomed, *settlement.late):
             yield first, last, 0
     for first, last, _ in partition.backlog.doomed:
         yield first, last, 0

@@ -30,6 +30,13 @@ class Pool:
         """Takes out `count` messages at most, below `upto`."""
         return [(first, last, 0) for first, last in self._ready.take(count, upto)]
 
+    def withdraw(self, first: int, last: int) -> bool:
+        """Takes out this range, if all of it is here."""
+        if self._ready.missing(first, last):
+            return False
+        self._ready.carve(first, last)
+        return True
+
     def fell(self, tenant: int) -> None:
         """What was taken will not be in flight after all."""
 

@@ -89,6 +89,18 @@ class Schedule:
         self.messages -= sum([last - first + 1 for first, last in due])
         return due
 
+    def withdraw(self, first: int, last: int) -> int | None:
+        """Takes out this range and answers its time, if all of it is here as one. Looks through all
+        chunks."""
+        for time, low, high in self.overlapping(first, last):
+            if low <= first and last <= high:
+                self.remove(time, high)
+                for rest in ((low, first - 1), (last + 1, high)):
+                    if rest[0] <= rest[1]:
+                        self.add(time, *rest)
+                return time
+        return None
+
     def overlapping(self, first: int, last: int) -> list[tuple[int, int, int]]:
         """(time, first, last) of the rows with offsets in this range, ascending by offset.
 

@@ -17,12 +17,13 @@ Doomed = tuple[int, int, Reason]  # first, last: to be archived without ever goi
 
 
 class Settlement:
-    __slots__ = ("available_at", "done", "doomed", "dying", "released", "rows", "update")
+    __slots__ = ("available_at", "done", "doomed", "dying", "late", "released", "rows", "update")
 
     def __init__(self) -> None:
         self.update: Update | None = None
         self.rows: list[Row] = []  # locks that it ended
         self.doomed: list[Doomed] = []  # messages that no one held
+        self.late: list[tuple[int, int, int]] = []  # accepted when no one held them: available from then on
         self.done: list[tuple[int, int]] = []
         self.dying: list[Dying] = []
         self.released: list[Released] = []
@@ -52,5 +53,5 @@ class Settlement:
         """All that it is about."""
         for row in self.rows:
             yield row[0], row[1]
-        for first, last, _ in self.doomed:
+        for first, last, _ in (*self.doomed, *self.late):
             yield first, last

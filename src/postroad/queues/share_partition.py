@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from postroad.errors import InvalidRecordState
+from postroad.errors import CoordinatorNotAvailable, InvalidRecordState
 from postroad.now import Now
 from postroad.queues.acknowledgement import ACCEPT, RELEASE, RENEW, AckBatch, runs_of
 from postroad.queues.backlog import WORK_MAX, Backlog
@@ -170,20 +170,31 @@ class SharePartition:
         now: Now,
         lock_ms: int | None = None,
         delay_ms: int | None = None,
+        late_below: int = 0,
     ) -> Settlement:
         """What a member says of messages that it holds: all of it counts, or none (S5).
 
         Raises InvalidRequest, or InvalidRecordState if it does not hold one of them (any longer). Renewals,
         for `lock_ms`, take effect at once. `delay_ms` stands in for the backoff of what is released.
+
+        `late_below`: below this offset an accept counts, too, when its lock is over or forgotten, as long as
+        nobody else has the message: it is done, so why should another do it again? For members that outlive
+        their connection, and this node. Raises CoordinatorNotAvailable while that is not decided.
         """
         settlement = Settlement()
         if self.settings.at_most_once:
             return settlement
         runs = runs_of(batches)
         number = self.members.known(member)
-        for first, last, _ in runs:
-            if number is None or not self.locks.held_by(number, first, last, now.ms):
+        late: list[tuple[int, int]] = []
+        for first, last, kind in runs:
+            may_be_late = kind == ACCEPT and last < late_below
+            if number is not None and self.locks.held_by(number, first, last, 0 if may_be_late else now.ms):
+                continue
+            if not may_be_late or not self._is_open(first, last):
                 raise InvalidRecordState
+            late.append((first, last))
+        self._withdraw(settlement, late, now)
         for first, last, kind in runs:
             if kind == RENEW:
                 self.locks.renew(
@@ -237,6 +248,7 @@ class SharePartition:
             self.locks.hold(row)
             member, tenant = self._holder(row)
             self.holdings.take(member, row[1] - row[0] + 1, tenant)
+        self._put_back(settlement, now)
         for first, last, reason in settlement.doomed:
             first, last = max(first, start), min(last, self.frontier - 1)  # behind, they will be met again
             if first <= last:
@@ -302,11 +314,11 @@ class SharePartition:
         self._forget()
         self._seen = self.backlog.frontier
 
-    def change_settings(self, settings: QueueSettings, now: Now) -> None:
-        """From now on. With another order, or fairness, the log is read again from the start on; locks
-        stay."""
+    def change_settings(self, settings: QueueSettings, learn_anew: bool = False) -> None:
+        """From now on. With another order, or fairness, or if so asked, the log is read again from the start
+        on; locks stay."""
         before, self.settings = self.settings, settings
-        if (before.order, before.fair) != (settings.order, settings.fair):
+        if learn_anew or (before.order, before.fair) != (settings.order, settings.fair):
             self._forget()
 
     def close(self) -> None:
@@ -397,6 +409,34 @@ class SharePartition:
         row = (first, last, until, member, deliveries + 1, first_ms or now.wall_ms, now.wall_ms, tenant)
         self.locks.hold(row)
         return row
+
+    def _is_open(self, first: int, last: int) -> bool:
+        """Whether these messages are neither done nor held, so that anyone could get them. Raises while it is
+        being decided."""
+        ledger = self.ledger
+        if first < self.start or self.locks.cut(first, last):
+            return False
+        if ledger.done.cut(first, last) or ledger.dying.cut(first, last):
+            return False
+        settling = [each for settlement in self._settling.values() for each in settlement.ranges()]
+        settling += [(low, high) for low, high, _ in self.backlog.doomed]
+        if any(low <= last and first <= high for low, high in settling):
+            raise CoordinatorNotAvailable("Something is being decided about this message: say it again.")
+        return True
+
+    def _withdraw(self, settlement: Settlement, late: list[tuple[int, int]], now: Now) -> None:
+        """All of them, or none. What lies behind the frontier is withdrawn by being settled."""
+        for first, last in late:
+            available_at = self.backlog.withdraw(first, last) if first < self.frontier else 0
+            if available_at is None:
+                self._put_back(settlement, now)
+                raise InvalidRecordState
+            settlement.late.append((first, last, available_at))
+        self._seen = max([self._seen, *(last + 1 for _, last in late)])
+
+    def _put_back(self, settlement: Settlement, now: Now) -> None:
+        for first, last, available_at in settlement.late:
+            self.backlog.release(max(first, self.start), last, available_at, now.ms)
 
     def _end_locks(self, settlement: Settlement, rows: list[Row]) -> list[Row]:
         """These are no longer held: they are being settled."""

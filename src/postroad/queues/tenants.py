@@ -83,6 +83,17 @@ class FairPool:
             self._enter(queue, picked)
         return _joined(sorted(taken))
 
+    def withdraw(self, first: int, last: int) -> bool:
+        """Takes out this range, if all of it is here as one. Looks through all ranges."""
+        for queue in self._queues.values():
+            for place, (low, high) in enumerate(queue.ranges):
+                if low <= first and last <= high:
+                    rest = [(low, first - 1), (last + 1, high)]
+                    queue.ranges[place : place + 1] = [each for each in rest if each[0] <= each[1]]
+                    self._recount(queue)
+                    return True
+        return False
+
     def fell(self, tenant: int) -> None:
         """What was taken of it will not be in flight after all."""
         self._fallen[self._names.name(tenant)] = None
@@ -93,10 +104,7 @@ class FairPool:
             return
         for queue in self._queues.values():
             queue.ranges = [(max(first, offset), last) for first, last in queue.ranges if last >= offset]
-            heapify(queue.ranges)
-        self._queues = {tenant: queue for tenant, queue in self._queues.items() if queue.ranges}
-        self.messages = sum(last - first + 1 for first, last in self.each())
-        self.entries = sum(len(queue.ranges) for queue in self._queues.values())
+        self._recount(*self._queues.values())
 
     def overlapping(self, first: int, last: int) -> list[tuple[int, int]]:
         found = [
@@ -115,6 +123,14 @@ class FairPool:
 
     def close(self) -> None:
         self._holdings.unwatch(self._fallen)
+
+    def _recount(self, *changed: TenantQueue) -> None:
+        for queue in changed:
+            heapify(queue.ranges)
+            if not queue.ranges:
+                del self._queues[queue.tenant]
+        self.messages = sum(last - first + 1 for first, last in self.each())
+        self.entries = sum(len(queue.ranges) for queue in self._queues.values())
 
     def _next(self, picked: dict[int, int]) -> TenantQueue | None:
         """The tenant to be served. Its entry is taken off the heap."""

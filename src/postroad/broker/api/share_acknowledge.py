@@ -2,7 +2,8 @@
 
 The answer waits until what was said is durable (S4). With the session's final epoch the member leaves: what
 it still holds is released. Where an owner is named (a tag of our own) it speaks of what was acquired in that
-name, and no session is asked for: any gateway may settle what another one has received.
+name, and no session is asked for: any gateway may settle what another one has received. An owner's accept
+counts without a lock, too, as long as nobody else has the message: its receipts outlive this node.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ def handle(node: Node, call: Call) -> Result:
 
     holder = request.owner or request.member_id or ""
     acknowledgements = Acknowledgements(node, group, holder, request.is_renew_ack, done)
-    acknowledgements.take(named_in(request.partitions), given(request.lock_ms), given(request.delay_ms))
+    acknowledgements.take(
+        named_in(request.partitions), given(request.lock_ms), given(request.delay_ms), bool(request.owner)
+    )
     return answer
 
 

@@ -34,8 +34,10 @@ class Acknowledgements:
         named: Mapping[TopicPartition, Sequence[AckBatch]],
         lock_ms: int | None = None,
         delay_ms: int | None = None,
+        late: bool = False,
     ) -> None:
-        """`done` is called when all are durable or refused: perhaps before this returns."""
+        """`done` is called when all are durable or refused: perhaps before this returns. `late`: accepts
+        count without a lock, too, where nobody has the message."""
         self._left = len(named) + 1
         for place, batches in named.items():
             try:
@@ -46,7 +48,7 @@ class Acknowledgements:
             except ApiError as error:
                 self._heard(place, error)
                 continue
-            queue.acknowledge(self._member, batches, partial(self._heard, place), lock_ms, delay_ms)
+            queue.acknowledge(self._member, batches, partial(self._heard, place), lock_ms, delay_ms, late)
         self._count_down()
 
     def _check(self, batches: Sequence[AckBatch]) -> None:

@@ -302,11 +302,15 @@ class Queue:
         reply: Reply,
         lock_ms: int | None,
         delay_ms: int | None,
+        late: bool,
     ) -> None:
-        """All of it or nothing; `reply` hears when it is durable, or what is wrong with it."""
+        """All of it or nothing; `reply` hears when it is durable, or what is wrong with it.
+
+        `late`: accepts count as long as nobody else has the messages."""
         now = self.now()
+        late_below = self.partition.high_watermark if late else 0
         try:
-            settlement = self.core.acknowledge(member, batches, now, lock_ms, delay_ms)
+            settlement = self.core.acknowledge(member, batches, now, lock_ms, delay_ms, late_below)
         except ApiError as error:
             reply(error)
             return
@@ -354,10 +358,9 @@ class Queue:
 
     def configure(self, settings: QueueSettings, now: Now, learn_anew: bool) -> None:
         """`learn_anew`: what is known of the messages no longer tells what must be known."""
-        if learn_anew:  # a detour over other settings makes the core forget
+        if learn_anew:
             self._duplicates = _duplicates_of(self.subscription)
-            self.core.change_settings(settings._replace(fair=not settings.fair), now)
-        self.core.change_settings(settings, now)
+        self.core.change_settings(settings, learn_anew)
         self._arm(now)
         self.wake()
 

@@ -1,7 +1,7 @@
 """DeleteMessage and ChangeMessageVisibility, alone and in batches: what becomes of received messages.
 
-A handle that is none is refused. One whose time is over is right, but opens nothing: deleting with it
-succeeds, as with SQS, and changes nothing if somebody else has the message by now.
+A handle that is none is refused. Deleting with one whose time is over deletes the message, unless somebody
+else has received it by now: then it succeeds, as with SQS, and changes nothing.
 """
 
 from __future__ import annotations
