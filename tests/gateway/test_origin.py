@@ -108,7 +108,7 @@ def test_images_and_links_of_other_sites_may_not_either(site: str, right: bool) 
 def test_it_takes_no_memory_of_many_addresses_and_no_time_of_a_program() -> None:
     visitors = Visitors(Http(), keys_required=False)
     for number in range(5000):
-        assert visitors.refusal({"Host": f"127.0.0.1:{number}"}) is None
+        assert visitors.refusal({"host": f"127.0.0.1:{number}"}) is None
     assert len(visitors._known) <= 1000
     headers: Any = CIMultiDict({"Host": "127.0.0.1:1", "User-Agent": "x", "X-Amz-Target": "y", "Accept": "z"})
     took_s = min(timeit.repeat(lambda: visitors.refusal(headers), number=10_000, repeat=5)) / 10_000

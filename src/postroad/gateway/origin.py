@@ -20,12 +20,11 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from aiohttp import hdrs
-from multidict import istr
-
 from postroad.config.sections import Http
 
-FETCH_SITE: Final = istr("Sec-Fetch-Site")
+HOST: Final = "host"
+ORIGIN: Final = "origin"
+FETCH_SITE: Final = "sec-fetch-site"
 OURS: Final = frozenset({"same-origin", "none"})  # none: the user's own doing
 ANY: Final = "*"
 # Nobody can register them; the last two are what containers call the machine that they run on.
@@ -49,11 +48,12 @@ class Visitors:
         self._known: set[str] = set()  # values of Host that were found right
 
     def refusal(self, headers: Mapping[str, str]) -> str | None:
-        """Why the request must not be served; None if it may. Names of headers are found in any case."""
-        host = headers.get(hdrs.HOST)
+        """Why the request must not be served; None if it may. Headers are looked up by lower-case names:
+        aiohttp's find them in any case, and so must others have them."""
+        host = headers.get(HOST)
         if host not in self._known and not self._is_ours(host):
             return FOREIGN_NAME
-        origin = headers.get(hdrs.ORIGIN)
+        origin = headers.get(ORIGIN)
         if origin is not None and not self._is_own_page(origin, host):
             return FROM_ELSEWHERE
         site = headers.get(FETCH_SITE)
