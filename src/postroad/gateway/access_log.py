@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from typing import Final
-
-from aiohttp import web
+from typing import Final, NamedTuple
 
 from postroad.config.sections import Http
 
@@ -22,27 +20,40 @@ _PLAIN: Final = re.compile(r"[!#-<>-\[\]-~]+")  # printable ASCII, but for quote
 PATH_CHARACTERS_MAX: Final = 500
 
 
+class Line(NamedTuple):
+    """The facts of one request."""
+
+    method: str
+    path: str
+    status: int
+    took_ns: int
+    dialect: str
+    action: str
+    bytes_in: int
+    bytes_out: int
+    peer: str
+
+
 class AccessLog:
     def __init__(self, http: Http) -> None:
         self._least_status = {"off": 1000, "errors": 500, "all": 0}[http.access_log]
         self._write = _as_json if http.access_log_format == "json" else _as_text
 
-    def note(
-        self, request: web.Request, status: int, sent: int, took_ns: int, names: tuple[str, str]
-    ) -> None:
-        if status < self._least_status:
-            return
-        dialect, action = names
+    def wants(self, status: int) -> bool:
+        """Whether a request that ended so gets a line."""
+        return status >= self._least_status
+
+    def note(self, line: Line) -> None:
         facts: dict[str, str | int | float] = {
-            "method": request.method,
-            "path": request.path[:PATH_CHARACTERS_MAX],
-            "status": status,
-            "ms": round(took_ns / 1e6, 1),
-            "dialect": dialect,
-            "action": action,
-            "bytes_in": request.content_length or 0,
-            "bytes_out": sent,
-            "peer": request.remote or "",
+            "method": line.method,
+            "path": line.path[:PATH_CHARACTERS_MAX],
+            "status": line.status,
+            "ms": round(line.took_ns / 1e6, 1),
+            "dialect": line.dialect,
+            "action": line.action,
+            "bytes_in": line.bytes_in,
+            "bytes_out": line.bytes_out,
+            "peer": line.peer,
         }
         log.info("%s", self._write(facts))
 

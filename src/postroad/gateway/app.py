@@ -14,7 +14,7 @@ from typing import Final
 from aiohttp import hdrs, web
 from aiohttp.web_protocol import RequestPayloadError
 
-from postroad.gateway.access_log import AccessLog
+from postroad.gateway.access_log import AccessLog, Line
 from postroad.gateway.connections import Connection
 from postroad.gateway.gateway import Gateway
 
@@ -23,7 +23,7 @@ Routes = Callable[[Gateway], list[web.RouteDef]]
 Context = Callable[[Gateway], Callable[[web.Application], AsyncIterator[None]]]
 
 GATEWAY: Final = web.AppKey("gateway", Gateway)
-ACTION: Final = "postroad.action"  # in a request: what it asks for, where the route alone does not tell
+ACTION: Final = web.RequestKey("action", str)  # what it asks for, where the route alone does not tell
 NOWHERE: Final = ("none", "none")  # dialect and action of a request that no route takes
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,11 @@ class _Edge:
         action = request.get(ACTION, action)
         self._metrics.in_flight -= 1
         self._metrics.note_request(dialect, action, status, took_ns)
-        self._access_log.note(request, status, sent, took_ns, (dialect, action))
+        if self._access_log.wants(status):
+            sizes, peer = (request.content_length or 0, sent), request.remote or ""
+            self._access_log.note(
+                Line(request.method, request.path, status, took_ns, dialect, action, *sizes, peer)
+            )
 
 
 def _dialect(routes: Routes) -> str:

@@ -3,7 +3,8 @@
 What aiohttp does itself: it closes a connection that is idle for `http.idle_ms`, and refuses requests that
 two readers could understand differently (two lengths, a length and chunks, folded lines, bare line feeds).
 Here: the number of connections, the time that a request may take to arrive, and peers that read nothing of
-their answers. One sweep a second looks at all of them, as in the node's listener.
+their answers. One sweep a second looks at all of them, as in the node's listener; also at those that are idle
+and have never come to aiohttp (`short_way.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from aiohttp import StreamReader, web
 
 from postroad.config.sections import Http
 from postroad.gateway.metrics import GatewayMetrics
+from postroad.gateway.short_way import Counter, ShortWay
 
 BACKLOG: Final = 1024
 SWEEP_S: Final = 1.0
@@ -28,7 +30,7 @@ log = logging.getLogger(__name__)
 class Connection(web.RequestHandler):
     """aiohttp's, and what the door's sweep has to know."""
 
-    __slots__ = ("began_at", "body", "door", "stuck_at", "unread_bytes")
+    __slots__ = ("began_at", "body", "door", "short_way", "stuck_at", "unread_bytes")
 
     def __init__(self, door: Door, manager: web.Server, **options: Any) -> None:
         super().__init__(manager, **options)
@@ -37,9 +39,18 @@ class Connection(web.RequestHandler):
         self.body: StreamReader | None = None  # of the request that is being answered
         self.unread_bytes = 0  # of answers, when last looked at; so many since `stuck_at`
         self.stuck_at = 0.0
+        self.short_way: ShortWay | None = None  # until the first request that is not plain
+        if door.counter is not None:
+            self.short_way = ShortWay(door.counter, self, self._loop)
+
+    @property
+    def remote(self) -> str:
+        return str(self.peername[0]) if self.peername else ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        if self.short_way is not None:
+            self.keep_alive(True)  # ends aiohttp's timer, which knows of its own requests only
         self.door.connections[self] = None
         self.door.metrics.connections = len(self.door.connections)
 
@@ -49,9 +60,21 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self.short_way is not None:
+            self.short_way.take(data)
+            return
         if self.began_at is None and self.body is None:
             self.began_at = self._loop.time()
         super().data_received(data)
+
+    def take_long_way(self, data: bytes) -> None:
+        self.short_way = None
+        self.data_received(data)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.short_way is not None:
+            self.short_way.go_on()
 
     def request_came(self, body: StreamReader) -> None:
         """Its head is complete, and it is being answered; the body may still be on its way."""
@@ -89,8 +112,13 @@ class Refusal(asyncio.Protocol):
 
 
 class Door:
-    def __init__(self, runner: web.AppRunner, http: Http, metrics: GatewayMetrics) -> None:
+    """Without a counter all requests are aiohttp's."""
+
+    def __init__(
+        self, runner: web.AppRunner, http: Http, metrics: GatewayMetrics, counter: Counter | None = None
+    ) -> None:
         assert runner.server is not None, "set up before"
+        self.counter = counter
         self.connections: dict[Connection, None] = {}
         self.metrics = metrics
         self._http = http
@@ -142,6 +170,8 @@ class Door:
             if reason and connection.transport is not None:
                 self.say("the connection from %s is cut: %s", connection.peername, reason)
                 connection.transport.abort()
+            elif self._is_idle(connection, now):
+                connection.force_close()
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
 
     def _overdue(self, connection: Connection, now: float) -> str:
@@ -156,3 +186,10 @@ class Door:
         elif (now - connection.stuck_at) * 1000 > self._http.idle_ms:
             return f"it read nothing for {self._http.idle_ms} ms"
         return ""
+
+    def _is_idle(self, connection: Connection, now: float) -> bool:
+        """aiohttp closes its own."""
+        way = connection.short_way
+        if way is None or way.is_answering or connection.unread_bytes:
+            return False
+        return (now - way.idle_since) * 1000 > self._http.idle_ms

@@ -17,10 +17,12 @@ from postroad.config.sections import Http
 from postroad.errors import PostroadError
 from postroad.gateway.access import Keys
 from postroad.gateway.directory import Directory
+from postroad.gateway.exchange import PlainRoute
 from postroad.gateway.metrics import GatewayMetrics
 from postroad.gateway.origin import Visitors
 from postroad.gateway.receipts import Receipt, Receipts
 from postroad.gateway.receiver import Received, Receiver
+from postroad.gateway.redrives import Redrives
 from postroad.gateway.settler import Settler
 from postroad.gateway.topic_ids import TopicIds
 
@@ -59,7 +61,9 @@ class Gateway:
         self.receipts: Receipts
         self.cluster_id = ""
         self.metrics = GatewayMetrics()
+        self.plain_routes: dict[str, PlainRoute] = {}  # by X-Amz-Target: what need not go through aiohttp
         self.closing = asyncio.Event()  # long waits end when it is set
+        self.redrives = Redrives(self.client, self.directory, self.closing)
         self._receivers: dict[str, Receiver] = {}
         self._sweeper: asyncio.Task[None] | None = None
 

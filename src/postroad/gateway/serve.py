@@ -5,7 +5,7 @@ so that address and waiting connections outlive a gateway that dies; and it ends
 however the node's process came to its end.
 
 Stop: no new connections → whoever waits for messages gets none → what is under way is answered, for `GRACE_S`
-at most → what was accepted is published.
+at most on the short way and then for as long by aiohttp → what was accepted is published.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from postroad.gateway.app import create_app
 from postroad.gateway.connections import Door
 from postroad.gateway.dialects import CONTEXTS, DIALECTS
 from postroad.gateway.gateway import Gateway, GatewaySettings
+from postroad.gateway.short_way import Counter
 
 GRACE_S: Final = 5.0
 ASK_AGAIN_S: Final = 1.0  # while no node answers
@@ -69,7 +70,8 @@ async def _serve_requests(
 ) -> None:
     runner = web.AppRunner(create_app(gateway, DIALECTS, CONTEXTS), shutdown_timeout=GRACE_S)
     await runner.setup()
-    door = Door(runner, gateway.http, gateway.metrics)
+    counter = Counter(gateway)
+    door = Door(runner, gateway.http, gateway.metrics, counter)
     await door.open(sock)
     _say_ready(sock, ready_file, say)
     gc.collect()
@@ -78,6 +80,7 @@ async def _serve_requests(
     log.info("stopping: answering what is under way")
     door.close()
     await gateway.end_waits()
+    await counter.finish(GRACE_S)
     await runner.cleanup()
     await gateway.__aexit__(None)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
-from aiohttp import web
 from msgspec import Struct
 
+from postroad.gateway.exchange import Head, Reply
 from postroad.gateway.sqs.actions import Action
 from postroad.gateway.sqs.answers import Answer
 from postroad.gateway.sqs.errors import SqsError, missing, unreadable
@@ -21,12 +21,12 @@ class Call(NamedTuple):
 class Dialect(Protocol):
     """The modules `protocol_json` and `protocol_query`."""
 
-    def read(self, request: web.Request, body: bytes, /) -> Call:
+    def read(self, head: Head, body: bytes, /) -> Call:
         """Raises SqsError."""
 
-    def answer(self, action: Action, answered: Answer, request_id: str, /) -> web.Response: ...
+    def answer(self, action: Action, answered: Answer, request_id: str, /) -> Reply: ...
 
-    def refuse(self, error: SqsError, request_id: str, /) -> web.Response: ...
+    def refuse(self, error: SqsError, request_id: str, /) -> Reply: ...
 
 
 def wrong_request(action: Action, members: Any, error: Exception) -> SqsError:

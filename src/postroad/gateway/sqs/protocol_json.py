@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from aiohttp import web
 
+from postroad.gateway.exchange import Head, Reply
 from postroad.gateway.sqs.actions import ACTIONS, Action
 from postroad.gateway.sqs.answers import Answer
 from postroad.gateway.sqs.errors import SqsError, unreadable
 from postroad.gateway.sqs.protocol import Call, wrong_request
 
-TARGET: Final = "X-Amz-Target"
+TARGET: Final = "x-amz-target"
 TARGET_PREFIX: Final = "AmazonSQS."
 CONTENT_TYPE: Final = "application/x-amz-json-1.0"
 REQUEST_ID: Final = "x-amzn-RequestId"
@@ -22,9 +22,9 @@ TYPE_PREFIX: Final = "com.amazonaws.sqs#"
 _encoder: Final = msgspec.json.Encoder()
 
 
-def read(request: web.Request, body: bytes) -> Call:
+def read(head: Head, body: bytes) -> Call:
     """Raises SqsError."""
-    target = request.headers.get(TARGET, "")
+    target = head.headers.get(TARGET, "")
     action = ACTIONS.get(target.removeprefix(TARGET_PREFIX))
     if action is None or not target.startswith(TARGET_PREFIX):
         raise SqsError("UnknownOperationException", f"There is no action {target[:100]!r}.", 404)
@@ -36,22 +36,19 @@ def read(request: web.Request, body: bytes) -> Call:
         raise unreadable(f"The request's body can't be read as JSON: {error}.") from None
 
 
-def answer(_: Action, answered: Answer, request_id: str) -> web.Response:
-    return web.Response(
-        body=_encoder.encode(answered), headers={"Content-Type": CONTENT_TYPE, REQUEST_ID: request_id}
-    )
+def answer(action: Action, answered: Answer, request_id: str) -> Reply:
+    headers = (("Content-Type", CONTENT_TYPE), (REQUEST_ID, request_id))
+    return Reply(200, headers, _encoder.encode(answered), action.name)
 
 
-def refuse(error: SqsError, request_id: str) -> web.Response:
-    return web.Response(
-        body=_encoder.encode({"__type": TYPE_PREFIX + error.name, "message": error.text}),
-        status=error.status,
-        headers={
-            "Content-Type": CONTENT_TYPE,
-            REQUEST_ID: request_id,
-            QUERY_ERROR: f"{error.code};{error.fault}",
-        },
+def refuse(error: SqsError, request_id: str) -> Reply:
+    headers = (
+        ("Content-Type", CONTENT_TYPE),
+        (REQUEST_ID, request_id),
+        (QUERY_ERROR, f"{error.code};{error.fault}"),
     )
+    body = _encoder.encode({"__type": TYPE_PREFIX + error.name, "message": error.text})
+    return Reply(error.status, headers, body)
 
 
 def _wrong(action: Action, body: bytes, error: Exception) -> SqsError:

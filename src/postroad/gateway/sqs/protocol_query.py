@@ -8,14 +8,15 @@ JSON members they are, so that the requests are those of the JSON protocol.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
-from aiohttp import web
 
-from postroad.gateway.sqs import names, xml
+from postroad.gateway.exchange import Head, Reply
+from postroad.gateway.sqs import xml
 from postroad.gateway.sqs.actions import ACTIONS, Action
 from postroad.gateway.sqs.answers import Answer
 from postroad.gateway.sqs.errors import SqsError, missing, unreadable
@@ -25,6 +26,9 @@ CONTENT_TYPE: Final = "text/xml"
 FIELDS_MAX: Final = 2000  # ten entries with ten attributes of four fields are 450
 DEPTH_MAX: Final = 8
 INDEX_DIGITS_MAX: Final = 5
+
+_HEADERS: Final = (("Content-Type", CONTENT_TYPE),)
+_QUEUE_PATH: Final = re.compile(r"/[0-9]{12}/[^/]+$")
 
 
 class Member(NamedTuple):
@@ -54,18 +58,18 @@ _MEMBERS: Final[Mapping[str, Member]] = {
 Tree = dict[str, Any]
 
 
-def read(request: web.Request, body: bytes) -> Call:
+def read(head: Head, body: bytes) -> Call:
     """Raises SqsError."""
-    form = _form(request, body)
+    path, _, query = head.target.partition("?")
+    form = _form(query, body if head.method == "POST" else b"")
     name = form.pop("Action", "")
     if not name:
         raise SqsError("MissingAction", "The request must contain the parameter Action.")
     action = ACTIONS.get(name)
     if action is None:
         raise SqsError("InvalidAction", f"The action {name[:100]} is not valid for this endpoint.")
-    queue = request.match_info.get("queue")
-    if queue is not None:  # SDKs of old addressed the queue itself, and did not say it again
-        form.setdefault("QueueUrl", names.url_of("", queue))
+    if _QUEUE_PATH.search(path):  # SDKs of old addressed the queue itself, and did not say it again
+        form.setdefault("QueueUrl", path)
     members = _members(_tree(form))
     if action.name == "CreateQueue" and "Tags" in members:
         members["tags"] = members.pop("Tags")
@@ -75,24 +79,20 @@ def read(request: web.Request, body: bytes) -> Call:
         raise wrong_request(action, members, error) from None
 
 
-def answer(action: Action, answered: Answer, request_id: str) -> web.Response:
+def answer(action: Action, answered: Answer, request_id: str) -> Reply:
     body = xml.answer(action.name, msgspec.to_builtins(answered), request_id)
-    return web.Response(body=body, content_type=CONTENT_TYPE)
+    return Reply(200, _HEADERS, body, action.name)
 
 
-def refuse(error: SqsError, request_id: str) -> web.Response:
-    body = xml.error(error.fault, error.code, error.text, request_id)
-    return web.Response(body=body, status=error.status, content_type=CONTENT_TYPE)
+def refuse(error: SqsError, request_id: str) -> Reply:
+    return Reply(error.status, _HEADERS, xml.error(error.fault, error.code, error.text, request_id))
 
 
-def _form(request: web.Request, body: bytes) -> dict[str, str]:
+def _form(query: str, body: bytes) -> dict[str, str]:
     """Of the URL and of the body. A field that stands there twice is refused: two readers might differ."""
     try:
-        fields = parse_qsl(
-            request.rel_url.raw_query_string, keep_blank_values=True, max_num_fields=FIELDS_MAX
-        )
-        if request.method == "POST":
-            fields += parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+        fields = parse_qsl(query, keep_blank_values=True, max_num_fields=FIELDS_MAX)
+        fields += parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError as error:
         raise unreadable(f"The form can't be read: {error}.") from None
     form = dict(fields)

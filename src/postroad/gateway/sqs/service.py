@@ -7,16 +7,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from aiohttp import web
-
 from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
 from postroad.gateway.directory import SubscriptionInfo
+from postroad.gateway.exchange import Head
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.sqs import names
 from postroad.gateway.sqs.deduplication import Duplicates
 from postroad.gateway.sqs.errors import no_such_queue
 from postroad.gateway.sqs.first_receives import FirstReceives
-from postroad.gateway.sqs.move_task import MoveTasks
+from postroad.gateway.sqs.move_task import KIND, Move
 from postroad.gateway.sqs.queue import SQS_CONFIG, Queue, Remembered, write
 
 _QUEUES_MAX: Final = 10_000
@@ -25,29 +24,29 @@ _QUEUES_MAX: Final = 10_000
 class Caller:
     """Who asks, as far as an action has to know."""
 
-    __slots__ = ("_request", "_url", "admin")
+    __slots__ = ("_head", "_url", "admin")
 
-    def __init__(self, request: web.Request, url: str, admin: bool) -> None:
-        self._request = request
+    def __init__(self, head: Head, url: str, admin: bool) -> None:
+        self._head = head
         self._url = url
         self.admin = admin
 
     @property
     def base_url(self) -> str:
         """What URLs of queues begin with: as configured, or as the caller addressed us."""
-        return self._url or f"{self._request.scheme}://{self._request.host}"
+        return self._url or self._head.origin
 
     @property
     def region(self) -> str:
         """The one that the caller signed for."""
-        _, _, scope = self._request.headers.get("Authorization", "").partition("Credential=")
+        _, _, scope = self._head.headers.get("authorization", "").partition("Credential=")
         parts = scope.split("/", 4)
         return parts[2] if len(parts) == 5 and parts[2].isprintable() else names.REGION
 
     @property
     def is_gone(self) -> bool:
         """The connection is closed: nobody will see the answer."""
-        transport = self._request.transport
+        transport = self._head.peer.transport
         return transport is None or transport.is_closing()
 
 
@@ -56,7 +55,7 @@ class Service:
         self.gateway = gateway
         self.duplicates = Duplicates()
         self.first_receives = FirstReceives()
-        self.move_tasks = MoveTasks(gateway)
+        gateway.redrives.kinds[KIND] = lambda source, task: Move(gateway, source, task)
         self._queues: dict[str, Queue] = {}
         self.changes = (
             asyncio.Lock()

@@ -20,9 +20,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote
 
-from aiohttp import web
-
 from postroad.gateway.access import Keys
+from postroad.gateway.exchange import Head
 from postroad.gateway.sqs.errors import SqsError
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
@@ -48,24 +47,24 @@ class Claim(NamedTuple):
     expires_s: int | None  # of a presigned URL
 
 
-def check(request: web.Request, body: bytes, keys: Keys) -> bool:
+def check(head: Head, body: bytes, keys: Keys) -> bool:
     """Whether the key is an admin's. Raises SqsError if the request is not signed with a key of ours."""
-    path, _, raw_query = request.raw_path.partition("?")
+    path, _, raw_query = head.target.partition("?")
     try:
         query = parse_qsl(raw_query, keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError:
         raise _incomplete("the query can't be read") from None
-    claim = _claim(request, dict(query))
+    claim = _claim(head, dict(query))
     key = keys.find(claim.key_id)
     if key is None:
         raise SqsError("InvalidClientTokenId", "The security token included in the request is invalid.", 403)
     _check_time(claim, datetime.now(UTC))
     canonical = "\n".join(
         (
-            request.method,
+            head.method,
             quote(path, safe="/~"),
             _canonical_query(query),
-            *_canonical_headers(request, claim),
+            *_canonical_headers(head, claim),
             "",
             claim.signed_headers,
             hashlib.sha256(body).hexdigest(),
@@ -83,8 +82,8 @@ def check(request: web.Request, body: bytes, keys: Keys) -> bool:
     return key.admin
 
 
-def _claim(request: web.Request, query: Mapping[str, str]) -> Claim:
-    header = request.headers.get("Authorization")
+def _claim(head: Head, query: Mapping[str, str]) -> Claim:
+    header = head.headers.get("authorization")
     if header is None and query.get("X-Amz-Algorithm") is None:
         raise SqsError("MissingAuthenticationToken", "Request is missing Authentication Token.", 403)
     if header is None:
@@ -94,7 +93,7 @@ def _claim(request: web.Request, query: Mapping[str, str]) -> Claim:
         raise _incomplete(f"Authorization does not begin with {ALGORITHM}")
     parts = dict(part.strip().partition("=")[::2] for part in rest.split(","))
     key_id, day, region = _scope(parts.get("Credential", ""))
-    time = request.headers.get("X-Amz-Date", "")
+    time = head.headers.get("x-amz-date", "")
     return Claim(key_id, day, region, parts.get("SignedHeaders", ""), parts.get("Signature", ""), time, None)
 
 
@@ -138,17 +137,12 @@ def _canonical_query(query: list[tuple[str, str]]) -> str:
     return "&".join(f"{name}={value}" for name, value in pairs)
 
 
-def _canonical_headers(request: web.Request, claim: Claim) -> list[str]:
+def _canonical_headers(head: Head, claim: Claim) -> list[str]:
     names = claim.signed_headers.split(";")
-    present = {name.lower() for name in request.headers}
-    needed = {"host", *(name for name in present if name.startswith("x-amz-"))}
+    needed = {"host", *(name for name in head.headers if name.startswith("x-amz-"))}
     if names != sorted(set(names)) or not needed.issubset(names):
         raise _incomplete("SignedHeaders must have host and every x-amz- header, sorted, each once")
-    lines: list[str] = []
-    for name in names:
-        values = (" ".join(value.split()) for value in request.headers.getall(name, []))
-        lines.append(f"{name}:{','.join(values)}")
-    return lines
+    return [f"{name}:{' '.join(head.headers.get(name, '').split())}" for name in names]
 
 
 def _encode(text: str) -> str:

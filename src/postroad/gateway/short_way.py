@@ -1,0 +1,219 @@
+"""The short way: plain requests (`plain_request.py`) are read and answered without aiohttp, which would cost
+more than the rest of a small request.
+
+A connection begins on the short way. With the first request that is not plain it leaves it for good, and
+aiohttp gets every byte from there on: no byte is ever looked at by both.
+
+W1 requests of a connection are answered one after the other, in their order; what comes meanwhile is kept.
+W2 at most a read more than `KEPT_BYTES_MAX` is kept while a request is answered, else a head and a body
+   within the limits of `http`.
+W3 a request goes on when its client leaves; whoever handles it may look at `Head.peer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Final, Protocol
+
+from aiohttp.http import SERVER_SOFTWARE
+
+from postroad.gateway.access_log import AccessLog, Line
+from postroad.gateway.exchange import Head, Reply
+from postroad.gateway.gateway import Gateway
+from postroad.gateway.plain_request import MORE, TARGET, Plain, Unread, read_head
+
+KEPT_BYTES_MAX: Final = 64 * 1024
+
+_REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
+_FAILED: Final = Reply(
+    500,
+    (("Content-Type", "text/plain; charset=utf-8"),),
+    b"Something went wrong here; the log tells what.\n",
+)
+
+log = logging.getLogger(__name__)
+
+
+class Connected(Protocol):
+    """What the short way needs of its connection."""
+
+    began_at: float | None
+
+    @property
+    def transport(self) -> asyncio.Transport | None: ...
+
+    @property
+    def writing_paused(self) -> bool: ...
+
+    @property
+    def remote(self) -> str: ...
+
+    def take_long_way(self, data: bytes) -> None:
+        """These bytes and all that follow are aiohttp's."""
+
+
+class ShortWay:
+    """One connection's."""
+
+    __slots__ = (
+        "_connection",
+        "_counter",
+        "_is_held",
+        "_kept",
+        "_loop",
+        "_plain",
+        "idle_since",
+        "is_answering",
+    )
+
+    def __init__(self, counter: Counter, connection: Connected, loop: asyncio.AbstractEventLoop) -> None:
+        self._counter = counter
+        self._connection = connection
+        self._loop = loop
+        self._kept: bytes | bytearray = b""
+        self._plain: Plain | None = None  # its head is read, its body is on the way
+        self._is_held = False  # reading is paused
+        self.is_answering = False
+        self.idle_since = loop.time()
+
+    def take(self, data: bytes) -> None:
+        """What came over the connection."""
+        if self._kept:
+            if isinstance(self._kept, bytes):
+                self._kept = bytearray(self._kept)  # a body may come in many small pieces
+            self._kept += data
+        else:
+            self._kept = data
+        if not self.is_answering and not self._connection.writing_paused:
+            self.go_on()
+        elif len(self._kept) > KEPT_BYTES_MAX:  # W2
+            self._hold(True)
+
+    def go_on(self) -> None:
+        """With what is kept, if it is a request; called again when the peer has read the last answer."""
+        data = self._kept
+        if self.is_answering or not data:
+            return
+        limits = self._counter.gateway.http
+        plain = self._plain or read_head(data, limits.header_bytes_max, limits.body_bytes_max)
+        if isinstance(plain, Unread):
+            if plain is MORE and not self._counter.is_closed:
+                self._wait_for_more()
+            else:
+                self._leave()
+        elif self._counter.is_closed or plain.headers[TARGET] not in self._counter.routes:
+            self._leave()
+        elif len(data) < plain.end:
+            self._plain = plain
+            self._wait_for_more()
+        else:
+            self._begin(plain, data)
+
+    def answer(self, data: bytes) -> None:
+        """To the request that is being answered; then the next one's turn has come."""
+        self.is_answering = False
+        self.idle_since = self._loop.time()
+        connection = self._connection
+        if connection.transport is not None and not connection.transport.is_closing():
+            connection.transport.write(data)
+            if self._kept and not connection.writing_paused:
+                self.go_on()
+
+    def _begin(self, plain: Plain, data: bytes | bytearray) -> None:
+        body = bytes(data[plain.body_at : plain.end])
+        self._kept = data[plain.end :]
+        self._plain = None
+        self._connection.began_at = None
+        self.is_answering = True
+        if self._is_held and len(self._kept) <= KEPT_BYTES_MAX:
+            self._hold(False)
+        self._counter.take(plain, body, self._connection, self)
+
+    def _wait_for_more(self) -> None:
+        if self._connection.began_at is None:
+            self._connection.began_at = self._loop.time()
+        self._hold(False)
+
+    def _leave(self) -> None:
+        data, self._kept = bytes(self._kept), b""
+        self._hold(False)
+        self._connection.take_long_way(data)
+
+    def _hold(self, hold: bool) -> None:
+        transport = self._connection.transport
+        if hold == self._is_held or transport is None:
+            return
+        self._is_held = hold
+        if hold:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+
+class Counter:
+    """Where the plain requests of all connections are answered."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.routes = gateway.plain_routes
+        self.is_closed = False  # what comes now is for aiohttp
+        self._access_log = AccessLog(gateway.http)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._date = (0, "")  # of which second, and how it is written
+
+    def take(self, plain: Plain, body: bytes, connection: Connected, way: ShortWay) -> None:
+        """`way` gets the answer."""
+        task = asyncio.get_running_loop().create_task(self._answer(plain, body, connection, way))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def finish(self, timeout_s: float) -> None:
+        """No new requests; those that are under way are answered, or their time is over."""
+        self.is_closed = True
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _answer(self, plain: Plain, body: bytes, connection: Connected, way: ShortWay) -> None:
+        began = time.perf_counter_ns()
+        metrics = self.gateway.metrics
+        metrics.in_flight += 1
+        route = self.routes[plain.headers[TARGET]]
+        reply = _FAILED
+        try:
+            origin = f"http://{plain.headers['host']}"
+            reply = await route.handler(Head("POST", plain.target, plain.headers, origin, connection), body)
+        except Exception:
+            log.exception("POST %s failed", plain.target)
+        finally:
+            way.answer(self._write(reply))
+            took_ns = time.perf_counter_ns() - began
+            action = reply.action or route.action
+            metrics.in_flight -= 1
+            metrics.note_request(route.dialect, action, reply.status, took_ns)
+            if self._access_log.wants(reply.status):
+                names, sizes = (route.dialect, action), (len(body), len(reply.body))
+                self._access_log.note(
+                    Line("POST", plain.target, reply.status, took_ns, *names, *sizes, connection.remote)
+                )
+
+    def _write(self, reply: Reply) -> bytes:
+        """The same lines in the same order as aiohttp writes them."""
+        status, headers, body, _ = reply
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+        return (
+            f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\n{lines}Content-Length: {len(body)}\r\n"
+            f"Date: {self._now()}\r\nServer: {SERVER_SOFTWARE}\r\n\r\n"
+        ).encode() + body
+
+    def _now(self) -> str:
+        second = int(time.time())
+        if self._date[0] != second:
+            self._date = second, formatdate(second, usegmt=True)
+        return self._date[1]
