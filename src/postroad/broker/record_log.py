@@ -13,21 +13,21 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from postroad.broker.clock import Clock
+from postroad.broker.own_batch import append_own
 from postroad.broker.partition import Partition
+from postroad.broker.replies import Reply
 from postroad.broker.turn import Turn
 from postroad.broker.workers import Workers
 from postroad.errors import ApiError, CoordinatorNotAvailable
 from postroad.log.partition_log import PartitionLog, Slice
 from postroad.wire import batch as batches
 from postroad.wire.records import Record as WireRecord
-from postroad.wire.records import decode_records, encode_batch
+from postroad.wire.records import decode_records
 
 LOAD_BYTES: Final = 1 << 18  # read, then applied at once while loading: some 10 ms of the loop's time
 BATCH_BYTES: Final = 1 << 20  # a batch is closed when it has reached this
 
 KeyValue = tuple[bytes, bytes | None]
-Committed = Callable[[ApiError | None], None]
-"""Called once: when the records are committed (None), or can't be (what the client is told)."""
 
 log = logging.getLogger(__name__)
 
@@ -45,22 +45,22 @@ class RecordLog:
         self.partition = partition
         self._clock = clock
         self._turn = turn
-        self._gathered: list[tuple[Sequence[KeyValue], Committed]] = []
+        self._gathered: list[tuple[Sequence[KeyValue], Reply]] = []
         self._loaded_to = 0  # the offset up to which records were applied
 
-    def append(self, records: Sequence[KeyValue], committed: Committed) -> None:
-        """All of them in one batch, perhaps with others'. `committed` is never called before this returns."""
+    def append(self, records: Sequence[KeyValue], reply: Reply) -> None:
+        """All of them in one batch, perhaps with others'. `reply` is never called before this returns."""
         if not self._gathered:
             self._turn.gather(self)
-        self._gathered.append((records, committed))
+        self._gathered.append((records, reply))
 
     def gather(self) -> None:
         """Called by the turn."""
         gathered, self._gathered = self._gathered, []
-        appends: list[tuple[Sequence[KeyValue], Committed]] = []
+        appends: list[tuple[Sequence[KeyValue], Reply]] = []
         size = 0
-        for records, committed in gathered:
-            appends.append((records, committed))
+        for records, reply in gathered:
+            appends.append((records, reply))
             size += sum(len(key) + len(value or b"") for key, value in records)
             if size >= BATCH_BYTES:
                 self._stage(appends)
@@ -68,14 +68,26 @@ class RecordLog:
         if appends:
             self._stage(appends)
 
-    def _stage(self, appends: list[tuple[Sequence[KeyValue], Committed]]) -> None:
-        append = PendingAppend(self.partition, [committed for _, committed in appends])
+    def _stage(self, appends: list[tuple[Sequence[KeyValue], Reply]]) -> None:
+        now_ms = self._clock.now_ms()
+        pairs = [pair for records, _ in appends for pair in records]
+        made = [WireRecord(n, now_ms, key, value) for n, (key, value) in enumerate(pairs)]
+        committed = partial(self._committed, [reply for _, reply in appends])
         try:
-            append.stage([record for records, _ in appends for record in records], self._clock.now_ms())
+            append_own(self.partition, self._turn, made, now_ms, committed)
         except ApiError as error:
-            append.committed(error)
-            return
-        self._turn.settle(append)
+            committed(error)
+
+    def _committed(self, replies: Sequence[Reply], error: ApiError | None) -> None:
+        place = self.partition.topic, self.partition.index
+        if error is not None:
+            log.error("%s-%d: a change could not be written: %s", *place, error)
+            error = CoordinatorNotAvailable(str(error))
+        for reply in replies:
+            try:
+                reply(error)
+            except Exception:  # the others hear of theirs all the same
+                log.exception("%s-%d: a change could not be completed", *place)
 
     async def load(self, apply: Callable[[Stored], None], workers: Workers) -> None:
         """Apply all records of the partition. Raises what reading them raises; call it again.
@@ -106,41 +118,3 @@ def read_records(log_: PartitionLog, read: Slice, offset: int) -> tuple[int, lis
             found += [Stored(r.offset, r.key or b"", r.value) for r in inside if r.offset >= offset]
             offset = header.next_offset
     return offset, found
-
-
-class PendingAppend:
-    """One batch of decisions on its way to the disk."""
-
-    __slots__ = ("_committed", "_needed", "_partition")
-
-    def __init__(self, partition: Partition, committed: list[Committed]) -> None:
-        self._partition = partition
-        self._committed = committed
-        self._needed = 0
-
-    def stage(self, records: Sequence[KeyValue], now_ms: int) -> None:
-        made = [WireRecord(n, now_ms, key, value) for n, (key, value) in enumerate(records)]
-        batch = memoryview(encode_batch(made))
-        header = batches.read_header(batch)
-        appended = self._partition.append(batch, header, now_ms)
-        self._needed = appended.base_offset + header.last_offset_delta + 1
-
-    def settle(self) -> None:
-        if self._partition.write_error is not None:
-            self.committed(self._partition.write_error)
-        else:
-            self._partition.when_committed(self._needed, self.committed)
-
-    def committed(self, error: ApiError | None) -> None:
-        if error is not None:
-            log.error("%s-%d: a change could not be written: %s", *self._place, error)
-            error = CoordinatorNotAvailable(str(error))
-        for committed in self._committed:
-            try:
-                committed(error)
-            except Exception:  # the others hear of theirs all the same
-                log.exception("%s-%d: a change could not be completed", *self._place)
-
-    @property
-    def _place(self) -> tuple[str, int]:
-        return self._partition.topic, self._partition.index

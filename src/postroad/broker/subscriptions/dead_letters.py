@@ -11,18 +11,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
+from postroad.broker.own_batch import append_own
 from postroad.broker.partition import Partition
+from postroad.broker.replies import heard
 from postroad.broker.subscriptions.queue import Queue
 from postroad.cluster.image import Topic
 from postroad.errors import ApiError, CoordinationError, OffsetOutOfRange, TopicAlreadyExists
 from postroad.queues.update import Dying
 from postroad.wire import batch as batches
 from postroad.wire import header_names as names
-from postroad.wire.records import Record, decode_records, encode_batch
+from postroad.wire.records import Record, decode_records
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -66,14 +69,11 @@ class DeadLetters:
         dying = list(islice(queue.core.ledger.dying, COPIES_MAX))
         copies, ranges = self._copies(queue, dying)
         if copies:
-            await self._append(await self._partition(queue), copies)
+            partition, node = await self._partition(queue), self._node
+            await heard(partial(append_own, partition, node.turn, copies, node.clock.now_ms()))
         if queue.closed:
             return
-        written: asyncio.Future[ApiError | None] = self._node.loop.create_future()
-        queue.write(queue.core.bury(ranges), written.set_result)
-        error = await written
-        if error is not None:
-            raise error
+        await heard(partial(queue.write, queue.core.bury(ranges)))
         queue.subscription.something_settled(queue)
 
     def _copies(self, queue: Queue, dying: Sequence[Dying]) -> tuple[list[Record], list[tuple[int, int]]]:
@@ -154,33 +154,3 @@ class DeadLetters:
             return await self._node.create_topic(name, partitions=1)
         except TopicAlreadyExists:  # another queue of the subscription was faster
             return self._node.image.topic(name)
-
-    async def _append(self, partition: Partition, copies: list[Record]) -> None:
-        """Returns when they are committed. Raises what keeps them from it."""
-        now_ms = self._node.clock.now_ms()
-        batch = memoryview(encode_batch(copies))
-        header = batches.read_header(batch)
-        appended = partition.append(batch, header, now_ms)
-        committed: asyncio.Future[ApiError | None] = self._node.loop.create_future()
-        waiting = _Waiting(partition, appended.base_offset + header.last_offset_delta + 1, committed)
-        self._node.turn.settle(waiting)
-        error = await committed
-        if error is not None:
-            raise error
-
-
-class _Waiting:
-    """A batch of copies on its way to the disk."""
-
-    __slots__ = ("_committed", "_needed", "_partition")
-
-    def __init__(self, partition: Partition, needed: int, committed: asyncio.Future[ApiError | None]) -> None:
-        self._partition = partition
-        self._needed = needed
-        self._committed = committed
-
-    def settle(self) -> None:
-        if self._partition.write_error is not None:
-            self._committed.set_result(self._partition.write_error)
-        else:
-            self._partition.when_committed(self._needed, self._committed.set_result)

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from postroad.broker.partition import Partition
+from postroad.broker.replies import Reply
 from postroad.broker.subscriptions.duplicates import Duplicates
 from postroad.broker.subscriptions.lookback import lookback
 from postroad.broker.subscriptions.states import QueueStates
@@ -45,8 +46,6 @@ SCANS_MAX: Final = 4  # in one go; then others have their turn
 LOOK_MS: Final = 5  # also then: where each message asks for something a scan takes long
 RETRY_MS: Final = 1_000  # after the log could not be read or the state could not be written
 TIMER_MS_MAX: Final = 60_000  # a timer looks again after this, however far away the deadline is
-
-Reply = Callable[[ApiError | None], None]
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from typing import Final
 
 from postroad.broker.clock import Clock
 from postroad.broker.partition import Partition
-from postroad.broker.record_log import Committed, RecordLog, Stored
+from postroad.broker.record_log import RecordLog, Stored
+from postroad.broker.replies import Reply
 from postroad.broker.turn import Turn
 from postroad.broker.workers import Workers
 from postroad.errors import ApiError
@@ -102,7 +103,7 @@ class QueueStates:
 
     # --- changes
 
-    def create(self, key: Key, start: int, committed: Committed) -> None:
+    def create(self, key: Key, start: int, committed: Reply) -> None:
         """A ledger that begins at this offset; it is there when it is committed."""
         kept = Kept(Ledger(key), self._applied_to)
         update = Update(generation=1, start=start)
@@ -114,11 +115,11 @@ class QueueStates:
 
         self._append(kept, update, done)
 
-    def write(self, ledger: Ledger, update: Update, committed: Committed) -> None:
+    def write(self, ledger: Ledger, update: Update, committed: Reply) -> None:
         """The update is applied when it is committed; then `committed` hears of it."""
         self._append(self._kept[ledger.key], update, committed)
 
-    def remove(self, key: Key, committed: Committed) -> None:
+    def remove(self, key: Key, committed: Reply) -> None:
         """The ledger is gone when that is committed."""
         kept = self._kept[key]
 
@@ -130,12 +131,12 @@ class QueueStates:
 
         self._log.append([(kept.key, None)], done)
 
-    def _append(self, kept: Kept, update: Update, committed: Committed) -> None:
+    def _append(self, kept: Kept, update: Update, committed: Reply) -> None:
         value = encode_update(update)
         self._log.append([(kept.key, value)], partial(self._written, kept, update, len(value), committed))
 
     def _written(
-        self, kept: Kept, update: Update, size: int, committed: Committed, error: ApiError | None
+        self, kept: Kept, update: Update, size: int, committed: Reply, error: ApiError | None
     ) -> None:
         if error is None:
             kept.ledger.apply(update)

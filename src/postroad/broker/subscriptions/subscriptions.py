@@ -10,16 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.connection import Connection
 from postroad.broker.internal_topic import InternalTopic
 from postroad.broker.partition import Partition
+from postroad.broker.replies import Reply, heard
 from postroad.broker.subscriptions.dead_letters import DeadLetters
 from postroad.broker.subscriptions.lookback import needed_from
-from postroad.broker.subscriptions.queue import Queue, Reply
+from postroad.broker.subscriptions.queue import Queue
 from postroad.broker.subscriptions.sessions import ShareSession, ShareSessions
 from postroad.broker.subscriptions.starting import starting_offset
 from postroad.broker.subscriptions.states import QueueStates
@@ -283,7 +284,7 @@ class Subscriptions:
         if group_id in self._subscriptions:
             self._subscriptions[group_id].configure(settings, self._node.clock.now())
         if settings.topics:
-            await self._heard(partial(self.ensure, group_id, settings.topics))
+            await heard(partial(self.ensure, group_id, settings.topics))
 
     # --- changes around it
 
@@ -340,7 +341,7 @@ class Subscriptions:
             queue = subscription.queues.pop((key.topic_id, key.partition), None)
             if queue is not None:
                 queue.close()
-            await self._heard(partial(states.remove, key))
+            await heard(partial(states.remove, key))
 
     async def delete(self, group_id: str) -> None:
         """The subscription goes with all that it knows. Raises NonEmptyGroup while it has members."""
@@ -359,19 +360,12 @@ class Subscriptions:
         partition = self._node.partitions.lead(key.topic_id, key.partition)
         start = min(max(start, partition.log.start_offset), partition.high_watermark)
         if states.find(key) is None:
-            await self._heard(partial(states.create, key, start))
+            await heard(partial(states.create, key, start))
             return
         queue = self.queue(*key)
         if queue is None:
             raise CoordinatorNotAvailable()
-        await self._heard(partial(queue.reset, start))
-
-    async def _heard(self, ask: Callable[[Reply], None]) -> None:
-        """Await something that replies. Raises the error that it replies with."""
-        future: asyncio.Future[ApiError | None] = self._node.loop.create_future()
-        ask(lambda error: None if future.done() else future.set_result(error))
-        if (error := await future) is not None:
-            raise error
+        await heard(partial(queue.reset, start))
 
     def check_ready(self, group_id: str) -> None:
         """Raises what clients should be told while the group's state can't be had."""
@@ -421,7 +415,7 @@ class Subscriptions:
 class _After:
     """Calls on when all parts were heard of; with the first error, if there was one."""
 
-    def __init__(self, parts: int, done: Callable[[ApiError | None], None]) -> None:
+    def __init__(self, parts: int, done: Reply) -> None:
         self._left = parts
         self._done = done
         self._error: ApiError | None = None
