@@ -10,10 +10,11 @@ import click
 from postroad.cli import output
 from postroad.cli.session import Failed, cluster_options, json_option
 from postroad.cli.subscription_messages import consume, peek
-from postroad.cli.subscription_options import TOPICS, changes, promise_options
+from postroad.cli.subscription_options import changes, promise_options
 from postroad.cli.subscription_position import purge, seek
 from postroad.cli.subscription_talk import exists, held_topics, talk_about
 from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition, UnsupportedVersion
+from postroad.wire.subscription_names import TOPICS_CONFIG
 
 if TYPE_CHECKING:
     from postroad.client import Client
@@ -47,7 +48,7 @@ def create(name: str, topics: Sequence[str], bootstrap: str, timeout_s: float, *
     postroad subscription create mails --topic orders --lock 2m --attempts 10 --backoff 5s
     postroad subscription create ledger --topic bookings --order key --dead-letters none
     """
-    wanted = {TOPICS: ",".join(dict.fromkeys(topics)), **changes(given)}
+    wanted = {TOPICS_CONFIG: ",".join(dict.fromkeys(topics)), **changes(given)}
 
     async def work(client: Client) -> None:
         from postroad.client import groups, subscriptions
@@ -107,7 +108,7 @@ def alter(
         await _check_unread(client, name, gone)
         await _note_missing(client, [topic for topic in after if topic not in before])
         if after != before:
-            wanted[TOPICS] = ",".join(after)
+            wanted[TOPICS_CONFIG] = ",".join(after)
         await subscriptions.alter_config(client, name, wanted, resets)
         if gone:
             await _forget(client, name, gone)

@@ -10,14 +10,21 @@ import click
 from postroad.cli.duration import DurationType
 from postroad.cli.start import Start, StartType
 from postroad.cli.topic import config_option, pairs
+from postroad.wire.subscription_names import (
+    DEAD_LETTER_TOPIC_CONFIG,
+    DEAD_LETTERS_CONFIG,
+    DELIVERY_LIMIT_CONFIG,
+    LOCK_CONFIG,
+    START_CONFIG,
+)
 
 NO_DEAD_LETTERS: Final = "none"
 DURATION: Final = DurationType()
 
 # Options whose value is the config's, as it is.
 CONFIGS: Final = {
-    "lock": "share.record.lock.duration.ms",
-    "attempts": "share.delivery.count.limit",
+    "lock": LOCK_CONFIG,
+    "attempts": DELIVERY_LIMIT_CONFIG,
     "backoff": "postroad.backoff.initial.ms",
     "backoff_factor": "postroad.backoff.factor",
     "backoff_max": "postroad.backoff.max.ms",
@@ -29,10 +36,6 @@ CONFIGS: Final = {
     "partition_max_locks": "share.partition.max.record.locks",
     "member_max_locks": "postroad.member.max.record.locks",
 }
-TOPICS: Final = "postroad.topics"
-START: Final = "share.auto.offset.reset"
-DEAD_LETTERS: Final = "postroad.dead.letters"
-DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -134,12 +137,12 @@ def changes(given: Mapping[str, Any]) -> dict[str, str]:
         CONFIGS[name]: str(value) for name, value in given.items() if name in CONFIGS and value is not None
     }
     if given["start"] is not None:
-        found[START] = start_config(given["start"])
+        found[START_CONFIG] = start_config(given["start"])
     if given["dead_letters"] is not None:
         wanted = given["dead_letters"] != NO_DEAD_LETTERS
-        found[DEAD_LETTERS] = str(wanted).lower()
+        found[DEAD_LETTERS_CONFIG] = str(wanted).lower()
         if wanted:
-            found[DEAD_LETTER_TOPIC] = given["dead_letters"]
+            found[DEAD_LETTER_TOPIC_CONFIG] = given["dead_letters"]
     return found | pairs(given["configs"])
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from postroad.cli.session import Failed, talk
-from postroad.cli.subscription_options import TOPICS
 from postroad.errors import GroupIdNotFound, GroupSubscribedToTopic, NonEmptyGroup
+from postroad.wire.subscription_names import TOPICS_CONFIG
 
 if TYPE_CHECKING:
     from postroad.client import Client, TopicPartition
@@ -49,7 +49,7 @@ async def held_topics(client: Client, name: str) -> list[str]:
 
     await exists(client, name)
     entries = {entry.name: entry.value for entry in await subscriptions.config(client, name)}
-    named = [topic for topic in (entries.get(TOPICS) or "").split(",") if topic]
+    named = [topic for topic in (entries.get(TOPICS_CONFIG) or "").split(",") if topic]
     positions = await subscriptions.positions(client, name)
     return list(dict.fromkeys([*named, *sorted({place.topic for place in positions})]))
 

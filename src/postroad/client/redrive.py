@@ -13,6 +13,7 @@ and each is accepted there after its copy was acknowledged by all replicas. So:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -26,16 +27,24 @@ from postroad.client.share_consumer import ShareConsumer
 from postroad.client.share_message import ShareMessage
 from postroad.errors import PostroadError, UnknownTopicOrPartition
 from postroad.wire.header_names import ASKED_FOR, DEAD, DEAD_AT, DEAD_REASON, DEAD_TOPIC
+from postroad.wire.subscription_names import (
+    DEAD_LETTER_TOPIC_CONFIG,
+    DEAD_LETTERS_CONFIG,
+    DELIVERY_LIMIT_CONFIG,
+    LOCK_CONFIG,
+    START_CONFIG,
+    default_dead_letter_topic,
+)
 
 GROUP_SUFFIX: Final = ".redrive"
 GROUP_CONFIG: Final = {
-    "share.auto.offset.reset": "earliest",
-    "share.delivery.count.limit": "0",
-    "share.record.lock.duration.ms": "43200000",  # what is kept is held to the end; a crash releases it
+    START_CONFIG: "earliest",
+    DELIVERY_LIMIT_CONFIG: "0",
+    LOCK_CONFIG: "43200000",  # what is kept is held to the end; a crash releases it
     "share.partition.max.record.locks": "1000000",
     "postroad.member.max.record.locks": "1000000",
     "postroad.max.record.locks": "10000000",
-    "postroad.dead.letters": "false",
+    DEAD_LETTERS_CONFIG: "false",
 }
 POLL_RECORDS: Final = 500
 POLL_MS: Final = 1000  # letters that are there come at once; after this there are none
@@ -85,11 +94,12 @@ async def dead_topic_of(client: Client, name: str) -> str:
     if name not in names:
         return name
     entries = {entry.name: entry.value for entry in await subscriptions.config(client, name)}
-    return entries.get("errors.deadletterqueue.topic.name") or f"{name}.dead"
+    return entries.get(DEAD_LETTER_TOPIC_CONFIG) or default_dead_letter_topic(name)
 
 
 class Redrive:
-    """`to` None: each to its own topic. `rate` is letters a second. `dry` sends nothing."""
+    """`to` None: each to its own topic. `rate` is letters a second. `dry` sends nothing. `ends`: up to these
+    offsets of the dead-letter topic, by partition; None: what is there when it begins."""
 
     def __init__(
         self,
@@ -101,6 +111,7 @@ class Redrive:
         rate: float | None = None,
         limit: int | None = None,
         dry: bool = False,
+        ends: Mapping[int, int] | None = None,
     ) -> None:
         self.report = Report()
         self._client = client
@@ -110,15 +121,21 @@ class Redrive:
         self._rate = rate
         self._limit = limit
         self._dry = dry
+        self._ends = ends
+        self._stopping = asyncio.Event()
         self._known: dict[str, bool] = {}
         self._total = 0  # letters when it began
+
+    def stop(self) -> None:
+        """`run` returns when what is under way is done."""
+        self._stopping.set()
 
     async def run(self, progress: Callable[[int, int], None]) -> Report:
         """`progress` is told how many letters were looked at, of how many. UnknownTopicOrPartition
         if there is no such dead-letter topic."""
         client, topic = self._client, self._dead_topic
         places = [TopicPartition(topic, part.number) for part in (await client.topic(topic)).partitions]
-        ends = await offsets.latest(client, places)
+        ends = await self._ends_of(places)
         group = topic + GROUP_SUFFIX
         await subscriptions.alter_config(client, group, GROUP_CONFIG)
         async with ShareConsumer(client, group, [topic]) as consumer, Producer(client) as producer:
@@ -126,6 +143,11 @@ class Redrive:
             self._total = sum(max(0, position.lag) for position in positions.values())
             await self._work(consumer, producer, ends, progress)
         return self.report
+
+    async def _ends_of(self, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        if self._ends is None:
+            return await offsets.latest(self._client, places)
+        return {place: self._ends.get(place.partition, 0) for place in places}
 
     async def _work(
         self,
@@ -137,7 +159,7 @@ class Redrive:
         """Until a poll brings nothing, or (rule 3) as many polls as there are partitions only news."""
         began = asyncio.get_running_loop().time()
         news = 0
-        while news <= len(ends) and not self._is_enough():
+        while news <= len(ends) and not self._is_enough() and not self._stopping.is_set():
             wait_ms = POLL_MS if self.report.seen < self._total else LAST_POLL_MS
             letters = await consumer.poll(self._batch(), wait_ms)
             if not letters:
@@ -159,7 +181,9 @@ class Redrive:
     async def _pace(self, began: float) -> None:
         if self._rate is not None and not self._dry:
             due = began + self.report.sent / self._rate
-            await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
+                    await self._stopping.wait()
 
     async def _send_back(
         self, consumer: ShareConsumer, producer: Producer, letters: Sequence[ShareMessage]

@@ -13,12 +13,10 @@ from typing import Final
 
 from postroad.client import subscriptions
 from postroad.client.client import Client
+from postroad.wire.subscription_names import LOCK_CONFIG, TOPICS_CONFIG
 
 FRESH_S: Final = 2.0
 ENTRIES_MAX: Final = 10_000
-
-TOPICS_CONFIG: Final = "postroad.topics"
-LOCK_CONFIG: Final = "share.record.lock.duration.ms"
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from postroad.broker.subscriptions.queue import Queue
 from postroad.cluster.group_config import GroupSettings
 from postroad.now import Now
 from postroad.queues.holdings import Holdings
 from postroad.queues.settings import Backoff, Order, QueueSettings
+from postroad.wire.subscription_names import default_dead_letter_topic
 
 TopicPartition = tuple[bytes, int]
-
-DEAD_SUFFIX: Final = ".dead"
-_NAME_CHARACTERS_MAX: Final = 249
 
 
 class Subscription:
@@ -47,11 +43,7 @@ class Subscription:
 
     @property
     def dead_letter_topic(self) -> str:
-        """By default named after the group, as far as its id can be part of a topic's name."""
-        if self.settings.dead_letter_topic:
-            return self.settings.dead_letter_topic
-        name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in self.group_id)
-        return name[: _NAME_CHARACTERS_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
+        return self.settings.dead_letter_topic or default_dead_letter_topic(self.group_id)
 
 
 def queue_settings(settings: GroupSettings) -> QueueSettings:

@@ -42,6 +42,7 @@ from postroad.groups.share import ShareGroups
 from postroad.queues.ledger import Ledger
 from postroad.queues.share_partition import SharePartition
 from postroad.queues.update import Key
+from postroad.wire.subscription_names import TOPICS_CONFIG
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -54,7 +55,6 @@ STATE_CONFIG: Final = {
     "max.message.bytes": str(16 * 1024 * 1024),  # a snapshot's part is far smaller
     "compression.type": "producer",
 }
-TOPICS_CONFIG: Final = "postroad.topics"
 
 log = logging.getLogger(__name__)
 

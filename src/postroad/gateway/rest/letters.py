@@ -22,6 +22,11 @@ from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.gateway import Gateway
 from postroad.wire.header_names import DEAD_OFFSET, DEAD_PARTITION, DEAD_REASON, DEAD_SUBSCRIPTION, DEAD_TOPIC
 from postroad.wire.records import Record
+from postroad.wire.subscription_names import (
+    DEAD_LETTER_TOPIC_CONFIG,
+    DEAD_LETTERS_CONFIG,
+    default_dead_letter_topic,
+)
 
 SCAN_MAX: Final = 10_000  # letters that are looked at for one question
 SCAN_S: Final = 2.0
@@ -46,7 +51,7 @@ class _TooMany(Exception):
 
 
 def topic_of(info: SubscriptionInfo) -> str:
-    return info.config["errors.deadletterqueue.topic.name"] or f"{info.name}.dead"
+    return info.config[DEAD_LETTER_TOPIC_CONFIG] or default_dead_letter_topic(info.name)
 
 
 def text(record: Record, header: str) -> str:
@@ -68,7 +73,7 @@ async def find(
 
     It is not where letters are not kept, and where there are too many to look at.
     """
-    if info.config["postroad.dead.letters"] != "true":
+    if info.config[DEAD_LETTERS_CONFIG] != "true":
         return None, False
     try:
         topic = await gateway.client.topic(topic_of(info))

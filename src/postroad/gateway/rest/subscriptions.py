@@ -14,7 +14,6 @@ from postroad.client import groups, offsets, subscriptions
 from postroad.client.metadata import TopicPartition
 from postroad.client.subscriptions import SharePosition
 from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
-from postroad.gateway.directory import TOPICS_CONFIG
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest import paging, problems
 from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
@@ -22,6 +21,7 @@ from postroad.gateway.rest.fields import SubscriptionName, TopicName
 from postroad.gateway.rest.paging import Page
 from postroad.gateway.rest.problems import CONFLICT, NOT_FOUND, REFUSED, Refused
 from postroad.gateway.rest.promises import WITHHELD, Promises, configs_of, promises_of
+from postroad.wire.subscription_names import TOPICS_CONFIG
 
 TOPICS_MAX: Final = 100
 PEEKS_AT_ONCE: Final = 8  # each opens a connection

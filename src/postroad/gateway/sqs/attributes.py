@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from postroad.gateway.directory import LOCK_CONFIG
 from postroad.gateway.sqs.errors import SqsError
 from postroad.gateway.sqs.queue import DEFAULTS, FIFO_DEFAULTS, MESSAGE_BYTES_MAX, Queue
+from postroad.wire.subscription_names import LOCK_CONFIG
 
 RETENTION_CONFIG: Final = "retention.ms"
 ORDER_CONFIG: Final = "postroad.order"

@@ -15,10 +15,9 @@ from msgspec import Struct
 from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.sqs import names
 from postroad.gateway.sqs.errors import SqsError, unsupported
+from postroad.wire.subscription_names import DEAD_LETTER_TOPIC_CONFIG, DELIVERY_LIMIT_CONFIG
 
 SQS_CONFIG: Final = "postroad.sqs"
-LIMIT_CONFIG: Final = "share.delivery.count.limit"
-DEAD_TOPIC_CONFIG: Final = "errors.deadletterqueue.topic.name"
 
 MESSAGE_BYTES_MAX: Final = 1 << 20
 
@@ -76,8 +75,8 @@ class Queue:
     @property
     def redrive_target(self) -> tuple[str, int] | None:
         """The topic of dead letters that was set, and after how many receives they go there."""
-        topic = self.info.overrides.get(DEAD_TOPIC_CONFIG, "")
-        receives = int(self.info.config[LIMIT_CONFIG])
+        topic = self.info.overrides.get(DEAD_LETTER_TOPIC_CONFIG, "")
+        receives = int(self.info.config[DELIVERY_LIMIT_CONFIG])
         return (topic, receives) if topic and receives else None
 
     def attribute(self, name: str) -> str:

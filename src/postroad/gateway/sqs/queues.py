@@ -30,12 +30,12 @@ from postroad.gateway.sqs.requests import (
 )
 from postroad.gateway.sqs.service import Caller, Service
 from postroad.gateway.sqs.tags import check_tags
+from postroad.wire.subscription_names import START_CONFIG
 
 PURGE_MS: Final = 60_000  # one purge of a queue in so long
 RESULTS_MAX: Final = 1000
 
 FAIR_CONFIG: Final = "postroad.fair.by"
-START_CONFIG: Final = "share.auto.offset.reset"
 NODE_DEFAULT: Final = -1
 
 TOPIC_CONFIG: Final = {
@@ -150,7 +150,7 @@ def _is_same(name: str, current: str, value: str) -> bool:
 async def delete_queue(service: Service, _: Caller, asked: DeleteQueue) -> answers.Nothing:
     queue = await service.queue(asked.queue_url)
     gateway = service.gateway
-    service.move_tasks.stop(queue.name)
+    await gateway.redrives.end(queue.name)
     try:
         await gateway.directory.delete(queue.name)
     except GroupIdNotFound:

@@ -13,8 +13,9 @@ from msgspec import Struct, field
 
 from postroad.gateway.sqs import attributes, names
 from postroad.gateway.sqs.errors import SqsError
-from postroad.gateway.sqs.queue import DEAD_TOPIC_CONFIG, LIMIT_CONFIG, Queue
+from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.service import Service
+from postroad.wire.subscription_names import DEAD_LETTER_TOPIC_CONFIG, DELIVERY_LIMIT_CONFIG
 
 RECEIVES_MAX: Final = 1000
 SOURCES_MAX: Final = 10
@@ -47,7 +48,7 @@ def text_of(queue: Queue, region: str) -> str | None:
 async def configs_for(service: Service, source: str, text: str) -> dict[str, str | None]:
     """The configs that a policy is; an empty text takes it away. Raises SqsError if it can't be."""
     if not text:
-        return {LIMIT_CONFIG: FOREVER, DEAD_TOPIC_CONFIG: None}
+        return {DELIVERY_LIMIT_CONFIG: FOREVER, DEAD_LETTER_TOPIC_CONFIG: None}
     policy = read(text)
     name = names.name_in_arn(policy.target_arn) or ""
     try:
@@ -60,7 +61,7 @@ async def configs_for(service: Service, source: str, text: str) -> dict[str, str
         raise _wrong(text, "A queue can't be its own dead-letter queue.")
     if not _allows(target, source):
         raise _wrong(text, "The dead-letter queue's RedriveAllowPolicy does not permit it.")
-    return {LIMIT_CONFIG: str(policy.receives), DEAD_TOPIC_CONFIG: target.topic}
+    return {DELIVERY_LIMIT_CONFIG: str(policy.receives), DEAD_LETTER_TOPIC_CONFIG: target.topic}
 
 
 def read(text: str) -> RedrivePolicy:
