@@ -36,13 +36,8 @@ def list_groups(as_json: bool, bootstrap: str, timeout_s: float) -> None:
         return [(found.group, found.state, found.type) for found in await groups.list_all(client)]
 
     columns = ("group", "state", "type")
-    rows = talk(bootstrap, timeout_s, work)
-    if as_json:
-        output.write_json(output.objects(columns, rows))
-    elif rows:
-        output.table(columns, rows)
-    else:
-        click.echo("no groups yet: a consumer with a group.id makes one", err=True)
+    nothing = "no groups yet: a consumer with a group.id makes one"
+    output.listing(columns, talk(bootstrap, timeout_s, work), as_json, nothing)
 
 
 @group.command()
@@ -118,14 +113,7 @@ def reset(
             await groups.commit(client, name, after)
         return [(*place, before.get(place), after[place]) for place in places]
 
-    columns = ("topic", "partition", "before", "after")
-    rows = _talk(name, bootstrap, timeout_s, work)
-    if as_json:
-        output.write_json(output.objects(columns, rows))
-        return
-    output.table(columns, rows)
-    if dry_run:
-        click.echo("nothing was changed (--dry-run)", err=True)
+    output.moves(_talk(name, bootstrap, timeout_s, work), as_json, dry_run)
 
 
 @group.command()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import click
 
 Cell = str | int | float | bool | None
+
+MOVE_COLUMNS: Final = ("topic", "partition", "before", "after")
 
 
 class Progress(Protocol):
@@ -31,6 +33,26 @@ def write_json(content: Any) -> None:
     import msgspec
 
     click.echo(msgspec.json.format(msgspec.json.encode(content), indent=2))
+
+
+def listing(columns: Sequence[str], rows: Sequence[Sequence[Cell]], as_json: bool, nothing: str) -> None:
+    """All there are of something; `nothing` is said to people where there are none."""
+    if as_json:
+        write_json(objects(columns, rows))
+    elif rows:
+        table(columns, rows)
+    else:
+        click.echo(nothing, err=True)
+
+
+def moves(rows: Sequence[Sequence[Cell]], as_json: bool, dry_run: bool) -> None:
+    """Positions that were changed, or would be: (topic, partition, before, after)."""
+    if as_json:
+        write_json(objects(MOVE_COLUMNS, rows))
+        return
+    table(MOVE_COLUMNS, rows)
+    if dry_run:
+        click.echo("nothing was changed (--dry-run)", err=True)
 
 
 def objects(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[dict[str, Cell]]:

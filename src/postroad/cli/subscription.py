@@ -139,16 +139,8 @@ def list_subscriptions(as_json: bool, bootstrap: str, timeout_s: float) -> None:
         return rows
 
     columns = ("subscription", "state", "members", "topics", "lag")
-    rows = talk_about("", bootstrap, timeout_s, work)
-    if as_json:
-        output.write_json(output.objects(columns, rows))
-    elif rows:
-        output.table(columns, rows)
-    else:
-        click.echo(
-            "no subscriptions yet: create one with `postroad subscription create NAME --topic TOPIC`",
-            err=True,
-        )
+    nothing = "no subscriptions yet: create one with `postroad subscription create NAME --topic TOPIC`"
+    output.listing(columns, talk_about("", bootstrap, timeout_s, work), as_json, nothing)
 
 
 @subscription.command()

@@ -80,11 +80,4 @@ def seek(
             await subscriptions.move(client, name, after)
         return [(*place, before[place].start, after[place]) for place in places]
 
-    columns = ("topic", "partition", "before", "after")
-    rows = talk_about(name, bootstrap, timeout_s, work)
-    if as_json:
-        output.write_json(output.objects(columns, rows))
-        return
-    output.table(columns, rows)
-    if dry_run:
-        click.echo("nothing was changed (--dry-run)", err=True)
+    output.moves(talk_about(name, bootstrap, timeout_s, work), as_json, dry_run)

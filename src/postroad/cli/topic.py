@@ -86,13 +86,8 @@ def list_topics(internal: bool, as_json: bool, bootstrap: str, timeout_s: float)
         ]
 
     columns = ("topic", "partitions", "replicas")
-    rows = talk(bootstrap, timeout_s, work)
-    if as_json:
-        output.write_json(output.objects(columns, rows))
-    elif rows:
-        output.table(columns, rows)
-    else:
-        click.echo("no topics yet: create one with `postroad topic create NAME`", err=True)
+    nothing = "no topics yet: create one with `postroad topic create NAME`"
+    output.listing(columns, talk(bootstrap, timeout_s, work), as_json, nothing)
 
 
 @topic.command()
