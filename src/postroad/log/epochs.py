@@ -19,8 +19,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from postroad.log.checked_file import read_checked, with_checksum
 from postroad.log.disk import Disk
-from postroad.wire.batch import crc32c
 
 FILE_NAME: Final = "leader-epochs"
 UNKNOWN: Final = -1
@@ -28,7 +28,6 @@ UNKNOWN: Final = -1
 _MAGIC: Final = b"PRle"
 _HEAD: Final = struct.Struct(">4sI")
 _ENTRY: Final = struct.Struct(">iq")
-_CRC: Final = struct.Struct(">I")
 
 
 class LeaderEpochs:
@@ -78,21 +77,13 @@ class LeaderEpochs:
 
 def encode_epochs(entries: list[tuple[int, int]]) -> bytes:
     content = _HEAD.pack(_MAGIC, len(entries)) + b"".join(_ENTRY.pack(*entry) for entry in entries)
-    return content + _CRC.pack(crc32c(content))
+    return with_checksum(content)
 
 
 def read_epochs(disk: Disk, directory: str) -> list[tuple[int, int]] | None:
     """The entries; None if the file is missing or not valid."""
-    try:
-        file = disk.open(f"{directory}/{FILE_NAME}")
-    except FileNotFoundError:
-        return None
-    try:
-        content = file.read(0, file.size())
-    finally:
-        file.close()
-    body = content[: -_CRC.size]
-    if len(body) < _HEAD.size or _CRC.unpack(content[-_CRC.size :])[0] != crc32c(body):
+    body = read_checked(disk, f"{directory}/{FILE_NAME}")
+    if body is None or len(body) < _HEAD.size:
         return None
     magic, count = _HEAD.unpack_from(body)
     if magic != _MAGIC or len(body) != _HEAD.size + count * _ENTRY.size:

@@ -28,8 +28,9 @@ import struct
 from typing import Final, NamedTuple
 
 from postroad.errors import DuplicateSequence, InvalidProducerEpoch, InvalidRecord, OutOfOrderSequence
+from postroad.log.checked_file import read_checked, with_checksum
 from postroad.log.disk import Disk
-from postroad.wire.batch import CONTROL, NAMED_PRODUCERS, NO_PRODUCER, TRANSACTIONAL, BatchHeader, crc32c
+from postroad.wire.batch import CONTROL, NAMED_PRODUCERS, NO_PRODUCER, TRANSACTIONAL, BatchHeader
 
 SUFFIX: Final = ".producers"
 NAMED_EXPIRY_MS: Final = 600_000  # a name is used for one request: there are many, and each is soon of no use
@@ -41,7 +42,6 @@ _MAGIC: Final = b"PRps"
 _HEAD: Final = struct.Struct(">4sI")
 _STATE: Final = struct.Struct(">qhiqiqB")
 _BATCH: Final = struct.Struct(">iiqq")
-_CRC: Final = struct.Struct(">I")
 
 Window = tuple[tuple[int, int, int, int], ...]
 """(first sequence, last sequence, offset, append time) of the last batches, the newest at the end."""
@@ -179,22 +179,13 @@ class Producers:
         for producer_id, (*fields, window) in self._states.items():
             parts.append(_STATE.pack(producer_id, *fields, len(window)))
             parts += (_BATCH.pack(*batch) for batch in window)
-        content = b"".join(parts)
-        return content + _CRC.pack(crc32c(content))
+        return with_checksum(b"".join(parts))
 
 
 def read_producers(disk: Disk, path: str) -> Producers | None:
     """None if there is no valid snapshot at the path."""
-    try:
-        file = disk.open(path)
-    except FileNotFoundError:
-        return None
-    try:
-        content = file.read(0, file.size())
-    finally:
-        file.close()
-    body = content[: -_CRC.size]
-    if len(body) < _HEAD.size or _CRC.unpack(content[-_CRC.size :])[0] != crc32c(body):
+    body = read_checked(disk, path)
+    if body is None or len(body) < _HEAD.size:
         return None
     magic, count = _HEAD.unpack_from(body)
     return _decode(body, count) if magic == _MAGIC else None
