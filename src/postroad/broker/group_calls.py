@@ -14,7 +14,7 @@ from postroad.errors import ApiError
 from postroad.groups.answers import Answer as GroupAnswer
 from postroad.groups.answers import Outcome
 from postroad.groups.coordinator import Groups
-from postroad.groups.requests import Client
+from postroad.groups.requests import Client, Partitions
 from postroad.now import Now
 
 if TYPE_CHECKING:
@@ -73,6 +73,17 @@ def loaded_groups(node: Node, group_id: str) -> Groups:
     coordinator = node.groups.find(group_id)
     coordinator.check_loaded()
     return coordinator.groups
+
+
+def by_topic(node: Node, partitions: Partitions) -> list[tuple[bytes, str, list[int]]]:
+    """Ids, names and partitions of the topics that still exist, as descriptions of members want them."""
+    indexes: dict[bytes, list[int]] = {}
+    for topic_id, index in sorted(partitions):
+        indexes.setdefault(topic_id, []).append(index)
+    known = node.image.topics_by_id
+    return [
+        (topic_id, known[topic_id].name, found) for topic_id, found in indexes.items() if topic_id in known
+    ]
 
 
 def client_of(call: Call) -> Client:

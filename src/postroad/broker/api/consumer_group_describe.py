@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.group_calls import loaded_groups
+from postroad.broker.group_calls import by_topic, loaded_groups
 from postroad.errors import ApiError
 from postroad.groups.answers import ConsumerMemberDescription
 from postroad.groups.requests import Partitions
@@ -63,14 +63,4 @@ def _member(node: Node, member: ConsumerMemberDescription) -> codec.Member:
 
 
 def _assignment(node: Node, partitions: Partitions) -> codec.Assignment:
-    topics: dict[bytes, list[int]] = {}
-    for topic_id, index in sorted(partitions):
-        topics.setdefault(topic_id, []).append(index)
-    known = node.image.topics_by_id
-    return codec.Assignment(
-        [
-            codec.TopicPartitions(topic_id, known[topic_id].name, indexes)
-            for topic_id, indexes in topics.items()
-            if topic_id in known
-        ]
-    )
+    return codec.Assignment([codec.TopicPartitions(*topic) for topic in by_topic(node, partitions)])
