@@ -12,6 +12,8 @@ from postroad.broker.partition import Partition
 from postroad.errors import StorageFailed, UnknownTopicId, UnknownTopicOrPartition
 
 TopicKey = str | bytes
+TopicPartition = tuple[bytes, int]
+"""A topic's id and a partition's index."""
 
 
 class Partitions:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.subscriptions.acknowledgements import Acknowledgements, TopicPartition
+from postroad.broker.partitions import TopicPartition
+from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from postroad.errors import ApiError, InvalidRequest, InvalidShareSessionEpoch
 from postroad.queues.share_partition import AckBatch

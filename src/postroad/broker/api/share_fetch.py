@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final, cast
 from postroad.broker.api.share_acknowledge import check_member, check_owner, given, named_in
 from postroad.broker.connection import Answer, Part
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.subscriptions.acknowledgements import Acknowledgements, TopicPartition
+from postroad.broker.partitions import TopicPartition
+from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.queue import Delivery, Queue
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from postroad.broker.tail_fetch import WAIT_MS_MAX

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from postroad.broker.partitions import TopicPartition
 from postroad.errors import ApiError, InvalidRecordState, InvalidRequest, UnknownTopicOrPartition
 from postroad.queues.share_partition import AckBatch
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from postroad.broker.node import Node
 
 RENEW: Final = 4
-
-TopicPartition = tuple[bytes, int]
 
 
 class Acknowledgements:

@@ -10,13 +10,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from postroad.broker.connection import Connection
+from postroad.broker.partitions import TopicPartition
 from postroad.errors import InvalidShareSessionEpoch, ShareSessionLimitReached, ShareSessionNotFound
 
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 _EPOCH_MAX: Final = 0x7FFFFFFF
-
-TopicPartition = tuple[bytes, int]
 
 
 class ShareSession:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from postroad.broker.partitions import TopicPartition
 from postroad.broker.subscriptions.queue import Queue
 from postroad.cluster.group_config import GroupSettings
 from postroad.now import Now
 from postroad.queues.holdings import Holdings
 from postroad.queues.settings import Backoff, Order, QueueSettings
 from postroad.wire.subscription_names import default_dead_letter_topic
-
-TopicPartition = tuple[bytes, int]
 
 
 class Subscription:
