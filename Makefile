@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEBIAN := $(VENV)/.debian
 
-.PHONY: run test check bench conform fuzz messages lock clean
+.PHONY: run test check bench conform spark fuzz messages lock clean
 
 run: $(STAMP)
 	$(BIN)/postroad serve
@@ -26,6 +26,10 @@ bench: $(STAMP)
 # The REST API held to its OpenAPI document by schemathesis: as far as it gets in half a minute.
 conform: $(STAMP)
 	CONFORM=1 $(BIN)/pytest -q tests/gateway/rest/test_conformance.py $(ARGS)
+
+# What takes long with Spark: twenty kills, a standalone cluster, Spark Connect.
+spark: $(STAMP) $(DEBIAN)
+	$(BIN)/pytest -m spark_slow tests/spark tests/pipelines $(ARGS)
 
 fuzz: $(STAMP)
 	$(BIN)/python -m tools.fuzz $(ARGS)

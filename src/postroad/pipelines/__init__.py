@@ -1,0 +1,1 @@
+"""The jobs that every queue's owner needs, on Spark."""

@@ -1,0 +1,1 @@
+"""Topics as DataFrames, without a jar: the data source `postroad` of PySpark."""
