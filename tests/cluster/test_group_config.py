@@ -22,7 +22,8 @@ from tests.cluster.applied import commit
 
 SET, DELETE, APPEND, SUBTRACT = ConfigOperation
 LOCK = "share.record.lock.duration.ms"
-GATEWAYS = {"postroad.sqs", "postroad.webhook"}  # the gateway's to read: texts without a setting here
+# The gateway's to read: texts without a setting here.
+GATEWAYS = {"postroad.redrives", "postroad.redrives.cancel", "postroad.sqs", "postroad.webhook"}
 
 
 @pytest.mark.parametrize("name", TABLE.definitions)

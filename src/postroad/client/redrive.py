@@ -144,7 +144,7 @@ class Redrive:
             await self._work(consumer, producer, ends, progress)
         return self.report
 
-    async def _ends_of(self, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+    async def _ends_of(self, places: list[TopicPartition]) -> Mapping[TopicPartition, int]:
         if self._ends is None:
             return await offsets.latest(self._client, places)
         return {place: self._ends.get(place.partition, 0) for place in places}

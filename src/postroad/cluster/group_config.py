@@ -144,6 +144,13 @@ TABLE: Final = ConfigTable("group", ConfigSource.GROUP, (
                "none: whatever is available. key: messages of one key one after the other. "
                "partition: one message of a partition after the other.",
                one_of("none", "key", "partition")),
+    Definition("postroad.redrives", STRING, "",
+               "Redrives of the subscription's dead letters and move tasks of the queue, which gateways "
+               "write down here, as JSON.",
+               anything),
+    Definition("postroad.redrives.cancel", STRING, "",
+               "The id of a redrive that is to be cancelled.",
+               anything),
     Definition("postroad.sqs", STRING, "",
                "What the gateway remembers of an SQS queue and has no config of its own, as JSON.",
                anything),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from postroad.gateway import health, metrics, push, rest, sqs, webhooks
+from postroad.gateway import health, metrics, push, redrives, rest, sqs, webhooks
 from postroad.gateway.app import Context, Routes
 
 DIALECTS: Final[list[Routes]] = [
@@ -17,4 +17,5 @@ DIALECTS: Final[list[Routes]] = [
 
 CONTEXTS: Final[list[Context]] = [
     webhooks.context,
+    redrives.context,
 ]

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
+from postroad.client import offsets
 from postroad.client.metadata import TopicPartition
-from postroad.client.redrive import Filter, Redrive
 from postroad.errors import UnknownTopicOrPartition
+from postroad.gateway.redrives import AlreadyRunning, Task, TooMany
+from postroad.gateway.redrives.task import State
 from postroad.gateway.rest import letters, problems
 from postroad.gateway.rest.content import MessageContent, Values, content
 from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
 from postroad.gateway.rest.fields import PageSize, TimeMs, TopicName
-from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, UNAVAILABLE, Refused
-from postroad.gateway.rest.redrive_tasks import RedriveTask, TooManyRedrives
+from postroad.gateway.rest.problems import CONFLICT, NOT_FOUND, REFUSED, UNAVAILABLE, Refused
+from postroad.gateway.rest.redrive_work import KIND, Wish, wish_of
 from postroad.wire import header_names
 from postroad.wire.records import Record
 
 CURSOR_PATTERN: Final = "^[0-9]{1,9}:[0-9]{1,18}$"
 Reason = Literal["attempts", "rejected", "expired"]
+# What a redrive looks for is written down with it, and has to be short.
+HeaderName = Annotated[str, Meta(max_length=200)]
+HeaderText = Annotated[str, Meta(max_length=1000)]
 
 
 class DeadLettersQuery(Struct, forbid_unknown_fields=True):
@@ -53,7 +58,9 @@ class NewRedrive(Struct, forbid_unknown_fields=True):
 
     to: Annotated[TopicName | None, Meta(description="Without: each to its own topic.")] = None
     reasons: Annotated[list[Reason], Meta(max_length=3)] = []
-    headers: Annotated[dict[str, str], Meta(description="Headers that a letter has.")] = {}
+    headers: Annotated[
+        dict[HeaderName, HeaderText], Meta(max_length=20, description="Headers that a letter has.")
+    ] = {}
     key_matches: Annotated[
         Annotated[str, Meta(max_length=1000)] | None, Meta(description="With * and ?.")
     ] = None
@@ -74,7 +81,7 @@ class RedriveState(Struct):
     dead_letter_topic: str
     dry_run: bool
     began_at_ms: int
-    state: Literal["running", "completed", "cancelled", "failed"]
+    state: State
     total: int
     seen: int
     sent: int
@@ -107,64 +114,61 @@ async def list_dead_letters(call: Call[Nothing, DeadLettersQuery]) -> DeadLetter
 
 @endpoint(
     "POST", "/v1/subscriptions/{subscription}/dead-letters/redrive", "Send dead letters back.",
-    status=202, problems=(NOT_FOUND, REFUSED, UNAVAILABLE),
+    status=202, problems=(NOT_FOUND, CONFLICT, REFUSED, UNAVAILABLE),
 )  # fmt: skip
 async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | Answer:
-    """As new messages without the marks of death, delay and expiry. It runs in this gateway, in the
-    background; where `Location` says is how far it is. What arrives meanwhile waits for the next."""
-    gateway, wish = call.gateway, call.body
+    """As new messages without the marks of death, delay and expiry. It runs in the background; where
+    `Location` says is how far it is, at any gateway. If this gateway ends another goes on with it. What
+    arrives meanwhile waits for the next. A subscription has one redrive at a time."""
+    gateway, asked = call.gateway, call.body
     info = await gateway.directory.subscription(call.path["subscription"])
     topic = await gateway.client.topic(letters.topic_of(info))
-    if wish.to is not None:
-        await gateway.client.topic(wish.to)
-    own = (header_names.DEAD_SUBSCRIPTION, info.name.encode())
-    which = Filter(
-        wish.reasons,
-        [own, *((name, value.encode()) for name, value in wish.headers.items())],
-        wish.key_matches,
-        wish.died_since_ms,
-    )
-    work = Redrive(
-        gateway.client, topic.name, filter_=which, to=wish.to, rate=wish.rate, limit=wish.limit,
-        dry=wish.dry_run,
-    )  # fmt: skip
+    if asked.to is not None:
+        await gateway.client.topic(asked.to)
+    places = [TopicPartition(topic.name, part.number) for part in topic.partitions]
+    ends = {place.partition: end for place, end in (await offsets.latest(gateway.client, places)).items()}
+    wish = Wish(topic.name, ends, **structs.asdict(asked))
     try:
-        task = call.redrives.start(info.name, topic.name, work, wish.dry_run)
-    except TooManyRedrives:
-        raise Refused(problems.UNAVAILABLE, "As many redrives run as may; wait for one to end.") from None
-    return Answer(_state(task), headers={"Location": f"/v1/redrives/{task.id}"})
+        task = await gateway.redrives.start(info.name, KIND, wish, gateway.now_ms())
+    except AlreadyRunning:
+        raise Refused(CONFLICT, "A redrive of this subscription runs; wait for its end, or end it.") from None
+    except TooMany:
+        raise Refused(UNAVAILABLE, "As many redrives run here as may; wait for one to end.") from None
+    return Answer(_state(info.name, task), headers={"Location": f"/v1/redrives/{task.id}"})
 
 
-@endpoint("GET", "/v1/redrives", "List redrives of this gateway.")
+@endpoint("GET", "/v1/redrives", "List redrives.")
 async def list_redrives(call: Call[Nothing, Nothing]) -> RedriveList:
-    return RedriveList([_state(task) for task in call.redrives.all()])
+    """Of each subscription the last ten, the newest first."""
+    found = await call.gateway.redrives.all()
+    return RedriveList([_state(subscription, task) for subscription, task in found if task.kind == KIND])
 
 
 @endpoint("GET", "/v1/redrives/{redrive}", "How far a redrive is.", problems=(NOT_FOUND,))
 async def get_redrive(call: Call[Nothing, Nothing]) -> RedriveState:
-    return _state(_task(call))
+    return _state(*await _find(call))
 
 
 @endpoint("POST", "/v1/redrives/{redrive}/cancel", "Cancel a redrive.", problems=(NOT_FOUND,))
 async def cancel_redrive(call: Call[Nothing, Nothing]) -> RedriveState:
-    """What it has sent back stays so. One that has ended stays as it is."""
-    task = _task(call)
-    await call.redrives.cancel(task)
-    return _state(task)
+    """What it has sent back stays so. One that has ended stays as it is. `cancelling`: the gateway that
+    carries it out has not answered yet."""
+    subscription, task = await _find(call)
+    return _state(subscription, await call.gateway.redrives.cancel(subscription, task.id) or task)
 
 
-def _task(call: Call[Nothing, Nothing]) -> RedriveTask:
-    task = call.redrives.find(call.path["redrive"])
-    if task is None:
-        raise Refused(problems.NOT_FOUND, "This gateway knows no such redrive; another one may.")
-    return task
+async def _find(call: Call[Nothing, Nothing]) -> tuple[str, Task]:
+    found = await call.gateway.redrives.find(call.path["redrive"])
+    if found is None or found[1].kind != KIND:
+        raise Refused(problems.NOT_FOUND, "There is no such redrive, or it was long ago.")
+    return found
 
 
-def _state(task: RedriveTask) -> RedriveState:
-    report = task.redrive.report
+def _state(subscription: str, task: Task) -> RedriveState:
+    wish, progress = wish_of(task), task.progress
     return RedriveState(
-        task.id, task.subscription, task.dead_letter_topic, task.dry_run, task.began_ms, task.state,
-        task.total, report.seen, report.sent, report.kept, dict(report.failed), task.failure,
+        task.id, subscription, wish.dead_letter_topic, wish.dry_run, task.began_ms, task.state,
+        progress.total, progress.seen, progress.sent, progress.kept, dict(progress.failed), task.failure,
     )  # fmt: skip
 
 

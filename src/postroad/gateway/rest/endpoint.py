@@ -20,7 +20,6 @@ from aiohttp import web
 
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest.problems import Kind
-from postroad.gateway.rest.redrive_tasks import Redrives
 
 B = TypeVar("B")
 Q = TypeVar("Q")
@@ -37,7 +36,6 @@ class Call(Generic[B, Q]):
     """One request, read and checked."""
 
     gateway: Gateway
-    redrives: Redrives
     request: web.Request
     path: Mapping[str, str]
     query: Q

@@ -32,7 +32,15 @@ CONFIGS: Final[Mapping[str, str]] = {
     "member_max_locks": "postroad.member.max.record.locks",
 }
 # They belong to other parts of the gateway, which check what is written there, or hold secrets.
-WITHHELD: Final = frozenset({"postroad.topics", "postroad.sqs", "postroad.webhook"})
+WITHHELD: Final = frozenset(
+    {
+        "postroad.topics",
+        "postroad.sqs",
+        "postroad.webhook",
+        "postroad.redrives",
+        "postroad.redrives.cancel",
+    }
+)
 
 BackoffMs = Annotated[int, Meta(ge=0, le=DAY_MS)]
 Locks = Annotated[int, Meta(ge=1, le=1_000_000)]

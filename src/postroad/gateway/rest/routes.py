@@ -23,7 +23,7 @@ from postroad.gateway.rest import (
     webhooks,
 )
 from postroad.gateway.rest.endpoint import Endpoint
-from postroad.gateway.rest.redrive_tasks import Redrives
+from postroad.gateway.rest.redrive_work import KIND, RedriveWork
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     topics.list_topics,
@@ -61,11 +61,11 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
 
 
 def routes(gateway: Gateway) -> list[web.RouteDef]:
-    redrives = Redrives(gateway)
+    gateway.redrives.kinds[KIND] = lambda subscription, task: RedriveWork(gateway, subscription, task)
     found: list[web.RouteDef] = [_document(gateway), *page.routes()]
     allowed: dict[str, list[str]] = {}
     for endpoint in ENDPOINTS:
-        found.append(web.route(endpoint.method, endpoint.path, serving.serve(gateway, redrives, endpoint)))
+        found.append(web.route(endpoint.method, endpoint.path, serving.serve(gateway, endpoint)))
         head = [hdrs.METH_HEAD] if endpoint.method == hdrs.METH_GET else []  # aiohttp adds it by itself
         allowed.setdefault(endpoint.path, []).extend([endpoint.method, *head])
     return found + serving.elsewhere(allowed)

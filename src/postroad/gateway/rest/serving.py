@@ -18,7 +18,6 @@ from postroad.gateway.json_depth import DEPTH_MAX, is_too_deep
 from postroad.gateway.rest import fields, problems
 from postroad.gateway.rest.endpoint import Answer, Call, Endpoint, Nothing
 from postroad.gateway.rest.problems import Refused
-from postroad.gateway.rest.redrive_tasks import Redrives
 
 JSON: Final = "application/json"
 # What browsers and `curl -d` send unasked: hardly ever meant as the value of a message.
@@ -30,7 +29,7 @@ Serve = Callable[[web.Request], Awaitable[web.Response]]
 log = logging.getLogger(__name__)
 
 
-def serve(gateway: Gateway, redrives: Redrives, endpoint: Endpoint) -> Serve:
+def serve(gateway: Gateway, endpoint: Endpoint) -> Serve:
     read_body = _body_reader(endpoint)
 
     async def work(request: web.Request) -> web.Response:
@@ -38,7 +37,7 @@ def serve(gateway: Gateway, redrives: Redrives, endpoint: Endpoint) -> Serve:
         authorize(gateway, request, endpoint.admin)
         path = _path(request, endpoint.parameters)
         query = _query(request, endpoint.query)
-        call = Call(gateway, redrives, request, path, query, await read_body(request))
+        call = Call(gateway, request, path, query, await read_body(request))
         return _response(endpoint, await endpoint.handler(call))
 
     return guarded(work, endpoint.name)

@@ -162,6 +162,7 @@ async def delete_subscription(call: Call[Nothing, Nothing]) -> None:
     """Its topics keep their messages."""
     gateway, name = call.gateway, call.path["subscription"]
     await gateway.directory.subscription(name)  # raises if there is none
+    await gateway.redrives.end(name)
     await gateway.directory.delete(name)
 
 

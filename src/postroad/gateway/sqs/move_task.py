@@ -4,88 +4,87 @@ Letters are received as by any consumer, published, and deleted once the copy is
 nothing; at worst some letters are sent twice. A task ends when nothing can be received, or when what comes
 has died since it began: what fails again at once does not go round in circles.
 
-Tasks live in the gateway that started them. If it ends they end too, and are not listed elsewhere; what they
-had not moved is still in its queue.
+Who carries a task out, and who goes on with it, is the business of `redrives/`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import deque
+import contextlib
 from collections.abc import Sequence
 from typing import Final
-from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
 
 from postroad.client.producer import Sent
 from postroad.client.share_message import AckType, ShareMessage
 from postroad.errors import PostroadError
 from postroad.gateway.gateway import Gateway, Message
 from postroad.gateway.receiver import Received
+from postroad.gateway.redrives import Progress, Task
 from postroad.gateway.sqs.outgoing import DEAD_DEDUP_ID
 from postroad.wire.header_names import DEAD, DEAD_TOPIC, DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
 
-RUNNING: Final = "RUNNING"
-COMPLETED: Final = "COMPLETED"
-CANCELLING: Final = "CANCELLING"
-CANCELLED: Final = "CANCELLED"
-FAILED: Final = "FAILED"
-
+KIND: Final = "sqs"
 BATCH: Final = 100
 WAIT_MS: Final = 500
-LOCK_MS: Final = 60_000
-TASKS_MAX: Final = 10  # remembered of one queue
+# Ample for a batch, and over before another gateway goes on with the task of one that died (`SILENT_S`).
+LOCK_MS: Final = 10_000
 # They held for the message that died.
 SPENT: Final = frozenset({DELIVER_AT, DELAY_MS, EXPIRES_AT})
 
-log = logging.getLogger(__name__)
+
+class Wish(Struct, omit_defaults=True):
+    """`target` is a topic, None: each letter's own; `destination` the queue that was named."""
+
+    target: str | None = None
+    destination: str | None = None
+    per_second: int | None = None
 
 
-class MoveTask:
-    """`target` is a topic, None: each letter's own."""
+class Move:
+    """The work of a move task. `source` is the dead-letter queue."""
 
-    def __init__(
-        self, gateway: Gateway, source: str, target: str | None, to_move: int, per_second: int | None
-    ) -> None:
-        self.id = str(uuid4())
-        self.source = source
-        self.target = target
-        self.destination: str | None = None  # the queue that was named
-        self.to_move = to_move
-        self.per_second = per_second
-        self.moved = 0
-        self.status = RUNNING
-        self.failure: str | None = None
-        self.started_ms = gateway.now_ms()
+    def __init__(self, gateway: Gateway, source: str, task: Task) -> None:
+        wish = msgspec.convert(task.wish, Wish)
         self._gateway = gateway
-        self._task: asyncio.Task[None] | None = None
+        self._source = source
+        self._target = wish.target
+        self._per_second = wish.per_second
+        self._began_ms = task.began_ms
+        self._total = task.progress.total
+        self._moved = task.progress.sent
+        self._stopping = asyncio.Event()
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=f"move {self.source}")
+    def progress(self) -> Progress:
+        return Progress(total=self._total, seen=self._moved, sent=self._moved)
 
-    def cancel(self) -> None:
-        """What is under way is seen through."""
-        if self.status == RUNNING:
-            self.status = CANCELLING
+    def stop(self) -> None:
+        self._stopping.set()
 
-    async def _run(self) -> None:
-        try:
-            while self.status == RUNNING and await self._move_some():
-                await self._pace()
-        except PostroadError as error:
-            self.status, self.failure = FAILED, str(error)
-        except Exception:
-            self.status, self.failure = FAILED, "an unexpected error; see the gateway's log"
-            log.exception("moving messages of %s", self.source)
-        else:
-            self.status = COMPLETED if self.status == RUNNING else CANCELLED
+    async def run(self) -> bool:
+        loop = asyncio.get_running_loop()
+        moved_before, began = self._moved, loop.time()
+        while not self._stopping.is_set():
+            if not await self._move_some():
+                return not self._gateway.closing.is_set()  # then nothing can be received here
+            if self._per_second is not None:
+                due = began + (self._moved - moved_before) / self._per_second
+                await self._pause(due - loop.time())
+        return False
+
+    async def _pause(self, pause_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, pause_s)):
+                await self._stopping.wait()
 
     async def _move_some(self) -> bool:
         """False when there is nothing left. Raises PostroadError, and what was not moved is released."""
-        wanted = BATCH if self.per_second is None else min(BATCH, self.per_second)
-        received = await self._gateway.receive(self.source, wanted, WAIT_MS, LOCK_MS)
-        old = [each for each in received if each.message.timestamp <= self.started_ms]
-        await self._release([each for each in received if each.message.timestamp > self.started_ms])
+        wanted = BATCH if self._per_second is None else min(BATCH, self._per_second)
+        received = await self._gateway.receive(self._source, wanted, WAIT_MS, LOCK_MS)
+        old = [each for each in received if each.message.timestamp <= self._began_ms]
+        await self._release([each for each in received if each.message.timestamp > self._began_ms])
         failure = await self._move(old)
         if failure is not None:
             raise failure
@@ -96,7 +95,8 @@ class MoveTask:
         failure: PostroadError | None = None
         by_topic: dict[str, list[Received]] = {}
         for each in letters:
-            by_topic.setdefault(self.target or origin_of(each.message) or each.message.topic, []).append(each)
+            topic = self._target or origin_of(each.message) or each.message.topic
+            by_topic.setdefault(topic, []).append(each)
         for topic, those in by_topic.items():
             outcomes = await self._publish(topic, [_revived(each.message) for each in those])
             sent: list[Received] = []
@@ -106,7 +106,7 @@ class MoveTask:
             failure = failure or next((got for got in outcomes if isinstance(got, PostroadError)), None)
             await self._gateway.settle([each.receipt for each in sent], AckType.ACCEPT)
             await self._release(unsent)
-            self.moved += len(sent)
+            self._moved += len(sent)
         return failure
 
     async def _publish(self, topic: str, messages: Sequence[Message]) -> list[Sent | PostroadError]:
@@ -119,41 +119,6 @@ class MoveTask:
 
     async def _release(self, letters: Sequence[Received]) -> None:
         await self._gateway.settle([each.receipt for each in letters], AckType.RELEASE, delay_ms=0)
-
-    async def _pace(self) -> None:
-        if self.per_second is not None:
-            due_ms = self.started_ms + self.moved * 1000 / self.per_second
-            await asyncio.sleep(max(0.0, (due_ms - self._gateway.now_ms()) / 1000))
-
-
-class MoveTasks:
-    """Of all queues, the newest of each first."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._tasks: dict[str, deque[MoveTask]] = {}
-
-    def of(self, source: str) -> Sequence[MoveTask]:
-        return self._tasks.get(source, ())
-
-    def running(self, source: str) -> MoveTask | None:
-        return next((task for task in self.of(source) if task.status in (RUNNING, CANCELLING)), None)
-
-    def start(self, task: MoveTask) -> None:
-        self._tasks.setdefault(task.source, deque(maxlen=TASKS_MAX)).appendleft(task)
-        task.start()
-
-    def find(self, task_id: str) -> MoveTask | None:
-        for tasks in self._tasks.values():
-            for task in tasks:
-                if task.id == task_id:
-                    return task
-        return None
-
-    def stop(self, source: str) -> None:
-        """The queue is deleted."""
-        for task in self._tasks.pop(source, ()):
-            task.cancel()
 
 
 def origin_of(letter: ShareMessage) -> str | None:

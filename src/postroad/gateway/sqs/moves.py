@@ -9,9 +9,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
+from postroad.gateway.redrives import AlreadyRunning, Task, TooMany
 from postroad.gateway.sqs import answers, counts, names, queues
 from postroad.gateway.sqs.errors import SqsError, invalid, unsupported
-from postroad.gateway.sqs.move_task import RUNNING, MoveTask
+from postroad.gateway.sqs.move_task import KIND, Wish
 from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.requests import CancelMessageMoveTask, ListMessageMoveTasks, StartMessageMoveTask
 from postroad.gateway.sqs.service import Caller, Service
@@ -46,28 +47,32 @@ async def start_message_move_task(
             raise invalid("DestinationArn", asked.destination_arn[:200], "It is the source itself.")
         if target.fifo != source.fifo:
             raise invalid("DestinationArn", asked.destination_arn[:200], "It is another type of queue.")
-    to_move = (await counts.count(service.gateway.client, source.name)).visible
-    if service.move_tasks.running(source.name) is not None:
+    gateway = service.gateway
+    to_move = (await counts.count(gateway.client, source.name)).visible
+    wish = Wish(target.topic, target.name, per_second) if target is not None else Wish(per_second=per_second)
+    try:
+        task = await gateway.redrives.start(source.name, KIND, wish, gateway.now_ms(), to_move)
+    except AlreadyRunning:
         raise unsupported(
             "There is already a task running. Only one active task is allowed for a source queue."
-        )
-    topic = None if target is None else target.topic
-    task = MoveTask(service.gateway, source.name, topic, to_move, per_second)
-    task.destination = None if target is None else target.name
-    service.move_tasks.start(task)
-    return answers.TaskStarted(_write_handle(task, caller))
+        ) from None
+    except TooMany:
+        raise SqsError("RequestThrottled", "As many tasks run here as may; wait for one to end.") from None
+    return answers.TaskStarted(_write_handle(task, source.name, caller))
 
 
 async def cancel_message_move_task(
     service: Service, _: Caller, asked: CancelMessageMoveTask
 ) -> answers.TaskCancelled:
-    task = service.move_tasks.find(_read_handle(asked.task_handle).task_id)
-    if task is None:
+    handle = _read_handle(asked.task_handle)
+    source = names.name_in_arn(handle.source_arn) or ""
+    tasks = [task for task in await _tasks(service, source) if task.id == handle.task_id]
+    if not tasks:
         raise _not_found("Task does not exist.")
-    if task.status != RUNNING:
-        raise _not_found(f"The task is {task.status}; only a running one can be cancelled.")
-    task.cancel()
-    return answers.TaskCancelled(task.moved)
+    if tasks[0].state != "running":
+        raise _not_found(f"The task is {_status(tasks[0])}; only a running one can be cancelled.")
+    cancelled = await service.gateway.redrives.cancel(source, handle.task_id)
+    return answers.TaskCancelled((cancelled or tasks[0]).progress.sent)
 
 
 async def list_message_move_tasks(
@@ -77,22 +82,32 @@ async def list_message_move_tasks(
     if not 1 <= count <= RESULTS_MAX:
         raise invalid("MaxResults", count, f"Must be between 1 and {RESULTS_MAX}.")
     source = await _queue(service, asked.source_arn, "SourceArn")
-    tasks = list(service.move_tasks.of(source.name))[:count]
-    return answers.Tasks([_describe(task, caller) for task in tasks])
+    tasks = (await _tasks(service, source.name))[:count]
+    return answers.Tasks([_describe(task, source.name, caller) for task in tasks])
 
 
-def _describe(task: MoveTask, caller: Caller) -> answers.Task:
+async def _tasks(service: Service, source: str) -> list[Task]:
+    found = await service.gateway.redrives.of(source) if source else []
+    return [task for task in found if task.kind == KIND]
+
+
+def _describe(task: Task, source: str, caller: Caller) -> answers.Task:
+    wish = msgspec.convert(task.wish, Wish)
     return answers.Task(
-        task.status,
-        names.arn_of(caller.region, task.source),
-        task.moved,
-        task.started_ms,
-        _write_handle(task, caller) if task.status == RUNNING else None,
-        None if task.destination is None else names.arn_of(caller.region, task.destination),
-        task.per_second,
-        task.to_move,
+        _status(task),
+        names.arn_of(caller.region, source),
+        task.progress.sent,
+        task.began_ms,
+        _write_handle(task, source, caller) if task.state == "running" else None,
+        None if wish.destination is None else names.arn_of(caller.region, wish.destination),
+        wish.per_second,
+        task.progress.total,
         task.failure,
     )
+
+
+def _status(task: Task) -> str:
+    return task.state.upper()
 
 
 async def _queue(service: Service, arn: str, parameter: str) -> Queue:
@@ -106,8 +121,8 @@ async def _queue(service: Service, arn: str, parameter: str) -> Queue:
         raise _not_found(text) from None
 
 
-def _write_handle(task: MoveTask, caller: Caller) -> str:
-    handle = _Handle(task.id, names.arn_of(caller.region, task.source))
+def _write_handle(task: Task, source: str, caller: Caller) -> str:
+    handle = _Handle(task.id, names.arn_of(caller.region, source))
     return base64.b64encode(msgspec.json.encode(handle)).decode()
 
 
