@@ -16,6 +16,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from postroad.client import subscriptions
 from postroad.gateway import redrives, rest, sqs
 from postroad.testing import Node
 from tests.gateway.conftest import RunningGateway, gateway_in_thread
@@ -157,6 +158,18 @@ def test_a_gateway_that_is_stopped_hands_its_tasks_over(broker: Node, name: str)
         eventually(lambda: there.task(f"{name}-dead")["Status"] == "COMPLETED")
         assert there.task(f"{name}-dead")["ApproximateNumberOfMessagesMoved"] == 12
         assert there.bodies(name) == {str(number) for number in range(12)}
+
+
+def test_a_record_that_makes_no_sense_is_shown_and_fails(broker: Node, name: str) -> None:
+    task = {"id": "feedfeedfeedfeed", "kind": "rest", "began_ms": 0, "wish": {"rate": "fast"}}
+    with gateway_in_thread(broker.bootstrap, DIALECTS, contexts=[redrives.context]) as running:
+        here = side(running.url)
+        here.rest("/v1/topics", {"name": name})
+        here.rest("/v1/subscriptions", {"name": name, "topics": [name]})
+        written = {"postroad.redrives": json.dumps([task])}
+        running.run(subscriptions.alter_config(running.gateway.client, name, written))
+        assert here.rest(f"/v1/redrives/{task['id']}")["dead_letter_topic"] == ""
+        eventually(lambda: here.rest(f"/v1/redrives/{task['id']}")["state"] == "failed")
 
 
 @pytest.mark.slow

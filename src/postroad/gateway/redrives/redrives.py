@@ -32,6 +32,7 @@ LOOK_S: Final = 3.0
 SILENT_S: Final = 15.0
 CANCEL_S: Final = 5.0
 ASK_AGAIN_S: Final = 0.2
+UNREADABLE: Final = "what was asked for can't be read"
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +166,11 @@ class Redrives:
                 await self._book.write(subscription, [over, *others], clear_cancel=True)
                 return
             log.info("the redrive of %s has lost its gateway, and goes on here", subscription)
-            await self._carry_out(subscription, replace(seen, owner=self._id, beat=seen.beat + 1), others)
+            try:
+                await self._carry_out(subscription, replace(seen, owner=self._id, beat=seen.beat + 1), others)
+            except msgspec.ValidationError:
+                over = replace(seen, state="failed", owner="", failure=UNREADABLE)
+                await self._book.write(subscription, [over, *others])
 
 
 def context(gateway: Gateway) -> Callable[[web.Application], AsyncIterator[None]]:

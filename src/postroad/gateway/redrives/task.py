@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
+import msgspec
 from msgspec import Struct, field
+
+W = TypeVar("W", bound=Struct)
 
 REASONS_MAX: Final = 20
 TEXT_MAX: Final = 200
@@ -46,6 +49,14 @@ class Task(Struct, omit_defaults=True, frozen=True):
         return self.state in ENDED
 
 
+def shown_wish(task: Task, words: type[W], unreadable: W) -> W:
+    """For a look at it: an operator may have written anything into the config."""
+    try:
+        return msgspec.convert(task.wish, words, strict=False)
+    except msgspec.ValidationError:
+        return unreadable
+
+
 class Work(Protocol):
     """What carries a task out. Made anew from the task's record if another gateway goes on with it."""
 
@@ -58,7 +69,8 @@ class Work(Protocol):
         """`run` returns soon; what is under way is seen through."""
 
 
-Kind = Callable[[str, Task], Work]  # of a task of this subscription
+# Makes the work of a task of this subscription. Raises msgspec.ValidationError if the wish can't be read.
+Kind = Callable[[str, Task], Work]
 
 
 class AlreadyRunning(Exception):

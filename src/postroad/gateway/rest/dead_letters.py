@@ -10,13 +10,13 @@ from postroad.client import offsets
 from postroad.client.metadata import TopicPartition
 from postroad.errors import UnknownTopicOrPartition
 from postroad.gateway.redrives import AlreadyRunning, Task, TooMany
-from postroad.gateway.redrives.task import State
+from postroad.gateway.redrives.task import State, shown_wish
 from postroad.gateway.rest import letters, problems
 from postroad.gateway.rest.content import MessageContent, Values, content
 from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
 from postroad.gateway.rest.fields import PageSize, TimeMs, TopicName
 from postroad.gateway.rest.problems import CONFLICT, NOT_FOUND, REFUSED, UNAVAILABLE, Refused
-from postroad.gateway.rest.redrive_work import KIND, Wish, wish_of
+from postroad.gateway.rest.redrive_work import KIND, Wish
 from postroad.wire import header_names
 from postroad.wire.records import Record
 
@@ -165,7 +165,7 @@ async def _find(call: Call[Nothing, Nothing]) -> tuple[str, Task]:
 
 
 def _state(subscription: str, task: Task) -> RedriveState:
-    wish, progress = wish_of(task), task.progress
+    wish, progress = shown_wish(task, Wish, Wish("", {})), task.progress
     return RedriveState(
         task.id, subscription, wish.dead_letter_topic, wish.dry_run, task.began_ms, task.state,
         progress.total, progress.seen, progress.sent, progress.kept, dict(progress.failed), task.failure,

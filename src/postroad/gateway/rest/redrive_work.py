@@ -35,15 +35,11 @@ class Wish(Struct, omit_defaults=True):
     dry_run: bool = False
 
 
-def wish_of(task: Task) -> Wish:
-    return msgspec.convert(task.wish, Wish, strict=False)
-
-
 class RedriveWork:
     """Of the dead letters of one subscription; the topic may hold others'."""
 
     def __init__(self, gateway: Gateway, subscription: str, task: Task) -> None:
-        wish = wish_of(task)
+        wish = msgspec.convert(task.wish, Wish, strict=False)  # numbers of partitions are texts in JSON
         self._before = task.progress
         self._total = task.progress.total
         self._limit = None if wish.limit is None else wish.limit - task.progress.sent

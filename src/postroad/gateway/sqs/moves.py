@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from postroad.gateway.redrives import AlreadyRunning, Task, TooMany
+from postroad.gateway.redrives.task import shown_wish
 from postroad.gateway.sqs import answers, counts, names, queues
 from postroad.gateway.sqs.errors import SqsError, invalid, unsupported
 from postroad.gateway.sqs.move_task import KIND, Wish
@@ -92,7 +93,7 @@ async def _tasks(service: Service, source: str) -> list[Task]:
 
 
 def _describe(task: Task, source: str, caller: Caller) -> answers.Task:
-    wish = msgspec.convert(task.wish, Wish)
+    wish = shown_wish(task, Wish, Wish())
     return answers.Task(
         _status(task),
         names.arn_of(caller.region, source),
