@@ -94,17 +94,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def version(self, api: Any) -> int:
         """The highest version that both sides know; UnsupportedVersion if there is none."""
-        if api.KEY not in self.versions:
-            raise UnsupportedVersion(f"{self.address} does not offer {api.NAME}.")
-        lowest, highest = self.versions[api.KEY]
-        known = min(api.MAX_VERSION, NAMES_UNTIL.get(api.KEY, ANY_VERSION))
-        version = min(highest, known)
-        if version < max(lowest, api.MIN_VERSION):
-            raise UnsupportedVersion(
-                f"{api.NAME}: {self.address} offers versions {lowest} to {highest}, "
-                f"this client knows {api.MIN_VERSION} to {known}."
-            )
-        return int(version)
+        return common_version(self.address, self.versions, api)
 
     async def call(self, api: Any, body: Any, timeout_s: float, version: int | None = None) -> Any:
         """The answer to one request. RequestTimedOut (rule 2 applies) or NetworkException."""
@@ -156,11 +146,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._ended is not None or self._transport is None:
             raise NetworkException(f"The connection to {self.address} has ended.") from self._ended
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
-        tags = b"\0" if version >= api.FLEXIBLE_FROM else b""
-        payload = api.encode_request(body, version)
-        length = _REQUEST.size - 4 + len(self._client_id) + len(tags) + len(payload)
-        head = _REQUEST.pack(length, api.KEY, version, self._correlation, len(self._client_id))
-        self._transport.writelines((head, self._client_id, tags, payload))
+        self._transport.writelines(frame_request(api, version, self._correlation, self._client_id, body))
         return self._correlation
 
     def _set_room(self) -> None:
@@ -209,7 +195,7 @@ class Connection(asyncio.BufferedProtocol):
         if answer.done():  # rule 3
             self._waiting.popleft()
             return
-        body = _decode(api, version, frame)
+        body = decode_answer(api, version, memoryview(bytes(frame)))  # a copy: records outlive the buffer
         self._waiting.popleft()
         answer.set_result(body)
 
@@ -228,7 +214,36 @@ class Connection(asyncio.BufferedProtocol):
                 reason = NetworkException(f"The connection to {self.address} ended: {reason}")
 
 
-def _decode(api: Any, version: int, frame: memoryview) -> Any:
+# --- bytes, without I/O ------------------------------------------------------------------------
+
+
+def common_version(address: str, offered: Mapping[int, tuple[int, int]], api: Any) -> int:
+    """The highest version of an API that both sides know; UnsupportedVersion if there is none."""
+    if api.KEY not in offered:
+        raise UnsupportedVersion(f"{address} does not offer {api.NAME}.")
+    lowest, highest = offered[api.KEY]
+    known = min(api.MAX_VERSION, NAMES_UNTIL.get(api.KEY, ANY_VERSION))
+    version = min(highest, known)
+    if version < max(lowest, api.MIN_VERSION):
+        raise UnsupportedVersion(
+            f"{api.NAME}: {address} offers versions {lowest} to {highest}, "
+            f"this client knows {api.MIN_VERSION} to {known}."
+        )
+    return int(version)
+
+
+def frame_request(
+    api: Any, version: int, correlation: int, client_id: bytes, body: Any
+) -> tuple[bytes, bytes, bytes, bytes]:
+    """The parts of a frame, to be written one after the other."""
+    tags = b"\0" if version >= api.FLEXIBLE_FROM else b""
+    payload = api.encode_request(body, version)
+    length = _REQUEST.size - 4 + len(client_id) + len(tags) + len(payload)
+    return _REQUEST.pack(length, api.KEY, version, correlation, len(client_id)), client_id, tags, payload
+
+
+def decode_answer(api: Any, version: int, frame: memoryview) -> Any:
+    """The body of an answer, after its correlation id. Records in it are views of the frame."""
     at = _CORRELATION.size
     if api is api_versions:
         # Its header is never flexible, and a version that the node doesn't know is answered as 0.
@@ -236,4 +251,4 @@ def _decode(api: Any, version: int, frame: memoryview) -> Any:
             version = 0
     elif version >= api.FLEXIBLE_FROM:
         at = skip_tags(frame, at)
-    return api.decode_response(bytes(frame[at:]), version)  # a copy: records outlive the buffer
+    return api.decode_response(frame[at:], version)

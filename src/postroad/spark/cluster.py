@@ -1,0 +1,378 @@
+"""A cluster as drivers and executors see it: blocking calls, each bounded in time.
+
+Every method asks again over leader changes, broken connections and restarts, for `retry_s`; then there
+is one error that names the node. An address that was never reached is given up after a few seconds.
+A Cluster can be pickled (its settings travel, its connections don't), survives a fork, and is used by
+one thread at a time. Ctrl-C ends whatever is under way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, Literal, NamedTuple, Self
+
+from postroad.client.groups import OPERATOR, raise_for
+from postroad.client.metadata import Topic
+from postroad.client.offsets import EARLIEST, LATEST, by_topic
+from postroad.errors import (
+    ApiError,
+    ConfigurationError,
+    CorruptMessage,
+    OffsetNotAvailable,
+    OffsetOutOfRange,
+    RequestRefused,
+    TopicAlreadyExists,
+    by_code,
+)
+from postroad.spark.fetched import Fetched, OutsideLog, fetch_request, read_partition
+from postroad.spark.router import Place, Router
+from postroad.wire.messages import create_topics, fetch, list_offsets, offset_commit, offset_fetch, produce
+
+Isolation = Literal["read_uncommitted", "read_committed"]
+READ_COMMITTED: Final = "read_committed"
+FETCH_BYTES: Final = 4 * 1024 * 1024  # a chunk that decodes at full speed; more brings nothing
+WAIT_MS: Final = 500
+ALL_REPLICAS: Final = -1
+_NOT_FOUND: Final = -1
+
+
+class TopicInfo(NamedTuple):
+    name: str
+    id: bytes
+    partitions: tuple[int, ...]
+
+    @property
+    def places(self) -> list[Place]:
+        return [(self.name, partition) for partition in self.partitions]
+
+
+class Cluster:
+    """`with Cluster("127.0.0.1:9092") as cluster: …`; connects when it is first asked something."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        client_id: str = "postroad-spark",
+        request_timeout_s: float = 30.0,
+        retry_s: float = 60.0,
+        isolation: Isolation = "read_uncommitted",
+    ) -> None:
+        self.bootstrap = bootstrap
+        self._settings: dict[str, Any] = {
+            "client_id": client_id,
+            "request_timeout_s": request_timeout_s,
+            "retry_s": retry_s,
+            "isolation": isolation,
+        }
+        self._is_committed_only = isolation == READ_COMMITTED
+        self._router = Router(bootstrap, client_id, request_timeout_s, retry_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Connections are gone; the next question opens new ones."""
+        self._router.close()
+
+    def __getstate__(self) -> tuple[str, dict[str, Any], bool]:
+        """Whether it was reached travels, too: an executor then has patience with a node that restarts."""
+        return self.bootstrap, self._settings, self._router.was_reached
+
+    def __setstate__(self, state: tuple[str, dict[str, Any], bool]) -> None:
+        bootstrap, settings, was_reached = state
+        self.__init__(bootstrap, **settings)  # type: ignore[misc]
+        self._router.was_reached = was_reached
+
+    # --- topics --------------------------------------------------------------------------------
+
+    def topics(
+        self, names: Collection[str] | None = None, pattern: str | None = None
+    ) -> dict[str, TopicInfo]:
+        """The topics of these names, or all that the pattern matches as a whole, or simply all.
+
+        UnknownTopicOrPartition names one that isn't there. Internal topics are had by name only.
+        """
+        if names is not None:
+            found = self._router.retry("topics", lambda: self._router.cluster(names).topics)
+            return {name: _info(found[name]) for name in names}
+        matches = _matcher(pattern)
+        found = self._router.retry("topics", lambda: self._router.cluster(None).topics)
+        return {
+            name: _info(topic)
+            for name, topic in sorted(found.items())
+            if not topic.is_internal and matches(name)
+        }
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = -1,
+        config: Mapping[str, str] | None = None,
+        *,
+        exist_ok: bool = False,
+    ) -> None:
+        """The topic is there and known afterwards. TopicAlreadyExists unless that is ok."""
+        entries = [
+            create_topics.CreatableTopicConfig(name=key, value=text) for key, text in (config or {}).items()
+        ]
+        topic = create_topics.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=-1, configs=entries
+        )
+        request = create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=self._timeout_ms)
+
+        def attempt() -> None:
+            controller = self._router.cluster([]).controller
+            raise_for(self._router.call(create_topics, request, controller).topics[0])
+
+        try:
+            self._router.retry(f"create topic {name}", attempt)
+        except TopicAlreadyExists:
+            if not exist_ok:
+                raise
+        self.topics([name])
+
+    # --- offsets -------------------------------------------------------------------------------
+
+    def earliest(self, places: Collection[Place]) -> dict[Place, int]:
+        """The first offset that each log still has."""
+        return self._find(dict.fromkeys(places, EARLIEST))
+
+    def latest(self, places: Collection[Place]) -> dict[Place, int]:
+        """The offset that comes next; read_committed: up to which all transactions are decided."""
+        return self._find(dict.fromkeys(places, LATEST))
+
+    def at_times(self, times: Mapping[Place, int]) -> dict[Place, int | None]:
+        """The first offset whose record is at least as late as the time in ms; None if none is."""
+        found = self._find(times)
+        return {place: None if offset == _NOT_FOUND else offset for place, offset in found.items()}
+
+    def _find(self, times: Mapping[Place, int]) -> dict[Place, int]:
+        found: dict[Place, int] = {}
+
+        def attempt() -> None:
+            missing = [place for place in times if place not in found]
+            bodies = {
+                node: self._offsets_request({place: times[place] for place in places})
+                for node, places in self._router.by_leader(missing).items()
+            }
+            failure = None
+            for answer in self._router.call_all(list_offsets, bodies):
+                for place, part in _parts(answer.topics):
+                    if part.error_code:
+                        failure = _error(part, place)
+                    else:
+                        found[place] = part.offset
+            if failure is not None:
+                raise failure
+
+        self._router.retry("offsets", attempt)
+        return {place: found[place] for place in times}
+
+    def _offsets_request(self, times: Mapping[Place, int]) -> list_offsets.ListOffsetsRequest:
+        topics = [
+            list_offsets.ListOffsetsTopic(
+                name=topic,
+                partitions=[
+                    list_offsets.ListOffsetsPartition(
+                        partition_index=partition, timestamp=times[topic, partition]
+                    )
+                    for partition in partitions
+                ],
+            )
+            for topic, partitions in by_topic(times).items()
+        ]
+        return list_offsets.ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=int(self._is_committed_only),
+            topics=topics,
+            timeout_ms=self._timeout_ms,
+        )
+
+    # --- records -------------------------------------------------------------------------------
+
+    def fetch(
+        self, place: Place, offset: int, max_bytes: int = FETCH_BYTES, wait_ms: int = WAIT_MS
+    ) -> Fetched:
+        """The next batches, or none after `wait_ms`. OutsideLog if the log doesn't have the offset,
+        CorruptMessage if it is damaged there."""
+        return self.fetch_many({place: offset}, max_bytes, wait_ms)[place]
+
+    def fetch_many(
+        self, offsets: Mapping[Place, int], max_bytes: int = FETCH_BYTES, wait_ms: int = WAIT_MS
+    ) -> dict[Place, Fetched]:
+        """One request to each leader, all at the same time; `max_bytes` are for each of them."""
+
+        def attempt() -> dict[Place, Fetched]:
+            bodies = {
+                node: fetch_request(
+                    {place: offsets[place] for place in places}, max_bytes, wait_ms, self._is_committed_only
+                )
+                for node, places in self._router.by_leader(offsets).items()
+            }
+            fetched: dict[Place, Fetched] = {}
+            for answer in self._router.call_all(fetch, bodies, extra_s=wait_ms / 1000):
+                raise_for(answer)
+                for topic in answer.responses:
+                    for part in topic.partitions:
+                        place = (topic.topic, part.partition_index)
+                        fetched[place] = self._read(place, offsets[place], part)
+            return fetched
+
+        what = ", ".join(f"{topic}/{partition}" for topic, partition in list(offsets)[:3])
+        return self._router.retry(f"fetch {what}", attempt)
+
+    def _read(self, place: Place, offset: int, part: Any) -> Fetched:
+        if part.error_code == OffsetOutOfRange.code:
+            raise self._outside(place, offset)
+        if part.error_code == CorruptMessage.code:
+            raise CorruptMessage(f"{place[0]}/{place[1]} is damaged at offset {offset:,} or soon after.")
+        if part.error_code:
+            raise _error(part, place)
+        return read_partition(place, offset, part, self._is_committed_only)
+
+    def _outside(self, place: Place, offset: int) -> ApiError:
+        """With the log's bounds as they are now. An offset within them was refused by an old leader."""
+        start, end = self.earliest([place])[place], self.latest([place])[place]
+        if start <= offset <= end:
+            return OffsetNotAvailable(f"{place[0]}/{place[1]} refused offset {offset:,}.")
+        return OutsideLog(place, offset, start, end)
+
+    def produce(
+        self, place: Place, batch: bytes, acks: int = ALL_REPLICAS, timeout_s: float | None = None
+    ) -> int:
+        """Append one record batch; its base offset. DuplicateSequence: it was appended long ago.
+
+        It is sent again where no answer came: that is safe with a producer id and sequence, or where
+        duplicates do no harm.
+        """
+        outcome = self.produce_many({place: batch}, acks, timeout_s)[place]
+        if isinstance(outcome, RequestRefused):
+            raise outcome
+        return outcome
+
+    def produce_many(
+        self, batches: Mapping[Place, bytes], acks: int = ALL_REPLICAS, timeout_s: float | None = None
+    ) -> dict[Place, int | RequestRefused]:
+        """One batch for each of several partitions, a request to each leader. For each its base offset,
+        or why it was refused for good; those that were not yet decided are sent again."""
+        outcomes: dict[Place, int | RequestRefused] = {}
+        timeout_ms = self._timeout_ms if timeout_s is None else int(timeout_s * 1000)
+
+        def attempt() -> None:
+            open_places = [place for place in batches if place not in outcomes]
+            bodies = {
+                node: _produce_request({place: batches[place] for place in places}, acks, timeout_ms)
+                for node, places in self._router.by_leader(open_places).items()
+            }
+            failure: ApiError | None = None
+            for answer in self._router.call_all(produce, bodies):
+                for topic in answer.responses:
+                    for part in topic.partition_responses:
+                        place = (topic.name, part.index)
+                        error = _error(part, place) if part.error_code else None
+                        if error is None or isinstance(error, RequestRefused):
+                            outcomes[place] = part.base_offset if error is None else error
+                        else:
+                            failure = error
+            if failure is not None:
+                raise failure
+
+        what = ", ".join(f"{topic}/{partition}" for topic, partition in list(batches)[:3])
+        self._router.retry(f"produce {what}", attempt)
+        return outcomes
+
+    # --- groups --------------------------------------------------------------------------------
+
+    def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
+        """The group's next offsets are these, durably. UnknownMemberId if the group has members."""
+        topics = [
+            offset_commit.OffsetCommitRequestTopic(
+                name=topic,
+                partitions=[
+                    offset_commit.OffsetCommitRequestPartition(
+                        partition_index=partition, committed_offset=offsets[topic, partition]
+                    )
+                    for partition in partitions
+                ],
+            )
+            for topic, partitions in by_topic(offsets).items()
+        ]
+        request = offset_commit.OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=OPERATOR.generation,
+            member_id=OPERATOR.member_id,
+            topics=topics,
+        )
+
+        def attempt() -> None:
+            answer = self._router.call(offset_commit, request, self._router.coordinator(group))
+            for place, part in _parts(answer.topics):
+                if part.error_code:
+                    raise _error(part, place)
+
+        self._router.retry(f"commit of group {group}", attempt)
+
+    def committed(self, group: str, places: Collection[Place]) -> dict[Place, int | None]:
+        """The group's committed offsets; None where there is none."""
+        topics = [
+            offset_fetch.OffsetFetchRequestTopics(name=topic, partition_indexes=partitions)
+            for topic, partitions in by_topic(places).items()
+        ]
+        wanted = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=topics)
+        request = offset_fetch.OffsetFetchRequest(groups=[wanted], require_stable=self._is_committed_only)
+
+        def attempt() -> dict[Place, int | None]:
+            answer = self._router.call(offset_fetch, request, self._router.coordinator(group)).groups[0]
+            raise_for(answer)
+            found: dict[Place, int | None] = dict.fromkeys(places)
+            for place, part in _parts(answer.topics):
+                if part.error_code:
+                    raise _error(part, place)
+                found[place] = None if part.committed_offset == _NOT_FOUND else part.committed_offset
+            return found
+
+        return self._router.retry(f"offsets of group {group}", attempt)
+
+    @property
+    def _timeout_ms(self) -> int:
+        return int(self._router.request_timeout_s * 1000)
+
+
+def _info(topic: Topic) -> TopicInfo:
+    return TopicInfo(topic.name, topic.id, tuple(partition.number for partition in topic.partitions))
+
+
+def _matcher(pattern: str | None) -> Callable[[str], object]:
+    try:
+        return re.compile(".*" if pattern is None else pattern).fullmatch
+    except re.error as error:
+        raise ConfigurationError(f"{pattern!r} is no regular expression: {error}") from None
+
+
+def _parts(topics: Any) -> list[tuple[Place, Any]]:
+    """The partitions of an answer, each with its place."""
+    return [((topic.name, part.partition_index), part) for topic in topics for part in topic.partitions]
+
+
+def _error(part: Any, place: Place) -> ApiError:
+    error = by_code(part.error_code, getattr(part, "error_message", None))
+    return type(error)(f"{place[0]}/{place[1]}: {error}")
+
+
+def _produce_request(batches: Mapping[Place, bytes], acks: int, timeout_ms: int) -> produce.ProduceRequest:
+    topics = [
+        produce.TopicProduceData(
+            name=topic,
+            partition_data=[
+                produce.PartitionProduceData(index=partition, records=batches[topic, partition])
+                for partition in partitions
+            ],
+        )
+        for topic, partitions in by_topic(batches).items()
+    ]
+    return produce.ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topics)

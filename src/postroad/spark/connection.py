@@ -1,0 +1,157 @@
+"""One blocking connection to one node, for drivers and executors, where no event loop runs.
+
+Rules that hold:
+1. Answers come in the order of the requests. Usually one is under way; a fetch may be sent ahead
+   and received later.
+2. Whatever interrupts a request (a timeout, a broken socket, Ctrl-C) ends the connection: nobody
+   can tell any more which answer belongs to whom.
+3. Every call ends within its timeout.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from struct import Struct
+from typing import Any, Final
+
+from postroad import __version__
+from postroad.client.connection import (
+    CONNECT_TIMEOUT_S,
+    FRAME_BYTES_MAX,
+    common_version,
+    decode_answer,
+    frame_request,
+)
+from postroad.client.metadata import Address
+from postroad.errors import (
+    BrokerNotAvailable,
+    NetworkException,
+    ProtocolError,
+    RequestTimedOut,
+    UnsupportedVersion,
+    by_code,
+)
+from postroad.wire.messages import api_versions
+
+_INT: Final = Struct(">i")
+
+
+class Connection:
+    """Connected, with the versions agreed on, once it is made. BrokerNotAvailable says why it can't be."""
+
+    def __init__(self, address: Address, client_id: str, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
+        self.address = str(address)
+        self.versions: Mapping[int, tuple[int, int]] = {}
+        self._client_id = client_id.encode()
+        self._correlation = 0
+        self._under_way: deque[tuple[int, Any, int]] = deque()  # correlation, api, version
+        self._socket: socket.socket | None = _connect(address, timeout_s)
+        self._agree_on_versions(timeout_s)
+
+    @property
+    def is_open(self) -> bool:
+        return self._socket is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """An answer is still to be received."""
+        return bool(self._under_way)
+
+    def version(self, api: Any) -> int:
+        """The highest version that both sides know; UnsupportedVersion if there is none."""
+        return common_version(self.address, self.versions, api)
+
+    def call(self, api: Any, body: Any, timeout_s: float, version: int | None = None) -> Any:
+        """The answer to one request. RequestTimedOut or NetworkException; then rule 2 applies."""
+        self.send(api, body, timeout_s, version)
+        return self.receive(timeout_s)
+
+    def send(self, api: Any, body: Any, timeout_s: float, version: int | None = None) -> None:
+        """One request; its answer is to be had by `receive`."""
+        version = self.version(api) if version is None else version
+        self._correlation = (self._correlation + 1) & 0x7FFFFFFF
+        parts = frame_request(api, version, self._correlation, self._client_id, body)
+        with self._unbroken(timeout_s) as connected:
+            connected.settimeout(timeout_s)
+            connected.sendall(b"".join(parts))
+        self._under_way.append((self._correlation, api, version))
+
+    def receive(self, timeout_s: float) -> Any:
+        """The answer to the oldest request that has none yet. Records in it are views of what came."""
+        correlation, api, version = self._under_way.popleft()
+        with self._unbroken(timeout_s) as connected:
+            deadline = time.monotonic() + timeout_s
+            (length,) = _INT.unpack(_receive(connected, 4, deadline))
+            if not _INT.size <= length <= FRAME_BYTES_MAX:
+                raise ProtocolError(f"{self.address} sent a frame of {length} bytes: is it a Kafka port?")
+            frame = memoryview(_receive(connected, length, deadline))
+            if _INT.unpack_from(frame)[0] != correlation:
+                raise ProtocolError(f"{self.address} answered out of order.")
+            return decode_answer(api, version, frame)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+            self._under_way.clear()
+
+    def _agree_on_versions(self, timeout_s: float) -> None:
+        """A node that doesn't know the version of this request answers in version 0."""
+        request = api_versions.ApiVersionsRequest(
+            client_software_name="postroad-spark", client_software_version=__version__
+        )
+        answer = self.call(api_versions, request, timeout_s, api_versions.MAX_VERSION)
+        if answer.error_code == UnsupportedVersion.code:
+            answer = self.call(api_versions, request, timeout_s, 0)
+        if answer.error_code:
+            self.close()
+            raise by_code(answer.error_code)
+        self.versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+
+    @contextmanager
+    def _unbroken(self, timeout_s: float) -> Iterator[socket.socket]:
+        """The socket, which ends with the first thing that goes wrong (rule 2)."""
+        if self._socket is None:
+            raise NetworkException(f"The connection to {self.address} has ended.")
+        try:
+            yield self._socket
+        except TimeoutError:
+            self.close()
+            raise RequestTimedOut(f"{self.address} did not answer within {timeout_s:g} s.") from None
+        except OSError as error:
+            self.close()
+            reason = error.strerror or "it was closed"
+            raise NetworkException(f"The connection to {self.address} broke: {reason}.") from None
+        except BaseException:
+            self.close()
+            raise
+
+
+def _connect(address: Address, timeout_s: float) -> socket.socket:
+    try:
+        connected = socket.create_connection(address, timeout_s)
+    except ConnectionRefusedError:
+        raise BrokerNotAvailable(f"nothing listens on {address}") from None
+    except TimeoutError:
+        raise BrokerNotAvailable(f"{address} does not take connections ({timeout_s:g} s)") from None
+    except OSError as error:
+        raise BrokerNotAvailable(f"can't connect to {address}: {error.strerror or error}") from None
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connected
+
+
+def _receive(connected: socket.socket, size: int, deadline: float) -> bytearray:
+    """Exactly `size` bytes. Pages that nothing is written to cost no memory, so it follows what came."""
+    data = bytearray(size)
+    view, filled = memoryview(data), 0
+    while filled < size:
+        connected.settimeout(max(0.001, deadline - time.monotonic()))
+        received = connected.recv_into(view[filled:])
+        if not received:
+            raise ConnectionResetError
+        filled += received
+    return data
