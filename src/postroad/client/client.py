@@ -142,13 +142,18 @@ class Client:
 
     async def topic(self, name: str, *, create: bool = False) -> Topic:
         """From the cache, or asked for. UnknownTopicOrPartition if there is none (none was made)."""
-        if asyncio.get_running_loop().time() >= self._stale_at:
-            self.forget()
-        if name in self._topics:
-            return self._topics[name]
+        known = self.known_topic(name)
+        if known is not None:
+            return known
         if not create:
             return await self._find_topic(name)
         return await self.retry(lambda: self._find_topic(name, create=True), unknown_topic_s=self.timeout_s)
+
+    def known_topic(self, name: str) -> Topic | None:
+        """From the cache, if it is there."""
+        if asyncio.get_running_loop().time() >= self._stale_at:
+            self.forget()
+        return self._topics.get(name)
 
     async def leader(self, topic: str, partition: int) -> int:
         return (await self.topic(topic)).leader(partition)

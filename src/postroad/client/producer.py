@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
@@ -74,7 +74,7 @@ class _Batch:
     """Each that waits for it has a future of its own: to cancel one takes nothing from the others, and costs
     less than a shield around one that all share."""
 
-    __slots__ = ("bytes", "outcome", "records", "traceback", "waiting")
+    __slots__ = ("bytes", "callbacks", "outcome", "records", "traceback", "waiting")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -82,6 +82,7 @@ class _Batch:
         self.outcome: _Outcome | None = None  # until it has ended
         self.traceback: TracebackType | None = None  # of an error; it would grow with each who gets it
         self.waiting: list[asyncio.Future[None]] = []
+        self.callbacks: list[Callable[[], None]] = []
 
     def end(self, outcome: _Outcome) -> None:
         self.outcome = outcome
@@ -91,6 +92,10 @@ class _Batch:
             if not waiter.done():
                 waiter.set_result(None)
         self.waiting.clear()
+        loop = asyncio.get_running_loop()
+        for callback in self.callbacks:
+            loop.call_soon(callback)
+        self.callbacks.clear()
 
 
 class Delivery:
@@ -108,6 +113,18 @@ class Delivery:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             batch.waiting.append(waiter)
             yield from waiter
+        return self.result()
+
+    def then(self, callback: Callable[[], None]) -> None:
+        """Call it when there is a result. For whoever can do without a task: it costs more than a record."""
+        if self._batch.outcome is None:
+            self._batch.callbacks.append(callback)
+        else:
+            asyncio.get_running_loop().call_soon(callback)
+
+    def result(self) -> Sent:
+        """The record's place, or its error, which is raised; when it was delivered, and not before."""
+        batch = self._batch
         assert batch.outcome is not None, "nobody is woken before"
         if isinstance(batch.outcome, BaseException):
             raise batch.outcome.with_traceback(batch.traceback)
@@ -203,14 +220,21 @@ class Producer:
             await self._room.wait()
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
-        batch = self._batch(queue, found, size, key)
-        number = len(batch.records)
-        batch.records.append(Record(number, timestamp, key, value, headers))
-        batch.bytes += size
-        self.buffered_bytes += size
-        if queue.task is None:
-            queue.task = asyncio.create_task(self._drain(queue), name=f"produce {queue.place}")
-        return Delivery(batch, number)
+        return self._append(self._batch(queue, found, size, key), queue, size, timestamp, key, value, headers)
+
+    def send_now(
+        self, topic: str, value: bytes | None, *, key: bytes | None = None, headers: Headers = ()
+    ) -> Delivery | None:
+        """As `send`, if nothing has to be waited for; None otherwise, and then nothing was done."""
+        size = _size(key, value, headers)
+        found = self._client.known_topic(topic)
+        if found is None or self.buffered_bytes + size > self._buffer_bytes_max:
+            return None
+        queue = self._queue(TopicPartition(topic, self._choose(found, key)))
+        if queue.batches and queue.batches[-1].bytes + size > self._batch_bytes:
+            return None
+        now_ms = time.time_ns() // 1_000_000
+        return self._append(self._batch(queue, found, size, key), queue, size, now_ms, key, value, headers)
 
     async def flush(self) -> None:
         """All that was sent is delivered, or has failed: then the first error since the last flush."""
@@ -228,6 +252,24 @@ class Producer:
         if topic.name not in self._sticky:
             self._sticky[topic.name] = StickyPartition()
         return self._sticky[topic.name].choose(len(topic.partitions))
+
+    def _append(
+        self,
+        batch: _Batch,
+        queue: _Queue,
+        size: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+    ) -> Delivery:
+        number = len(batch.records)
+        batch.records.append(Record(number, timestamp, key, value, headers))
+        batch.bytes += size
+        self.buffered_bytes += size
+        if queue.task is None:
+            queue.task = asyncio.create_task(self._drain(queue), name=f"produce {queue.place}")
+        return Delivery(batch, number)
 
     def _queue(self, place: TopicPartition) -> _Queue:
         queue = self._queues.get(place)

@@ -7,6 +7,7 @@ changes something. Other gateways' changes are seen when it has grown old.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -33,18 +34,25 @@ class SubscriptionInfo:
         return int(self.config[LOCK_CONFIG])
 
 
+_NEVER: Final[tuple[float, SubscriptionInfo | None]] = (-math.inf, None)
+
+
 class Directory:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._known: dict[str, tuple[float, SubscriptionInfo]] = {}
         self._asking: dict[str, asyncio.Future[SubscriptionInfo]] = {}
 
+    def known(self, name: str) -> SubscriptionInfo | None:
+        """What need not be asked for."""
+        heard_at, info = self._known.get(name, _NEVER)
+        return info if asyncio.get_running_loop().time() - heard_at < FRESH_S else None
+
     async def subscription(self, name: str) -> SubscriptionInfo:
         """Raises GroupIdNotFound. Callers at the same time share one question."""
-        now = asyncio.get_running_loop().time()
-        known = self._known.get(name)
-        if known is not None and now - known[0] < FRESH_S:
-            return known[1]
+        info = self.known(name)
+        if info is not None:
+            return info
         asking = self._asking.get(name)
         if asking is None:
             asking = self._asking[name] = asyncio.ensure_future(self._ask(name))

@@ -37,8 +37,9 @@ class Reply(NamedTuple):
     action: str = ""
 
 
-PlainHandler = Callable[[Head, bytes], Awaitable[Reply]]
-"""It gets the whole body, and raises nothing."""
+PlainHandler = Callable[[Head, bytes, Callable[[Reply], None]], Awaitable[Reply] | None]
+"""It gets the whole body, and raises nothing. It sees to it that its third argument is called with the reply,
+at once or later; or it answers with what gives the reply, and needs a task."""
 
 
 class PlainRoute(NamedTuple):

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple, Self
 
 from postroad.client.client import Client
@@ -111,6 +112,19 @@ class Gateway:
             else:
                 deliveries.append(delivery)
         return await self._delivered(deliveries)
+
+    def publish_now(self, topic: str, message: Message, done: Callable[[Delivery], None]) -> bool:
+        """`publish` of one message, if there is nothing to wait for before it is on its way; else False.
+
+        `done` is called when its delivery has a result.
+        """
+        value, key, headers, _, _ = message
+        delivery = self.producer.send_now(topic, value, key=key, headers=headers)
+        if delivery is None:
+            return False
+        self.metrics.published.note(1)
+        delivery.then(partial(done, delivery))
+        return True
 
     async def _delivered(self, deliveries: Sequence[Delivery | PostroadError]) -> list[Sent | PostroadError]:
         outcomes: list[Sent | PostroadError] = []

@@ -77,17 +77,15 @@ class Receiver:
         self._wished.set()
         if self._pump is None or self._pump.done():
             self._pump = asyncio.create_task(self._run(), name=f"receive {self._subscription}")
+        timer = loop.call_later(patience_s, _lose_patience, wish, before_us)
         try:
-            await asyncio.wait([wish.future], timeout=patience_s)
-            if before_us and all(fetch.done() for fetch in before_us):
-                await asyncio.wait([wish.future], timeout=PATIENCE_S)  # it did not wait: we are asked for now
-            return wish.future.result() if wish.future.done() else []
+            return await wish.future
         except asyncio.CancelledError:
-            if wish.future.done() and wish.future.exception() is None:
+            if not wish.future.cancelled() and wish.future.exception() is None:
                 self._later(self._release(wish.future.result()))  # R1: they came at the same moment
             raise
         finally:
-            wish.future.cancel()
+            timer.cancel()
 
     @property
     def idle(self) -> bool:
@@ -246,3 +244,13 @@ class Receiver:
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()
+
+
+def _lose_patience(wish: Wish, before_us: Sequence[asyncio.Task[list[Received]]] = ()) -> None:
+    """Nothing came in time. But if the fetches that were under way are over, we are asked for only now."""
+    if wish.future.done():
+        return
+    if before_us and all(fetch.done() for fetch in before_us):
+        asyncio.get_running_loop().call_later(PATIENCE_S, _lose_patience, wish)
+    else:
+        wish.future.set_result([])

@@ -122,7 +122,8 @@ class Settler:
                 halves += [{place: offsets[:middle]}, {place: offsets[middle:]}]
             else:
                 _fail(failures, place, offsets, error)
-        await asyncio.gather(*(self._say_at(node, kind, half, failures) for half in halves))
+        if halves:
+            await asyncio.gather(*(self._say_at(node, kind, half, failures) for half in halves))
 
     async def _ask(self, node: int, kind: Kind, wanted: Offsets) -> dict[Place, PostroadError]:
         batches = {place: _runs(offsets, kind.type) for place, offsets in wanted.items()}

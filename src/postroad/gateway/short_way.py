@@ -13,8 +13,10 @@ W3 a request goes on when its client leaves; whoever handles it may look at `Hea
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
+from collections.abc import Awaitable
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final, Protocol
@@ -22,9 +24,9 @@ from typing import Final, Protocol
 from aiohttp.http import SERVER_SOFTWARE
 
 from postroad.gateway.access_log import AccessLog, Line
-from postroad.gateway.exchange import Head, Reply
+from postroad.gateway.exchange import Head, PlainRoute, Reply
 from postroad.gateway.gateway import Gateway
-from postroad.gateway.plain_request import MORE, TARGET, Plain, Unread, read_head
+from postroad.gateway.plain_request import OTHER, TARGET, Plain, Unread, read_head
 
 KEPT_BYTES_MAX: Final = 64 * 1024
 
@@ -62,6 +64,7 @@ class ShortWay:
     __slots__ = (
         "_connection",
         "_counter",
+        "_is_going_on",
         "_is_held",
         "_kept",
         "_loop",
@@ -76,6 +79,7 @@ class ShortWay:
         self._loop = loop
         self._kept: bytes | bytearray = b""
         self._plain: Plain | None = None  # its head is read, its body is on the way
+        self._is_going_on = False
         self._is_held = False  # reading is paused
         self.is_answering = False
         self.idle_since = loop.time()
@@ -88,40 +92,50 @@ class ShortWay:
             self._kept += data
         else:
             self._kept = data
-        if not self.is_answering and not self._connection.writing_paused:
-            self.go_on()
-        elif len(self._kept) > KEPT_BYTES_MAX:  # W2
+        self.go_on()
+        if len(self._kept) > KEPT_BYTES_MAX and self._must_wait():  # W2
             self._hold(True)
 
     def go_on(self) -> None:
-        """With what is kept, if it is a request; called again when the peer has read the last answer."""
-        data = self._kept
-        if self.is_answering or not data:
-            return
-        limits = self._counter.gateway.http
+        """With what is kept; called again when the peer has read its answers."""
+        if self._is_going_on:
+            return  # a request that was answered at once: the loop below goes on
+        self._is_going_on = True
+        while self._kept and not self._must_wait() and self._begin_next():
+            pass
+        self._is_going_on = False
+
+    def answer(self, data: bytes) -> None:
+        """To the request that is being answered; then the next one's turn has come."""
+        self.is_answering = False
+        self.idle_since = self._loop.time()
+        transport = self._connection.transport
+        if transport is not None and not transport.is_closing():
+            transport.write(data)
+            if self._kept:
+                self.go_on()
+
+    def _must_wait(self) -> bool:
+        return self.is_answering or self._connection.writing_paused
+
+    def _begin_next(self) -> bool:
+        """Whether what is kept began with a whole plain request."""
+        data, counter = self._kept, self._counter
+        limits = counter.gateway.http
         plain = self._plain or read_head(data, limits.header_bytes_max, limits.body_bytes_max)
-        if isinstance(plain, Unread):
-            if plain is MORE and not self._counter.is_closed:
-                self._wait_for_more()
-            else:
-                self._leave()
-        elif self._counter.is_closed or plain.headers[TARGET] not in self._counter.routes:
+        if counter.is_closed or plain is OTHER:
+            self._leave()
+        elif isinstance(plain, Unread):
+            self._wait_for_more()
+        elif plain.headers[TARGET] not in counter.routes:
             self._leave()
         elif len(data) < plain.end:
             self._plain = plain
             self._wait_for_more()
         else:
             self._begin(plain, data)
-
-    def answer(self, data: bytes) -> None:
-        """To the request that is being answered; then the next one's turn has come."""
-        self.is_answering = False
-        self.idle_since = self._loop.time()
-        connection = self._connection
-        if connection.transport is not None and not connection.transport.is_closing():
-            connection.transport.write(data)
-            if self._kept and not connection.writing_paused:
-                self.go_on()
+            return True
+        return False
 
     def _begin(self, plain: Plain, data: bytes | bytearray) -> None:
         body = bytes(data[plain.body_at : plain.end])
@@ -160,50 +174,46 @@ class Counter:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self.routes = gateway.plain_routes
+        self.access_log = AccessLog(gateway.http)
         self.is_closed = False  # what comes now is for aiohttp
-        self._access_log = AccessLog(gateway.http)
+        self._under_way = 0
+        self._all_answered = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._date = (0, "")  # of which second, and how it is written
 
     def take(self, plain: Plain, body: bytes, connection: Connected, way: ShortWay) -> None:
         """`way` gets the answer."""
-        task = asyncio.get_running_loop().create_task(self._answer(plain, body, connection, way))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._under_way += 1
+        self.gateway.metrics.in_flight += 1
+        route = self.routes[plain.headers[TARGET]]
+        request = _Request(self, way, route, plain, connection)
+        head = Head("POST", plain.target, plain.headers, f"http://{plain.headers['host']}", connection)
+        work = route.handler(head, body, request.answer)
+        if work is not None:
+            task = asyncio.get_running_loop().create_task(self._see_through(work, request))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def finish(self, timeout_s: float) -> None:
         """No new requests; those that are under way are answered, or their time is over."""
         self.is_closed = True
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=timeout_s)
+        if self._under_way:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._all_answered.wait()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _answer(self, plain: Plain, body: bytes, connection: Connected, way: ShortWay) -> None:
-        began = time.perf_counter_ns()
+    def note_answer(self, dialect: str, action: str, status: int, took_ns: int) -> None:
         metrics = self.gateway.metrics
-        metrics.in_flight += 1
-        route = self.routes[plain.headers[TARGET]]
-        reply = _FAILED
-        try:
-            origin = f"http://{plain.headers['host']}"
-            reply = await route.handler(Head("POST", plain.target, plain.headers, origin, connection), body)
-        except Exception:
-            log.exception("POST %s failed", plain.target)
-        finally:
-            way.answer(self._write(reply))
-            took_ns = time.perf_counter_ns() - began
-            action = reply.action or route.action
-            metrics.in_flight -= 1
-            metrics.note_request(route.dialect, action, reply.status, took_ns)
-            if self._access_log.wants(reply.status):
-                names, sizes = (route.dialect, action), (len(body), len(reply.body))
-                self._access_log.note(
-                    Line("POST", plain.target, reply.status, took_ns, *names, *sizes, connection.remote)
-                )
+        metrics.in_flight -= 1
+        metrics.note_request(dialect, action, status, took_ns)
+        self._under_way -= 1
+        if self.is_closed and not self._under_way:
+            self._all_answered.set()
 
-    def _write(self, reply: Reply) -> bytes:
+    def write(self, reply: Reply) -> bytes:
         """The same lines in the same order as aiohttp writes them."""
         status, headers, body, _ = reply
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
@@ -212,8 +222,47 @@ class Counter:
             f"Date: {self._now()}\r\nServer: {SERVER_SOFTWARE}\r\n\r\n"
         ).encode() + body
 
+    @staticmethod
+    async def _see_through(work: Awaitable[Reply], request: _Request) -> None:
+        reply = _FAILED
+        try:
+            reply = await work
+        except Exception:
+            log.exception("a request failed")
+        finally:
+            request.answer(reply)
+
     def _now(self) -> str:
         second = int(time.time())
         if self._date[0] != second:
             self._date = second, formatdate(second, usegmt=True)
         return self._date[1]
+
+
+class _Request:
+    """That is being answered."""
+
+    __slots__ = ("_began_ns", "_connection", "_counter", "_plain", "_route", "_way")
+
+    def __init__(
+        self, counter: Counter, way: ShortWay, route: PlainRoute, plain: Plain, connection: Connected
+    ) -> None:
+        self._began_ns = time.perf_counter_ns()
+        self._counter = counter
+        self._way = way
+        self._route = route
+        self._plain = plain
+        self._connection = connection
+
+    def answer(self, reply: Reply) -> None:
+        counter = self._counter
+        self._way.answer(counter.write(reply))
+        took_ns = time.perf_counter_ns() - self._began_ns
+        dialect, action = self._route.dialect, reply.action or self._route.action
+        counter.note_answer(dialect, action, reply.status, took_ns)
+        if counter.access_log.wants(reply.status):
+            plain = self._plain
+            sizes, peer = (plain.end - plain.body_at, len(reply.body)), self._connection.remote
+            counter.access_log.note(
+                Line("POST", plain.target, reply.status, took_ns, dialect, action, *sizes, peer)
+            )

@@ -23,9 +23,12 @@ from postroad.gateway.sqs import (
     visibility,
 )
 from postroad.gateway.sqs.answers import Answer
+from postroad.gateway.sqs.sending import Done
 from postroad.gateway.sqs.service import Caller, Service
 
 Handler = Callable[[Service, Caller, Any], Awaitable[Answer]]
+Begin = Callable[[Service, Any, Done], bool]
+"""Does what the handler does and calls back, without a task; or answers False, and has done nothing."""
 
 
 class Action(NamedTuple):
@@ -34,14 +37,17 @@ class Action(NamedTuple):
     handler: Handler
     admin: bool
     decoder: Decoder[Any]
+    begin: Begin | None = None
 
 
-def _action(request: type[Struct], handler: Handler, admin: bool = False) -> Action:
-    return Action(request.__name__, request, handler, admin, Decoder(request))
+def _action(
+    request: type[Struct], handler: Handler, admin: bool = False, begin: Begin | None = None
+) -> Action:
+    return Action(request.__name__, request, handler, admin, Decoder(request), begin)
 
 
 _ALL: Final = (
-    _action(requests.SendMessage, sending.send_message),
+    _action(requests.SendMessage, sending.send_message, begin=sending.begin_send),
     _action(requests.SendMessageBatch, sending.send_message_batch),
     _action(requests.ReceiveMessage, receiving.receive_message),
     _action(requests.DeleteMessage, visibility.delete_message),

@@ -6,8 +6,10 @@ Whatever goes wrong is answered in the protocol of the request, here and nowhere
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
@@ -18,9 +20,10 @@ from postroad.gateway.app import ACTION
 from postroad.gateway.exchange import Head, PlainRoute, Reply, head_of
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.sqs import protocol_json, protocol_query, sigv4
-from postroad.gateway.sqs.actions import ACTIONS
+from postroad.gateway.sqs.actions import ACTIONS, Action
+from postroad.gateway.sqs.answers import Answer
 from postroad.gateway.sqs.errors import SqsError, from_postroad
-from postroad.gateway.sqs.protocol import Dialect
+from postroad.gateway.sqs.protocol import Call, Dialect
 from postroad.gateway.sqs.service import Caller, Service
 
 DIALECT: Final = "sqs"
@@ -61,29 +64,76 @@ class _Clerk:
             request[ACTION] = reply.action
         return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
 
-    async def answer_plain(self, head: Head, body: bytes) -> Reply:
+    def answer_plain(self, head: Head, body: bytes, done: Callable[[Reply], None]) -> Awaitable[Reply] | None:
         """What came by the short way, where all requests are in the JSON protocol."""
-        return await self._reply(protocol_json, head, body)
+        request_id = _request_id()
+        try:
+            call, caller = self._read(protocol_json, head, body)
+        except Exception as error:
+            done(_refused(protocol_json, error, request_id))
+            return None
+        if call.action.begin is None:
+            return self._reply_to(call, caller, protocol_json, request_id)
+        return self._begin(call, caller, request_id, done)
+
+    def _begin(
+        self, call: Call, caller: Caller, request_id: str, done: Callable[[Reply], None]
+    ) -> Awaitable[Reply] | None:
+        """Without a task, if that is possible now."""
+        action, asked = call
+        assert action.begin is not None, "asked before"
+        try:
+            _check_right(action, caller)
+            if action.begin(
+                self._service, asked, lambda outcome: done(self._written(action, outcome, request_id))
+            ):
+                return None
+        except Exception as error:
+            done(_refused(protocol_json, error, request_id, action.name))
+            return None
+        return self._reply_to(call, caller, protocol_json, request_id)
 
     async def _reply(self, protocol: Dialect, head: Head, body: bytes) -> Reply:
         request_id = _request_id()
-        name = ""
         try:
-            admin = sigv4.check(head, body, self._keys) if self._keys.required else True
-            action, asked = protocol.read(head, body)
-            name = action.name
-            if action.admin and not admin:
-                raise SqsError("AccessDeniedException", f"{name} needs an admin's key.", 403)
-            answered = await action.handler(self._service, Caller(head, self._url, admin), asked)
-            return protocol.answer(action, answered, request_id)
-        except SqsError as error:
-            refused = error
-        except PostroadError as error:
-            refused = from_postroad(error)
-        except Exception:
-            log.exception("request %s failed", request_id)
-            refused = SqsError("InternalFailure", "See the gateway's log.", 500)
-        return protocol.refuse(refused, request_id)._replace(action=name)
+            call, caller = self._read(protocol, head, body)
+        except Exception as error:
+            return _refused(protocol, error, request_id)
+        return await self._reply_to(call, caller, protocol, request_id)
+
+    def _read(self, protocol: Dialect, head: Head, body: bytes) -> tuple[Call, Caller]:
+        """What is asked for, and by whom. Raises SqsError."""
+        admin = sigv4.check(head, body, self._keys) if self._keys.required else True
+        return protocol.read(head, body), Caller(head, self._url, admin)
+
+    async def _reply_to(self, call: Call, caller: Caller, protocol: Dialect, request_id: str) -> Reply:
+        action, asked = call
+        try:
+            _check_right(action, caller)
+            return protocol.answer(action, await action.handler(self._service, caller, asked), request_id)
+        except Exception as error:
+            return _refused(protocol, error, request_id, action.name)
+
+    @staticmethod
+    def _written(action: Action, outcome: Callable[[], Answer], request_id: str) -> Reply:
+        try:
+            return protocol_json.answer(action, outcome(), request_id)
+        except (Exception, asyncio.CancelledError) as error:  # the latter: the gateway ends before
+            return _refused(protocol_json, error, request_id, action.name)
+
+
+def _check_right(action: Action, caller: Caller) -> None:
+    if action.admin and not caller.admin:
+        raise SqsError("AccessDeniedException", f"{action.name} needs an admin's key.", 403)
+
+
+def _refused(protocol: Dialect, error: BaseException, request_id: str, action: str = "") -> Reply:
+    if isinstance(error, PostroadError):
+        error = from_postroad(error)
+    elif not isinstance(error, SqsError):
+        log.error("request %s failed", request_id, exc_info=error)
+        error = SqsError("InternalFailure", "See the gateway's log.", 500)
+    return protocol.refuse(error, request_id)._replace(action=action)
 
 
 def _request_id() -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from postroad.client.producer import Sent
+from postroad.client.producer import Delivery, Sent
 from postroad.errors import PostroadError, RequestTimedOut
 from postroad.gateway import message_ids
 from postroad.gateway.sqs import answers, batch, queues
@@ -20,9 +20,34 @@ from postroad.gateway.sqs.service import Caller, Service
 _SEQUENCE_BASE: Final = 10**19
 _SEQUENCE_STEP: Final = 10**5  # more than a topic has partitions
 
+Done = Callable[[Callable[[], answers.Answer]], None]
+"""Gets what gives the answer, or raises what went wrong."""
+
 
 def sequence_number(partition: int, offset: int) -> str:
     return str(_SEQUENCE_BASE + offset * _SEQUENCE_STEP + partition)
+
+
+def begin_send(service: Service, asked: SendMessage, done: Done) -> bool:
+    """SendMessage without a task, if nothing has to be waited for but that the message is durable."""
+    queue = service.known_queue(asked.queue_url)
+    if queue is None or queue.fifo:
+        return False
+    topic = queue.topic
+    found = service.gateway.client.known_topic(topic)
+    if found is None:
+        return False
+    prepared = prepare(queue, topic, asked)
+
+    def sent(delivery: Delivery) -> None:
+        def answer() -> answers.Sent:
+            place = delivery.result()
+            service.gateway.metrics.messages_in.add(1)
+            return _sent(message_ids.write(found.id, place.partition, place.offset), prepared, None)
+
+        done(answer)
+
+    return service.gateway.publish_now(topic, prepared.message, sent)
 
 
 async def send_message(service: Service, _: Caller, asked: SendMessage) -> answers.Sent:
@@ -32,12 +57,17 @@ async def send_message(service: Service, _: Caller, asked: SendMessage) -> answe
     (outcome,) = await _publish(service, topic, [prepared])
     if isinstance(outcome, PostroadError):
         raise from_postroad(outcome)
+    number = sequence_number(outcome.partition, outcome.offset) if queue.fifo else None
+    return _sent(await _message_id(service, outcome), prepared, number)
+
+
+def _sent(message_id: str, prepared: Prepared, sequence: str | None) -> answers.Sent:
     return answers.Sent(
-        await _message_id(service, outcome),
+        message_id,
         prepared.md5_of_body,
         prepared.md5_of_attributes,
         prepared.md5_of_system_attributes,
-        sequence_number(outcome.partition, outcome.offset) if queue.fifo else None,
+        sequence,
     )
 
 
