@@ -63,7 +63,12 @@ class Service:
 
     async def queue(self, url: str) -> Queue:
         """Raises SqsError if there is none."""
-        return await self.queue_named(names.name_in_url(url))
+        return self.known_queue(url) or await self.queue_named(names.name_in_url(url))
+
+    def known_queue(self, url: str) -> Queue | None:
+        """If nobody has to be asked. Raises SqsError if it is no URL of a queue."""
+        info = self.gateway.directory.known(names.name_in_url(url))
+        return None if info is None else self._seen(info)
 
     async def queue_named(self, name: str) -> Queue:
         if not 0 < len(name) <= names.GROUP_CHARACTERS_MAX:
