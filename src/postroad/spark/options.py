@@ -1,0 +1,186 @@
+"""What a reader is told, checked as a whole before anything is read.
+
+An option that is unknown, protected, wrong here or contradicted by another is a ConfigurationError that
+names it: a query that starts does what its options say.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from postroad.errors import ConfigurationError
+from postroad.spark import offsets, option_names, subscription
+from postroad.spark.cluster import FETCH_BYTES, Cluster
+from postroad.spark.offsets import EARLIEST, LATEST, STRATEGY, Each, Everywhere, Point
+from postroad.spark.option_values import Values
+from postroad.spark.subscription import Subscription
+
+MAX_DELAY_MS: Final = 15 * 60_000  # the Kafka connector's
+BAD_ROWS: Final = ("fail", "drop", "deadletter")
+
+_STARTING: Final = ("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp")
+_ENDING: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+_TRIGGERS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger")
+_JSON: Final = ("valueSchema", "badRows", "deadLetterTopic")
+# They tune the JVM connector's consumers, and there are none here.
+_WITHOUT_EFFECT: Final = (
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "groupIdPrefix",
+    "kafkaConsumer.pollTimeoutMs",
+)
+NAMES: Final = (
+    *(subscription.SUBSCRIBE, subscription.PATTERN, subscription.ASSIGN),
+    *_STARTING,
+    STRATEGY,
+    *_ENDING,
+    *_TRIGGERS,
+    *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "includeHeaders", "commitGroup"),
+    "valueFormat",
+    *_JSON,
+    *_WITHOUT_EFFECT,
+    *("kafka.isolation.level", "kafka.fetch.max.bytes", "kafka.max.partition.fetch.bytes"),
+    "kafka.fetch.max.wait.ms",
+)
+_ELSEWHERE: Final = {
+    "topic": "is for writing; say what to read by subscribe",
+    "path": "topics are not files; say what to read by subscribe",
+    "checkpointLocation": "is for writeStream",
+    "bootstrap": f"is called {option_names.BOOTSTRAP}",
+}
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOptions:
+    """How values are understood. `schema` is as the user wrote it; None: to be inferred."""
+
+    schema: str | None
+    bad_rows: Literal["fail", "drop", "deadletter"]
+    dead_letter_topic: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    cluster: Cluster  # not connected; it can be pickled
+    subscription: Subscription
+    starting: Point
+    ending: Point
+    late_start: int | None  # what stands in for a starting time after the last record; None: an error
+    fail_on_data_loss: bool
+    headers: bool
+    max_offsets: int | None
+    min_offsets: int | None
+    max_delay_ms: int
+    max_bytes: int | None
+    min_partitions: int
+    max_records: int | None
+    fetch_bytes: int
+    commit_group: str | None
+    values: ValueOptions | None  # None: they stay bytes
+
+
+def parse_read(options: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
+    """`streaming` is None where it isn't known yet: then what only one of both allows is let through."""
+    option_names.check(options, NAMES, _ELSEWHERE)
+    values = Values(options)
+    _check_kind(values, streaming)
+    _check_pairs(values)
+    starting = offsets.parse(values, "starting", LATEST if streaming else EARLIEST)
+    ending = offsets.parse(values, "ending", LATEST)
+    _check_ends(starting, ending, streaming)
+    strategy = values.one_of(STRATEGY, ("error", "latest"), "error")
+    return ReadOptions(
+        cluster=cluster(values),
+        subscription=subscription.parse(values),
+        starting=starting,
+        ending=ending,
+        late_start=LATEST if strategy == "latest" else None,
+        fail_on_data_loss=values.yes("failOnDataLoss", True),
+        headers=values.yes("includeHeaders", False),
+        max_offsets=values.whole("maxOffsetsPerTrigger"),
+        min_offsets=values.whole("minOffsetsPerTrigger"),
+        max_delay_ms=_or(values.duration_ms("maxTriggerDelay"), MAX_DELAY_MS),
+        max_bytes=values.whole("maxBytesPerTrigger"),
+        min_partitions=_or(values.whole("minPartitions"), 1),
+        max_records=values.whole("maxRecordsPerPartition"),
+        fetch_bytes=_or(values.whole("kafka.max.partition.fetch.bytes"), FETCH_BYTES),
+        commit_group=values.text("commitGroup"),
+        values=_value_options(values),
+    )
+
+
+def cluster(values: Values) -> Cluster:
+    """The cluster that the `kafka.` options name, for readers and writers."""
+    bootstrap = values.text(option_names.BOOTSTRAP)
+    if bootstrap is None:
+        raise ConfigurationError(f"Say which broker: option {option_names.BOOTSTRAP} = HOST:PORT.")
+    settings: dict[str, Any] = {
+        "isolation": values.one_of(
+            "kafka.isolation.level", ("read_uncommitted", "read_committed"), "read_uncommitted"
+        )
+    }
+    if name := values.text("kafka.client.id"):
+        settings["client_id"] = name
+    if timeout_ms := values.whole("kafka.request.timeout.ms"):
+        settings["request_timeout_s"] = timeout_ms / 1000
+    if retry_ms := values.whole("kafka.default.api.timeout.ms"):
+        settings["retry_s"] = retry_ms / 1000
+    if values.has("kafka.group.id"):
+        log.warning("kafka.group.id has no effect: no group is joined. commitGroup shows progress to one.")
+    return Cluster(bootstrap, **settings)
+
+
+def _value_options(values: Values) -> ValueOptions | None:
+    if values.one_of("valueFormat", ("binary", "json"), "binary") == "binary":
+        return None
+    bad_rows: Any = values.one_of("badRows", BAD_ROWS, "fail")
+    return ValueOptions(values.text("valueSchema"), bad_rows, values.text("deadLetterTopic"))
+
+
+def _check_kind(values: Values, streaming: bool | None) -> None:
+    """Options that only a stream or only a batch has."""
+    if streaming and (given := values.given(*_ENDING)):
+        raise ConfigurationError(f"Option {given[0]}: a stream has no end. Leave it out, or use spark.read.")
+    if streaming is False and (given := values.given(*_TRIGGERS, "commitGroup")):
+        raise ConfigurationError(
+            f"Option {given[0]} is for streams; this is a batch. Leave it out, or use spark.readStream."
+        )
+
+
+def _check_pairs(values: Values) -> None:
+    """Options that mean something beside another one only, or not beside it."""
+    if values.one_of("valueFormat", ("binary", "json"), "binary") == "binary":
+        for name in values.given(*_JSON):
+            raise ConfigurationError(f"Option {name} means something with valueFormat=json only.")
+    sets_aside = values.one_of("badRows", BAD_ROWS, "fail") == "deadletter"
+    if sets_aside != values.has("deadLetterTopic"):
+        raise ConfigurationError("badRows=deadletter and deadLetterTopic belong together: set both.")
+    if values.has(STRATEGY) and not values.given(*_STARTING[1:]):
+        raise ConfigurationError(f"Option {STRATEGY} means something with a starting timestamp only.")
+    least, most = values.whole("minOffsetsPerTrigger"), values.whole("maxOffsetsPerTrigger")
+    if values.has("maxTriggerDelay") and least is None:
+        raise ConfigurationError("Option maxTriggerDelay means something with minOffsetsPerTrigger only.")
+    if least is not None and most is not None and least > most:
+        raise ConfigurationError("minOffsetsPerTrigger is larger than maxOffsetsPerTrigger.")
+
+
+def _check_ends(starting: Point, ending: Point, streaming: bool | None) -> None:
+    if streaming is False and LATEST in _offsets_of(starting):
+        raise ConfigurationError("Option startingOffsets: a batch that starts at the latest reads nothing.")
+    if EARLIEST in _offsets_of(ending):
+        raise ConfigurationError("Option endingOffsets: a batch that ends at the earliest reads nothing.")
+
+
+def _offsets_of(point: Point) -> list[int]:
+    if isinstance(point, Everywhere):
+        return [point.offset]
+    return list(point.offsets.values()) if isinstance(point, Each) else []
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value

@@ -1,0 +1,109 @@
+"""How much of the topics one micro-batch takes, and how its work is cut into tasks. Pure arithmetic.
+
+Everything here depends on offsets alone, so a batch that is planned again after a crash gets the same tasks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heapreplace
+from itertools import pairwise
+from typing import NamedTuple
+
+from postroad.spark.router import Place
+
+
+class OffsetRange(NamedTuple):
+    """The records of a partition from `start` up to, but without, `until`."""
+
+    topic: str
+    partition: int
+    start: int
+    until: int
+
+    @property
+    def place(self) -> Place:
+        return self.topic, self.partition
+
+    @property
+    def size(self) -> int:
+        """Offsets, not records: compaction and transactions leave gaps."""
+        return max(0, self.until - self.start)
+
+
+def between(start: Mapping[Place, int], end: Mapping[Place, int]) -> list[OffsetRange]:
+    """A range for each partition that has something, in order. Each place of `end` has a start."""
+    ranges = (OffsetRange(*place, start[place], until) for place, until in sorted(end.items()))
+    return [each for each in ranges if each.size]
+
+
+def backlog(start: Mapping[Place, int], latest: Mapping[Place, int]) -> dict[Place, int]:
+    """How many offsets there are to read in each partition of `latest`."""
+    return {place: max(0, end - start[place]) for place, end in latest.items()}
+
+
+def admit_offsets(start: Mapping[Place, int], latest: Mapping[Place, int], limit: int) -> dict[Place, int]:
+    """Where to end if about `limit` offsets may be read: each partition gets its backlog's share.
+
+    As in the Kafka connector a share below one is one, so that small partitions are not starved by large
+    ones; the sum may exceed the limit by less than the number of partitions.
+    """
+    sizes = backlog(start, latest)
+    total = sum(sizes.values())
+    if total <= limit:
+        return _ends(start, sizes)
+    return _ends(start, {place: _share(size, limit / total) for place, size in sizes.items()})
+
+
+def admit_bytes(
+    start: Mapping[Place, int],
+    latest: Mapping[Place, int],
+    bytes_each: Mapping[Place, float],
+    limit: int,
+) -> dict[Place, int]:
+    """The same by bytes: `bytes_each` is about what an offset takes in that partition."""
+    sizes = backlog(start, latest)
+    total = sum(size * bytes_each.get(place, 0.0) for place, size in sizes.items())
+    if total <= limit:
+        return _ends(start, sizes)
+    return _ends(start, {place: _share(size, limit / total) for place, size in sizes.items()})
+
+
+def is_worth_it(
+    start: Mapping[Place, int], latest: Mapping[Place, int], at_least: int, waited_ms: int, delay_ms: int
+) -> bool:
+    """Whether a batch should run: enough has come, or the last one was too long ago."""
+    new = sum(backlog(start, latest).values())
+    return new >= at_least or waited_ms >= delay_ms
+
+
+def split(ranges: Iterable[OffsetRange], min_parts: int, records_max: int | None) -> list[OffsetRange]:
+    """At least `min_parts` ranges, none longer than `records_max`, over the same offsets in the same order.
+
+    Long ranges are cut first, into parts of equal length. There are fewer where there are fewer offsets.
+    """
+    whole = [each for each in ranges if each.size]
+    parts = [max(1, math.ceil(each.size / records_max)) if records_max else 1 for each in whole]
+    missing = min(min_parts, sum(each.size for each in whole)) - sum(parts)
+    longest = [(-each.size / parts[number], number) for number, each in enumerate(whole)]
+    heapify(longest)
+    for _ in range(missing):
+        number = longest[0][1]
+        parts[number] += 1
+        heapreplace(longest, (-whole[number].size / parts[number], number))
+    return [part for each, count in zip(whole, parts, strict=True) for part in _cut(each, count)]
+
+
+def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
+    bounds = [whole.start + whole.size * number // parts for number in range(parts + 1)]
+    return [whole._replace(start=low, until=high) for low, high in pairwise(bounds)]
+
+
+def _share(size: int, fraction: float) -> int:
+    share = size * fraction
+    return min(size, math.ceil(share) if share < 1 else math.floor(share))
+
+
+def _ends(start: Mapping[Place, int], sizes: Mapping[Place, int]) -> dict[Place, int]:
+    return {place: start[place] + size for place, size in sizes.items()}
