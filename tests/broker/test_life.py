@@ -60,6 +60,17 @@ def test_a_stop_does_not_wait_for_clients_that_wait_for_ever(start: Callable[...
         assert time.monotonic() - began < 10
 
 
+def test_many_idle_partitions_hold_up_neither_a_stop_nor_a_start(tmp_path: Path) -> None:
+    with running_node(tmp_path) as running:
+        running.create("wide", partitions=1000)
+        began = time.monotonic()
+    assert time.monotonic() - began < 4
+    began = time.monotonic()
+    with running_node(tmp_path) as running:
+        assert time.monotonic() - began < 6
+        assert running.publish("wide", b"x", partition=999) == 0
+
+
 def test_a_stop_under_load_loses_nothing_that_was_acknowledged(start: Callable[..., Running]) -> None:
     running = start(durability_flush="sync")
     running.create("t")

@@ -15,7 +15,22 @@ from postroad.log.memory_disk import MemoryDisk
 from postroad.log.settings import LOG_APPEND_TIME
 from postroad.wire.batch import read_header
 
-from .logs import NOW, SMALL, append, batch, filled, open_log, read_all, send, stored, sync
+from .logs import (
+    DIRECTORY,
+    NOW,
+    SMALL,
+    all_lost,
+    append,
+    batch,
+    crashed,
+    filled,
+    open_log,
+    read_all,
+    send,
+    stop_at,
+    stored,
+    sync,
+)
 
 HOUR_MS = 3_600_000
 
@@ -179,3 +194,25 @@ def test_a_follower_copies_batches_with_gaps() -> None:
     sync(copy)
     assert stored(copy) == kept
     assert stored(open_log(disk)) == kept
+
+
+@pytest.mark.parametrize("batches", [0, 30])
+def test_closing_a_log_to_which_nothing_was_written_changes_nothing_on_the_disk(batches: int) -> None:
+    disk = MemoryDisk()
+    log = filled(disk, batches)
+    log.close()
+    log = open_log(disk, clean=True)
+    count = stop_at(disk, 0, AssertionError("a change"))
+    log.close()
+    assert count() == 0
+    assert stored(open_log(disk, clean=True)) == stored(open_log(crashed(disk, all_lost)))
+
+
+def test_files_of_a_new_log_are_there_after_a_power_cut() -> None:
+    disk = MemoryDisk()
+    open_log(disk)
+    assert (
+        disk.crash(all_lost).list(DIRECTORY)
+        == disk.list(DIRECTORY)
+        == ["00000000000000000000.log", "checkpoint"]
+    )

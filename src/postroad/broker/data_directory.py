@@ -75,7 +75,7 @@ class DataDirectory:
             write_identity(self.path, identity)
 
     def partition_directory(self, topic_id: bytes, index: int) -> str:
-        return str(self.logs / f"{id_text(topic_id)}-{index}")
+        return f"{self.logs}/{id_text(topic_id)}-{index}"
 
     def partitions(self) -> list[tuple[str, int]]:
         """(topic id as text, partition) of every directory under logs/."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -122,33 +122,34 @@ class Topics:
     async def _apply(self, changes: Changes, clean: bool) -> None:
         for topic in changes.deleted:
             await self._close(topic)
-        for topic in changes.created:
-            await self._open(topic, 0, clean)
+        await asyncio.gather(
+            *(self._open(topic, range(len(topic.partitions)), clean) for topic in changes.created)
+        )
         for before, after in changes.altered:
             await self._alter(before, after, clean)
         self._node.topics_changed(changes)
 
     # --- opening, altering, closing
 
-    async def _open(self, topic: Topic, first: int, clean: bool) -> None:
-        indexes = range(first, len(topic.partitions))
-        await asyncio.gather(*(self._open_one(topic, index, clean) for index in indexes))
-
-    async def _open_one(self, topic: Topic, index: int, clean: bool) -> None:
+    async def _open(self, topic: Topic, indexes: Iterable[int], clean: bool) -> None:
         settings = self.settings_of(topic)
-        path = self._directory.partition_directory(topic.id, index)
-        opening = partial(
+        open_log = partial(
             PartitionLog.open,
             self._disk,
-            path,
-            self._log_settings(settings),
-            self._node.clock.now_ms(),
-            clean,
-            self._segment_cache,
+            settings=self._log_settings(settings),
+            now_ms=self._node.clock.now_ms(),
+            clean=clean,
+            cache=self._segment_cache,
         )
+        await asyncio.gather(*(self._open_one(topic, index, settings, open_log) for index in indexes))
+
+    async def _open_one(
+        self, topic: Topic, index: int, settings: TopicSettings, open_log: Callable[[str], PartitionLog]
+    ) -> None:
+        path = self._directory.partition_directory(topic.id, index)
         made: Partition | StorageFailed
         try:
-            opened = await self._node.slow_workers.call(opening)
+            opened = await self._node.slow_workers.call(partial(open_log, path))
         except Exception as error:  # whatever it is, the other partitions go on
             log.error(
                 "partition %s-%d is offline: its log can't be opened: %s",
@@ -182,7 +183,7 @@ class Topics:
             for name, index in self._node.partitions.offline():
                 topic = self.image.topics.get(name)
                 if topic is not None:
-                    await self._open_one(topic, index, clean=False)
+                    await self._open(topic, [index], clean=False)
                     self._node.groups.partition_opened(name, index)
                     self._node.subscriptions.partition_opened(name, index)
 
@@ -206,14 +207,15 @@ class Topics:
 
     async def _alter(self, before: Topic, after: Topic, clean: bool) -> None:
         settings = self.settings_of(after)
+        of_logs = self._log_settings(settings)
         for partition in self._node.partitions.of(after.id):
             partition.leader_epoch = after.partitions[partition.index].leader_epoch
-            partition.log.settings = self._log_settings(settings)
+            partition.log.settings = of_logs
             partition.inspect = inspector(settings.cleanup_compact, settings.compression_type)
             partition.min_insync_replicas = settings.min_insync_replicas
             partition.change_flush(settings.flush, settings.flush_interval_ms)
         if len(after.partitions) > len(before.partitions):
-            await self._open(after, len(before.partitions), clean)
+            await self._open(after, range(len(before.partitions), len(after.partitions)), clean)
 
     async def _close(self, topic: Topic) -> None:
         """The topic is gone: nobody finds it any more, and its files go."""

@@ -52,14 +52,20 @@ def settle(disk: Disk, directory: str, base: int, end: int) -> None:
     disk.sync_directory(directory)
 
 
-def settle_all(disk: Disk, directory: str) -> None:
-    """On opening a log: finish what was swapped, drop what was not, and other things half made."""
-    for name in disk.list(directory):
-        if name.endswith((CLEANED_SUFFIX, TEMPORARY)):
-            disk.remove(f"{directory}/{name}")
-        elif name.endswith(SWAP_SUFFIX):
+def settle_all(disk: Disk, directory: str) -> list[str]:
+    """On opening a log: finish what was swapped, drop what was not, and other things half made.
+
+    Returns the names that are there then.
+    """
+    names = disk.list(directory)
+    passing = [name for name in names if name.endswith((CLEANED_SUFFIX, TEMPORARY, SWAP_SUFFIX))]
+    for name in passing:
+        if name.endswith(SWAP_SUFFIX):
             base, end = name.removesuffix(SWAP_SUFFIX).split("-")
             settle(disk, directory, int(base), int(end))
+        else:
+            disk.remove(f"{directory}/{name}")
+    return disk.list(directory) if passing else names
 
 
 def base_offsets(names: list[str]) -> list[int]:

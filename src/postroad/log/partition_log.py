@@ -193,9 +193,10 @@ class PartitionLog(WritableLog):
             if job is not None:
                 job.run()
                 self.finish_sync(job, None)
-            with contextlib.suppress(OSError):  # they only spare the next opening some reading
-                self.active.seal()
-                save_snapshot(self.disk, self.directory, self._take_snapshot())
+            if self.written_offset != self._sealed_offset:
+                with contextlib.suppress(OSError):  # they only spare the next opening some reading
+                    self.active.seal()
+                    save_snapshot(self.disk, self.directory, self._take_snapshot())
         self.checkpoint.release()
         for segment in self.segments:
             self.cache.drop(segment)

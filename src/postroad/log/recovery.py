@@ -18,6 +18,7 @@ import contextlib
 from typing import NamedTuple
 
 from postroad.log import compaction_files
+from postroad.log.checkpoint import FILE_NAME as CHECKPOINT_FILE
 from postroad.log.checkpoint import Checkpoint, CheckpointFile, Point, read_checkpoint
 from postroad.log.disk import Disk
 from postroad.log.epochs import FILE_NAME as EPOCHS_FILE
@@ -50,19 +51,19 @@ class Recovered(NamedTuple):
     start_offset: int
     end_offset: int
     first_ms: int  # when the newest segment got its first batch
-    created: bool  # just now: names may not be synced
+    unsynced_names: bool  # of files that were made just now
+    sealed: bool  # index and snapshot on the disk tell all of it, as a stop leaves them
     report: Report
 
 
 def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clean: bool) -> Recovered:
     """Raises OSError. `clean` (the node was stopped in order) leaves the index to be read on demand."""
     disk.make_directory(directory)
-    compaction_files.settle_all(disk, directory)
-    names = disk.list(directory)
+    names = compaction_files.settle_all(disk, directory)
     found = read_checkpoint(disk, directory)
     segments = _find_segments(disk, directory, names, settings, found[1].start_offset if found else 0)
-    created = not segments
-    if created:
+    unsynced_names = not segments
+    if not segments:
         segments = [_create(disk, directory, found[1].point.offset if found else 0)]
     point = _trusted_point(segments, found[1].point if found else None)
     end_offset, report = _recover_tail(disk, directory, segments, point)
@@ -79,6 +80,8 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
             disk.replace(f"{directory}/{EPOCHS_FILE}", encode_epochs(epochs.entries))
         if found is None or end != known.point:
             checkpoint.save_point(end)
+            if CHECKPOINT_FILE not in names:  # made just now, which syncs the directory
+                unsynced_names = False
         if end.offset < known.point.offset:  # bytes that were synced are gone: as for a truncation
             checkpoint.sync()
     first_ms = _first_time(newest, now_ms)
@@ -95,7 +98,8 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
         start_offset=start_offset,
         end_offset=end_offset,
         first_ms=first_ms,
-        created=created,
+        unsynced_names=unsynced_names,
+        sealed=(clean and not report.scanned_bytes and not report.reason) or _is_empty(segments, end_offset),
         report=report,
     )
 
@@ -206,6 +210,10 @@ def _make_durable(
         segment.file.sync()
         segment.renew_index(point.position if segment.base_offset == point.segment else 0)
         segment.let_file_go()
+
+
+def _is_empty(segments: list[Segment], end_offset: int) -> bool:
+    return segments[0].base_offset == end_offset
 
 
 def _first_time(segment: Segment, now_ms: int) -> int:

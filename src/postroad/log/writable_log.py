@@ -71,7 +71,8 @@ class WritableLog:
         self._full_runs: list[Run] = []  # before the current one; each fills its segment
         self._run = self._run_of(self.active, found.first_ms)
         self._unsynced: list[Segment] = []  # rolled since the last sync
-        self._unsynced_names = found.created
+        self._unsynced_names = found.unsynced_names
+        self._sealed_offset = found.end_offset if found.sealed else None  # where closing it changes nothing
         self._unsynced_checkpoint = False
         self._unsaved_epochs = False
         self._snapshot: Snapshot | None = None
