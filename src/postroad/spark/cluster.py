@@ -27,7 +27,15 @@ from postroad.errors import (
 )
 from postroad.spark.fetched import Fetched, OutsideLog, fetch_request, read_partition
 from postroad.spark.router import Place, Router
-from postroad.wire.messages import create_topics, fetch, list_offsets, offset_commit, offset_fetch, produce
+from postroad.wire.messages import (
+    create_topics,
+    describe_producers,
+    fetch,
+    list_offsets,
+    offset_commit,
+    offset_fetch,
+    produce,
+)
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 READ_COMMITTED: Final = "read_committed"
@@ -45,6 +53,11 @@ class TopicInfo(NamedTuple):
     @property
     def places(self) -> list[Place]:
         return [(self.name, partition) for partition in self.partitions]
+
+
+class ProducerInfo(NamedTuple):
+    epoch: int
+    last_sequence: int
 
 
 class Cluster:
@@ -285,6 +298,23 @@ class Cluster:
         what = ", ".join(f"{topic}/{partition}" for topic, partition in list(batches)[:3])
         self._router.retry(f"produce {what}", attempt)
         return outcomes
+
+    def producer(self, place: Place, producer_id: int) -> ProducerInfo | None:
+        """What the partition's log remembers of an idempotent producer; None if nothing."""
+        topic = describe_producers.TopicRequest(name=place[0], partition_indexes=[place[1]])
+        request = describe_producers.DescribeProducersRequest(topics=[topic])
+
+        def attempt() -> Any:
+            (leader,) = self._router.by_leader([place])
+            part = self._router.call(describe_producers, request, leader).topics[0].partitions[0]
+            if part.error_code:
+                raise _error(part, place)
+            return part.active_producers
+
+        for known in self._router.retry(f"producers of {place[0]}/{place[1]}", attempt):
+            if known.producer_id == producer_id:
+                return ProducerInfo(known.producer_epoch, known.last_sequence)
+        return None
 
     # --- groups --------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ with a new epoch makes the broker forget the sequences of the one before, and re
 was committed, or Spark would not have begun the next. The ids lie above all that brokers give out and below
 those made from names (`wire.batch.NAMED_PRODUCERS`), which are forgotten sooner.
 
-A write that is not part of a stream has no batches: its writer is `writeId`, or random where none is given
-(what Spark repeats within the job is stored once, and another job writes anew).
+For a write that is not part of a stream both are options, `writeId` and `writeBatch`; without them the writer
+is random: what Spark repeats within the job is stored once, and another job writes anew.
 """
 
 from __future__ import annotations

@@ -43,13 +43,12 @@ class Turn:
         return ((numbers // CHUNK + self._first) % partitions).astype(np.int32)
 
 
-def place(keys: Any, wanted: Any, partitions: int, turn: Turn) -> Partitions:
+def place(keys: Any, wanted: Any, rows: int, partitions: int, turn: Turn) -> Partitions:
     """The partition of each row of one topic.
 
-    `keys` (binary) and `wanted` (int) are Arrow arrays of one length; None stands for a column of nulls.
+    `keys` (binary) and `wanted` (int) are Arrow arrays of that many rows; None stands for a column of nulls.
     A partition that does not exist is the caller's to find.
     """
-    rows = len(keys if keys is not None else wanted)
     chosen = np.empty(rows, np.int32)
     named, keyed = _filled(wanted, rows), _filled(keys, rows)
     if named.any():

@@ -1,0 +1,142 @@
+"""One task's rows on their way into topics: loads, places, batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from postroad.errors import MessageTooLarge, UnknownTopicOrPartition
+from postroad.spark import placing
+from postroad.spark.cluster import Cluster
+from postroad.spark.columns import HEADERS, KEY, PARTITION, TIMESTAMP, TOPIC, VALUE
+from postroad.spark.cuts import cut
+from postroad.spark.identity import Identity
+from postroad.spark.loads import loads
+from postroad.spark.placing import Turn
+from postroad.spark.router import Place
+from postroad.spark.rows import column, sizes, with_times
+from postroad.spark.sending import SEQUENCE_MASK, Outgoing, Sender
+from postroad.spark.write_options import WriteOptions
+from postroad.wire.compression import codec_of
+from postroad.wire.records import Record, encode_batch
+
+_PARTITION_BITS: Final = 32
+
+
+def write_task(options: WriteOptions, identity: Identity, batches: Iterable[Any]) -> tuple[int, int]:
+    """All rows are stored when it returns; how many they were, and the bytes of their batches."""
+    rows = size = 0
+    with options.cluster as cluster:
+        task = _Task(options, identity, cluster)
+        with Sender(cluster, identity, task.encode) as sender:
+            for load in loads(batches):
+                for sendings in task.rounds(load):
+                    sender.send(sendings)
+                    size += sum(len(each.data) for each in sendings.values())
+                rows += len(load)
+    return rows, size
+
+
+class _Task:
+    def __init__(self, options: WriteOptions, identity: Identity, cluster: Cluster) -> None:
+        self._options = options
+        self._identity = identity
+        self._cluster = cluster
+        self._partitions: dict[str, int] = {}
+        self._turns: dict[str, Turn] = {}
+        self._sequences: dict[Place, int] = {}
+
+    def rounds(self, load: Any) -> Iterator[dict[Place, Outgoing]]:
+        """The load's batches, at most one for each place at a time."""
+        self._check_sizes(load)
+        places = self._by_place(with_times(load))
+        cuts = [cut(rows, self._options.batch_bytes) for rows in places.values()]
+        for slices in zip_longest(*cuts):
+            yield {
+                place: self._next(place, rows)
+                for place, rows in zip(places, slices, strict=True)
+                if rows is not None
+            }
+
+    def encode(self, rows: Any, sequence: int) -> Outgoing:
+        """One record batch of all the rows."""
+        data = encode_batch(
+            list(_records(rows)),
+            base_offset=0,
+            compression=codec_of(self._options.compression),
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.epoch,
+            base_sequence=sequence,
+        )
+        return Outgoing(sequence, rows, bytes(data))
+
+    def _next(self, place: Place, rows: Any) -> Outgoing:
+        sequence = self._sequences.get(place, 0)
+        self._sequences[place] = (sequence + len(rows)) & SEQUENCE_MASK
+        return self.encode(rows, sequence)
+
+    def _by_place(self, load: Any) -> dict[Place, Any]:
+        """The rows of each place, in their order."""
+        topics, codes = self._codes(load)
+        order, found = placing.gather(codes)
+        if order is not None:
+            load = load.take(order)
+        return {
+            (topics[code >> _PARTITION_BITS], code & ((1 << _PARTITION_BITS) - 1)): load.slice(first, count)
+            for code, first, count in found
+        }
+
+    def _codes(self, load: Any) -> tuple[list[str], Any]:
+        """The load's topics; and for each row the number of its topic among them, and its partition."""
+        if self._options.topic is not None:
+            return [self._options.topic], self._place(self._options.topic, load)
+        named = column(load, TOPIC).dictionary_encode()
+        topics: list[str] = named.dictionary.to_pylist()
+        numbers = named.indices.to_numpy()
+        codes = np.empty(len(load), np.int64)
+        for number, topic in enumerate(topics):
+            mine = np.flatnonzero(numbers == number)
+            rows = load if len(topics) == 1 else load.take(mine)
+            codes[mine] = self._place(topic, rows) | number << _PARTITION_BITS
+        return topics, codes
+
+    def _place(self, topic: str, rows: Any) -> Any:
+        count = self._count(topic)
+        wanted = column(rows, PARTITION)
+        if wanted is not None and wanted.null_count < len(wanted):
+            _check_partitions(topic, wanted, count)
+        turn = self._turns.setdefault(topic, Turn(self._identity.turn))
+        keys = column(rows, KEY)
+        return placing.place(keys, wanted, len(rows), count, turn).astype(np.int64)
+
+    def _count(self, topic: str) -> int:
+        if topic not in self._partitions:
+            self._partitions[topic] = len(self._cluster.topics([topic])[topic].partitions)
+        return self._partitions[topic]
+
+    def _check_sizes(self, load: Any) -> None:
+        largest, limit = int(sizes(load).max()), self._options.record_bytes_max
+        if largest > limit:
+            raise MessageTooLarge(
+                f"A row has {largest:,} bytes, more than {limit:,}: write less in one row, or raise the "
+                "option kafka.max.request.size and the topic's max.message.bytes."
+            )
+
+
+def _check_partitions(topic: str, wanted: Any, count: int) -> None:
+    bounds = pc.min_max(wanted).as_py()
+    for partition in (bounds["min"], bounds["max"]):
+        if not 0 <= partition < count:
+            raise UnknownTopicOrPartition(
+                f"Topic {topic} has no partition {partition}: it has {count}, counted from 0."
+            )
+
+
+def _records(rows: Any) -> Iterator[Record]:
+    for number, row in enumerate(rows.to_pylist()):
+        headers = [(each["key"], each["value"]) for each in row.get(HEADERS) or ()]
+        yield Record(number, row[TIMESTAMP], row.get(KEY), row[VALUE], headers)
