@@ -23,7 +23,10 @@ from aiohttp import web
 
 from postroad.config.sections import Http
 from postroad.gateway.app import Context, create_app
+from postroad.gateway.connections import Door
 from postroad.gateway.gateway import Gateway, GatewaySettings
+from postroad.gateway.serve import bind
+from postroad.gateway.short_way import Counter
 from postroad.testing import Node, node
 
 START_TIMEOUT_S = 20.0
@@ -37,6 +40,7 @@ class RunningGateway:
     url: str
     bootstrap: str
     gateway: Gateway
+    door: Door
     loop: asyncio.AbstractEventLoop
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -46,18 +50,29 @@ class RunningGateway:
 
 class StartGateway(Protocol):
     def __call__(
-        self, dialects: list[Routes], *, contexts: Sequence[Context] = (), **http: Any
+        self,
+        dialects: list[Routes],
+        *,
+        contexts: Sequence[Context] = (),
+        short_way: bool = True,
+        **http: Any,
     ) -> RunningGateway: ...
 
 
 @contextmanager
 def gateway_in_thread(
-    bootstrap: str, dialects: list[Routes], *, contexts: Sequence[Context] = (), **http: Any
+    bootstrap: str,
+    dialects: list[Routes],
+    *,
+    contexts: Sequence[Context] = (),
+    short_way: bool = True,
+    **http: Any,
 ) -> Iterator[RunningGateway]:
-    """`http`: settings of the section of that name."""
+    """`http`: settings of the section of that name. Without the short way aiohttp reads all requests."""
     started: Future[RunningGateway] = Future()
     stop = threading.Event()
-    thread = threading.Thread(target=_run, args=(bootstrap, dialects, contexts, http, started, stop))
+    arguments = (bootstrap, dialects, contexts, short_way, http, started, stop)
+    thread = threading.Thread(target=_run, args=arguments)
     thread.start()
     try:
         yield started.result(START_TIMEOUT_S)
@@ -70,6 +85,7 @@ def _run(
     bootstrap: str,
     dialects: list[Routes],
     contexts: Sequence[Context],
+    short_way: bool,
     http: dict[str, Any],
     started: Future[RunningGateway],
     stop: threading.Event,
@@ -80,13 +96,17 @@ def _run(
                 create_app(gateway, dialects, contexts), access_log=None, shutdown_timeout=1
             )
             await runner.setup()
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
-            port = runner.addresses[0][1]
+            counter = Counter(gateway)
+            door = Door(runner, gateway.http, gateway.metrics, counter if short_way else None)
+            sock = bind("127.0.0.1", 0)
+            await door.open(sock)
+            url = f"http://127.0.0.1:{sock.getsockname()[1]}"
             loop = asyncio.get_running_loop()
-            started.set_result(RunningGateway(f"http://127.0.0.1:{port}", bootstrap, gateway, loop))
+            started.set_result(RunningGateway(url, bootstrap, gateway, door, loop))
             await loop.run_in_executor(None, stop.wait)
+            door.close()
             gateway.closing.set()
+            await counter.finish(1)
             await runner.cleanup()
 
     try:
@@ -109,8 +129,12 @@ def start_gateway(broker: Node) -> Iterator[StartGateway]:
     """Any number of them; they end with the module."""
     with ExitStack() as stack:
 
-        def start(dialects: list[Routes], *, contexts: Sequence[Context] = (), **http: Any) -> RunningGateway:
-            running = gateway_in_thread(broker.bootstrap, dialects, contexts=contexts, **http)
+        def start(
+            dialects: list[Routes], *, contexts: Sequence[Context] = (), short_way: bool = True, **http: Any
+        ) -> RunningGateway:
+            running = gateway_in_thread(
+                broker.bootstrap, dialects, contexts=contexts, short_way=short_way, **http
+            )
             return stack.enter_context(running)
 
         yield start

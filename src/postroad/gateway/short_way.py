@@ -66,7 +66,7 @@ class ShortWay:
         "_counter",
         "_is_going_on",
         "_is_held",
-        "_kept",
+        "kept",
         "_loop",
         "_plain",
         "idle_since",
@@ -77,7 +77,7 @@ class ShortWay:
         self._counter = counter
         self._connection = connection
         self._loop = loop
-        self._kept: bytes | bytearray = b""
+        self.kept: bytes | bytearray = b""
         self._plain: Plain | None = None  # its head is read, its body is on the way
         self._is_going_on = False
         self._is_held = False  # reading is paused
@@ -86,14 +86,14 @@ class ShortWay:
 
     def take(self, data: bytes) -> None:
         """What came over the connection."""
-        if self._kept:
-            if isinstance(self._kept, bytes):
-                self._kept = bytearray(self._kept)  # a body may come in many small pieces
-            self._kept += data
+        if self.kept:
+            if isinstance(self.kept, bytes):
+                self.kept = bytearray(self.kept)  # a body may come in many small pieces
+            self.kept += data
         else:
-            self._kept = data
+            self.kept = data
         self.go_on()
-        if len(self._kept) > KEPT_BYTES_MAX and self._must_wait():  # W2
+        if len(self.kept) > KEPT_BYTES_MAX and self._must_wait():  # W2
             self._hold(True)
 
     def go_on(self) -> None:
@@ -101,7 +101,7 @@ class ShortWay:
         if self._is_going_on:
             return  # a request that was answered at once: the loop below goes on
         self._is_going_on = True
-        while self._kept and not self._must_wait() and self._begin_next():
+        while self.kept and not self._must_wait() and self._begin_next():
             pass
         self._is_going_on = False
 
@@ -112,7 +112,7 @@ class ShortWay:
         transport = self._connection.transport
         if transport is not None and not transport.is_closing():
             transport.write(data)
-            if self._kept:
+            if self.kept:
                 self.go_on()
 
     def _must_wait(self) -> bool:
@@ -120,7 +120,7 @@ class ShortWay:
 
     def _begin_next(self) -> bool:
         """Whether what is kept began with a whole plain request."""
-        data, counter = self._kept, self._counter
+        data, counter = self.kept, self._counter
         limits = counter.gateway.http
         plain = self._plain or read_head(data, limits.header_bytes_max, limits.body_bytes_max)
         if counter.is_closed or plain is OTHER:
@@ -139,11 +139,11 @@ class ShortWay:
 
     def _begin(self, plain: Plain, data: bytes | bytearray) -> None:
         body = bytes(data[plain.body_at : plain.end])
-        self._kept = data[plain.end :]
+        self.kept = data[plain.end :]
         self._plain = None
         self._connection.began_at = None
         self.is_answering = True
-        if self._is_held and len(self._kept) <= KEPT_BYTES_MAX:
+        if self._is_held and len(self.kept) <= KEPT_BYTES_MAX:
             self._hold(False)
         self._counter.take(plain, body, self._connection, self)
 
@@ -153,7 +153,7 @@ class ShortWay:
         self._hold(False)
 
     def _leave(self) -> None:
-        data, self._kept = bytes(self._kept), b""
+        data, self.kept = bytes(self.kept), b""
         self._hold(False)
         self._connection.take_long_way(data)
 
