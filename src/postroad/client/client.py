@@ -198,6 +198,9 @@ class Client:
         """An open one, opened if need be. Until the first succeeds, BrokerNotAvailable comes at once;
         after that a node that is away is a NetworkException, which is retried."""
         key = (node, lane)
+        known = self._connections.get(key)
+        if known is not None and known.is_open:
+            return known
         async with self._opening.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)
             if connection is None or not connection.is_open:

@@ -57,6 +57,7 @@ class Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self.door.connections.pop(self, None)
         self.door.metrics.connections = len(self.door.connections)
+        self.short_way = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from postroad.client import owned_locks
 from postroad.client.client import Client
@@ -91,7 +91,7 @@ class Settler:
                 by_node[await self._topic_ids.leader(*place)][place] = offsets
             except PostroadError as error:
                 _fail(failures, place, offsets, error)
-        await asyncio.gather(*(self._say_at(node, kind, those, failures) for node, those in by_node.items()))
+        await _all(self._say_at(node, kind, those, failures) for node, those in by_node.items())
         for said in sayings:
             if not said.future.done():
                 said.future.set_result([failures.get(receipt[1:4]) for receipt in said.receipts])
@@ -122,8 +122,7 @@ class Settler:
                 halves += [{place: offsets[:middle]}, {place: offsets[middle:]}]
             else:
                 _fail(failures, place, offsets, error)
-        if halves:
-            await asyncio.gather(*(self._say_at(node, kind, half, failures) for half in halves))
+        await _all(self._say_at(node, kind, half, failures) for half in halves)
 
     async def _ask(self, node: int, kind: Kind, wanted: Offsets) -> dict[Place, PostroadError]:
         batches = {place: _runs(offsets, kind.type) for place, offsets in wanted.items()}
@@ -132,6 +131,15 @@ class Settler:
             self._client, node, kind.subscription, kind.owner.hex(), batches, terms
         )
         return dict(refused)
+
+
+async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """At the same time; one alone, as it is nearly always, without a task."""
+    those = list(works)
+    if len(those) == 1:
+        await those[0]
+    else:
+        await asyncio.gather(*those)
 
 
 def _by_owner(receipts: Sequence[Receipt]) -> dict[tuple[str, bytes], list[int]]:

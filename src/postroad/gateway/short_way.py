@@ -66,11 +66,11 @@ class ShortWay:
         "_counter",
         "_is_going_on",
         "_is_held",
-        "kept",
         "_loop",
         "_plain",
         "idle_since",
         "is_answering",
+        "kept",
     )
 
     def __init__(self, counter: Counter, connection: Connected, loop: asyncio.AbstractEventLoop) -> None:
@@ -188,7 +188,12 @@ class Counter:
         route = self.routes[plain.headers[TARGET]]
         request = _Request(self, way, route, plain, connection)
         head = Head("POST", plain.target, plain.headers, f"http://{plain.headers['host']}", connection)
-        work = route.handler(head, body, request.answer)
+        try:
+            work = route.handler(head, body, request.answer)
+        except Exception:
+            log.exception("POST %s failed", plain.target)
+            request.answer(_FAILED)
+            return
         if work is not None:
             task = asyncio.get_running_loop().create_task(self._see_through(work, request))
             self._tasks.add(task)
