@@ -49,6 +49,7 @@ $(STAMP): pyproject.toml constraints.txt
 		{ echo "Postroad needs Python 3.11 or newer; say which with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m compileall -q src  # a start without bytecode takes twice as long
 	touch $@
 
 $(DEBIAN): tools/debian-packages

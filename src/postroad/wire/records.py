@@ -297,5 +297,7 @@ def _unsigned(number: int) -> bytes:
     return bytes(encoded)
 
 
-_SMALL_NUMBERS: Final = 8192  # lengths and deltas in nearly all batches
-_SMALL: Final = [_unsigned(number << 1) for number in range(_SMALL_NUMBERS)]
+_SMALL_NUMBERS: Final = 8192  # lengths and deltas in nearly all batches: those of one and of two bytes
+_SMALL: Final = [bytes((number << 1,)) for number in range(64)] + [
+    bytes((number << 1 & 0x7F | 0x80, number >> 6)) for number in range(64, _SMALL_NUMBERS)
+]
