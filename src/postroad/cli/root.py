@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -20,6 +21,7 @@ COMMANDS: Final = {
     "group": "group:group",
     "subscription": "subscription:subscription",
     "redrive": "redrive:redrive",
+    "pipeline": "pipeline:pipeline",
     "log": "log:log",
     "bench": "bench:bench",
 }
@@ -33,13 +35,17 @@ Exit codes:
 
 
 class Commands(click.Group):
+    def __init__(self, *args: Any, table: Mapping[str, str] = COMMANDS, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._table = table
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(self._table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self._table:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
+        module, _, name = self._table[cmd_name].partition(":")
         command: click.Command = getattr(import_module(f"postroad.cli.{module}"), name)
         return command
 

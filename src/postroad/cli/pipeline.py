@@ -1,0 +1,115 @@
+"""`postroad pipeline …`: the list of pipelines, and what their commands share.
+
+A pipeline's command lives in `pipeline_NAME.py` and is named below. It imports `postroad.pipelines`
+inside its function, so that Spark is loaded only when it runs.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import click
+
+from postroad.cli import output
+from postroad.cli.root import Commands
+from postroad.cli.session import Failed, explain
+from postroad.errors import PostroadError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from postroad.pipelines.running import Progress
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PIPELINES: Final = {
+    "archive": "pipeline_archive:archive",
+}
+
+
+@click.group(cls=Commands, table=PIPELINES)
+def pipeline() -> None:
+    """Jobs on Spark: archive topics, and work with what was archived."""
+
+
+def spark_options(command: F) -> F:
+    """--master and --conf: `master` and `confs` of the command's function, for `spark_session`."""
+    command = click.option(
+        "--conf",
+        "confs",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A setting of Spark, such as spark.driver.memory=4g.",
+    )(command)
+    return click.option(
+        "--master",
+        metavar="URL",
+        help="The Spark cluster: spark://HOST:PORT, yarn, k8s://…, sc://… (Connect); otherwise this machine.",
+    )(command)
+
+
+@contextmanager
+def spark_session(name: str, master: str | None, confs: Sequence[str]) -> Iterator[SparkSession]:
+    """A session for a command; errors of the block, and of Spark in it, become one line and exit code 1."""
+    from postroad.cli.topic import pairs
+    from postroad.pipelines.session import session
+
+    config = pairs(confs)
+    with errors_told():
+        from postroad.pipelines.failures import spark_failures
+
+        with session(name, master, config) as spark, spark_failures():
+            yield spark
+
+
+@contextmanager
+def stopping() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set; a second one ends the program at once."""
+    event = threading.Event()
+    before: dict[int, Any] = {}
+
+    def stop(number: int, frame: object) -> None:
+        signal.signal(number, before[number])
+        event.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, stop)
+    try:
+        yield event
+    finally:
+        for changed, handler in before.items():
+            signal.signal(changed, handler)
+
+
+class Told:
+    """Progress for whoever watches: a bar on a terminal, a line of JSON for each micro-batch with --json."""
+
+    def __init__(self, label: str, as_json: bool) -> None:
+        self._as_json = as_json
+        self._bar = output.growing_progress(label)
+
+    def __enter__(self) -> Self:
+        self._advance = self._bar.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._bar.__exit__(*error)
+
+    def report(self, progress: Progress) -> None:
+        self._advance(progress.done, progress.total)
+        if self._as_json:
+            click.echo(json.dumps(progress._asdict()))
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Errors of ours as a message and exit code 1."""
+    try:
+        yield
+    except PostroadError as error:
+        raise Failed(explain(error)) from None

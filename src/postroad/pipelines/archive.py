@@ -1,0 +1,234 @@
+"""archive: topics → a table, each record once, until it has all there is or for as long as it runs.
+
+The query reads with the source `postroad` and writes with the sink of `tables`. Where it begins is not
+only in Spark's checkpoint: the table itself says up to where each partition is archived. A checkpoint
+that is lost costs nothing, and one that doesn't fit the table is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
+
+from postroad.pipelines.errors import PipelineError
+from postroad.pipelines.running import Report, follow
+from postroad.pipelines.tables import OURS, TableAddress, create_table
+from postroad.pipelines.tables.location import Location
+from postroad.pipelines.tables.schema import Kind
+from postroad.pipelines.tables.sink import BAD_ROWS, JSON, JSON_KINDS, NAME, ArchiveSink, text_of
+from postroad.pipelines.tables.table import COMMIT_ATTEMPTS, Conflict, Optimized, Table
+from postroad.spark.cluster import Cluster, TopicInfo
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+UPKEEP_EVERY_S: Final = 3600.0
+EARLIEST: Final = -2  # as startingOffsets writes it
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ArchiveSettings:
+    """What to archive, and how. `to` is a directory or a URL."""
+
+    bootstrap: str
+    topics: Sequence[str]
+    to: str
+    format: Literal["delta", "iceberg", "parquet"] = "delta"
+    once: bool = False  # stop when all is archived that was there at the start
+    every_s: float = 60.0  # otherwise: how often new records become a commit
+    checkpoint: str | None = None  # in the table's directory by default
+    catalog: str = ""  # Iceberg's: its URL, and the table's name in it
+    table: str = "postroad.archive"
+    json_columns: bool = False
+    json_kinds: Mapping[str, Kind] = field(default_factory=dict)  # types that JSON columns must have
+    bad_rows: Literal["keep", "fail"] = "keep"
+    optimize: bool = False
+    retention_days: int | None = None
+    source: Mapping[str, str] = field(default_factory=dict)  # further options of the source
+
+    @property
+    def address(self) -> TableAddress:
+        return TableAddress(self.to, self.format, self.catalog, self.table)
+
+
+class Archived(NamedTuple):
+    """What a run did. `ends`: the offset after the last one archived, by topic and partition."""
+
+    rows: int
+    ends: dict[str, dict[int, int]]
+    optimized: Optimized | None
+    files_deleted: int
+
+
+def archive(
+    spark: SparkSession,
+    settings: ArchiveSettings,
+    *,
+    report: Report = lambda progress: None,
+    stop: threading.Event | None = None,
+) -> Archived:
+    """Runs until all is archived (`once`), or until `stop` is set.
+
+    Before anything is written it is an error if the cluster or a topic is not there, or if something
+    else than this archive lies at the path.
+    """
+    with Cluster(settings.bootstrap, isolation="read_committed") as cluster:
+        infos = cluster.topics(list(settings.topics))
+        table = create_table(settings.address)
+        ends = table.ends(list(settings.topics))
+        latest = cluster.latest([place for info in infos.values() for place in info.places])
+        earliest = cluster.earliest(list(latest))
+    total = sum(max(0, end - max(ends.get(place, 0), earliest[place])) for place, end in latest.items())
+    upkeep = _Upkeep(table, settings)
+    with _checkpoint(settings, has_rows=bool(ends)) as checkpoint:
+        query = _start(spark, settings, _starting_offsets(infos, ends), checkpoint)
+        try:
+            rows = follow(query, total, report, stop or threading.Event(), upkeep.now_and_then)
+        finally:
+            query.stop()
+    if settings.once:
+        upkeep.run()
+    return Archived(rows, _by_topic(table.ends(list(settings.topics))), upkeep.optimized, upkeep.deleted)
+
+
+def read_topics(spark: SparkSession, settings: ArchiveSettings, starting: str) -> DataFrame:
+    """The stream that is archived."""
+    options = {
+        "kafka.bootstrap.servers": settings.bootstrap,
+        "subscribe": ",".join(settings.topics),
+        "startingOffsets": starting,
+        "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed",
+        **settings.source,
+    }
+    return spark.readStream.format("postroad").options(**options).load()
+
+
+def _start(spark: SparkSession, settings: ArchiveSettings, starting: str, checkpoint: str) -> StreamingQuery:
+    spark.dataSource.register(ArchiveSink)
+    writer = (
+        read_topics(spark, settings, starting)
+        .writeStream.format(NAME)
+        .options(**settings.address.options())
+        .option(JSON, str(settings.json_columns).lower())
+        .option(JSON_KINDS, text_of(settings.json_kinds))
+        .option(BAD_ROWS, settings.bad_rows)
+        .option("checkpointLocation", checkpoint)
+    )
+    if settings.once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{settings.every_s:g} seconds").start()
+
+
+@contextmanager
+def _checkpoint(settings: ArchiveSettings, *, has_rows: bool) -> Iterator[str]:
+    """Where Spark keeps its own notes. For a table that is no directory a passing place will do."""
+    directory = Location(settings.to).directory
+    if settings.checkpoint is None and directory is None:
+        passing = tempfile.mkdtemp(prefix="postroad-checkpoint-")
+        try:
+            yield passing
+        finally:
+            shutil.rmtree(passing, ignore_errors=True)
+        return
+    checkpoint = settings.checkpoint or str(directory / OURS / "checkpoint" if directory else "")
+    if not has_rows and any((Path(checkpoint) / "commits").glob("[0-9]*")):
+        raise PipelineError(
+            f"the checkpoint {checkpoint} has archived rows that are not in {settings.to}: it belongs to "
+            "another table, or the table was deleted. Delete it, or name another with --checkpoint"
+        )
+    yield checkpoint
+
+
+def _starting_offsets(infos: Mapping[str, TopicInfo], ends: Mapping[tuple[str, int], int]) -> str:
+    """For a query without a checkpoint: on from where the table ends."""
+    return json.dumps(
+        {
+            name: {str(number): ends.get((name, number), EARLIEST) for number in info.partitions}
+            for name, info in sorted(infos.items())
+        }
+    )
+
+
+def _by_topic(ends: Mapping[tuple[str, int], int]) -> dict[str, dict[int, int]]:
+    topics: dict[str, dict[int, int]] = {}
+    for (topic, partition), end in sorted(ends.items()):
+        topics.setdefault(topic, {})[partition] = end
+    return topics
+
+
+class _Upkeep:
+    """Compaction and retention: after a run that ends, and once an hour in one that doesn't."""
+
+    def __init__(self, table: Table, settings: ArchiveSettings) -> None:
+        self._table = table
+        self._settings = settings
+        self._next = time.monotonic() + UPKEEP_EVERY_S
+        self.optimized: Optimized | None = None
+        self.deleted = 0
+
+    def now_and_then(self) -> None:
+        if not self._settings.once and time.monotonic() >= self._next:
+            self.run()
+            self._next = time.monotonic() + UPKEEP_EVERY_S
+
+    def run(self) -> None:
+        days = self._settings.retention_days
+        if days is not None:
+            oldest = (datetime.now(UTC) - timedelta(days=days)).date()
+            self.deleted += _over_conflicts(lambda: self._table.delete_before(oldest))
+        if self._settings.optimize:
+            self.optimized = _over_conflicts(self._table.optimize)
+
+
+def _over_conflicts(work: Callable[[], T]) -> T:
+    for attempt in range(COMMIT_ATTEMPTS):
+        try:
+            return work()
+        except Conflict:
+            if attempt == COMMIT_ATTEMPTS - 1:
+                raise PipelineError("the table changes too fast for its upkeep: try again later") from None
+    raise AssertionError("unreachable")
+
+
+def kinds_of_ddl(ddl: str) -> dict[str, Kind]:
+    """`amount double, id string` as types of JSON columns. PipelineError if it can't be that."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    try:
+        parsed: Any = StructType.fromDDL(ddl)
+    except PySparkException:
+        raise PipelineError(f"--json-schema: {ddl!r} is not like: amount double, id string") from None
+    kinds: dict[str, Kind] = {}
+    for column in parsed.fields:
+        kind = _KIND_OF_SPARK.get(column.dataType.simpleString())
+        if kind is None:
+            raise PipelineError(
+                f"--json-schema: column {column.name} is {column.dataType.simpleString()}; "
+                "a JSON column is boolean, bigint, double or string"
+            )
+        kinds[column.name] = kind
+    return kinds
+
+
+_KIND_OF_SPARK: Final[dict[str, Kind]] = {
+    "boolean": "boolean",
+    "int": "bigint",
+    "bigint": "bigint",
+    "float": "double",
+    "double": "double",
+    "string": "string",
+}

@@ -1,0 +1,57 @@
+"""A streaming query while it runs: its progress told, its end awaited, its failure in one line."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from postroad.pipelines.failures import spark_failures
+
+POLL_S: Final = 0.3  # how soon a stop is noticed, and progress told
+
+
+class Progress(NamedTuple):
+    """How far a query has come. `total` is as many rows as were there when it began."""
+
+    batch: int
+    rows: int  # of this micro-batch
+    done: int  # of all since the query began
+    total: int
+    seconds: float  # that this micro-batch took
+
+
+Report = Callable[[Progress], None]
+
+
+def follow(
+    query: StreamingQuery, total: int, report: Report, stop: threading.Event, also: Callable[[], None]
+) -> int:
+    """Until the query has ended, or `stop` was set and it is stopped; gives the rows that it moved.
+
+    A stop does not wait for the micro-batch under way: it is repeated by the next run. `also` is called
+    now and then. PipelineError with the reason if the query failed.
+    """
+    seen, done = -1, 0
+    with spark_failures():
+        while True:
+            is_over = query.awaitTermination(POLL_S)  # type: ignore[arg-type]  # Spark takes fractions
+            for told in _news(query, seen):
+                seen, done = told["batchId"], done + told["numInputRows"]
+                took_s = told["durationMs"].get("triggerExecution", 0) / 1000
+                report(Progress(seen, told["numInputRows"], done, max(total, done), took_s))
+            if is_over:
+                return done
+            if stop.is_set():
+                query.stop()
+                return done
+            also()
+
+
+def _news(query: StreamingQuery, seen: int) -> Iterator[Any]:
+    """Progress of batches after `seen`; Spark also tells of triggers that had nothing to do."""
+    for told in query.recentProgress:
+        if told["batchId"] > seen and told["numInputRows"] > 0:
+            yield told

@@ -1,0 +1,241 @@
+"""Apache Iceberg, written by `pyiceberg`: no JVM, no jar.
+
+A commit is one transaction: the files as a snapshot, new columns, and these properties of the table:
+
+    postroad.ends             JSON: {"topic": {"partition": the offset after the last one archived}}
+    postroad.query.<query id> the last micro-batch
+
+Without a catalogue of yours the table has one in its own directory (`catalog.db`, SQLite). pyiceberg would
+repeat a commit over somebody else's by itself; the table says that it must not, since what we decided
+about the batch may no longer be true then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, ClassVar, Final, Self
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationException
+from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.types import BooleanType, DoubleType, LongType, StringType
+
+from postroad.pipelines.errors import PipelineError, WrongTable
+from postroad.pipelines.tables.compaction import SmallFile, groups, merge
+from postroad.pipelines.tables.location import Location
+from postroad.pipelines.tables.schema import (
+    EPOCH,
+    PARTITIONED_BY,
+    RECORD,
+    Kind,
+    json_kinds,
+    misfit,
+    with_json,
+)
+from postroad.pipelines.tables.table import (
+    KEPT_HOURS,
+    Batch,
+    Conflict,
+    Optimized,
+    Place,
+    Recorded,
+    Snapshot,
+    Table,
+)
+
+_OWN_CATALOG: Final = "catalog.db"
+_ENDS: Final = "postroad.ends"
+_QUERY: Final = "postroad.query."
+_PROPERTIES: Final = {
+    "commit.retry.num-retries": "0",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "100",
+    # Bounds of the columns that queries choose by; of keys and values they would only cost.
+    "write.metadata.metrics.default": "none",
+    **{
+        f"write.metadata.metrics.column.{name}": "full"
+        for name in ("topic", "date", "partition", "offset", "timestamp")
+    },
+}
+_TYPES: Final[dict[Kind, Any]] = {
+    "boolean": BooleanType(),
+    "bigint": LongType(),
+    "double": DoubleType(),
+    "string": StringType(),
+}
+
+
+class Iceberg(Table):
+    format: ClassVar[str] = "iceberg"
+    has_partitions_in_files: ClassVar[bool] = True  # where pyiceberg finds a file's partition
+    files_below: ClassVar[str] = "data/"
+
+    def __init__(self, location: Location, catalog: str = "", name: str = "postroad.archive") -> None:
+        super().__init__(location)
+        self._catalog_url = catalog
+        self._name = name
+
+    @classmethod
+    def at(cls, location: Location, catalog: str, name: str) -> Self:
+        return cls(location, catalog, name)
+
+    def is_there(self) -> bool:
+        return self._has_catalog() and self._catalog().table_exists(self._name)
+
+    def create(self) -> None:
+        self.location.make_directory()
+        catalog = self._catalog()
+        catalog.create_namespace_if_not_exists(self._name.rpartition(".")[0])
+        with (
+            catalog.create_table_transaction(
+                self._name, RECORD, location=self.location.url, properties=_PROPERTIES
+            ) as creation,
+            creation.update_spec() as spec,
+        ):
+            for name in PARTITIONED_BY:
+                spec.add_identity(name)
+
+    def schema(self) -> Any:
+        return self._schema(self._opened())
+
+    def snapshot(self) -> Snapshot:
+        table = self._opened()
+        tasks = list(table.scan().plan_files())
+        files = tuple(sorted(task.file.file_path for task in tasks))
+        topics = tuple(sorted({str(task.file.partition[0]) for task in tasks}))
+        ends = {place: end for place, end in _ends(table).items() if place[0] in topics}
+        return Snapshot(self._schema(table), files, topics, ends)
+
+    def recorded(self, query: str, topics: Collection[str]) -> Recorded:
+        table = self._opened()
+        number = table.properties.get(_QUERY + query)
+        ends = {place: end for place, end in _ends(table).items() if place[0] in topics}
+        return Recorded(table, None if number is None else int(number), ends)
+
+    def commit(
+        self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
+    ) -> None:
+        table: IcebergTable = at.handle
+        with _conflicts(), table.transaction() as transaction:
+            if new_columns:
+                with transaction.update_schema() as update:
+                    for name, kind in new_columns.items():
+                        update.add_column(name, _TYPES[kind])
+            transaction.add_files([self._url(file.path) for file in batch.files], check_duplicate_files=False)
+            transaction.set_properties(
+                {
+                    _ENDS: _ends_text({**_ends(table), **ends}),
+                    _QUERY + batch.query: str(batch.number),
+                }
+            )
+
+    def optimize(self) -> Optimized:
+        table = self._opened()
+        tasks = list(table.scan().plan_files())
+        old = {self.location.relative(task.file.file_path): task.file for task in tasks}
+        found = [
+            SmallFile(path, file.partition[0], _day(file.partition[1]), file.file_size_in_bytes)
+            for path, file in old.items()
+        ]
+        plan = groups(found)
+        if plan:
+            with (
+                _conflicts(),
+                table.transaction() as transaction,
+                transaction.update_snapshot().overwrite() as update,
+            ):
+                for group in plan:
+                    for small in group:
+                        update.delete_data_file(old[small.path])
+                    url = self._url(merge(self, group, self._schema(table)).path)
+                    update.append_data_file(parquet_file_to_data_file(table.io, table.metadata, url))
+        self._forget()
+        return Optimized(len(old), len(old) - sum(len(group) - 1 for group in plan))
+
+    def delete_before(self, day: date) -> int:
+        table = self._opened()
+        old = f"date < '{day.isoformat()}'"
+        files = sum(1 for _ in table.scan(row_filter=old).plan_files())
+        if files:
+            with _conflicts(), table.transaction() as transaction:
+                transaction.delete(old)
+        return files
+
+    def _forget(self) -> None:
+        """Snapshots that nobody should read any more, and files that no snapshot refers to."""
+        before = datetime.now(UTC) - timedelta(hours=KEPT_HOURS)
+        table = self._opened()
+        table.maintenance.expire_snapshots().older_than(before).commit()
+        table = self._opened()
+        used = {self.location.relative(path) for path in table.inspect.all_files()["file_path"].to_pylist()}
+        for file in self.location.files(self.files_below.rstrip("/")):
+            path = self.location.relative(file.path)
+            if path not in used and file.mtime < before:
+                self.location.delete(path)
+
+    def _url(self, path: str) -> str:
+        return f"{self.location.url}/{path}"
+
+    def _has_catalog(self) -> bool:
+        return bool(self._catalog_url) or self.location.is_there(_OWN_CATALOG)
+
+    def _catalog(self) -> Catalog:
+        url = self._catalog_url or f"sqlite:///{self.location.below(_OWN_CATALOG)}"
+        if not self._catalog_url and self.location.directory is None:
+            raise PipelineError(
+                f"an Iceberg table at {self.location} needs a catalogue: name it with --catalog"
+            )
+        try:
+            return load_catalog("postroad", uri=url, warehouse=self.location.url)
+        except ValueError as error:
+            raise PipelineError(f"--catalog: {error}") from None
+
+    def _opened(self) -> IcebergTable:
+        if not self._has_catalog():
+            raise WrongTable(
+                f"{self.location} holds an Iceberg table of another catalogue: name it with --catalog"
+            )
+        try:
+            return self._catalog().load_table(self._name)
+        except NoSuchTableError:
+            raise WrongTable(f"the catalogue has no table {self._name}: name it with --table") from None
+
+    def _schema(self, table: IcebergTable) -> Any:
+        schema = table.schema().as_arrow()
+        why = misfit(schema)
+        if why is None and tuple(field.name for field in table.spec().fields) != PARTITIONED_BY:
+            why = f"it is not partitioned by {' and '.join(PARTITIONED_BY)}"
+        if why is not None:
+            raise WrongTable(
+                f"{self.location} holds an Iceberg table that is no archive: {why}. Choose another directory"
+            )
+        return with_json(json_kinds(schema))
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    try:
+        yield
+    except (CommitFailedException, ValidationException) as error:
+        raise Conflict(str(error)) from error
+
+
+def _ends(table: IcebergTable) -> dict[Place, int]:
+    topics = json.loads(table.properties.get(_ENDS, "{}"))
+    return {(topic, int(number)): end for topic, ends in topics.items() for number, end in ends.items()}
+
+
+def _ends_text(ends: Mapping[Place, int]) -> str:
+    topics: dict[str, dict[str, int]] = {}
+    for (topic, partition), end in sorted(ends.items()):
+        topics.setdefault(topic, {})[str(partition)] = end
+    return json.dumps(topics)
+
+
+def _day(found: Any) -> str:
+    """A partition's date: pyiceberg shows days since 1970."""
+    return found.isoformat() if isinstance(found, date) else (EPOCH + timedelta(days=found)).isoformat()

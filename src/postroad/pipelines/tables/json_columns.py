@@ -1,0 +1,159 @@
+"""The fields of JSON values as columns, for tables whose columns grow with their data.
+
+A value that is a JSON object gives each of its fields to the column of that name: true and false are
+boolean, whole numbers bigint, others double, text string, and objects and arrays string, as JSON text.
+A field that no column has yet makes a new one, of its first value's type. A value that is no JSON object,
+or a field whose type is not its column's (a whole number fits a double; nothing else is bent), makes the
+row a bad one: it stays in the archive with its value and all, has no JSON columns, and `bad` says why.
+A tombstone is not bad; it has no fields.
+
+Names: SQL can't tell `Id` from `id`, so the first spelling counts. A name that the archive uses itself
+gets `json_` before it; characters that Delta doesn't take in a name become `_`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from postroad.pipelines.errors import PipelineError
+from postroad.pipelines.tables.schema import BAD, KINDS, RESERVED, Kind, with_json
+from postroad.spark.columns import OFFSET, PARTITION, TOPIC, VALUE
+
+COLUMNS_MAX: Final = 1000  # a producer that puts ids into names must not make a table of them
+_BIGINT: Final = range(-(2**63), 2**63)
+_NOT_IN_NAMES: Final = re.compile(r"[ ,;{}()\n\t=.`\"]")
+_WIDER: Final = {("bigint", "double"), ("double", "bigint")}
+
+_decode = msgspec.json.Decoder().decode
+
+
+class JsonColumns:
+    """The columns so far, and those that were found since. `fails`: a bad row is an error instead."""
+
+    def __init__(self, known: Mapping[str, Kind], *, fails: bool = False) -> None:
+        self.kinds: dict[str, Kind] = {BAD: "string", **known}
+        self._spelled = {name.lower(): name for name in self.kinds}
+        self._column_of: dict[str, str] = {}  # field → column
+        self._fails = fails
+
+    def extend(self, batch: Any) -> Any:
+        """The batch with `bad` and the JSON columns after its own."""
+        rows = batch.num_rows
+        columns: dict[str, list[Any]] = {}
+        bad: list[str | None] = [None] * rows
+        for number, value in enumerate(batch.column(VALUE).to_pylist()):
+            try:
+                for name, cell in self._cells(value).items():
+                    columns.setdefault(name, [None] * rows)[number] = cell
+            except _Bad as why:
+                if self._fails:
+                    raise self._failed(batch, number, str(why)) from None
+                bad[number] = str(why)
+        columns[BAD] = bad
+        nothing = [None] * rows
+        arrays = [pa.array(columns.get(name, nothing), KINDS[kind]) for name, kind in self.kinds.items()]
+        return pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=with_json(self.kinds))
+
+    def _cells(self, value: bytes | None) -> dict[str, Any]:
+        """What a row has in each column. Raises _Bad; then no column is new."""
+        if value is None:
+            return {}
+        try:
+            fields = _decode(value)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _Bad(f"not JSON: {error}") from None
+        if not isinstance(fields, dict):
+            raise _Bad("JSON, but no object")
+        cells: dict[str, Any] = {}
+        new: dict[str, Kind] = {}
+        taken: set[str] = set()
+        for field, content in fields.items():
+            if content is None:
+                continue
+            name = self._column(field)
+            kind, cell = _typed(field, content)
+            known = self.kinds.get(name) or new.setdefault(name, kind)
+            if name.lower() in taken:
+                raise _Bad(f"two fields are for column {name}")
+            taken.add(name.lower())
+            cells[name] = _fitting(field, cell, kind, known)
+        self._add(new)
+        return cells
+
+    def _column(self, field: str) -> str:
+        name = self._column_of.get(field)
+        if name is None:
+            plain = _NOT_IN_NAMES.sub("_", field) or "_"
+            plain = f"json_{plain}" if plain.lower() in RESERVED else plain
+            # Not remembered before a good row has made the column: a bad one leaves no trace.
+            name = self._spelled.get(plain.lower(), plain)
+            if name in self.kinds:
+                self._column_of[field] = name
+        return name
+
+    def _add(self, new: Mapping[str, Kind]) -> None:
+        if len(self.kinds) + len(new) > COLUMNS_MAX:
+            raise _Bad(f"its fields would be more than {COLUMNS_MAX} columns")
+        for name, kind in new.items():
+            self.kinds[name] = kind
+            self._spelled[name.lower()] = name
+
+    def _failed(self, batch: Any, number: int, why: str) -> PipelineError:
+        topic, partition, offset = (batch.column(name)[number] for name in (TOPIC, PARTITION, OFFSET))
+        return PipelineError(
+            f"{topic}/{partition} offset {offset}: {why}. Nothing of this batch was archived; "
+            "to archive such rows with the reason beside them, leave --bad-rows at keep"
+        )
+
+
+def merged(known: Mapping[str, Kind], found: Iterable[Mapping[str, Kind]]) -> dict[str, Kind]:
+    """The table's columns with those that tasks found apart from each other.
+
+    What the table has stays. Of a new column the first task's type and spelling count, but for whole
+    numbers that are fractions elsewhere.
+    """
+    result = dict(known)
+    spelled = {name.lower(): name for name in result}
+    for kinds in found:
+        for name, kind in kinds.items():
+            name = spelled.setdefault(name.lower(), name)
+            before = result.setdefault(name, kind)
+            if name not in known and (before, kind) in _WIDER:
+                result[name] = "double"
+    return result
+
+
+def is_settled(kinds: Mapping[str, Kind], table: Mapping[str, Kind]) -> bool:
+    """Whether a file's columns are the table's."""
+    return all(table.get(name) == kind for name, kind in kinds.items())
+
+
+class _Bad(Exception):
+    pass
+
+
+def _typed(field: str, content: Any) -> tuple[Kind, Any]:
+    if isinstance(content, bool):
+        return "boolean", content
+    if isinstance(content, int):
+        if content not in _BIGINT:
+            raise _Bad(f"field {field}: the number needs more than 64 bits")
+        return "bigint", content
+    if isinstance(content, float):
+        return "double", content
+    if isinstance(content, str):
+        return "string", content
+    return "string", msgspec.json.encode(content).decode()
+
+
+def _fitting(field: str, cell: Any, kind: Kind, column: Kind) -> Any:
+    if kind == column:
+        return cell
+    if (kind, column) == ("bigint", "double"):
+        return float(cell)
+    raise _Bad(f"field {field} is {kind}, and its column {column}")

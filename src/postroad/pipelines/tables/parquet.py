@@ -1,0 +1,218 @@
+"""Plain Parquet in directories `topic=…/date=…`, for readers that know no table format at all.
+
+Whoever lists *.parquet sees each record once. What makes that so is a log of commits:
+
+    _postroad/log/<version, 20 digits>.json   the commits; the newest says how the table is
+    _postroad/staged/…                        files under other names than *.parquet, seen by nobody
+    topic=…/date=…/<version>-<n>.parquet      what readers see
+
+An entry of the log holds
+    batches   query id → its last micro-batch         ends   {"topic": {"partition": offset}}
+    kinds     the JSON columns                        remove paths that are no longer part of it
+    add       [staged path, path that readers see]
+
+A commit is the creation of the next entry, which succeeds for one writer only (a hard link to a finished
+file). Then it is carried out: what it removes is deleted, and what it adds is renamed from its staged name.
+Whoever opens the table carries out the newest entry again, which changes nothing if it was done. So a crash
+before the link leaves staged files that nobody sees, and a crash after it is made good by the next opener;
+an entry before the newest was carried out, since its successor's writer did that first.
+
+Removing comes before adding: during a compaction a reader may miss rows for a moment, and after a crash
+in the midst of one until the table is next opened, but never sees one twice. Directories only: object stores
+have neither links nor renames (Delta and Iceberg work there).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Collection, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, ClassVar, Final, NamedTuple
+
+from postroad.pipelines.errors import PipelineError, WrongTable
+from postroad.pipelines.tables.compaction import SmallFile, groups, merge
+from postroad.pipelines.tables.location import Location
+from postroad.pipelines.tables.schema import Kind, with_json
+from postroad.pipelines.tables.table import (
+    Batch,
+    Conflict,
+    DataFile,
+    Optimized,
+    Place,
+    Recorded,
+    Snapshot,
+    Table,
+)
+
+_OURS: Final = "_postroad"
+_LOG: Final = f"{_OURS}/log"
+_STAGED: Final = f"{_OURS}/staged/"
+_ENTRIES_KEPT: Final = 100  # one is needed; the others are for people who wonder what happened
+_STAGED_KEPT_S: Final = 24 * 3600  # of what killed tasks left: no task takes that long
+
+
+class Entry(NamedTuple):
+    """One commit, and how the table is after it."""
+
+    version: int
+    batches: dict[str, int]
+    ends: dict[str, dict[str, int]]
+    kinds: dict[str, Kind]
+    add: list[tuple[str, str]]
+    remove: list[str]
+
+
+class Parquet(Table):
+    format: ClassVar[str] = "parquet"
+    file_suffix: ClassVar[str] = ".staged"
+    files_below: ClassVar[str] = _STAGED
+
+    def __init__(self, location: Location) -> None:
+        super().__init__(location)
+        if location.directory is None:
+            raise PipelineError(
+                f"{location} is no directory, and plain Parquet needs one: take --format delta or iceberg"
+            )
+        self._root: Path = location.directory
+
+    def is_there(self) -> bool:
+        return bool(self.location.names(_LOG))
+
+    def create(self) -> None:
+        self.location.make_directory(_LOG)
+        self._commit(Entry(0, {}, {}, {}, [], []))
+
+    def schema(self) -> Any:
+        return with_json(self._newest().kinds)
+
+    def snapshot(self) -> Snapshot:
+        entry = self._newest()
+        files = [path for path in self._visible() if _version(path) <= entry.version]
+        topics = sorted({_labels(path)["topic"] for path in files})
+        ends = {place: end for place, end in _places(entry).items() if place[0] in topics}
+        return Snapshot(
+            with_json(entry.kinds), tuple(str(self._root / path) for path in files), tuple(topics), ends
+        )
+
+    def recorded(self, query: str, topics: Collection[str]) -> Recorded:
+        entry = self._newest()
+        ends = {place: end for place, end in _places(entry).items() if place[0] in topics}
+        return Recorded(entry, entry.batches.get(query), ends)
+
+    def commit(
+        self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
+    ) -> None:
+        before: Entry = at.handle
+        all_ends = {topic: dict(known) for topic, known in before.ends.items()}
+        for (topic, partition), end in ends.items():
+            all_ends.setdefault(topic, {})[str(partition)] = end
+        self._commit(
+            before._replace(
+                version=before.version + 1,
+                batches={**before.batches, batch.query: batch.number},
+                ends=all_ends,
+                kinds={**before.kinds, **new_columns},
+                add=_named(batch.files, before.version + 1),
+                remove=[],
+            )
+        )
+
+    def optimize(self) -> Optimized:
+        entry = self._newest()
+        visible = self._visible()
+        plan = groups(SmallFile(path, **_labels(path), bytes=self._size(path)) for path in visible)
+        if plan:
+            merged = [merge(self, group, with_json(entry.kinds)) for group in plan]
+            version = entry.version + 1
+            remove = [small.path for group in plan for small in group]
+            self._commit(entry._replace(version=version, add=_named(merged, version), remove=remove))
+        self._forget()
+        return Optimized(len(visible), len(visible) - sum(len(group) - 1 for group in plan))
+
+    def delete_before(self, day: date) -> int:
+        entry = self._newest()
+        old = [path for path in self._visible() if _labels(path)["date"] < day.isoformat()]
+        if old:
+            self._commit(entry._replace(version=entry.version + 1, add=[], remove=old))
+        return len(old)
+
+    def _newest(self) -> Entry:
+        """The table as it is, with its last commit carried out."""
+        names = self._entries()
+        if not names:
+            raise WrongTable(f"no Parquet archive is at {self.location}")
+        entry = Entry(**json.loads((self._root / _LOG / names[-1]).read_bytes()))
+        self._carry_out(entry)
+        return entry
+
+    def _commit(self, entry: Entry) -> None:
+        log = self._root / _LOG
+        log.mkdir(parents=True, exist_ok=True)
+        written = log / f".{uuid.uuid4().hex}"
+        try:
+            with written.open("wb") as file:
+                file.write(json.dumps(entry._asdict()).encode())
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(written, log / f"{entry.version:020}.json")
+        except FileExistsError:
+            raise Conflict(f"version {entry.version} is there") from None
+        finally:
+            written.unlink(missing_ok=True)
+        self._carry_out(entry)
+
+    def _carry_out(self, entry: Entry) -> None:
+        for path in entry.remove:
+            (self._root / path).unlink(missing_ok=True)
+        for staged, path in entry.add:
+            source, target = self._root / staged, self._root / path
+            if source.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    source.rename(target)
+                except FileNotFoundError:
+                    continue  # somebody else who opened the table did it
+
+    def _visible(self) -> list[str]:
+        found = self._root.glob("topic=*/date=*/*.parquet")
+        return sorted(path.relative_to(self._root).as_posix() for path in found)
+
+    def _entries(self) -> list[str]:
+        return [name for name in self.location.names(_LOG) if name.endswith(".json")]
+
+    def _size(self, path: str) -> int:
+        return (self._root / path).stat().st_size
+
+    def _forget(self) -> None:
+        """Old entries, and what killed tasks left behind."""
+        for name in self._entries()[:-_ENTRIES_KEPT]:
+            self.location.delete(f"{_LOG}/{name}")
+        before = time.time() - _STAGED_KEPT_S
+        for file in self._root.glob(f"{_STAGED}**/*{self.file_suffix}"):
+            if file.stat().st_mtime < before:
+                file.unlink(missing_ok=True)
+
+
+def _named(files: Collection[DataFile], version: int) -> list[tuple[str, str]]:
+    """Each file with the path that readers will see."""
+    return [
+        (file.path, f"topic={file.topic}/date={file.date}/{version:020}-{number}.parquet")
+        for number, file in enumerate(files)
+    ]
+
+
+def _version(path: str) -> int:
+    return int(path.rpartition("/")[2].partition("-")[0])
+
+
+def _labels(path: str) -> dict[str, str]:
+    topic, day, _ = path.split("/")
+    return {"topic": topic.removeprefix("topic="), "date": day.removeprefix("date=")}
+
+
+def _places(entry: Entry) -> dict[Place, int]:
+    return {(topic, int(number)): end for topic, ends in entry.ends.items() for number, end in ends.items()}

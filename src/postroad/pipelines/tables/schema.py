@@ -1,0 +1,108 @@
+"""The columns of an archive: a record as the broker keeps it, its date, and JSON columns if asked for.
+
+    topic, partition, offset, timestamp, timestampType, key, value, headers   as the source has them
+    date   the timestamp's day, UTC; with `topic` it is what the table is partitioned by
+    bad    only with JSON columns: why the value has none (null: it is fine)
+    …      JSON columns: boolean, bigint, double or string
+
+Every column may be null. An archive may hold no other types, so that each of the formats, and each
+reader of theirs, agrees about what a column is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+from postroad.spark import columns
+
+Kind = Literal["boolean", "bigint", "double", "string"]
+
+EPOCH: Final = date(1970, 1, 1)
+DATE: Final = "date"
+BAD: Final = "bad"
+PARTITIONED_BY: Final = (columns.TOPIC, DATE)
+
+KINDS: Final[dict[Kind, Any]] = {
+    "boolean": pa.bool_(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+}
+_KIND_OF: Final = {kind: name for name, kind in KINDS.items()}
+
+_RECORD: Final = (
+    columns.TOPIC,
+    columns.PARTITION,
+    columns.OFFSET,
+    columns.TIMESTAMP,
+    columns.TIMESTAMP_TYPE,
+    columns.KEY,
+    columns.VALUE,
+    columns.HEADERS,
+)
+RECORD: Final = pa.schema([*((name, columns.TYPES[name]) for name in _RECORD), (DATE, pa.date32())])
+DDL: Final = {**columns.DDL, DATE: "date"}
+RESERVED: Final = frozenset(name.lower() for name in (*RECORD.names, BAD))
+
+
+def with_json(kinds: Mapping[str, Kind]) -> Any:
+    """The schema of an archive with these JSON columns (and `bad`, if it is among them)."""
+    return pa.schema([*RECORD, *(pa.field(name, KINDS[kind]) for name, kind in kinds.items())])
+
+
+def json_kinds(schema: Any) -> dict[str, Kind]:
+    """The columns beyond those of every archive, in their order."""
+    return {field.name: _KIND_OF[plain(field.type)] for field in schema if field.name not in RECORD.names}
+
+
+def without_partitions(schema: Any) -> Any:
+    """What is in a file where its directory's name says the rest."""
+    return pa.schema([field for field in schema if field.name not in PARTITIONED_BY])
+
+
+def ddl(schema: Any) -> str:
+    """As Spark reads it."""
+    return ", ".join(f"`{field.name}` {DDL.get(field.name) or _KIND_OF[field.type]}" for field in schema)
+
+
+def misfit(schema: Any) -> str | None:
+    """What is wrong with it as an archive's schema; None if it is one."""
+    found = {field.name: plain(field.type) for field in schema}
+    for field in RECORD:
+        if field.name not in found:
+            return f"it has no column {field.name}"
+        if not _same(found[field.name], field.type):
+            return f"its column {field.name} is {found[field.name]}, not {field.type}"
+    for name, kind in found.items():
+        if name not in RECORD.names and kind not in _KIND_OF:
+            return f"its column {name} is {kind}"
+    return None
+
+
+def plain(kind: Any) -> Any:
+    """Arrow has several layouts for one type; libraries differ in which they show."""
+    text = str(kind)
+    if text in ("large_string", "string_view"):
+        return pa.string()
+    if text in ("large_binary", "binary_view"):
+        return pa.binary()
+    return kind
+
+
+def _same(one: Any, other: Any) -> bool:
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
+        return bool(one.unit == other.unit and one.tz is not None)
+    if _is_list(one) and _is_list(other):
+        return {f.name: str(plain(f.type)) for f in one.value_type} == {
+            f.name: str(plain(f.type)) for f in other.value_type
+        }
+    return bool(one == other)
+
+
+def _is_list(kind: Any) -> bool:
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or str(kind).startswith("list_view")
+    return bool(is_list and pa.types.is_struct(kind.value_type))

@@ -1,0 +1,188 @@
+"""A table that keeps records, each once: what the three formats have in common.
+
+Tasks write Parquet files that nobody sees yet. The driver then appends them all with one commit, which
+also records two things about itself:
+
+    (query, batch)   the micro-batch that it is. Spark repeats a batch whose commit it has not heard of;
+                     the table knows better, and the repetition changes nothing.
+    ends             for each topic partition the offset after the last one archived. They are the seam
+                     for `history`, and where a query begins whose checkpoint was lost. A batch that would
+                     go back behind them is refused: no offset is ever in a table twice.
+
+Both are part of the commit, never a second step, so a kill at any moment leaves a batch wholly in the
+table or wholly out of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+from typing import Any, ClassVar, Final, NamedTuple, Self
+
+from postroad.pipelines.errors import PipelineError
+from postroad.pipelines.tables.location import Location
+from postroad.pipelines.tables.schema import Kind
+
+Place = tuple[str, int]
+
+COMMIT_ATTEMPTS: Final = 10  # others commit, too: compaction, retention; each attempt looks again
+TARGET_BYTES: Final = 128 * 1024 * 1024  # of a file after compaction: what the formats themselves aim at
+KEPT_HOURS: Final = 7 * 24  # how long files that no reader should need any more are kept: the formats' own
+
+log = logging.getLogger(__name__)
+
+
+class Span(NamedTuple):
+    """Offsets of one partition: from the first to the last, both included."""
+
+    partition: int
+    first: int
+    last: int
+
+
+class DataFile(NamedTuple):
+    """A Parquet file with rows of one topic and one date. `path` is below the table's location."""
+
+    path: str
+    topic: str
+    date: str
+    rows: int
+    bytes: int
+    spans: tuple[Span, ...]
+    kinds: dict[str, Kind]  # its JSON columns
+
+
+class Batch(NamedTuple):
+    """What one micro-batch of one query adds."""
+
+    query: str
+    number: int
+    files: tuple[DataFile, ...]
+
+    def spans(self) -> dict[Place, Span]:
+        """From the first to the last offset of each topic partition."""
+        spans: dict[Place, Span] = {}
+        for file in self.files:
+            for span in file.spans:
+                known = spans.get((file.topic, span.partition), span)
+                first, last = min(known.first, span.first), max(known.last, span.last)
+                spans[file.topic, span.partition] = Span(span.partition, first, last)
+        return spans
+
+
+class Snapshot(NamedTuple):
+    """A table at one moment: what it holds belongs together."""
+
+    schema: Any  # Arrow's, with all columns
+    files: tuple[str, ...]  # paths or URLs that Spark can open
+    topics: tuple[str, ...]
+    ends: dict[Place, int]
+
+
+class Recorded(NamedTuple):
+    """What a table says about itself at one moment; `handle` is the format's own view of that moment."""
+
+    handle: Any
+    batch: int | None  # the query's last micro-batch
+    ends: dict[Place, int]
+
+
+class Optimized(NamedTuple):
+    files_before: int
+    files_after: int
+
+
+class Conflict(Exception):
+    """Somebody else committed first: look again."""
+
+
+class Table(ABC):
+    """A table at a location. Its methods reach the storage; the object itself holds no state."""
+
+    format: ClassVar[str]
+    has_partitions_in_files: ClassVar[bool] = False  # whether files repeat what their directory says
+    file_suffix: ClassVar[str] = ".parquet"  # of files that tasks write
+    files_below: ClassVar[str] = ""  # where they write them
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+
+    @classmethod
+    def at(cls, location: Location, catalog: str, name: str) -> Self:
+        """`catalog` and `name` are for formats that know catalogues."""
+        return cls(location)
+
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Whether a table of this format lies at the location."""
+
+    @abstractmethod
+    def create(self) -> None:
+        """An empty table is there afterwards."""
+
+    @abstractmethod
+    def schema(self) -> Any:
+        """The table's columns, as Arrow has them. WrongTable if they are no archive's."""
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """The table now."""
+
+    @abstractmethod
+    def recorded(self, query: str, topics: Collection[str]) -> Recorded:
+        """What the table says of that query and of these topics now."""
+
+    @abstractmethod
+    def commit(
+        self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
+    ) -> None:
+        """All of it is in the table afterwards, or nothing is.
+
+        Raises Conflict if what was recorded is no longer what the table says.
+        """
+
+    @abstractmethod
+    def optimize(self) -> Optimized:
+        """Small files become large ones; files that nobody needs any more are deleted after a while."""
+
+    @abstractmethod
+    def delete_before(self, day: date) -> int:
+        """Rows of earlier dates are gone for readers; how many files that took. Ends stay as they are."""
+
+    def ends(self, topics: Collection[str]) -> dict[Place, int]:
+        """The offset after the last one archived, for each partition of these topics that has any."""
+        return self.recorded("", topics).ends
+
+    def append(self, batch: Batch, new_columns: Mapping[str, Kind]) -> bool:
+        """The batch is in the table, once; False if it was there before."""
+        spans = batch.spans()
+        ends = {place: span.last + 1 for place, span in spans.items()}
+        for _ in range(COMMIT_ATTEMPTS):
+            at = self.recorded(batch.query, {topic for topic, _ in spans})
+            if at.batch is not None and at.batch >= batch.number:
+                self.discard(batch.files)
+                return False
+            self._check_is_after(at, batch)
+            try:
+                self.commit(at, batch, ends, new_columns)
+                return True
+            except Conflict as conflict:
+                log.info("%s has moved on (%s): looking again", self.location, conflict)
+        raise PipelineError(f"{self.location} is written by too many others at once: stop some of them")
+
+    def discard(self, files: Sequence[DataFile]) -> None:
+        """Files that no commit refers to."""
+        for file in files:
+            self.location.delete(file.path)
+
+    def _check_is_after(self, at: Recorded, batch: Batch) -> None:
+        for (topic, partition), span in batch.spans().items():
+            if span.first < (end := at.ends.get((topic, partition), 0)):
+                self.discard(batch.files)
+                raise PipelineError(
+                    f"{topic}/{partition} is archived up to offset {end} already, and offset {span.first} "
+                    f"came again: another archive writes to {self.location}, or the topic was deleted and "
+                    "created anew. Let one archive write there, or give it a directory of its own"
+                )
