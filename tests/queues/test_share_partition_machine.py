@@ -14,41 +14,14 @@ from postroad.now import Now
 from postroad.queues.entry import Entry
 from postroad.queues.holdings import Holdings
 from postroad.queues.ledger import Ledger
-from postroad.queues.settings import Backoff, Order, QueueSettings
+from postroad.queues.settings import Order, QueueSettings
 from postroad.queues.settlement import Settlement
 from postroad.queues.share_partition import AckBatch, SharePartition
 from postroad.queues.update import Key, Update, decode, encode_key, encode_update
 from tests.queues.model import Held, Model, Outcome
+from tests.queues.strategies import MEMBERS, MESSAGES, SETTINGS
 
 KEY = Key("workers", b"\x01" * 16, 3)
-MEMBERS = st.sampled_from(["anna", "ben", "cleo"])
-SOON = st.sampled_from([0, 0, 0, 0, -500, 40, 400])  # asked for by a message, from now on; 0: not at all
-
-SETTINGS = st.builds(
-    QueueSettings,
-    lock_ms=st.sampled_from([0, 100, 100, 1000]),
-    delivery_limit=st.sampled_from([0, 1, 2, 3]),
-    backoff=st.sampled_from([Backoff(), Backoff(50, 2.0, 300), Backoff(50, 3.0, 1000, 0.5)]),
-    order=st.sampled_from(Order),
-    fair=st.booleans(),
-    dead_letters=st.booleans(),
-    partition_locks_max=st.sampled_from([5, 1000, 1000, 1000]),
-    member_locks_max=st.sampled_from([3, 1000, 1000, 1000]),
-    locks_max=st.sampled_from([4, 1000, 1000, 1000]),
-    at_most_once=st.just(False),
-    waiting_max=st.just(100),
-    delayed_max=st.just(100),
-)
-
-# How many messages, their key and tenant, when they are due and when they expire, and a gap before them.
-MESSAGES = st.tuples(
-    st.integers(1, 4),
-    st.sampled_from([None, b"a", b"b", b"c"]),
-    st.sampled_from([None, b"x", b"y"]),
-    SOON,
-    SOON,
-    st.sampled_from([0, 0, 0, 1, 2]),
-)
 
 
 def seldom(machine: Any) -> bool:
