@@ -3,18 +3,25 @@
 One batch of a partition is under way at a time, those of all partitions together. Batches are encoded while
 the ones before are on their way; at most `ROUNDS_AHEAD` wait. What a broker answers, and what it means here:
 
-    an offset               stored, now or by an earlier attempt
+    an offset               stored now; below where the log ended when this task began: by an earlier attempt
     DuplicateSequence       stored by an earlier attempt, long ago
     InvalidProducerEpoch    a later micro-batch was written: this one was stored as a whole
-    OutOfOrderSequence      Apache Kafka's word for "long ago", or the rows are not those of before:
-                            the broker is asked up to where it has them
+    OutOfOrderSequence      Apache Kafka's word for "long ago"; or an earlier attempt stored the batch's
+                            beginning only. The broker is asked up to where it has it, and gets the rest
     MessageTooLarge         sent in halves, down to the single row
+
+An earlier attempt may end within a batch, because Spark tells nobody that it failed: when what comes before
+the sink fails, or the task is killed, its rows simply end, and what was gathered is sent.
+
+What an earlier attempt stored is compared with the rows of this one where the broker says at which offset
+it is: for the last five batches that were cut in the same way. Rows that differ are an error, for otherwise
+some would be lost and others stored twice. What was stored before those is taken for the same.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -31,6 +38,7 @@ from postroad.errors import (
 from postroad.spark.cluster import Cluster
 from postroad.spark.identity import Identity
 from postroad.spark.router import Place
+from postroad.spark.stored import expect_same
 
 ROUNDS_AHEAD: Final = 2
 SEQUENCE_MASK: Final = 0x7FFFFFFF
@@ -46,17 +54,9 @@ class Outgoing(NamedTuple):
     rows: Any
     data: bytes
 
-    @property
-    def last(self) -> int:
-        return (self.sequence + len(self.rows) - 1) & SEQUENCE_MASK
-
 
 Encode = Callable[[Any, int], Outgoing]
 """(rows, first sequence) → one record batch of all of them."""
-
-
-class DifferentRows(OutOfOrderSequence):
-    """A repeated task has other rows than before, or in another order."""
 
 
 class Sender:
@@ -66,6 +66,7 @@ class Sender:
         self._cluster = cluster
         self._identity = identity
         self._encode = encode
+        self._ends: dict[Place, int] = {}  # of the logs, when this task first wrote to them
         self._passed: set[Place] = set()  # by a later micro-batch
         self._thread = ThreadPoolExecutor(1, "postroad-sink")
         self._under_way: deque[Future[None]] = deque()
@@ -82,7 +83,7 @@ class Sender:
         finally:
             self._thread.shutdown(cancel_futures=True)
 
-    def send(self, batches: dict[Place, Outgoing]) -> None:
+    def send(self, batches: Mapping[Place, Outgoing]) -> None:
         """Returns when few enough are under way; raises what became of those before."""
         self._wait(ROUNDS_AHEAD - 1)
         self._under_way.append(self._thread.submit(self._send, batches))
@@ -93,33 +94,49 @@ class Sender:
 
     # --- in the thread -------------------------------------------------------------------------
 
-    def _send(self, batches: dict[Place, Outgoing]) -> None:
+    def _send(self, batches: Mapping[Place, Outgoing]) -> None:
+        if new := [place for place in batches if place not in self._ends]:
+            self._ends |= self._cluster.latest(new)
         wanted = {place: batch for place, batch in batches.items() if place not in self._passed}
         outcomes = self._cluster.produce_many({place: batch.data for place, batch in wanted.items()})
         for place, outcome in outcomes.items():
             if isinstance(outcome, RequestRefused):
                 self._settle(place, wanted[place], outcome)
+            else:
+                self._look_at(place, wanted[place], outcome)
+
+    def _look_at(self, place: Place, batch: Outgoing, offset: int) -> None:
+        if 0 <= offset < self._ends[place]:
+            expect_same(self._cluster, place, offset, batch.rows)
 
     def _settle(self, place: Place, batch: Outgoing, refusal: RequestRefused) -> None:
         if isinstance(refusal, _FENCED):
             self._passed.add(place)
         elif isinstance(refusal, OutOfOrderSequence):
-            self._expect_stored(place, batch)
+            self._go_on(place, batch, refusal)
         elif isinstance(refusal, _TOO_LARGE):
             self._send_halves(place, batch, refusal)
         elif not isinstance(refusal, DuplicateSequence):
             raise refusal
 
-    def _expect_stored(self, place: Place, batch: Outgoing) -> None:
-        """The batches before this one are stored. If the log has more of this task's, it has all of this one
-        too, or it was cut elsewhere and is of other rows."""
+    def _go_on(self, place: Place, batch: Outgoing, refusal: RequestRefused) -> None:
+        """Send what the log has not yet of this batch. The batches before it are stored."""
         known = self._cluster.producer(place, self._identity.producer_id)
-        if known is not None and known.epoch > self._identity.epoch:
-            self._passed.add(place)
-            return
-        ahead = -1 if known is None else (known.last_sequence - batch.last) & SEQUENCE_MASK
-        if not 0 <= ahead < SEQUENCE_MASK // 2:
-            raise different_rows(place)
+        if known is None or known.epoch != self._identity.epoch:
+            raise refusal
+        stored = (known.last_sequence + 1 - batch.sequence) & SEQUENCE_MASK
+        if stored == 0 or stored > SEQUENCE_MASK // 2:
+            raise refusal  # it is behind, and not by our doing
+        if stored < len(batch.rows):
+            self._look_again(place, self._encode(batch.rows.slice(0, stored), batch.sequence))
+            rest = (batch.sequence + stored) & SEQUENCE_MASK
+            self._send({place: self._encode(batch.rows.slice(stored), rest)})
+
+    def _look_again(self, place: Place, beginning: Outgoing) -> None:
+        """It is stored; as one batch, most likely, and then the answer says where."""
+        outcome = self._cluster.produce_many({place: beginning.data})[place]
+        if not isinstance(outcome, RequestRefused):
+            self._look_at(place, beginning, outcome)
 
     def _send_halves(self, place: Place, batch: Outgoing, refusal: RequestRefused) -> None:
         count = len(batch.rows)
@@ -132,12 +149,3 @@ class Sender:
         self._send({place: self._encode(batch.rows.slice(0, half), batch.sequence)})
         second = (batch.sequence + half) & SEQUENCE_MASK
         self._send({place: self._encode(batch.rows.slice(half), second)})
-
-
-def different_rows(place: Place) -> DifferentRows:
-    return DifferentRows(
-        f"{place[0]}/{place[1]}: the task was repeated with other rows than before, or in another order, so "
-        "nobody can tell which of them are stored. Make them the same each time (sort within foreachBatch, "
-        "and write there with the options writeId and writeBatch), or give the option writeId a new value "
-        "to write the whole micro-batch once more."
-    )
