@@ -103,10 +103,14 @@ class Gateway:
         """
         deliveries: list[Delivery | PostroadError] = []
         for value, key, headers, timestamp, partition in messages:
+            delivery = None
             try:
-                delivery = await self.producer.send(
-                    topic, value, key=key, headers=headers, timestamp=timestamp, partition=partition
-                )
+                if timestamp is None and partition is None:
+                    delivery = self.producer.send_now(topic, value, key=key, headers=headers)
+                if delivery is None:
+                    delivery = await self.producer.send(
+                        topic, value, key=key, headers=headers, timestamp=timestamp, partition=partition
+                    )
             except PostroadError as error:  # there is no such partition: no reason to stop with the others
                 deliveries.append(error)
             else:

@@ -104,7 +104,8 @@ async def send_message_batch(service: Service, _: Caller, asked: SendMessageBatc
 
 
 async def _message_id(service: Service, sent: Sent) -> str:
-    topic = await service.gateway.client.topic(sent.topic)
+    client = service.gateway.client
+    topic = client.known_topic(sent.topic) or await client.topic(sent.topic)
     return message_ids.write(topic.id, sent.partition, sent.offset)
 
 
