@@ -56,9 +56,11 @@ def describe(cluster: Cluster, loss: Loss) -> str:
     """One sentence: which offsets of which partition, and why, and since when."""
     topic, partition = loss.place
     first, after = loss.lost
-    lost = f"{topic}/{partition}: offsets {first:,} to {after - 1:,} ({after - first:,}) are gone"
     if loss.kept is None:
-        return f"{lost}: the topic or partition was deleted."
+        return (
+            f"{topic}/{partition}: all from offset {first:,} on is gone: the topic or partition was deleted."
+        )
+    lost = f"{topic}/{partition}: offsets {first:,} to {after - 1:,} ({after - first:,}) are gone"
     start, end = loss.kept
     if first >= end:
         return f"{lost}: the log ends at {end:,}; the topic was made anew, or its log lost its end."

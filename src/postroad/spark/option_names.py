@@ -95,7 +95,7 @@ def check(options: Mapping[str, str], names: Collection[str], elsewhere: Mapping
             raise ConfigurationError(f"Option {lower} can't be set: {_NO_SECURITY}.")
         if lower in other:
             raise ConfigurationError("Option {}: {}.".format(*other[lower]))
-        raise ConfigurationError(f"Option {lower} is not known{_nearest(lower, known)}.")
+        raise ConfigurationError(f"Option {lower} is not known{_nearest(lower, known)}")
     if (Values(options).text("kafka.security.protocol") or "PLAINTEXT").upper() != "PLAINTEXT":
         raise ConfigurationError(f"Option kafka.security.protocol can only be PLAINTEXT: {_NO_SECURITY}.")
 
@@ -105,7 +105,7 @@ def _nearest(lower: str, known: Mapping[str, str]) -> str:
     if CLIENT + lower in known:
         return f"; did you mean {known[CLIENT + lower]}?"
     close = get_close_matches(lower, known, n=1, cutoff=0.7)
-    return f"; did you mean {known[close[0]]}?" if close else f"; there are {_listed(known.values())}"
+    return f"; did you mean {known[close[0]]}?" if close else f"; there are {_listed(known.values())}."
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -71,7 +71,7 @@ def admit_bytes(
 
 
 def is_worth_it(
-    start: Mapping[Place, int], latest: Mapping[Place, int], at_least: int, waited_ms: int, delay_ms: int
+    start: Mapping[Place, int], latest: Mapping[Place, int], at_least: int, waited_ms: float, delay_ms: int
 ) -> bool:
     """Whether a batch should run: enough has come, or the last one was too long ago."""
     new = sum(backlog(start, latest).values())

@@ -1,0 +1,89 @@
+"""Rows that could not be read, put into a topic with the reason, each once.
+
+The record is kept as it was: key, value and headers. Further headers are added that say where it was and
+what is wrong, by the names of all our dead letters, so whatever lists and redrives those takes these, too.
+
+A task that is repeated writes as the same producer, with the same sequence numbers (`identity`): what is in
+the topic already is not stored twice. Which letters there are, and how they are cut, follows from the query,
+the partition, the offset at which the task begins and the schema, so these are the identity.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+from postroad.errors import DuplicateSequence
+from postroad.spark.cluster import Cluster
+from postroad.spark.identity import of_task
+from postroad.spark.ranges import OffsetRange
+from postroad.spark.router import Place
+from postroad.wire import header_names as names
+from postroad.wire.records import Record, encode_batch
+
+LETTERS_MAX: Final = 500
+LETTER_BYTES: Final = 512 * 1024  # a batch stays below what a topic accepts by default
+
+
+class DeadLetters:
+    """Those of one task of `job`. Nothing is written before `flush`, but full batches."""
+
+    def __init__(self, cluster: Cluster, topic: str, part: OffsetRange, job: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._part = part
+        self._identity = of_task(f"dead letters of {part.topic}/{part.partition} {job}", part.start)
+        self._letters: list[Record] = []
+        self._bytes = 0
+        self._sequence = 0
+        self._place: Place | None = None
+
+    def add(self, row: dict[str, Any], reason: str) -> None:
+        """`row` has key, value, headers, timestamp and offset."""
+        time_ms = int(row["timestamp"].timestamp() * 1000)
+        value = row["value"]
+        now_ms = time.time_ns() // 1_000_000  # the letter is new: retention counts from now
+        headers = [
+            (names.SET_ASIDE.get(each["key"], each["key"]), each["value"])
+            for each in row["headers"] or ()
+            if not each["key"].startswith(names.DEAD)
+        ]
+        headers += self._told(row["offset"], time_ms, now_ms, reason)
+        self._letters.append(Record(len(self._letters), now_ms, row["key"], value, headers))
+        self._bytes += len(value or b"") + len(row["key"] or b"")
+        if len(self._letters) >= LETTERS_MAX or self._bytes >= LETTER_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """All that were added are stored, now or by an earlier attempt of this task."""
+        if not self._letters:
+            return
+        batch = encode_batch(
+            self._letters,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.epoch,
+            base_sequence=self._sequence,
+        )
+        with suppress(DuplicateSequence):  # an earlier attempt stored them
+            self._cluster.produce(self._target(), bytes(batch))
+        self._sequence += len(self._letters)
+        self._letters, self._bytes = [], 0
+
+    def _target(self) -> Place:
+        """One partition for a task, looked up for the first letter: most tasks have none."""
+        if self._place is None:
+            places = self._cluster.topics([self._topic])[self._topic].places
+            self._place = places[self._part.partition % len(places)]
+        return self._place
+
+    def _told(self, offset: int, time_ms: int, now_ms: int, reason: str) -> list[tuple[str, bytes]]:
+        facts = {
+            names.DEAD_TOPIC: self._part.topic,
+            names.DEAD_PARTITION: self._part.partition,
+            names.DEAD_OFFSET: offset,
+            names.DEAD_TIMESTAMP: time_ms,
+            names.DEAD_AT: now_ms,
+            names.DEAD_REASON: reason,
+        }
+        return [(name, str(fact).encode()) for name, fact in facts.items()]

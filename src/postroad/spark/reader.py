@@ -1,0 +1,146 @@
+"""Reads ranges of offsets as Arrow: the batch reader, and what each task of it and of a stream does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from postroad.errors import ConfigurationError
+from postroad.spark import data_loss, offsets, ranges
+from postroad.spark.cluster import FETCH_BYTES, Cluster
+from postroad.spark.columns import Columns
+from postroad.spark.data_loss import Loss
+from postroad.spark.decode import decode
+from postroad.spark.fetched import Fetched, OutsideLog
+from postroad.spark.options import ReadOptions
+from postroad.spark.ranges import OffsetRange
+from postroad.spark.router import Place
+
+if TYPE_CHECKING:  # most reads have nothing to do with JSON
+    from postroad.spark.json_values import JsonValues
+
+EMPTY_FETCHES_MAX: Final = 4  # in a row, of half a second each: then there is nothing more
+
+
+class RangePartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, range_: OffsetRange) -> None:
+        super().__init__(range_)
+
+    @property
+    def range(self) -> OffsetRange:
+        found: OffsetRange = self.value
+        return found
+
+
+class Task(NamedTuple):
+    """How a range is read on an executor: pickled by the driver, once for all tasks."""
+
+    options: ReadOptions
+    columns: Columns
+    values: JsonValues | None = None
+
+    def read(self, part: OffsetRange) -> Iterator[Any]:
+        with self.options.cluster as cluster:
+            batches = read_range(
+                cluster,
+                part,
+                self.columns,
+                fail_on_data_loss=self.options.fail_on_data_loss,
+                fetch_bytes=self.options.fetch_bytes,
+            )
+            yield from batches if self.values is None else self.values.convert(cluster, part, batches)
+
+
+class BatchReader(DataSourceReader):
+    """A read of what there is, from the starting to the ending offsets."""
+
+    def __init__(self, options: ReadOptions, task: Task) -> None:
+        self._options = options
+        self._task = task
+
+    def partitions(self) -> list[InputPartition]:
+        """On the driver, once for each execution: the ranges are fixed before a task runs."""
+        with self._options.cluster as cluster:
+            planned = plan(self._options, cluster)
+            if self._task.values is not None:
+                self._task.values.prepare(cluster)
+        parts = ranges.split(planned, self._options.min_partitions, self._options.max_records)
+        return [RangePartition(part) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if not isinstance(partition, RangePartition):  # Spark's way to say that there are no partitions
+            return iter(())
+        return self._task.read(partition.range)
+
+
+def plan(options: ReadOptions, cluster: Cluster) -> list[OffsetRange]:
+    """The whole range of each partition. DataLost if the log has lost its beginning and that matters."""
+    places = options.subscription.places(cluster)
+    earliest = cluster.earliest(places)  # first, and the ends last: both may move meanwhile
+    start = offsets.resolve(options.starting, cluster, places, missing=options.late_start)
+    until = offsets.resolve(options.ending, cluster, places)
+    latest = cluster.latest(places)
+    for place in places:
+        _check_bounds(place, start[place], until[place], latest[place])
+    losses = [
+        Loss(place, (start[place], min(earliest[place], until[place])), (earliest[place], latest[place]))
+        for place in places
+        if start[place] < earliest[place] and start[place] < until[place]
+    ]
+    data_loss.report(cluster, losses, fail=options.fail_on_data_loss)
+    return ranges.between({place: max(start[place], earliest[place]) for place in places}, until)
+
+
+def _check_bounds(place: Place, start: int, until: int, latest: int) -> None:
+    """Records that were never there are not lost: somebody has written a wrong number."""
+    for name, offset in (("starting", start), ("ending", until)):
+        if offset > latest:
+            raise ConfigurationError(
+                f"The {name} offset of {place[0]}/{place[1]} is {offset:,}, but the log ends at {latest:,}."
+            )
+
+
+def read_range(
+    cluster: Cluster,
+    part: OffsetRange,
+    columns: Columns,
+    *,
+    fail_on_data_loss: bool = True,
+    fetch_bytes: int = FETCH_BYTES,
+) -> Iterator[Any]:
+    """The records of the range, in order, as Arrow record batches of these columns.
+
+    Gaps that compaction and transactions leave are passed over. Restarts of brokers are waited for, as long
+    as the cluster has patience. DataLost if records vanish meanwhile, unless that doesn't matter.
+    """
+    at, empty = part.start, 0
+    while at < part.until:
+        try:
+            fetched = cluster.fetch(part.place, at, fetch_bytes)
+        except OutsideLog as outside:
+            at = _after_loss(cluster, part, at, outside, fail_on_data_loss)
+            continue
+        if fetched.next_offset > at:
+            yield from decode(fetched.data, part.place, at, part.until, columns, fetched.aborted)
+            at, empty = fetched.next_offset, 0
+        elif (empty := empty + 1) >= EMPTY_FETCHES_MAX:
+            return _check_end(cluster, part, at, fetched, fail_on_data_loss)
+
+
+def _after_loss(cluster: Cluster, part: OffsetRange, at: int, outside: OutsideLog, fail: bool) -> int:
+    """Where to go on: behind what retention took, or at the end if the log has become shorter."""
+    going_on = min(outside.start, part.until) if at < outside.start else part.until
+    loss = Loss(part.place, (at, going_on), (outside.start, outside.end))
+    data_loss.report(cluster, [loss], fail=fail)
+    return going_on
+
+
+def _check_end(cluster: Cluster, part: OffsetRange, at: int, fetched: Fetched, fail: bool) -> None:
+    """Nothing comes. Compaction took all that there was, unless the log has become shorter."""
+    if fetched.end < part.until:
+        loss = Loss(part.place, (at, part.until), (fetched.log_start, fetched.end))
+        data_loss.report(cluster, [loss], fail=fail)

@@ -1,0 +1,103 @@
+"""The data source `postroad`, as Spark meets it. Options are checked here, once, before anything is done."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+# Spark imports this whenever a session first meets a Python data source of anybody's: what is
+# needed only to read or write is imported then.
+if TYPE_CHECKING:
+    from postroad.spark.json_values import JsonValues
+    from postroad.spark.options import ReadOptions, ValueOptions
+    from postroad.spark.reader import Task
+
+
+class PostroadDataSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "postroad"
+
+    def schema(self) -> str:
+        """Where the user gives none: all columns, with the values' fields if they are JSON."""
+        from postroad.spark import columns
+        from postroad.spark.options import parse_read
+
+        options = parse_read(self.options, streaming=None)
+        every = columns.every(headers=options.headers)
+        if options.values is None:
+            return every.ddl
+        kinds = {**columns.DDL, columns.VALUE: _value_ddl(options, options.values)}
+        return ", ".join(f"`{name}` {kinds[name]}" for name in every.names)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from postroad.spark.options import parse_read
+        from postroad.spark.reader import BatchReader
+
+        options = parse_read(self.options, streaming=False)
+        return BatchReader(options, _task(schema, options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from postroad.spark.options import parse_read
+        from postroad.spark.stream_reader import StreamReader
+
+        options = parse_read(self.options, streaming=True)
+        return StreamReader(options, _task(schema, options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from postroad.spark.sink import BatchWriter
+        from postroad.spark.write_options import parse_write
+
+        return BatchWriter(parse_write(self.options, streaming=False), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from postroad.spark.sink import StreamWriter
+        from postroad.spark.write_options import parse_write
+
+        return StreamWriter(parse_write(self.options, streaming=True), schema)
+
+
+def _value_ddl(options: ReadOptions, values: ValueOptions) -> str:
+    if values.schema is not None:
+        return f"struct<{values.schema}>"
+    from postroad.spark import json_schema
+
+    return json_schema.infer(options)
+
+
+def _task(schema: StructType, options: ReadOptions) -> Task:
+    from postroad.spark import columns
+    from postroad.spark.reader import Task
+
+    fields = {field.name: field.dataType.simpleString() for field in schema.fields}
+    if options.values is None:
+        return Task(options, columns.projection(list(fields.items()), headers=options.headers))
+    if columns.VALUE in fields:
+        fields[columns.VALUE] = columns.DDL[columns.VALUE]  # what is decoded; what it becomes is checked next
+    names = columns.projection(list(fields.items()), headers=options.headers).names
+    values = _json_values(schema, options.values, names)
+    return Task(options, values.wanted, values)
+
+
+def _json_values(schema: StructType, options: ValueOptions, names: tuple[str, ...]) -> JsonValues:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from postroad.errors import ConfigurationError
+    from postroad.spark import columns, json_values
+
+    if columns.VALUE not in names:
+        raise ConfigurationError("valueFormat=json: the schema has no column value to put the fields in.")
+    kind = to_arrow_schema(schema, timezone="UTC").field(columns.VALUE).type
+    json_values.check_kind(kind)
+    return json_values.JsonValues(
+        names, kind, options.bad_rows, options.dead_letter_topic, f"job {uuid.uuid4()}"
+    )
