@@ -1,4 +1,4 @@
-"""The vectorised decoder gives, row for row, what the plain one gives, and a clear error for what is damaged."""
+"""The vectorised decoder gives, row for row, what the plain one gives, and clear errors for damaged bytes."""
 
 from __future__ import annotations
 

@@ -79,12 +79,11 @@ def sizes(raw: Numbers) -> Numbers:
 
 def write(out: Bytes, at: Numbers, raw: Numbers, size: Numbers) -> None:
     """Numbers in zigzag, each of its size, to these positions of `out`."""
-    rest, row = raw, at
-    left = size
-    while rest.size:
-        is_last = left == 1
-        out[row] = (rest & 0x7F | np.where(is_last, 0, 0x80)).astype(np.uint8)
-        if is_last.all():
-            return
-        more = np.flatnonzero(~is_last)
-        rest, row, left = rest[more] >> 7, row[more] + 1, left[more] - 1
+    out[at] = raw & 0x7F | (size > 1) << 7
+    longer = np.flatnonzero(size > 1)
+    shift = 7
+    while longer.size:
+        is_last = size[longer] * 7 == shift + 7
+        out[at[longer] + shift // 7] = raw[longer] >> shift & 0x7F | ~is_last << 7
+        longer = longer[~is_last]
+        shift += 7

@@ -116,13 +116,13 @@ def encode_batch(
         base_sequence=base_sequence,
         count=len(records),
     )
-    return _pack(header, payload, compression)
+    return pack_batch(header, payload, compression)
 
 
 def recompress(batch: memoryview | bytes, codec: int, limit: int = codecs.OUTPUT_BYTES_MAX) -> bytearray:
     """The same batch, compressed with `codec` (0: not at all); all else in it stays as it is."""
     header, data = _unpack(memoryview(batch), limit)
-    return _pack(header, data, codec)
+    return pack_batch(header, data, codec)
 
 
 # --- between a batch and its plain block of records --------------------------------------------
@@ -141,7 +141,8 @@ def _unpack(batch: memoryview, limit: int) -> tuple[BatchHeader, bytes]:
     return header, codecs.decompress(header.compression, batch[HEADER_BYTES:], limit)
 
 
-def _pack(header: BatchHeader, payload: bytes, codec: int) -> bytearray:
+def pack_batch(header: BatchHeader, payload: codecs.Data, codec: int) -> bytearray:
+    """A whole batch of these plain records, packed: length, CRC and compression are set here."""
     packed = codecs.compress(codec, payload)
     batch = bytearray(HEADER_BYTES + len(packed))
     batch[HEADER_BYTES:] = packed
