@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "subscription": "subscription:subscription",
     "redrive": "redrive:redrive",
     "pipeline": "pipeline:pipeline",
+    "sql": "sql:sql",
     "log": "log:log",
     "bench": "bench:bench",
 }

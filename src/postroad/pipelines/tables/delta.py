@@ -58,10 +58,12 @@ class Delta(Table):
     def schema(self) -> Any:
         return self._schema(self._opened())
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, topics: Collection[str] = ()) -> Snapshot:
         table = self._opened()
-        topics = tuple(sorted({str(found["topic"]) for found in table.partitions()}))
-        return Snapshot(self._schema(table), tuple(table.file_uris()), topics, _ends(table, topics))
+        found = {str(labels["topic"]) for labels in table.partitions()}
+        ends = _ends(table, found.union(topics))
+        files = tuple(table.file_uris())
+        return Snapshot(self._schema(table), str(self.location), files, tuple(sorted(found)), ends)
 
     def recorded(self, query: str, topics: Collection[str]) -> Recorded:
         table = self._opened()

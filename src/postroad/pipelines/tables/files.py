@@ -49,7 +49,7 @@ class Files:
         if not batch.num_rows:
             return
         days = _days(batch.column(TIMESTAMP))
-        batch = _archived(batch, days)
+        batch = archived(batch, days)
         if self._json is not None:
             batch = self._json.extend(batch)
         for topic, day, rows in _by_topic_and_day(batch, days):
@@ -134,6 +134,15 @@ class PartFile:
             self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
 
+def archived(batch: Any, days: Any = None) -> Any:
+    """A batch of the source as an archive has it: with the date, in the table's order and exact types."""
+    if days is None:
+        days = _days(batch.column(TIMESTAMP))
+    dates = pa.array(days.astype(np.int32), pa.int32()).cast(pa.date32())
+    arrays = [dates if field.name == DATE else batch.column(field.name).cast(field.type) for field in RECORD]
+    return pa.RecordBatch.from_arrays(arrays, schema=RECORD)
+
+
 def rewritten(table: Table, file: DataFile, json: JsonColumns) -> list[DataFile]:
     """The same rows with their JSON columns made anew; the old file is deleted."""
     with table.location.read(file.path) as stream:
@@ -155,13 +164,6 @@ def _days(timestamps: Any) -> Any:
     """Days since 1970, as numpy; no timestamp is day 0."""
     micros = pc.fill_null(timestamps.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     return np.clip(micros // _DAY_US, _DAY_MIN, _DAY_MAX)
-
-
-def _archived(batch: Any, days: Any) -> Any:
-    """The record's columns with the date, in the table's order and exact types."""
-    dates = pa.array(days.astype(np.int32), pa.int32()).cast(pa.date32())
-    arrays = [dates if field.name == DATE else batch.column(field.name).cast(field.type) for field in RECORD]
-    return pa.RecordBatch.from_arrays(arrays, schema=RECORD)
 
 
 def _by_topic_and_day(batch: Any, days: Any) -> Iterator[tuple[str, int, Any]]:

@@ -102,13 +102,13 @@ class Iceberg(Table):
     def schema(self) -> Any:
         return self._schema(self._opened())
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, topics: Collection[str] = ()) -> Snapshot:
         table = self._opened()
         tasks = list(table.scan().plan_files())
         files = tuple(sorted(task.file.file_path for task in tasks))
-        topics = tuple(sorted({str(task.file.partition[0]) for task in tasks}))
-        ends = {place: end for place, end in _ends(table).items() if place[0] in topics}
-        return Snapshot(self._schema(table), files, topics, ends)
+        found = {str(task.file.partition[0]) for task in tasks}
+        base = self._url(self.files_below.rstrip("/"))
+        return Snapshot(self._schema(table), base, files, tuple(sorted(found)), _ends(table))
 
     def recorded(self, query: str, topics: Collection[str]) -> Recorded:
         table = self._opened()

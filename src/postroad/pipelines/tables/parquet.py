@@ -89,14 +89,12 @@ class Parquet(Table):
     def schema(self) -> Any:
         return with_json(self._newest().kinds)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, topics: Collection[str] = ()) -> Snapshot:
         entry = self._newest()
-        files = [path for path in self._visible() if _version(path) <= entry.version]
-        topics = sorted({_labels(path)["topic"] for path in files})
-        ends = {place: end for place, end in _places(entry).items() if place[0] in topics}
-        return Snapshot(
-            with_json(entry.kinds), tuple(str(self._root / path) for path in files), tuple(topics), ends
-        )
+        paths = [path for path in self._visible() if _version(path) <= entry.version]
+        found = {_labels(path)["topic"] for path in paths}
+        files = tuple(str(self._root / path) for path in paths)
+        return Snapshot(with_json(entry.kinds), str(self._root), files, tuple(sorted(found)), _places(entry))
 
     def recorded(self, query: str, topics: Collection[str]) -> Recorded:
         entry = self._newest()

@@ -76,7 +76,8 @@ class Snapshot(NamedTuple):
     """A table at one moment: what it holds belongs together."""
 
     schema: Any  # Arrow's, with all columns
-    files: tuple[str, ...]  # paths or URLs that Spark can open
+    base: str  # the directory in which `topic=…/date=…` are
+    files: tuple[str, ...]  # whole paths or URLs
     topics: tuple[str, ...]
     ends: dict[Place, int]
 
@@ -127,8 +128,8 @@ class Table(ABC):
         """The table's columns, as Arrow has them. WrongTable if they are no archive's."""
 
     @abstractmethod
-    def snapshot(self) -> Snapshot:
-        """The table now."""
+    def snapshot(self, topics: Collection[str] = ()) -> Snapshot:
+        """The table now. `topics`: ends are wanted of these, too, if no file of theirs is left."""
 
     @abstractmethod
     def recorded(self, query: str, topics: Collection[str]) -> Recorded:

@@ -1,0 +1,136 @@
+"""history: a topic from its first archived record to its newest, as one DataFrame.
+
+The archive says up to which offset it holds each partition; the live topic is read from exactly there.
+Both the archive's files and its ends are of one snapshot, so there is neither a gap nor an overlap, however
+much is archived meanwhile. Where the live topic no longer has what would come next, that is an error:
+a history with a hole in it must not look like one without.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from postroad.pipelines.errors import PipelineError
+from postroad.pipelines.tables import find_table
+from postroad.pipelines.tables.schema import RECORD, Kind, ddl, json_kinds
+from postroad.pipelines.tables.table import Place, Snapshot
+from postroad.spark.cluster import Cluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where records are: a cluster, an archive, or both. One of them may be missing, not both."""
+
+    bootstrap: str | None
+    archive: str | None = None
+    catalog: str = ""  # Iceberg's: its URL, and the table's name in it
+    table: str = "postroad.archive"
+    options: Mapping[str, str] = field(default_factory=dict)  # further ones of the source
+
+
+def history(spark: SparkSession, topic: str, sources: Sources) -> DataFrame:
+    """All records of a topic, with the columns of the archive (or of an archive without JSON columns).
+
+    PipelineError if there is a gap between archive and topic, UnknownTopicOrPartition if the cluster has no
+    such topic.
+    """
+    snapshot = _snapshot(topic, sources)
+    kinds = {} if snapshot is None else json_kinds(snapshot.schema)
+    parts = [] if snapshot is None else [read_snapshot(spark, snapshot).where(f"topic = '{topic}'")]
+    if sources.bootstrap is not None:
+        ends = {} if snapshot is None else snapshot.ends
+        parts.append(_as_archived(_live(spark, topic, sources, ends), kinds))
+    if not parts:
+        raise PipelineError("a history needs an archive or a cluster: name one of them")
+    return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+
+
+def view(spark: SparkSession, topic: str, sources: Sources) -> DataFrame:
+    """The same, and a temporary view of the topic's name for SQL."""
+    found = history(spark, topic, sources)
+    found.createOrReplaceTempView(f"`{topic}`")
+    return found
+
+
+def read_archive(
+    spark: SparkSession, location: str, catalog: str = "", table: str = "postroad.archive"
+) -> DataFrame:
+    """The archive alone, all topics in it."""
+    return read_snapshot(spark, find_table(location, catalog, table).snapshot())
+
+
+def read_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """An archive's files, read by Spark's own Parquet scan: no format of theirs needs a jar for that."""
+    columns = ddl(snapshot.schema)
+    if not snapshot.files:
+        return spark.createDataFrame([], columns)
+    reader = spark.read.schema(columns).option("basePath", snapshot.base)
+    return reader.parquet(*snapshot.files).select(*snapshot.schema.names)
+
+
+def _snapshot(topic: str, sources: Sources) -> Snapshot | None:
+    if sources.archive is None:
+        return None
+    return find_table(sources.archive, sources.catalog, sources.table).snapshot([topic])
+
+
+def _live(spark: SparkSession, topic: str, sources: Sources, ends: Mapping[Place, int]) -> DataFrame:
+    """The topic from where the archive ends to where it ends now."""
+    assert sources.bootstrap is not None
+    with Cluster(sources.bootstrap, isolation="read_committed") as cluster:
+        places = cluster.topics([topic])[topic].places
+        earliest, latest = cluster.earliest(places), cluster.latest(places)
+    start = {place: ends.get(place, earliest[place]) for place in places}
+    for place, offset in start.items():
+        _check_joins(place, offset, earliest[place], latest[place])
+    options = {
+        "kafka.bootstrap.servers": sources.bootstrap,
+        "subscribe": topic,
+        "startingOffsets": _offsets(topic, start),
+        "endingOffsets": _offsets(topic, latest),
+        "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed",
+        **sources.options,
+    }
+    return spark.read.format("postroad").options(**options).load()
+
+
+def _check_joins(place: Place, archived_to: int, earliest: int, latest: int) -> None:
+    topic, partition = place
+    if archived_to < earliest:
+        raise PipelineError(
+            f"{topic}/{partition}: offsets {archived_to} to {earliest - 1} are neither in the archive nor in "
+            "the topic any more. Archive more often than the topic's retention deletes; to read the archive "
+            "alone, name no cluster"
+        )
+    if archived_to > latest:
+        raise PipelineError(
+            f"{topic}/{partition}: the archive ends at offset {archived_to}, and the topic at {latest}: "
+            "it was deleted and created anew, or this is another cluster"
+        )
+
+
+def _offsets(topic: str, offsets: Mapping[Place, int]) -> str:
+    return json.dumps({topic: {str(partition): offset for (_, partition), offset in offsets.items()}})
+
+
+def _as_archived(live: DataFrame, kinds: Mapping[str, Kind]) -> DataFrame:
+    """Live rows with the archive's columns, made by the very same code."""
+    from postroad.pipelines.tables.schema import with_json
+
+    def rows(batches: Iterator[Any]) -> Iterator[Any]:
+        from postroad.pipelines.tables.files import archived
+        from postroad.pipelines.tables.json_columns import JsonColumns
+
+        for batch in batches:
+            made = archived(batch)
+            yield JsonColumns(kinds).extend(made).select(names) if kinds else made
+
+    names = [*RECORD.names, *kinds]
+    return live.mapInArrow(rows, ddl(with_json(kinds)))
