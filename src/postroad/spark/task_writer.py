@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from postroad.errors import MessageTooLarge, UnknownTopicOrPartition
 from postroad.spark import placing
 from postroad.spark.cluster import Cluster
-from postroad.spark.columns import HEADERS, KEY, PARTITION, TIMESTAMP, TOPIC, VALUE
+from postroad.spark.columns import KEY, PARTITION, TOPIC
 from postroad.spark.cuts import cut
+from postroad.spark.encode import encode
 from postroad.spark.identity import Identity
 from postroad.spark.loads import loads
 from postroad.spark.placing import Turn
@@ -22,18 +23,25 @@ from postroad.spark.rows import column, sizes, with_times
 from postroad.spark.sending import SEQUENCE_MASK, Outgoing, Sender
 from postroad.spark.write_options import WriteOptions
 from postroad.wire.compression import codec_of
-from postroad.wire.records import Record, encode_batch
 
 _PARTITION_BITS: Final = 32
 
 
-def write_task(options: WriteOptions, identity: Identity, batches: Iterable[Any]) -> tuple[int, int]:
-    """All rows are stored when it returns; how many they were, and the bytes of their batches."""
+def write_task(
+    options: WriteOptions,
+    identity: Identity,
+    batches: Iterable[Any],
+    in_loads: Callable[[Iterable[Any]], Iterator[Any]] = loads,
+) -> tuple[int, int]:
+    """All rows are stored when it returns; how many they were, and the bytes of their batches.
+
+    `in_loads` says what is sent at a time, and when: as `loads` does, or slower.
+    """
     rows = size = 0
     with options.cluster as cluster:
         task = _Task(options, identity, cluster)
         with Sender(cluster, identity, task.encode) as sender:
-            for load in loads(batches):
+            for load in in_loads(batches):
                 for sendings in task.rounds(load):
                     sender.send(sendings)
                     size += sum(len(each.data) for each in sendings.values())
@@ -44,6 +52,7 @@ def write_task(options: WriteOptions, identity: Identity, batches: Iterable[Any]
 class _Task:
     def __init__(self, options: WriteOptions, identity: Identity, cluster: Cluster) -> None:
         self._options = options
+        self._compression = codec_of(options.compression)
         self._identity = identity
         self._cluster = cluster
         self._partitions: dict[str, int] = {}
@@ -64,15 +73,14 @@ class _Task:
 
     def encode(self, rows: Any, sequence: int) -> Outgoing:
         """One record batch of all the rows."""
-        data = encode_batch(
-            list(_records(rows)),
-            base_offset=0,
-            compression=codec_of(self._options.compression),
+        data = encode(
+            rows,
+            compression=self._compression,
             producer_id=self._identity.producer_id,
             producer_epoch=self._identity.epoch,
             base_sequence=sequence,
         )
-        return Outgoing(sequence, rows, bytes(data))
+        return Outgoing(sequence, rows, data)
 
     def _next(self, place: Place, rows: Any) -> Outgoing:
         sequence = self._sequences.get(place, 0)
@@ -134,9 +142,3 @@ def _check_partitions(topic: str, wanted: Any, count: int) -> None:
             raise UnknownTopicOrPartition(
                 f"Topic {topic} has no partition {partition}: it has {count}, counted from 0."
             )
-
-
-def _records(rows: Any) -> Iterator[Record]:
-    for number, row in enumerate(rows.to_pylist()):
-        headers = [(each["key"], each["value"]) for each in row.get(HEADERS) or ()]
-        yield Record(number, row[TIMESTAMP], row.get(KEY), row[VALUE], headers)

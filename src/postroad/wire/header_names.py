@@ -1,4 +1,5 @@
-"""The names of our own record headers: what a message asks for, what a dead letter tells of its origin."""
+"""The names of our own record headers: what a message asks for, what dead letters and mirrored messages tell
+of their origin."""
 
 from __future__ import annotations
 
@@ -27,3 +28,11 @@ DEAD_UNREADABLE: Final = DEAD + "unreadable"
 
 # What was asked for a message is kept by another name in its dead letter, where it holds for nobody.
 SET_ASIDE: Final = {name: DEAD + name.removeprefix(PREFIX) for name in ASKED_FOR}
+
+# Each mirror that a message passes adds all five: the last ones are those of the nearest origin.
+ORIGIN: Final = PREFIX + "origin-"
+ORIGIN_CLUSTER: Final = ORIGIN + "cluster"
+ORIGIN_TOPIC: Final = ORIGIN + "topic"
+ORIGIN_PARTITION: Final = ORIGIN + "partition"
+ORIGIN_OFFSET: Final = ORIGIN + "offset"
+ORIGIN_TIMESTAMP: Final = ORIGIN + "timestamp"
