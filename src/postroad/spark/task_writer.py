@@ -80,7 +80,7 @@ class _Task:
             producer_epoch=self._identity.epoch,
             base_sequence=sequence,
         )
-        return Outgoing(sequence, rows, data)
+        return Outgoing(sequence, rows, bytes(data))
 
     def _next(self, place: Place, rows: Any) -> Outgoing:
         sequence = self._sequences.get(place, 0)
