@@ -69,6 +69,18 @@ async def test_many_partitions_are_read_together(client: Client, new_topic: Topi
         assert sorted(await take(consumer, 20)) == list(range(20))
 
 
+async def test_other_partitions_can_be_chosen_at_any_moment(client: Client, new_topic: TopicMaker) -> None:
+    topic = await new_topic(2)
+    places = [TopicPartition(topic, number) for number in (0, 1)]
+    for place in places:
+        await publish(client, topic, range(5), place.partition)
+    async with Consumer(client, partition_bytes=1) as consumer:
+        await consumer.assign(dict.fromkeys(places, 0))
+        assert await consumer.poll(PATIENCE_S)  # the next fetch is on its way already
+        await consumer.assign({places[1]: 3})
+        assert await take(consumer, 2) == [3, 4]
+
+
 async def test_position_that_is_gone_is_reset_or_raised(client: Client, new_topic: TopicMaker) -> None:
     topic = await new_topic()
     place = TopicPartition(topic, 0)

@@ -102,7 +102,9 @@ class Fetcher:
         """A fetch is under way at each leader of a partition."""
         for node, places in (await offsets.by_leader(self._client, self.positions)).items():
             if node not in self._under_way:
-                self._under_way[node] = asyncio.create_task(self._fetch(node, places), name=f"fetch {node}")
+                # Positions are taken now: they may have moved elsewhere before the task begins.
+                asked = {place: self.positions[place] for place in places}
+                self._under_way[node] = asyncio.create_task(self._fetch(node, asked), name=f"fetch {node}")
 
     async def _wait(self, timeout_s: float) -> list[asyncio.Task[list[Any]]]:
         if not self._under_way:
@@ -114,14 +116,13 @@ class Fetcher:
         finished = [node for node, task in self._under_way.items() if task in done]
         return [self._under_way.pop(node) for node in finished]
 
-    async def _fetch(self, node: int, places: list[TopicPartition]) -> list[Any]:
+    async def _fetch(self, node: int, asked: Mapping[TopicPartition, int]) -> list[Any]:
         """[(place, the offset that was asked for, the answer)]"""
-        asked = {place: self.positions[place] for place in places}
         topics = [
             fetch.FetchTopic(
-                topic=topic, partitions=[self._partition(TopicPartition(topic, n)) for n in numbers]
+                topic=topic, partitions=[self._partition(n, asked[TopicPartition(topic, n)]) for n in numbers]
             )
-            for topic, numbers in offsets.by_topic(places).items()
+            for topic, numbers in offsets.by_topic(asked).items()
         ]
         request = fetch.FetchRequest(
             max_wait_ms=MAX_WAIT_MS, min_bytes=self._min_bytes, max_bytes=self._max_bytes, topics=topics
@@ -137,11 +138,9 @@ class Fetcher:
                 found.append((place, asked[place], partition))
         return found
 
-    def _partition(self, place: TopicPartition) -> fetch.FetchPartition:
+    def _partition(self, number: int, offset: int) -> fetch.FetchPartition:
         return fetch.FetchPartition(
-            partition=place.partition,
-            fetch_offset=self.positions[place],
-            partition_max_bytes=self._partition_bytes,
+            partition=number, fetch_offset=offset, partition_max_bytes=self._partition_bytes
         )
 
     async def _collect(self, tasks: list[asyncio.Task[list[Any]]]) -> list[Fetched]:

@@ -36,7 +36,7 @@ async def measure(client: Client, group: str) -> list[Lag]:
     places = sorted(place for place in committed if place.topic in existing)
     ends = await offsets.latest(client, places)
     behind = {place: committed[place] for place in places if committed[place] < ends[place]}
-    times = await _times(client, behind)
+    times = await times_at(client, behind)
     now_ms = time.time() * 1000
     return [
         Lag(
@@ -50,7 +50,7 @@ async def measure(client: Client, group: str) -> list[Lag]:
     ]
 
 
-async def _times(client: Client, positions: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+async def times_at(client: Client, positions: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
     """The timestamp of the first record at or after each position."""
     times: dict[TopicPartition, int] = {}
     if not positions:
