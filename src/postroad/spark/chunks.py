@@ -14,7 +14,7 @@ from postroad.wire.batch import CONTROL, HEADER_BYTES, TRANSACTIONAL, BatchHeade
 from postroad.wire.compression import NONE, decompress
 from postroad.wire.records import decode_records
 
-CHUNK_BYTES: Final = 8 * 1024 * 1024  # unpacked; a single batch may be larger
+CHUNK_BYTES: Final = 2 * 1024 * 1024  # unpacked, so that columns stay in the cache; one batch may be larger
 _ABORT: Final = 0
 _CONTROL_KEY: Final = Struct(">hh")  # version, type
 

@@ -17,14 +17,12 @@ from postroad.client.metadata import Topic
 from postroad.client.offsets import EARLIEST, LATEST, by_topic
 from postroad.errors import (
     ApiError,
-    BrokerNotAvailable,
     ConfigurationError,
     CorruptMessage,
     OffsetNotAvailable,
     OffsetOutOfRange,
     RequestRefused,
     TopicAlreadyExists,
-    TryAgain,
     by_code,
 )
 from postroad.spark.fetched import Fetched, OutsideLog, fetch_request, read_partition
@@ -45,9 +43,6 @@ FETCH_BYTES: Final = 4 * 1024 * 1024  # a chunk that decodes at full speed; more
 WAIT_MS: Final = 500
 ALL_REPLICAS: Final = -1
 _NOT_FOUND: Final = -1
-
-_Wanted = tuple[Place, int, int, int]
-"""What a fetch is called with."""
 
 
 class TopicInfo(NamedTuple):
@@ -86,7 +81,6 @@ class Cluster:
         }
         self._is_committed_only = isolation == READ_COMMITTED
         self._router = Router(bootstrap, client_id, request_timeout_s, retry_s)
-        self._ahead: tuple[int, _Wanted] | None = None  # the node, and what it was asked for
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +90,6 @@ class Cluster:
 
     def close(self) -> None:
         """Connections are gone; the next question opens new ones."""
-        self._ahead = None
         self._router.close()
 
     def __getstate__(self) -> tuple[str, dict[str, Any], bool]:
@@ -224,40 +217,7 @@ class Cluster:
     ) -> Fetched:
         """The next batches, or none after `wait_ms`. OutsideLog if the log doesn't have the offset,
         CorruptMessage if it is damaged there."""
-        fetched = self._fetched_ahead((place, offset, max_bytes, wait_ms))
-        return fetched or self.fetch_many({place: offset}, max_bytes, wait_ms)[place]
-
-    def fetch_ahead(
-        self, place: Place, offset: int, max_bytes: int = FETCH_BYTES, wait_ms: int = WAIT_MS
-    ) -> None:
-        """Ask now for what `fetch` will be called for next, with the same arguments, so that the node works
-        while the caller does. What goes wrong is left for `fetch` to meet."""
-        body = fetch_request({place: offset}, max_bytes, wait_ms, self._is_committed_only)
-        self._ahead = None
-        try:
-            (node,) = self._router.by_leader([place])
-            self._router.ask_ahead(fetch, body, node)
-        except (TryAgain, BrokerNotAvailable):
-            return
-        self._ahead = (node, (place, offset, max_bytes, wait_ms))
-
-    def _fetched_ahead(self, wanted: _Wanted) -> Fetched | None:
-        """None unless exactly this was asked ahead and was answered well."""
-        if self._ahead is None:
-            return None
-        (node, asked), self._ahead = self._ahead, None
-        if asked != wanted:
-            self._router.drop_ahead(node)
-            return None
-        place, offset, _, wait_ms = wanted
-        try:
-            answer = self._router.take_ahead(node, wait_ms / 1000)
-        except TryAgain:
-            return None
-        parts = [part for topic in answer.responses for part in topic.partitions]
-        if answer.error_code or [part.error_code for part in parts] != [0]:
-            return None
-        return read_partition(place, offset, parts[0], self._is_committed_only)
+        return self.fetch_many({place: offset}, max_bytes, wait_ms)[place]
 
     def fetch_many(
         self, offsets: Mapping[Place, int], max_bytes: int = FETCH_BYTES, wait_ms: int = WAIT_MS

@@ -1,8 +1,8 @@
 """One blocking connection to one node, for drivers and executors, where no event loop runs.
 
 Rules that hold:
-1. Answers come in the order of the requests. Usually one is under way; a fetch may be sent ahead
-   and received later.
+1. Answers come in the order of the requests. Sending and receiving are two calls, so that requests
+   to several nodes can be under way at the same time.
 2. Whatever interrupts a request (a timeout, a broken socket, Ctrl-C) ends the connection: nobody
    can tell any more which answer belongs to whom.
 3. Every call ends within its timeout.
