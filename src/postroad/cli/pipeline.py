@@ -29,6 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PIPELINES: Final = {
     "archive": "pipeline_archive:archive",
+    "report": "pipeline_report:report",
 }
 
 
