@@ -179,6 +179,10 @@ def test_node_that_is_away_is_said_to_be_down() -> None:
         assert not value(samples, "postroad_node_up", node=1)
 
 
+def test_pages_of_a_foreign_name_are_told_nothing(gateway: RunningGateway) -> None:
+    assert get(gateway.url + "/metrics", Host="evil.example")[0] == 403
+
+
 def test_key_is_asked_for_where_there_are_keys(start_gateway: StartGateway) -> None:
     url = start_gateway([metrics.routes], access_keys="watcher:word").url
     for wrong in ({}, _basic("watcher:wrong"), _basic("who:word"), {"Authorization": "Basic !"}):

@@ -82,6 +82,8 @@ def routes(gateway: Gateway) -> list[web.RouteDef]:
 
     async def metrics(request: web.Request) -> web.Response:
         nonlocal making
+        if (refusal := gateway.visitors.refusal(request.headers)) is not None:
+            raise web.HTTPForbidden(text=f"{refusal}\n")
         if keys.required and not _shows_key(request, keys):
             raise web.HTTPUnauthorized(headers={hdrs.WWW_AUTHENTICATE: 'Basic realm="postroad"'})
         if making is None or making.done():

@@ -29,10 +29,12 @@ MEMBERS = sorted(
 
 
 def post(
-    url: str, target: str | None, body: bytes, path: str = "/"
+    url: str, target: str | None, body: bytes, path: str = "/", **more: str
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
+    """`_` stands for a hyphen in the names of further headers."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
     headers = {"Content-Type": "application/x-amz-json-1.0"}
+    headers |= {name.replace("_", "-"): value for name, value in more.items()}
     if target is not None:
         headers["X-Amz-Target"] = target
     try:
@@ -141,3 +143,24 @@ def test_a_request_may_be_posted_to_the_queues_own_url(
     assert headers["Content-Type"] == "application/x-amz-json-1.0"
     assert headers["x-amzn-RequestId"]
     assert receive(sqs, queue)
+
+
+@pytest.mark.parametrize(
+    "browser",
+    [
+        {"Origin": "https://evil.example"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Host": "evil.example:8080"},
+    ],
+    ids=["another origin", "another site", "another name of this machine"],
+)
+def test_pages_from_elsewhere_send_nothing(
+    gateway: RunningGateway, queue: str, browser: dict[str, str]
+) -> None:
+    """A page may post any text anywhere: in the query protocol the body alone says what is asked for."""
+    as_json = json.dumps({"QueueUrl": queue, "MessageBody": "x"}).encode()
+    as_query = urlencode({"Action": "SendMessage", "QueueUrl": queue, "MessageBody": "x"}).encode()
+    for target, body in (("AmazonSQS.SendMessage", as_json), (None, as_query)):
+        status, _, answer = post(gateway.url, target, body, **browser)
+        assert (status, b"AccessDenied" in answer) == (403, True)
+        assert post(gateway.url, target, body)[0] == 200

@@ -49,6 +49,7 @@ class _Clerk:
     def __init__(self, service: Service, keys: Keys) -> None:
         self._service = service
         self._keys = keys
+        self._visitors = service.gateway.visitors
         self._url = service.gateway.http.url.rstrip("/")
 
     async def answer(self, request: web.Request) -> web.Response:
@@ -103,6 +104,8 @@ class _Clerk:
 
     def _read(self, protocol: Dialect, head: Head, body: bytes) -> tuple[Call, Caller]:
         """What is asked for, and by whom. Raises SqsError."""
+        if (refusal := self._visitors.refusal(head.headers)) is not None:
+            raise SqsError("AccessDeniedException", refusal, 403)
         admin = sigv4.check(head, body, self._keys) if self._keys.required else True
         return protocol.read(head, body), Caller(head, self._url, admin)
 
