@@ -26,7 +26,7 @@ from postroad.errors import (
     by_code,
 )
 from postroad.spark.fetched import Fetched, OutsideLog, fetch_request, read_partition
-from postroad.spark.router import Place, Router
+from postroad.spark.router import Place, Router, about
 from postroad.wire.messages import (
     create_topics,
     describe_producers,
@@ -394,8 +394,7 @@ def _parts(topics: Any) -> list[tuple[Place, Any]]:
 
 
 def _error(part: Any, place: Place) -> ApiError:
-    error = by_code(part.error_code, getattr(part, "error_message", None))
-    return type(error)(f"{place[0]}/{place[1]}: {error}")
+    return about(f"{place[0]}/{place[1]}", by_code(part.error_code, getattr(part, "error_message", None)))
 
 
 def _produce_request(batches: Mapping[Place, bytes], acks: int, timeout_ms: int) -> produce.ProduceRequest:

@@ -96,6 +96,8 @@ def projection(fields: Sequence[tuple[str, str]], *, headers: bool = False) -> C
         if _plain(kind) != _plain(DDL[name]):
             raise ConfigurationError(f"schema: column {name} is of type {DDL[name]}, not {kind}")
     names = tuple(name for name, _ in fields)
+    if not names:
+        raise ConfigurationError("schema: name at least one column")
     if len(set(names)) != len(names):
         raise ConfigurationError("schema: a column is named twice")
     return Columns(names)

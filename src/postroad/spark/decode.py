@@ -20,14 +20,14 @@ from typing import Any, Final, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from postroad.errors import CorruptMessage
+from postroad.errors import ApiError, CorruptMessage
 from postroad.spark import columns, texts, varints
 from postroad.spark.chunks import Chunk, chunks
 from postroad.spark.columns import Columns
 from postroad.spark.fetched import Aborted
 from postroad.spark.header_lists import check_none, header_lists
 from postroad.spark.record_starts import record_starts
-from postroad.spark.router import Place
+from postroad.spark.router import Place, about
 from postroad.spark.varints import Numbers
 from postroad.wire.batch import LOG_APPEND_TIME
 
@@ -45,13 +45,14 @@ def decode(
 ) -> list[Any]:
     """The records from `first_offset` up to, not including, `until_offset`, in few Arrow record batches.
 
-    `data` are whole batches as a Fetch brings them. CorruptMessage names the place if they are damaged.
+    `data` are whole batches as a Fetch brings them. CorruptMessage names the place if they are damaged,
+    MessageTooLarge if a batch unpacks to more than any node takes.
     """
     try:
         found = chunks(memoryview(data), first_offset, until_offset, aborted)
         decoded = [_decode(chunk, place, first_offset, until_offset, want) for chunk in found]
-    except CorruptMessage as error:
-        raise CorruptMessage(f"{place[0]}/{place[1]} from offset {first_offset:,}: {error}") from None
+    except ApiError as error:
+        raise about(f"{place[0]}/{place[1]} from offset {first_offset:,}", error) from None
     return [batch for batch in decoded if batch.num_rows]
 
 

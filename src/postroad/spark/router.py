@@ -130,7 +130,7 @@ class Router:
         self._topics.update(found.topics)
         for name, code in found.failed.items():
             if topics is not None:
-                raise no_topic(name) if code == UnknownTopicOrPartition.code else by_code(code, name)
+                raise no_topic(name) if code == UnknownTopicOrPartition.code else about(name, by_code(code))
         return found
 
     def by_leader(self, places: Iterable[Place]) -> dict[int, list[Place]]:
@@ -177,6 +177,8 @@ class Router:
                 if connection.is_open and not connection.is_waiting:
                     return connection
         found = self._connections.get(node)
+        if found is not None and found.is_waiting:  # Ctrl-C came between a request and its answer
+            found.close()
         if found is None or not found.is_open:
             found = self._connections[node] = self._connect(node)
         return found
@@ -204,7 +206,12 @@ def no_topic(name: str) -> UnknownTopicOrPartition:
     return UnknownTopicOrPartition(f"There is no topic {name}: create it first, or check its name.")
 
 
+def about(what: str, error: ApiError) -> ApiError:
+    """The same error, saying what it is about."""
+    return type(error)(f"{what}: {error}")
+
+
 def _gave_up(what: str, waited_s: float, last: ApiError) -> ApiError:
     if isinstance(last, _AWAY):
         return BrokerNotAvailable(f"{what}: gave up after {waited_s:.1f} s: {str(last).rstrip('.')}.")
-    return type(last)(f"{what}: {last}")
+    return about(what, last)
