@@ -40,7 +40,7 @@ from postroad.wire.batch import walk
 
 SAMPLE_BYTES: Final = 64 * 1024
 LOOKS_AT_SHORT_LOG: Final = 3  # a new leader may tell an old end for a moment
-LOOK_PAUSE_S: Final = 0.5
+LOOK_PAUSE_S: Final = 0.3
 
 log = logging.getLogger(__name__)
 

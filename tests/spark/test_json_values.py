@@ -1,0 +1,281 @@
+"""Values that are JSON: read by a schema, given or found; rows that don't fit are dealt with as told."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from postroad.errors import ConfigurationError
+from postroad.spark import json_schema, json_values
+from postroad.spark.cluster import Cluster
+from postroad.spark.dead_letters import LETTERS_MAX, DeadLetters
+from postroad.spark.ranges import OffsetRange
+from postroad.testing import Node
+from tests.spark.plain import Message, create, read_all, send
+from tests.spark.streams import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+KIND = pa.struct(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("price", pa.decimal128(10, 2)),
+        ("tags", pa.list_(pa.field("element", pa.string()))),
+        ("inner", pa.struct([("x", pa.float64()), ("ok", pa.bool_())])),
+    ]
+)
+GOOD = b'{"id": 1, "name": "a", "more": [1, {"x": 2}]}'
+BAD = {
+    b"": "it is not one JSON value",
+    b" ": "it is not one JSON value",
+    b"{": "Missing a name for object member",
+    b'{"id": 1} {"id": 2}': "Missing a comma or ']'",
+    b'{"id": 1}, {"id": 2}': "it is not one JSON value",
+    b'{"id": 1},': "Invalid value",
+    b"[1]": "it is of type array, not object",
+    b"5": "it is of type number, not object",
+    b"\xff\xfe": "UTF8",
+    b'{"id": "1"}': "field id is of type string, not number",
+    b'{"id": 1.5}': "1.5",
+    b'{"id": 99999999999999999999}': "99999999999999999999",
+    b'{"inner": {"x": "y"}}': "field inner/x is of type string, not number",
+    b'{"day": "soon"}': "soon",
+    b'{"id": 1, "id": 2}': "field id was specified twice",
+    b"[" * 100_000: "it is of type array, not object",
+}
+
+
+def parsed(*values: bytes | None) -> tuple[list[Any], dict[int, str]]:
+    array, bad = json_values.parse(pa.array(values, pa.binary()), KIND)
+    array.validate(full=True)
+    assert array.type == KIND
+    return array.to_pylist(), bad
+
+
+# --- parsing -------------------------------------------------------------------------------------
+
+
+def test_each_type_is_read() -> None:
+    value = b"""{"id": 5, "name": "\\u00fc", "day": "2024-05-01", "at": "2024-05-01T12:00:00+02:00",
+        "price": "1.25", "tags": ["a", null], "inner": {"x": 1, "ok": true}}"""
+    (row,), bad = parsed(value)
+    assert bad == {}
+    assert row["at"] == datetime.datetime(2024, 5, 1, 10, tzinfo=datetime.UTC)
+    assert (row["id"], row["name"], str(row["price"])) == (5, "ü", "1.25")
+    assert (row["day"], row["tags"]) == (datetime.date(2024, 5, 1), ["a", None])
+    assert row["inner"] == {"x": 1.0, "ok": True}
+
+
+def test_nulls_and_missing_fields_are_null() -> None:
+    rows, bad = parsed(None, b"null", b"{}", b'{"id": null, "tags": null}')
+    assert bad == {}
+    assert rows[:2] == [None, None]
+    assert rows[2] == rows[3] == dict.fromkeys(field.name for field in KIND)
+
+
+@pytest.mark.parametrize(("value", "reason"), list(BAD.items()))
+def test_bad_row_has_its_reason(value: bytes, reason: str) -> None:
+    rows, bad = parsed(value)
+    assert rows == [None]
+    assert reason in bad[0]
+
+
+def test_bad_rows_change_none_of_their_neighbours() -> None:
+    values, expected = [], {}
+    for number, bad in enumerate(BAD):
+        values += [b'{"id": %d}' % number, bad]
+        expected[2 * number + 1] = bad
+    rows, found = parsed(*values)
+    assert set(found) == set(expected)
+    assert [row["id"] for row in rows[::2]] == list(range(len(BAD)))
+
+
+def test_type_that_json_does_not_have_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="not supported"):
+        json_values.check_kind(pa.struct([("m", pa.map_(pa.string(), pa.int64()))]))
+    with pytest.raises(ConfigurationError, match="must be a struct"):
+        json_values.check_kind(pa.string())
+
+
+# --- inferring -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([b'{"a": 1}', b'{"b": "x"}'], "struct<`a`: bigint, `b`: string>"),
+        ([b'{"a": 1}', b'{"a": 1.5}'], "struct<`a`: double>"),
+        ([b'{"a": null}', b'{"a": true}'], "struct<`a`: boolean>"),
+        ([b'{"a": null}'], "struct<`a`: string>"),
+        ([b'{"a": [1, null]}', b'{"a": []}'], "struct<`a`: array<bigint>>"),
+        ([b'{"a": {"b": 1}}', b'{"a": {"c": "x"}}'], "struct<`a`: struct<`b`: bigint, `c`: string>>"),
+        ([b'{"a": {}, "b": 1}'], "struct<`b`: bigint>"),
+        ([b'{"odd `name`": 1}'], "struct<`odd ``name```: bigint>"),
+        ([b"no json", None, b"[1]", b'{"a": 1}'], "struct<`a`: bigint>"),
+        ([b'{"a": 99999999999999999999}'], "struct<`a`: double>"),
+    ],
+)
+def test_fields_are_learnt_from_values(values: list[bytes | None], expected: str) -> None:
+    assert json_schema.ddl(json_schema.of_values(values)) == expected
+
+
+def test_field_of_two_types_asks_for_a_schema() -> None:
+    with pytest.raises(ConfigurationError, match=r"field a\.b is bigint in some values and string in others"):
+        json_schema.of_values([b'{"a": {"b": 1}}', b'{"a": {"b": "x"}}'])
+
+
+# --- dead letters --------------------------------------------------------------------------------
+
+
+def test_repeated_task_writes_its_letters_once(node: Node, topic: str) -> None:
+    create(node.bootstrap, topic, 2)
+    moment = datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC)
+    row = {"key": b"k", "value": b"v", "timestamp": moment, "headers": [{"key": "h", "value": b"1"}]}
+
+    def write(start: int, letters: int) -> None:
+        part = OffsetRange("orders", 3, start, start + letters)
+        with Cluster(node.bootstrap) as cluster:
+            dead = DeadLetters(cluster, topic, part, "query")
+            for number in range(letters):
+                dead.add({**row, "offset": start + number}, "because")
+            dead.flush()
+
+    for _ in range(3):
+        write(0, LETTERS_MAX + 7)
+    write(1000, 2)
+    letters = read_all(node.bootstrap, topic)
+    told = [dict(letter.headers) for letter in letters]
+    assert {letter.partition for letter in letters} == {1}
+    assert [int(headers["postroad-dead-offset"]) for headers in told] == [*range(LETTERS_MAX + 7), 1000, 1001]
+    assert told[0] | {"postroad-dead-at": b""} == {
+        "h": b"1",
+        "postroad-dead-topic": b"orders",
+        "postroad-dead-partition": b"3",
+        "postroad-dead-offset": b"0",
+        "postroad-dead-timestamp": b"1714521600000",
+        "postroad-dead-at": b"",
+        "postroad-dead-reason": b"because",
+    }
+
+
+# --- in Spark ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def load(spark: SparkSession, node: Node) -> Callable[..., DataFrame]:
+    def load(schema: str | None = None, **options: Any) -> DataFrame:
+        reader = spark.read.format("postroad").option("kafka.bootstrap.servers", node.bootstrap)
+        if schema is not None:
+            reader = reader.schema(schema)
+        return reader.option("valueFormat", "json").options(**options).load()
+
+    return load
+
+
+@pytest.fixture(scope="module")
+def mixed(node: Node) -> str:
+    """Good, null and bad values in turn."""
+    create(node.bootstrap, "mixed", 2)
+    values = [b'{"id": %d, "name": "n"}' % number for number in range(20)]
+    values += [None, b"no json", b'{"id": "x"}']
+    send(
+        node.bootstrap,
+        "mixed",
+        [Message(value, b"k", n % 2, [("h", b"1")]) for n, value in enumerate(values)],
+    )
+    return "mixed"
+
+
+def test_values_become_structs_by_option_or_schema(
+    load: Callable[..., DataFrame], node: Node, topic: str
+) -> None:
+    create(node.bootstrap, topic)
+    send(node.bootstrap, topic, [Message(GOOD), Message(b'{"id": 2, "name": null, "more": []}')])
+    by_option = load(subscribe=topic, valueSchema="id bigint, name string")
+    by_schema = load("offset bigint, value struct<id bigint, name string>", subscribe=topic)
+    for frame in (by_option, by_schema):
+        rows = frame.orderBy("offset").select("value.id", "value.name").collect()
+        assert [tuple(row) for row in rows] == [(1, "a"), (2, None)]
+    assert by_schema.columns == ["offset", "value"]
+
+
+def test_fields_are_found_in_the_topic(load: Callable[..., DataFrame], node: Node, topic: str) -> None:
+    create(node.bootstrap, topic)
+    with pytest.raises(Exception, match="no JSON object in the topic to learn the fields from"):
+        load(subscribe=topic)
+    send(node.bootstrap, topic, [Message(b'{"id": 1}'), Message(b'{"id": 2, "o": {"x": [1.5]}}')])
+    frame = load(subscribe=topic)
+    assert dict(frame.dtypes)["value"] == "struct<id:bigint,o:struct<x:array<double>>>"
+    assert [tuple(row) for row in frame.orderBy("offset").select("value.id", "value.o.x").collect()] == [
+        (1, None),
+        (2, [1.5]),
+    ]
+
+
+def test_bad_row_ends_the_query_and_is_named(load: Callable[..., DataFrame], mixed: str) -> None:
+    with pytest.raises(Exception) as caught:
+        load(subscribe=mixed, valueSchema="id bigint, name string").collect()
+    text = str(caught.value)
+    assert "The value of mixed/" in text
+    assert "doesn't fit" in text
+    assert "badRows=deadletter" in text
+
+
+def test_bad_rows_are_dropped(load: Callable[..., DataFrame], mixed: str) -> None:
+    rows = load(subscribe=mixed, valueSchema="id bigint, name string", badRows="drop").collect()
+    ids = sorted(row["value"]["id"] for row in rows if row["value"] is not None)
+    assert ids == list(range(20))
+    assert sum(row["value"] is None for row in rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"valueSchema": "id bigint, tags map<string, int>"}, "not supported"),
+        ({"schema": "offset bigint"}, "the schema has no column value"),
+        ({"schema": "value string"}, "must be a struct"),
+        ({"schema": "value struct<id int>, topic int"}, "column topic is of type string, not int"),
+        ({"valueSchema": "id bigintt"}, "bigintt"),
+    ],
+)
+def test_schema_that_can_not_be_is_one_clear_error(
+    load: Callable[..., DataFrame], mixed: str, options: dict[str, str], says: str
+) -> None:
+    with pytest.raises(Exception) as caught:
+        load(subscribe=mixed, **options).collect()
+    assert says.lower() in str(caught.value).lower()
+
+
+def test_dead_letters_of_a_stream_are_written_once_over_a_replay(
+    spark: SparkSession, node: Node, tmp_path: Path, topic: str, mixed: str
+) -> None:
+    stream = Stream(
+        spark,
+        tmp_path,
+        node.bootstrap,
+        subscribe=mixed,
+        valueFormat="json",
+        valueSchema="id bigint, name string",
+        badRows="deadletter",
+        deadLetterTopic=topic,
+    )
+    stream.run()
+    for forgotten in (tmp_path / "checkpoint" / "commits").iterdir():  # as if it had died in mid-batch
+        forgotten.unlink()
+    stream.run()
+    frame = spark.read.parquet(str(tmp_path / "rows"))
+    assert frame.where("value is not null").count() == 20
+    letters = read_all(node.bootstrap, topic)
+    assert sorted(letter.value or b"" for letter in letters) == [b"no json", b'{"id": "x"}']
+    assert {letter.key for letter in letters} == {b"k"}
+    reasons = sorted(dict(letter.headers)["postroad-dead-reason"] for letter in letters)
+    assert reasons == [b"Invalid value", b"field id is of type string, not number"]
