@@ -76,24 +76,30 @@ texts = st.none() | st.binary(max_size=12) | st.sampled_from([b"", b"x" * 63, b"
 headers = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3)
 
 
+fields = st.tuples(times, texts, texts, headers)
+shapes = st.tuples(
+    st.dictionaries(st.integers(0, 200), fields, max_size=6),  # by offset delta
+    st.integers(0, 200),
+    st.integers(0, 4),
+    st.sampled_from([0, 0, batches.LOG_APPEND_TIME, batches.CONTROL]),
+)
+
+
 @st.composite
 def logs(draw: st.DrawFn) -> bytes:
-    """Batches as producers and compaction leave them, with gaps in and between them."""
+    """Batches as producers and compaction leave them, with gaps in and between them; few, or many alike."""
+    found = draw(st.lists(shapes, min_size=1, max_size=6))
     out, offset = b"", draw(st.sampled_from([0, 5, 1 << 40]))
-    for _ in range(draw(st.integers(1, 15))):
-        deltas = draw(st.lists(st.integers(0, 200), max_size=8, unique=True).map(sorted))
-        last = max([*deltas, draw(st.integers(0, 200))])
-        found = [
-            Record(offset + delta, draw(times), draw(texts), draw(texts), draw(headers)) for delta in deltas
-        ]
+    for deltas, gap, compression, kind in found * draw(st.sampled_from([1, 1, 20])):
+        last = max([*deltas, gap])
         out += encode_batch(
-            found,
+            [Record(offset + delta, *deltas[delta]) for delta in sorted(deltas)],
             base_offset=offset,
             last_offset_delta=last,
-            compression=draw(st.integers(0, 4)),
-            attributes=draw(st.sampled_from([0, 0, batches.LOG_APPEND_TIME, batches.CONTROL])),
+            compression=compression,
+            attributes=kind,
         )
-        offset += last + 1 + draw(st.integers(0, 3))
+        offset += last + 1 + gap % 3
     return out
 
 
@@ -104,20 +110,20 @@ def test_rows_are_those_of_the_plain_decoder(data: bytes, first: int, size: int)
 
 
 @pytest.mark.parametrize("compression", range(5), ids=NAMES)
-@pytest.mark.parametrize("sizes", [(1,), (300,) * 20, (1,) * 30, (9000,), (5, 2000, 1) * 9])
+@pytest.mark.parametrize("sizes", [(1,), (300,) * 20, (300,) * 40, (1,) * 50, (9000,), (5, 900, 1) * 15])
 def test_each_shape_of_log_is_read_whole(sizes: Sequence[int], compression: int) -> None:
     data = log(*sizes, compression=compression)
     assert rows(data) == plain_rows(data)
 
 
-def test_values_of_any_size_stand_beside_each_other() -> None:
-    lengths = [0, 1, 60, 61, 62, 63, 64, 8180, 8190, 8191, 8192, 70_000, 3_000_000, 5, 5]
-    out, offset = b"", 0
-    for _ in range(12):
-        found = [Record(offset + n, 0, None, b"z" * length) for n, length in enumerate(lengths)]
-        out += encode_batch(found[:], base_offset=offset)
-        offset += len(lengths)
-    assert [len(row["value"]) for row in rows(out)] == lengths * 12
+@pytest.mark.parametrize(("largest", "batch_count"), [(9000, 40), (3_000_000, 2)])
+def test_values_of_any_size_stand_beside_each_other(largest: int, batch_count: int) -> None:
+    lengths = [0, 1, 60, 61, 62, 63, 64, 8180, 8190, 8191, 8192, largest, 5, 5]
+    out = b""
+    for first in range(0, batch_count * len(lengths), len(lengths)):
+        found = [Record(first + n, 0, None, b"z" * length) for n, length in enumerate(lengths)]
+        out += encode_batch(found, base_offset=first)
+    assert [len(row["value"]) for row in rows(out)] == lengths * batch_count
 
 
 def test_a_record_may_have_thousands_of_headers() -> None:
@@ -211,7 +217,7 @@ def test_bytes_that_end_within_a_batch_are_refused() -> None:
         rows(log(5, 5)[:-1])
 
 
-@pytest.mark.parametrize("batch_count", [1, 20])
+@pytest.mark.parametrize("batch_count", [1, 50])
 @pytest.mark.parametrize(
     ("at", "lie"),
     [
@@ -238,7 +244,7 @@ def test_a_batch_that_lies_is_refused(at: int, lie: bytes, batch_count: int) -> 
         rows(with_crc(data) + honest)
 
 
-@given(st.randoms(use_true_random=False), st.integers(1, 6), st.sampled_from([1, 12]))
+@given(st.randoms(use_true_random=False), st.integers(1, 6), st.sampled_from([1, 40]))
 def test_random_damage_gives_rows_or_a_clear_error(
     chance: random.Random, flips: int, batch_count: int
 ) -> None:
@@ -247,7 +253,7 @@ def test_random_damage_gives_rows_or_a_clear_error(
     data = bytearray(encode_batch(found))
     for _ in range(flips):
         data[chance.randrange(23, len(data))] = chance.choice([0, 1, 2, 0x7F, 0x80, 0xFF])
-    honest = b"".join(log(5, first=1 << 33) for _ in range(batch_count))
+    honest = b"".join(log(5, first=1000 + 5 * n) for n in range(batch_count))
     try:
         rows(with_crc(data) + honest)
     except PostroadError as error:

@@ -21,7 +21,7 @@ from postroad.errors import CorruptMessage
 from postroad.spark.varints import Bytes, Numbers
 from postroad.wire.records import read_varint
 
-TOGETHER_MIN: Final = 10  # chains; with fewer a common step costs more than single ones
+TOGETHER_MIN: Final = 32  # chains; with fewer a common step costs more than single ones or runs
 RECORD_BYTES_MIN: Final = 7  # a length, attributes, and five numbers of one byte
 _RUN_MIN: Final = 16  # records; a comparison costs as much as walking over these
 _STEPS_MIN: Final = 64  # single steps between two searches for a run; doubled when there was none
