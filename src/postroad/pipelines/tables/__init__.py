@@ -54,20 +54,19 @@ def open_table(address: TableAddress) -> Table:
         raise NotInstalled(
             f"{address.format} tables need {package}, which is not installed: pip install 'postroad[spark]'"
         ) from None
-    location = Location(address.location)
-    return made.at(location, address.catalog, address.table)
+    return made.at(Location(address.location), address.catalog, address.table)
 
 
 def create_table(address: TableAddress) -> Table:
     """The table at the address, created if nothing is there. WrongTable if something else is."""
-    location = Location(address.location)
+    table = open_table(address)
+    location = table.location
     found = _format_at(location)
     if found is not None and found != address.format:
         raise WrongTable(
             f"{location} holds a table in the format {found}, not {address.format}: "
             f"say --format {found}, or choose another directory"
         )
-    table = open_table(address)
     if table.is_there():
         table.schema()
     elif any(name != OURS for name in location.names()):

@@ -54,12 +54,10 @@ _PROPERTIES: Final = {
     "commit.retry.num-retries": "0",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "100",
-    # Bounds of the columns that queries choose by; of keys and values they would only cost.
+    # Bounds of the columns that queries choose by. Not of timestamps: a producer's clock may be so wrong
+    # that pyiceberg can't name the time, and the date says enough.
     "write.metadata.metrics.default": "none",
-    **{
-        f"write.metadata.metrics.column.{name}": "full"
-        for name in ("topic", "date", "partition", "offset", "timestamp")
-    },
+    **{f"write.metadata.metrics.column.{name}": "full" for name in ("topic", "date", "partition", "offset")},
 }
 _TYPES: Final[dict[Kind, Any]] = {
     "boolean": BooleanType(),

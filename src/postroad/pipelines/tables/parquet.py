@@ -162,6 +162,7 @@ class Parquet(Table):
         finally:
             written.unlink(missing_ok=True)
         self._carry_out(entry)
+        (log / f"{entry.version - _ENTRIES_KEPT:020}.json").unlink(missing_ok=True)
 
     def _carry_out(self, entry: Entry) -> None:
         for path in entry.remove:
@@ -186,9 +187,7 @@ class Parquet(Table):
         return (self._root / path).stat().st_size
 
     def _forget(self) -> None:
-        """Old entries, and what killed tasks left behind."""
-        for name in self._entries()[:-_ENTRIES_KEPT]:
-            self.location.delete(f"{_LOG}/{name}")
+        """What killed tasks left behind."""
         before = time.time() - _STAGED_KEPT_S
         for file in self._root.glob(f"{_STAGED}**/*{self.file_suffix}"):
             if file.stat().st_mtime < before:

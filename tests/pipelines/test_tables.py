@@ -1,0 +1,239 @@
+"""What all three formats promise, without Spark: a batch is in a table once, wholly or not at all."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from postroad.pipelines.errors import PipelineError, WrongTable
+from postroad.pipelines.tables import TableAddress, create_table, find_table
+from postroad.pipelines.tables.files import OPEN_MAX, Files
+from postroad.pipelines.tables.json_columns import JsonColumns
+from postroad.pipelines.tables.table import Batch, Conflict, DataFile, Table
+from postroad.spark.columns import ALL_WITH_HEADERS, TYPES
+from tests.pipelines.archives import DAY_MS, FORMATS, offsets_of, read_plainly
+
+NOON_MS = 1_700_000_000_000
+KILLS = 3
+
+
+@pytest.fixture(params=FORMATS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    return create_table(TableAddress(str(tmp_path / "lake"), request.param))
+
+
+def test_batch_is_appended_once_however_often_it_comes(table: Table) -> None:
+    for _ in range(3):
+        appended = [table.append(_batch(table, number, number * 10), {}) for number in range(2)]
+    assert appended == [False, False]
+    assert _offsets(table) == list(range(20))
+    assert table.ends(["orders"]) == {("orders", 0): 20}
+    assert not _unused_files(table)
+
+
+def test_offsets_that_are_archived_already_are_refused(table: Table) -> None:
+    table.append(_batch(table, 0, 0), {})
+    with pytest.raises(
+        PipelineError, match=r"orders/0 is archived up to offset 10 already, and offset 5 came"
+    ):
+        table.append(_batch(table, 0, 5, query="another"), {})
+    assert _offsets(table) == list(range(10))
+    assert not _unused_files(table)
+
+
+def test_of_two_writers_that_saw_the_same_table_one_wins(table: Table) -> None:
+    one, other = table.recorded("q", ["orders"]), table.recorded("q", ["orders"])
+    ends = {("orders", 0): 10}
+    table.commit(one, _batch(table, 0, 0), ends, {})
+    with pytest.raises(Conflict):
+        table.commit(other, _batch(table, 0, 0), ends, {})
+    assert _offsets(table) == list(range(10))
+
+
+def test_columns_are_added_and_older_rows_lack_them(table: Table) -> None:
+    table.append(_batch(table, 0, 0), {})
+    json = JsonColumns({})
+    values = [b'{"a": 1, "n": {"x": [1]}}', b"{}", b"oops", None]
+    files = _written(table, _rows(10, 4, values=values), json=json)
+    table.append(Batch("q", 1, files), json.kinds)
+    found = {row["offset"]: (row["a"], row["n"], row["bad"]) for row in _read(table)}
+    assert found[9] == (None, None, None)
+    assert found[10] == (1, '{"x":[1]}', None)
+    assert found[11] == found[13] == (None, None, None)
+    assert found[12][2].startswith("not JSON")
+    assert list(table.schema().names)[-3:] == ["bad", "a", "n"]
+
+
+def test_compaction_keeps_every_row_and_what_the_table_knows(table: Table) -> None:
+    for number in range(3):
+        table.append(_batch(table, number, number * 10), {})
+    assert table.optimize() == (3, 1)
+    assert table.optimize() == (1, 1)
+    assert _offsets(table) == list(range(30))
+    assert not table.append(_batch(table, 2, 20), {})
+    assert len(table.snapshot().files) == 1
+
+
+def test_retention_deletes_whole_dates_and_the_ends_stay(table: Table) -> None:
+    times = [NOON_MS, NOON_MS + DAY_MS, NOON_MS + 2 * DAY_MS]
+    table.append(Batch("q", 0, _written(table, _rows(0, 3, times=times))), {})
+    assert table.delete_before(date(2023, 11, 16)) == 2
+    assert _offsets(table) == [2]
+    assert table.delete_before(date(2023, 11, 20)) == 1
+    assert table.snapshot(["orders"]).ends == {("orders", 0): 3}
+
+
+def test_times_of_a_wrong_clock_stop_no_archive(table: Table) -> None:
+    wild = [-1, 0, NOON_MS * 1000, *(NOON_MS + day * DAY_MS for day in range(OPEN_MAX + 5))]
+    table.append(Batch("q", 0, _written(table, _rows(0, len(wild), times=wild))), {})
+    assert len(table.snapshot().files) == len(wild)
+    assert {date(1969, 12, 31), date(1970, 1, 1)} < {row["date"] for row in _read_dates(table)}
+
+
+def test_topics_and_partitions_have_ends_of_their_own(table: Table) -> None:
+    files = (*_written(table, _rows(5, 2, partition=7)), *_written(table, _rows(0, 3, topic="a.b-c_d")))
+    table.append(Batch("q", 0, files), {})
+    assert table.snapshot().ends == {("orders", 7): 7, ("a.b-c_d", 0): 3}
+    assert table.snapshot().topics == ("a.b-c_d", "orders")
+    assert table.ends(["nobody"]) == {}
+
+
+def test_abandoned_task_leaves_nothing(table: Table) -> None:
+    files = Files(table)
+    files.write(_rows(0, 5))
+    files.abandon()
+    assert not _unused_files(table)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_writer_killed_at_any_moment_leaves_each_row_once(tmp_path: Path, format_: str) -> None:
+    chance = random.Random(format_)
+    table = create_table(TableAddress(str(tmp_path), format_))
+    for _ in range(KILLS):
+        program = [sys.executable, "-m", "tests.pipelines.table_writer", str(tmp_path), format_]
+        before = table.ends(["orders"]).get(("orders", 0), 0)
+        with subprocess.Popen(program, cwd=Path(__file__).parents[2]) as writer:
+            deadline = time.monotonic() + 60
+            while table.ends(["orders"]).get(("orders", 0), 0) == before:
+                assert writer.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            time.sleep(chance.random() / 10)
+            os.kill(writer.pid, signal.SIGKILL)
+        end = table.ends(["orders"])["orders", 0]
+        assert _offsets(table) == list(range(end))
+
+
+def test_parquet_commit_that_was_not_carried_out_is_made_good(tmp_path: Path) -> None:
+    """The crash between the log's entry and the renaming: replayed here from the files it would leave."""
+    table = create_table(TableAddress(str(tmp_path), "parquet"))
+    batch = _batch(table, 0, 0)
+    staged = tmp_path / batch.files[0].path
+    shutil.copy(staged, tmp_path / "kept")
+    table.append(batch, {})
+    for shown in tmp_path.glob("topic=*/date=*/*.parquet"):
+        shown.unlink()
+    shutil.move(tmp_path / "kept", staged)
+
+    assert not table.append(_batch(table, 0, 0), {})
+    assert _offsets(table) == list(range(10))
+
+
+def test_foreign_things_at_the_path_are_refused_and_left_alone(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "delta", pa.table({"a": [1]}))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    duckdb.sql(f"copy (select 1 a) to '{tmp_path}/full/x.parquet'")
+    before = sorted(tmp_path.rglob("*"))
+    cases = [
+        ("delta", "delta", "a Delta table that is no archive: it has no column topic"),
+        ("delta", "parquet", "format delta, not parquet: say --format delta"),
+        ("full", "parquet", "is not empty, and no archive is in it"),
+        ("file", "iceberg", "is a file: choose a directory"),
+    ]
+    for name, format_, said in cases:
+        with pytest.raises(WrongTable, match=said):
+            create_table(TableAddress(str(tmp_path / name), format_))
+    assert sorted(tmp_path.rglob("*")) == before
+    with pytest.raises(WrongTable, match="no archive is at"):
+        find_table(str(tmp_path / "nothing"))
+
+
+def test_table_is_found_in_whichever_format(table: Table) -> None:
+    assert find_table(str(table.location)).format == table.format
+    assert find_table(table.location.url).format == table.format
+
+
+def test_plain_parquet_wants_a_directory() -> None:
+    with pytest.raises(PipelineError, match="take --format delta or iceberg"):
+        create_table(TableAddress("s3://bucket/lake", "parquet"))
+
+
+def _rows(
+    first: int,
+    count: int,
+    *,
+    topic: str = "orders",
+    partition: int = 0,
+    times: list[int] | None = None,
+    values: list[bytes | None] | None = None,
+) -> Any:
+    columns = {
+        "key": [b"k"] * count,
+        "value": values or [b"v"] * count,
+        "topic": [topic] * count,
+        "partition": [partition] * count,
+        "offset": range(first, first + count),
+        "timestamp": [ms * 1000 for ms in times or [NOON_MS] * count],
+        "timestampType": [0] * count,
+        "headers": [[{"key": "h", "value": b"1"}]] * count,
+    }
+    names = list(ALL_WITH_HEADERS.names)
+    return pa.RecordBatch.from_arrays([pa.array(columns[name], TYPES[name]) for name in names], names=names)
+
+
+def _written(table: Table, *batches: Any, json: JsonColumns | None = None) -> tuple[DataFile, ...]:
+    files = Files(table, json)
+    for batch in batches:
+        files.write(batch)
+    return tuple(files.finish())
+
+
+def _batch(table: Table, number: int, first: int, query: str = "q") -> Batch:
+    return Batch(query, number, _written(table, _rows(first, 10)))
+
+
+def _read(table: Table) -> list[dict[str, Any]]:
+    assert table.location.directory is not None
+    return read_plainly(table.location.directory, table.format)
+
+
+def _read_dates(table: Table) -> list[dict[str, Any]]:
+    """Without the timestamps, which are beyond what Python's can be."""
+    found = table.snapshot().files
+    return [{"date": date.fromisoformat(path.split("date=")[1][:10])} for path in found]
+
+
+def _offsets(table: Table) -> list[int]:
+    return [offset for _, _, offset in offsets_of(_read(table))]
+
+
+def _unused_files(table: Table) -> list[str]:
+    """Files of rows that no commit refers to."""
+    used = {table.location.relative(path) for path in table.snapshot().files}
+    found = (table.location.relative(file.path) for file in table.location.files())
+    return [path for path in found if path.endswith((".parquet", ".staged")) and path not in used]
