@@ -29,6 +29,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PIPELINES: Final = {
     "archive": "pipeline_archive:archive",
+    "replay": "pipeline_replay:replay",
+    "redrive": "pipeline_redrive:redrive",
     "report": "pipeline_report:report",
 }
 

@@ -23,8 +23,7 @@ def with_value(rows: DataFrame, option: str, column: str, expression: str, kind:
     """The rows with another value of a column, of its type `kind`."""
     from pyspark.sql import functions as f
 
-    made = lambda: rows.withColumn(column, f.expr(expression).cast(kind))  # noqa: E731
-    return _analysed(made, option, f"{column} = {expression}")
+    return _analysed(lambda: rows.withColumn(column, f.expr(expression).cast(kind)), option, expression)
 
 
 def _analysed(make: Any, option: str, text: str) -> DataFrame:

@@ -137,12 +137,14 @@ def step_size(state: State, rate: float | None) -> int:
 
 def run_until(spark: SparkSession, work: Callable[[], T], stop: threading.Event) -> T:
     """What `work` gives. If `stop` is set before, its Spark jobs are cancelled and Stopped is raised."""
-    tag = f"postroad-{uuid.uuid4().hex}"
+    tag, cancel = f"postroad-{uuid.uuid4().hex}", spark.interruptTag
+    if context := getattr(spark, "_sc", None):  # not over Spark Connect: there tags are the session's
+        cancel = context.cancelJobsWithTag
     outcome: list[T] = []
     failure: list[BaseException] = []
 
     def tagged() -> None:
-        spark.addTag(tag)
+        (context.addJobTag if context else spark.addTag)(tag)
         try:
             with spark_failures():
                 outcome.append(work())
@@ -154,7 +156,7 @@ def run_until(spark: SparkSession, work: Callable[[], T], stop: threading.Event)
     while thread.is_alive() and not stop.is_set():
         thread.join(POLL_S)
     while thread.is_alive():  # a job that begins just now is cancelled by the next look
-        spark.interruptTag(tag)
+        cancel(tag)
         thread.join(POLL_S)
     if outcome:
         return outcome[0]

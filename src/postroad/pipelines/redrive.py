@@ -1,0 +1,285 @@
+"""redrive: dead letters at scale, filtered and repaired with SQL or a function, back to their topics; each
+once.
+
+The letters that are there when it begins are looked at in steps. Each step is noted with its filter, its
+repairs and the letters that it leaves out before it is sent (`journal`, `delivery`), and what it sent is
+marked (`redriven`). So a redrive that was interrupted is finished first by the next one, whatever that one
+asks for, and no letter that was sent is ever sent again. A letter that does not match, for which the
+function gives None, or whose topic does not exist, stays for another time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from postroad.errors import UnknownTopicOrPartition
+from postroad.pipelines import delivery, redriven
+from postroad.pipelines.delivery import Delivery, SourceOffsets, Span
+from postroad.pipelines.errors import PipelineError
+from postroad.pipelines.failures import spark_failures
+from postroad.pipelines.journal import Journal
+from postroad.pipelines.letters import SETTABLE, letters, load, repaired
+from postroad.pipelines.redriven import Spans
+from postroad.pipelines.running import Report
+from postroad.pipelines.steps import State, Stopped, read_step, run_steps, run_until, step_size
+from postroad.spark.cluster import Cluster
+from postroad.spark.columns import ALL_WITH_HEADERS
+from postroad.spark.offsets import Offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STEP_LETTERS: Final = 50_000  # what a step leaves out is part of its note, which has to fit into a message
+STATE: Final = "state"
+HOMELESS: Final = "it does not say from which topic it came: name one with --to"
+
+
+@dataclass(frozen=True)
+class RedriveSettings:
+    """Which letters, and how they are repaired. `name` is a subscription, or a dead-letter topic itself."""
+
+    bootstrap: str
+    name: str
+    where: str | None = None
+    sets: Mapping[str, str] = field(default_factory=dict)  # column: SQL expression
+    function: str | None = None  # module:name
+    to: str | None = None  # None: each to its own topic
+    rate: float | None = None  # letters a second
+    is_dry: bool = False  # only count them
+
+
+@dataclass
+class Redriven:
+    """What a run did. `failed`: how many letters could not be sent, by the reason; they stay."""
+
+    topic: str
+    seen: int = 0
+    sent: int = 0
+    kept: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    finished: int = (
+        0  # letters of an earlier run's step that was done again; few of them were still to be sent
+    )
+    is_complete: bool = False  # it looked at all letters
+
+
+def redrive(
+    spark: SparkSession,
+    settings: RedriveSettings,
+    *,
+    report: Report = lambda progress: None,
+    stop: threading.Event | None = None,
+) -> Redriven:
+    """Runs until all letters were looked at, or until `stop` is set.
+
+    Before anything is sent it is an error if there are no such letters, or an expression or the function is
+    wrong. A function that fails for a letter is an error, too; letters of its step are not sent.
+    """
+    _check(spark, settings)
+    stopping = stop or threading.Event()
+    topic = redriven.dead_topic(settings.bootstrap, settings.name)
+    with Cluster(settings.bootstrap) as cluster:
+        info = _found(cluster, settings, topic)
+        run = _Run(spark, settings, cluster, f"redrive {topic} {info.id.hex()} ", topic, stopping)
+        places = info.places
+        return run.run(cluster.earliest(places), cluster.latest(places), report)
+
+
+class Counted(NamedTuple):
+    """A step's letters before they are sent: looked at, and going, by topic (None: they don't say)."""
+
+    seen: int
+    going: dict[str | None, int]
+
+
+class _Run:
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: RedriveSettings,
+        cluster: Cluster,
+        job: str,
+        topic: str,
+        stop: threading.Event,
+    ) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._cluster = cluster
+        self._job = job
+        self._journal = Journal(cluster, job)
+        self._stop = stop
+        self._result = Redriven(topic)
+        self._done: Spans = {}
+
+    def run(self, begin: Offsets, end: Offsets, report: Report) -> Redriven:
+        result, settings = self._result, self._settings
+        numbers = {partition: offset for (_, partition), offset in end.items()}
+        accepted = redriven.accepted(settings.bootstrap, result.topic, numbers)
+        before = self._finish_step()
+        if before is None:
+            return result
+        self._done = redriven.union(accepted or {}, redriven.read_marks(self._journal))
+        state = replace(State.new(self._arguments(), begin, end), step=before)
+        if settings.is_dry:
+            self._count_all(state)
+        else:
+            done = run_steps(
+                self._journal, STATE, state, self._plan, self._work, report=report, stop=self._stop
+            )
+            result.is_complete = done.at == done.end
+            if result.is_complete:
+                self._journal.put(STATE, done.note())
+            result.sent = done.rows
+            if accepted is not None:
+                self._accept()
+        result.kept = result.seen - result.sent - sum(result.failed.values())
+        return result
+
+    def _finish_step(self) -> int | None:
+        """The number of the next step, when that of an interrupted run is done; None if stopped within."""
+        note = self._journal.get(STATE)
+        if note is None:
+            return 0
+        state = State.of(note)
+        if not state.is_planned or self._settings.is_dry:
+            return state.step
+        try:
+            state = state.done(self._work(state))
+        except Stopped:
+            return None
+        self._journal.put(STATE, state.note())
+        self._result.finished = state.rows
+        return state.step
+
+    def _plan(self, state: State) -> State | None:
+        size = min(STEP_LETTERS, step_size(state, self._settings.rate))
+        planned = state.planned(size)
+        if not planned.is_planned:
+            return None
+        excluded = self._excluded(planned)
+        try:
+            counted = run_until(self._spark, lambda: self._count(planned, excluded), self._stop)
+        except Stopped:
+            return None
+        targets = self._targets(counted)
+        return replace(planned, extra={"targets": targets, "excluded": _listed(excluded)})
+
+    def _work(self, state: State) -> int:
+        rate = self._settings.rate
+        tasks = None if rate is None else delivery.lanes(rate)
+        step = Delivery(
+            {"kafka.bootstrap.servers": self._settings.bootstrap},
+            self._job,
+            state.step,
+            rate=None if rate is None or tasks is None else rate / tasks,
+            account=SourceOffsets,
+        )
+        excluded = _spans(state.extra["excluded"])
+
+        def send() -> list[delivery.Delivered]:
+            _, rows = self._rows(state, excluded)
+            rows = rows.where(rows.topic.isin(state.extra["targets"]))
+            return step.run(rows if tasks is None else rows.coalesce(tasks))
+
+        found = run_until(self._spark, send, self._stop) if state.extra["targets"] else []
+        redriven.write_marks(self._journal, {each.place[1]: each.spans for each in found})
+        return sum(each.rows for each in found)
+
+    def _rows(self, state: State, excluded: Spans) -> tuple[DataFrame, DataFrame]:
+        """The letters of a step, and what becomes of those that match."""
+        found = letters(read_step(self._spark, self._settings.bootstrap, state), excluded)
+        arguments = state.arguments
+        return found, repaired(
+            found, arguments["where"], arguments["sets"], arguments["function"], arguments["to"]
+        )
+
+    def _count(self, state: State, excluded: Spans) -> Counted:
+        """Every letter passes the filter and the function once before any is sent."""
+        found, rows = self._rows(state, excluded)
+        going = {row.topic: row["count"] for row in rows.groupBy("topic").count().collect()}
+        return Counted(found.count(), going)
+
+    def _count_all(self, state: State) -> None:
+        while (planned := state.planned(STEP_LETTERS)).is_planned and not self._stop.is_set():
+            excluded = self._excluded(planned)
+            with spark_failures():
+                counted = self._count(planned, excluded)
+            targets = self._targets(counted)
+            self._result.sent += sum(counted.going[name] for name in targets)
+            state = planned.done(0)
+        self._result.is_complete = state.at == state.end
+
+    def _targets(self, counted: Counted) -> list[str]:
+        """The topics that letters can go to; the others are noted as failures."""
+        result = self._result
+        result.seen += counted.seen
+        targets = []
+        for topic, count in sorted(counted.going.items(), key=lambda each: each[0] or ""):
+            if topic and self._exists(topic):
+                targets.append(topic)
+                continue
+            reason = f"there is no topic {topic}" if topic else HOMELESS
+            result.failed[reason] = result.failed.get(reason, 0) + count
+        return targets
+
+    def _exists(self, topic: str) -> bool:
+        try:
+            return bool(self._cluster.topics([topic]))
+        except UnknownTopicOrPartition:
+            return False
+
+    def _excluded(self, state: State) -> Spans:
+        first = {partition: offset for (_, partition), offset in state.at.items()}
+        end = {partition: offset for (_, partition), offset in state.until.items()}
+        return redriven.within(self._done, first, end)
+
+    def _accept(self) -> None:
+        marked = redriven.read_marks(self._journal)
+        left = redriven.accept(self._settings.bootstrap, self._result.topic, marked)
+        if marked:
+            redriven.rewrite_marks(self._journal, left)
+
+    def _arguments(self) -> dict[str, Any]:
+        settings = self._settings
+        return {
+            "where": settings.where,
+            "sets": dict(settings.sets),
+            "function": settings.function,
+            "to": settings.to,
+        }
+
+
+def _listed(spans: Spans) -> dict[str, list[tuple[int, int]]]:
+    return {str(partition): [span[:2] for span in those] for partition, those in spans.items()}
+
+
+def _spans(listed: Mapping[str, list[tuple[int, int]]]) -> Spans:
+    return {int(partition): [Span(*each) for each in those] for partition, those in listed.items()}
+
+
+def _found(cluster: Cluster, settings: RedriveSettings, topic: str) -> Any:
+    if settings.to is not None:
+        cluster.topics([settings.to])
+    try:
+        return cluster.topics([topic])[topic]
+    except UnknownTopicOrPartition:
+        if topic == settings.name:
+            raise PipelineError(f"there is no subscription and no topic {topic}") from None
+        raise PipelineError(
+            f"subscription {settings.name} has no dead letters: there is no topic {topic}"
+        ) from None
+
+
+def _check(spark: SparkSession, settings: RedriveSettings) -> None:
+    if settings.rate is not None and settings.rate <= 0:
+        raise PipelineError("a rate is more than 0 letters a second")
+    for column in settings.sets:
+        if column not in SETTABLE:
+            raise PipelineError(f"--set: {column!r} can't be set, only {', '.join(SETTABLE)}")
+    if settings.function is not None:
+        load(settings.function)
+    nothing = spark.createDataFrame([], ALL_WITH_HEADERS.ddl)
+    repaired(letters(nothing, {}), settings.where, settings.sets, settings.function, settings.to)
