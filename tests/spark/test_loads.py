@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad.spark import loads as module
-from postroad.spark.cuts import RECORD_BYTES, cut
+from postroad.spark.cuts import cut
 from postroad.spark.loads import loads
-from postroad.spark.rows import sizes
+from postroad.spark.rows import RECORD_BYTES, sizes
 
 
 def rows_of(values: list[bytes]) -> pa.RecordBatch:
@@ -38,11 +38,10 @@ def cut_at(batch: pa.RecordBatch, places: list[int]) -> list[pa.RecordBatch]:
 )
 def test_loads_depend_on_the_rows_alone(values: list[bytes], one: list[int], other: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LOAD_BYTES", 200)
-        patch.setattr(module, "LOAD_ROWS", 9)
+        patch.setattr(module, "ROWS", 9)
         batch = rows_of(values)
-        first = [load.to_pylist() for load in loads(cut_at(batch, one))]
-        second = [load.to_pylist() for load in loads(cut_at(batch, other))]
+        first = [load.to_pylist() for load in loads(cut_at(batch, one), 50)]
+        second = [load.to_pylist() for load in loads(cut_at(batch, other), 50)]
     assert first == second
     assert [row["value"] for load in first for row in load] == values
     assert all(len(load) <= 9 for load in first)
@@ -52,7 +51,7 @@ def test_loads_depend_on_the_rows_alone(values: list[bytes], one: list[int], oth
 def test_batches_hold_every_row_once_and_keep_to_their_size(values: list[bytes], limit: int) -> None:
     batches = list(cut(rows_of(values), limit))
     assert [row["value"] for batch in batches for row in batch.to_pylist()] == values
-    assert all(len(batch) == 1 or int((sizes(batch) + RECORD_BYTES).sum()) <= limit for batch in batches)
+    assert all(len(batch) == 1 or int(sizes(batch).sum()) <= limit for batch in batches)
 
 
 def test_a_row_weighs_its_key_value_and_headers() -> None:
@@ -62,5 +61,5 @@ def test_a_row_weighs_its_key_value_and_headers() -> None:
         [pa.array([b"k", None, b"key"]), pa.array([b"value", b"v", None]), headers],
         ["key", "value", "headers"],
     )
-    assert sizes(batch).tolist() == [6, 7, 3]
-    assert sizes(batch.slice(1, 2)).tolist() == [7, 3]
+    assert (sizes(batch) - RECORD_BYTES).tolist() == [6, 7, 3]
+    assert (sizes(batch.slice(1, 2)) - RECORD_BYTES).tolist() == [7, 3]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from postroad.spark.rows import sizes
 
-RECORD_BYTES: Final = 32  # lengths, deltas and counts of a record, generously
-
 
 def cut(rows: Any, batch_bytes: int) -> Iterator[Any]:
     """Slices of the rows, each of at most `batch_bytes` when encoded and not compressed, or of one row."""
-    upto = np.cumsum(sizes(rows) + RECORD_BYTES)
+    upto = np.cumsum(sizes(rows))
     at = before = 0
     while at < len(rows):
         end = max(at + 1, int(np.searchsorted(upto, before + batch_bytes, side="right")))

@@ -1,8 +1,9 @@
 """A task's rows in loads: what is placed, encoded and sent at a time.
 
-A load ends with the row that reaches `LOAD_BYTES` or `LOAD_ROWS`. That depends on the rows alone, not on how
-Spark cut them into Arrow batches, which is a matter of settings: a repeated task makes the same loads and so
-the same record batches (`identity`). A task's memory is a few loads.
+A load ends with the row that makes it as large as some full record batches, or as many as `ROWS`. That
+depends on the rows alone, not on how Spark cut them into Arrow batches, which is a matter of settings: a
+repeated task makes the same loads and so the same record batches (`identity`). A task's memory is a few
+loads.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from postroad.spark.rows import cast, sizes
+from postroad.spark.write_options import BATCH_BYTES
 
-LOAD_BYTES: Final = 8 * 1024 * 1024
-LOAD_ROWS: Final = 64 * 1024
+BATCHES: Final = 8  # in a load, if all rows go to one partition
+ROWS: Final = 64 * 1024
 
 
-def loads(batches: Iterable[Any]) -> Iterator[Any]:
+def loads(batches: Iterable[Any], batch_bytes: int = BATCH_BYTES) -> Iterator[Any]:
     """Batches of Spark's rows in, batches of `rows.cast` out; every row once, in order."""
-    gathering = _Load()
+    size = BATCHES * batch_bytes
+    gathering = _Load(size)
     for batch in map(cast, batches):
         upto = np.cumsum(sizes(batch))
         at = 0
@@ -30,29 +33,29 @@ def loads(batches: Iterable[Any]) -> Iterator[Any]:
             at += taken
             if gathering.is_full:
                 yield gathering.whole()
-                gathering = _Load()
+                gathering = _Load(size)
     if gathering.rows:
         yield gathering.whole()
 
 
 class _Load:
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         self.rows = 0
-        self._bytes = 0
+        self._room = size
         self._parts: list[Any] = []
 
     @property
     def is_full(self) -> bool:
-        return self.rows >= LOAD_ROWS or self._bytes >= LOAD_BYTES
+        return self.rows >= ROWS or self._room <= 0
 
     def take(self, batch: Any, upto: Any, at: int) -> int:
         """Add rows from `at` on, as many as belong here; `upto`: the batch's bytes up to each row's end."""
         before = upto[at - 1] if at else 0
-        reaching = int(np.searchsorted(upto, before + LOAD_BYTES - self._bytes)) + 1
-        end = min(len(batch), reaching, at + LOAD_ROWS - self.rows)
+        reaching = int(np.searchsorted(upto, before + self._room)) + 1
+        end = min(len(batch), reaching, at + ROWS - self.rows)
         self._parts.append(batch.slice(at, end - at))
         self.rows += end - at
-        self._bytes += int(upto[end - 1] - before)
+        self._room -= int(upto[end - 1] - before)
         return end - at
 
     def whole(self) -> Any:

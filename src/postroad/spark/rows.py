@@ -36,6 +36,7 @@ ALLOWED: Final[Mapping[str, Sequence[str]]] = {
     PARTITION: ("int",),
     TIMESTAMP: ("timestamp",),
 }
+RECORD_BYTES: Final = 32  # lengths, deltas and counts of a record, generously
 _NUMBERS: Final = pa.int64()
 
 
@@ -66,8 +67,8 @@ def column(batch: Any, name: str) -> Any:
 
 
 def sizes(batch: Any) -> npt.NDArray[np.int64]:
-    """Bytes of key, value and headers of each row."""
-    total = np.zeros(len(batch), np.int64)
+    """Bytes of each row as a record, at most (but for very many headers)."""
+    total = np.full(len(batch), RECORD_BYTES, np.int64)
     for name in (KEY, VALUE):
         if (texts := column(batch, name)) is not None:
             total += _lengths(texts)

@@ -31,7 +31,7 @@ def write_task(
     options: WriteOptions,
     identity: Identity,
     batches: Iterable[Any],
-    in_loads: Callable[[Iterable[Any]], Iterator[Any]] = loads,
+    in_loads: Callable[[Iterable[Any]], Iterator[Any]] | None = None,
 ) -> tuple[int, int]:
     """All rows are stored when it returns; how many they were, and the bytes of their batches.
 
@@ -41,7 +41,7 @@ def write_task(
     with options.cluster as cluster:
         task = _Task(options, identity, cluster)
         with Sender(cluster, identity, task.encode) as sender:
-            for load in in_loads(batches):
+            for load in in_loads(batches) if in_loads else loads(batches, options.batch_bytes):
                 for sendings in task.rounds(load):
                     sender.send(sendings)
                     size += sum(len(each.data) for each in sendings.values())
