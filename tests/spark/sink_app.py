@@ -1,0 +1,61 @@
+"""A Spark application that copies a topic in micro-batches, to be killed: `test_sink_exactly_once`.
+
+    python sink_app.py BOOTSTRAP SOURCE TARGET CHECKPOINT ROWS_PER_BATCH
+
+It takes its time over each row, and the first attempt of every task of each third batch fails half way.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+PAUSE_S = 0.02  # for each Arrow batch: a task lasts long enough to be killed in its middle
+
+
+def slowly(batches: Iterator[Any]) -> Iterator[Any]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    number = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+    is_doomed = number % 3 == 1 and context.attemptNumber() == 0
+    for count, batch in enumerate(batches):
+        time.sleep(PAUSE_S)
+        if is_doomed and count == 3:
+            raise RuntimeError("the first attempt fails half way")
+        yield batch
+
+
+def main(bootstrap: str, source: str, target: str, checkpoint: str, rows: str) -> None:
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master("local[2,4]")
+        .config("spark.driver.memory", "1g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    reading = {"kafka.bootstrap.servers": bootstrap, "subscribe": source, "startingOffsets": "earliest"}
+    messages = spark.readStream.format("postroad").options(**reading, maxOffsetsPerTrigger=rows).load()
+    copied = messages.select("key", "value").mapInArrow(slowly, "key binary, value binary")
+    # Batches of some thirty rows: a task's rows are more of them than a broker remembers.
+    writing = {"kafka.bootstrap.servers": bootstrap, "topic": target, "kafka.batch.size": "1200"}
+    query = (
+        copied.writeStream.format("postroad")
+        .options(**writing, checkpointLocation=checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    main(*sys.argv[1:])
