@@ -13,7 +13,7 @@ import pytest
 from postroad.errors import ConfigurationError
 from postroad.spark import json_schema, json_values
 from postroad.spark.cluster import Cluster
-from postroad.spark.dead_letters import LETTERS_MAX, DeadLetters
+from postroad.spark.dead_letters import LETTERS_MAX, DeadLetters, Letter
 from postroad.spark.ranges import OffsetRange
 from postroad.testing import Node
 from tests.spark.plain import Message, create, read_all, send
@@ -138,15 +138,14 @@ def test_field_of_two_types_asks_for_a_schema() -> None:
 
 def test_repeated_task_writes_its_letters_once(node: Node, topic: str) -> None:
     create(node.bootstrap, topic, 2)
-    moment = datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC)
-    row = {"key": b"k", "value": b"v", "timestamp": moment, "headers": [{"key": "h", "value": b"1"}]}
+    letter = Letter(0, 1714521600000, b"k", b"v", [("h", b"1"), ("postroad-dead-reason", b"an old one")])
 
     def write(start: int, letters: int) -> None:
         part = OffsetRange("orders", 3, start, start + letters)
         with Cluster(node.bootstrap) as cluster:
             dead = DeadLetters(cluster, topic, part, "query")
             for number in range(letters):
-                dead.add({**row, "offset": start + number}, "because")
+                dead.add(letter._replace(offset=start + number), "because")
             dead.flush()
 
     for _ in range(3):

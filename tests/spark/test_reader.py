@@ -16,7 +16,8 @@ from postroad.spark.data_loss import DataLost
 from postroad.spark.ranges import OffsetRange
 from postroad.spark.reader import read_range
 from postroad.testing import Node
-from tests.spark.plain import Message, create, delete_before, numbered, of_spark, read_all, send
+from postroad.testing import node as start_node
+from tests.spark.plain import Message, Row, create, delete_before, numbered, of_spark, read_all, send
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,6 +83,13 @@ def offsets_of(frame: DataFrame) -> dict[int, list[int]]:
 def test_rows_are_those_of_a_plain_consumer(load: Callable[..., DataFrame], node: Node, varied: str) -> None:
     frame = load(subscribe=varied, includeHeaders=True)
     assert of_spark(frame.collect()) == read_all(node.bootstrap, varied)
+
+
+def test_committed_rows_are_the_same_where_nobody_uses_transactions(
+    load: Callable[..., DataFrame], timed: str
+) -> None:
+    options = {"kafka.isolation.level": "read_committed"}
+    assert offsets_of(load(subscribe=timed, **options)) == {0: list(range(10)), 1: list(range(10))}
 
 
 def test_rows_are_the_same_however_they_are_split(
@@ -169,16 +177,32 @@ def test_empty_topic_has_no_rows(load: Callable[..., DataFrame], node: Node, top
     assert load(subscribe=topic).count() == 0
 
 
-def test_gaps_of_compaction_are_passed_over(
-    load: Callable[..., DataFrame], postroad: Node, spark: SparkSession
-) -> None:
-    create(postroad.bootstrap, "gaps", 1, cleanup_policy="compact", segment_bytes="1048576", segment_ms="1")
-    for number in range(5):
-        keys = [Message(b"v%d" % number, b"k%d" % key) for key in range(50)]
-        send(postroad.bootstrap, "gaps", keys)
-    reader = spark.read.format("postroad").option("kafka.bootstrap.servers", postroad.bootstrap)
-    expected = read_all(postroad.bootstrap, "gaps")
-    assert of_spark(reader.option("subscribe", "gaps").load().collect()) == expected
+def test_gaps_of_compaction_are_passed_over() -> None:
+    config = {"cleanup_policy": "compact", "segment_bytes": "5000", "min_cleanable_dirty_ratio": "0.01"}
+    with start_node({"storage.compaction_check_ms": 50}) as compacting:
+        create(compacting.bootstrap, "gaps", 1, **config)
+        again = [Message(b"x" * 100, b"%d" % (number % 5)) for number in range(300)]
+        send(compacting.bootstrap, "gaps", again, batch_num_messages=7)
+        expected = _once_compacted(compacting.bootstrap, "gaps")
+        with Cluster(compacting.bootstrap) as cluster:
+            whole = OffsetRange("gaps", 0, 0, cluster.latest([("gaps", 0)])["gaps", 0])
+            batches = list(read_range(cluster, whole, columns.Columns(("offset",))))
+    found = [offset for batch in batches for offset in batch.column(0).to_pylist()]
+    assert found == [row.offset for row in expected]
+    assert len(found) < whole.size
+
+
+def _once_compacted(bootstrap: str, topic: str) -> list[Row]:
+    """What is left when compaction has nothing more to do."""
+    deadline = time.monotonic() + 30
+    before: list[Row] = []
+    while True:
+        rows = read_all(bootstrap, topic)
+        if rows == before and rows[-1].offset >= len(rows):
+            return rows
+        assert time.monotonic() < deadline, "nothing was compacted"
+        before = rows
+        time.sleep(0.3)
 
 
 # --- what can't be read --------------------------------------------------------------------------

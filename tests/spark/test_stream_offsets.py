@@ -161,7 +161,7 @@ def test_deleted_topic_is_lost_data(make: Make, node: Node, topic: str) -> None:
     options = {"subscribe": f"{topic},{topic}-kept"}
     start = make(**options).initialOffset()
     delete(node.bootstrap, topic)
-    with pytest.raises(DataLost, match=f"{topic}/0: all from offset 0 on is gone: the topic"):
+    with pytest.raises(DataLost, match=f"{topic}/0: all from offset 0 on is gone: it was deleted"):
         latest(make(**options), start)
     assert latest(make(**options, failOnDataLoss=False), start) == {f"{topic}-kept": {"0": 3}}
     with pytest.raises(UnknownTopicOrPartition, match=topic):

@@ -58,7 +58,8 @@ def describe(cluster: Cluster, loss: Loss) -> str:
     first, after = loss.lost
     if loss.kept is None:
         return (
-            f"{topic}/{partition}: all from offset {first:,} on is gone: the topic or partition was deleted."
+            f"{topic}/{partition}: all from offset {first:,} on is gone: "
+            "it was deleted, or the query no longer subscribes to it."
         )
     lost = f"{topic}/{partition}: offsets {first:,} to {after - 1:,} ({after - first:,}) are gone"
     start, end = loss.kept

@@ -11,8 +11,9 @@ the partition, the offset at which the task begins and the schema, so these are 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from postroad.errors import DuplicateSequence
 from postroad.spark.cluster import Cluster
@@ -24,6 +25,16 @@ from postroad.wire.records import Record, encode_batch
 
 LETTERS_MAX: Final = 500
 LETTER_BYTES: Final = 512 * 1024  # a batch stays below what a topic accepts by default
+
+
+class Letter(NamedTuple):
+    """A record that could not be read."""
+
+    offset: int
+    time_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
 
 
 class DeadLetters:
@@ -39,21 +50,20 @@ class DeadLetters:
         self._sequence = 0
         self._place: Place | None = None
 
-    def add(self, row: dict[str, Any], reason: str) -> None:
-        """`row` has key, value, headers, timestamp and offset."""
-        time_ms = int(row["timestamp"].timestamp() * 1000)
-        value = row["value"]
+    def add(self, letter: Letter, reason: str) -> None:
         now_ms = time.time_ns() // 1_000_000  # the letter is new: retention counts from now
         headers = [
-            (names.SET_ASIDE.get(each["key"], each["key"]), each["value"])
-            for each in row["headers"] or ()
-            if not each["key"].startswith(names.DEAD)
+            (names.SET_ASIDE.get(name, name), value)
+            for name, value in letter.headers
+            if not name.startswith(names.DEAD)
         ]
-        headers += self._told(row["offset"], time_ms, now_ms, reason)
-        self._letters.append(Record(len(self._letters), now_ms, row["key"], value, headers))
-        self._bytes += len(value or b"") + len(row["key"] or b"")
-        if len(self._letters) >= LETTERS_MAX or self._bytes >= LETTER_BYTES:
+        headers += self._told(letter, now_ms, reason)
+        size = sum(len(name) + len(value or b"") for name, value in headers)
+        size += len(letter.key or b"") + len(letter.value or b"")
+        if len(self._letters) >= LETTERS_MAX or (self._letters and self._bytes + size > LETTER_BYTES):
             self.flush()
+        self._letters.append(Record(len(self._letters), now_ms, letter.key, letter.value, headers))
+        self._bytes += size
 
     def flush(self) -> None:
         """All that were added are stored, now or by an earlier attempt of this task."""
@@ -77,12 +87,12 @@ class DeadLetters:
             self._place = places[self._part.partition % len(places)]
         return self._place
 
-    def _told(self, offset: int, time_ms: int, now_ms: int, reason: str) -> list[tuple[str, bytes]]:
+    def _told(self, letter: Letter, now_ms: int, reason: str) -> list[tuple[str, bytes]]:
         facts = {
             names.DEAD_TOPIC: self._part.topic,
             names.DEAD_PARTITION: self._part.partition,
-            names.DEAD_OFFSET: offset,
-            names.DEAD_TIMESTAMP: time_ms,
+            names.DEAD_OFFSET: letter.offset,
+            names.DEAD_TIMESTAMP: letter.time_ms,
             names.DEAD_AT: now_ms,
             names.DEAD_REASON: reason,
         }

@@ -24,7 +24,7 @@ from postroad.errors import ConfigurationError, PostroadError
 from postroad.spark import columns
 from postroad.spark.cluster import Cluster
 from postroad.spark.columns import Columns
-from postroad.spark.dead_letters import DeadLetters
+from postroad.spark.dead_letters import DeadLetters, Letter
 from postroad.spark.ranges import OffsetRange
 
 FEW: Final = 8  # so many rows are tried one by one
@@ -80,7 +80,7 @@ class JsonValues(NamedTuple):
             )
         if self.bad_rows == "deadletter":
             for row, reason in bad.items():
-                dead.add(batch.slice(row, 1).to_pylist()[0], reason)
+                dead.add(_letter(batch, row), reason)
 
     def _deliver(self, batch: Any, values: Any) -> Any:
         arrays = [values if name == columns.VALUE else batch.column(name) for name in self.names]
@@ -88,6 +88,17 @@ class JsonValues(NamedTuple):
             pa.field(name, self.kind if name == columns.VALUE else columns.TYPES[name]) for name in self.names
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _letter(batch: Any, row: int) -> Letter:
+    headers = batch.column(columns.HEADERS)[row].as_py() or ()
+    return Letter(
+        offset=batch.column(columns.OFFSET)[row].as_py(),
+        time_ms=(batch.column(columns.TIMESTAMP)[row].value or 0) // 1000,  # no datetime holds every time
+        key=batch.column(columns.KEY)[row].as_py(),
+        value=batch.column(columns.VALUE)[row].as_py(),
+        headers=[(each["key"], each["value"]) for each in headers],
+    )
 
 
 def _query() -> str | None:

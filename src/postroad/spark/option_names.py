@@ -39,6 +39,8 @@ _TUNING: Final = frozenset(
         "kafka.connections.max.idle.ms",
         "kafka.enable.metrics.push",
         "kafka.exclude.internal.topics",
+        "kafka.fetch.max.bytes",
+        "kafka.fetch.max.wait.ms",
         "kafka.fetch.min.bytes",
         "kafka.group.id",
         "kafka.heartbeat.interval.ms",

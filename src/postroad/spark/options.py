@@ -42,8 +42,7 @@ NAMES: Final = (
     "valueFormat",
     *_JSON,
     *_WITHOUT_EFFECT,
-    *("kafka.isolation.level", "kafka.fetch.max.bytes", "kafka.max.partition.fetch.bytes"),
-    "kafka.fetch.max.wait.ms",
+    *("kafka.isolation.level", "kafka.max.partition.fetch.bytes"),
 )
 _ELSEWHERE: Final = {
     "topic": "is for writing; say what to read by subscribe",

@@ -30,6 +30,7 @@ from pyspark.sql.streaming.datasource import (
 
 from postroad.errors import ConfigurationError, TryAgain, UnknownMemberId, UnknownTopicOrPartition
 from postroad.spark import data_loss, offsets, ranges
+from postroad.spark.cluster import FETCH_BYTES
 from postroad.spark.data_loss import Loss
 from postroad.spark.offsets import Offsets
 from postroad.spark.options import ReadOptions
@@ -183,8 +184,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         behind = {place: begin[place] for place in end if begin[place] < end[place]}
         if not behind:
             return {}
+        sample_bytes = min(SAMPLE_BYTES * len(behind), FETCH_BYTES)
         found: dict[Place, float] = {}
-        for place, fetched in self._cluster.fetch_many(behind, SAMPLE_BYTES * len(behind)).items():
+        for place, fetched in self._cluster.fetch_many(behind, sample_bytes).items():
             spans = [header.next_offset - header.base_offset for _, header in walk(fetched.data)]
             if spans:
                 found[place] = len(fetched.data) / sum(spans)
