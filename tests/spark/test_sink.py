@@ -95,6 +95,17 @@ def test_a_topic_that_takes_small_batches_gets_small_batches(
     assert [int(row.value or b"") for row in plain.read_all(node.bootstrap, topic)] == list(range(1_000))
 
 
+def test_a_write_with_an_id_is_stored_once_however_often_it_is_repeated(
+    spark: SparkSession, node: Node, topic: str
+) -> None:
+    plain.create(node.bootstrap, topic, 2)
+    for batch in ("0", "0", "1", "0"):  # the last comes after its successor: it was stored before
+        rows = numbers(spark, 100, more="'not a column of records'")
+        write(rows, node, topic=topic, writeId="nightly", writeBatch=batch)
+    found = sorted(int(row.value or b"") for row in plain.read_all(node.bootstrap, topic))
+    assert found == sorted(2 * list(range(100)))
+
+
 def test_a_topic_written_to_can_be_copied_as_it_is(spark: SparkSession, node: Node, topic: str) -> None:
     plain.create(node.bootstrap, topic, 2)
     plain.create(node.bootstrap, f"{topic}-copy", 2)
