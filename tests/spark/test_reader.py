@@ -235,7 +235,7 @@ def test_wrong_options_are_one_clear_error(
     with pytest.raises(Exception) as caught:
         load(**options).collect()
     assert says in str(caught.value)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_broker_that_is_down_is_an_error_soon(spark: SparkSession) -> None:
     with pytest.raises(Exception) as caught:
         reader.option("subscribe", "orders").load().collect()
     assert "nothing listens on 127.0.0.1:1" in str(caught.value)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 30
 
 
 def test_deleted_records_are_lost_data(load: Callable[..., DataFrame], node: Node, topic: str) -> None:
