@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from postroad.pipelines.report.measures import percentiles, power_of_two, spread
+from pyspark.sql import functions as sf
+
+from postroad.pipelines.report.measures import collected, percentiles, power_of_two, spread
 from postroad.spark.columns import LOG_APPEND_TIME
 
 if TYPE_CHECKING:
@@ -36,62 +38,56 @@ STEPS: Final = (STORED, PUBLISHED, *OF_LETTERS)
 
 def of_records(records: DataFrame) -> DataFrame:
     """(step, topic, ms) of each message that says when it was created."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    is_stored = F.col("timestampType") == LOG_APPEND_TIME
-    return records.where(F.isnotnull("created_ms")).select(
-        F.when(is_stored, STORED).otherwise(PUBLISHED).alias("step"),
+    is_stored = sf.col("timestampType") == LOG_APPEND_TIME
+    return records.where(sf.isnotnull("created_ms")).select(
+        sf.when(is_stored, STORED).otherwise(PUBLISHED).alias("step"),
         "topic",
-        F.try_subtract(F.unix_millis("timestamp"), F.col("created_ms")).alias("ms"),
+        sf.try_subtract(sf.unix_millis("timestamp"), sf.col("created_ms")).alias("ms"),
     )
 
 
 def of_letters(letters: DataFrame) -> DataFrame:
     """(step, topic, ms) of each dead letter: up to three."""
-    from pyspark.sql import functions as F  # noqa: N812
 
     def step(name: str, until: str, since: str, condition: str = "true") -> Any:
-        took = F.try_subtract(F.col(until), F.col(since))
-        return F.struct(F.lit(name).alias("step"), F.when(F.expr(condition), took).alias("ms"))
+        took = sf.try_subtract(sf.col(until), sf.col(since))
+        return sf.struct(sf.lit(name).alias("step"), sf.when(sf.expr(condition), took).alias("ms"))
 
-    steps = F.array(
+    steps = sf.array(
         step(DELIVERED, "first_ms", "published_ms", "first_ms > 0"),
         step(RETRIED, "last_ms", "first_ms", "deliveries > 1"),
         step(GIVEN_UP, "died_ms", "published_ms"),
     )
     return (
-        letters.withColumn("died_ms", F.unix_millis("died"))
-        .select("topic", F.explode(steps).alias("found"))
+        letters.withColumn("died_ms", sf.unix_millis("died"))
+        .select("topic", sf.explode(steps).alias("found"))
         .select("found.step", "topic", "found.ms")
     )
 
 
 def summary(steps: DataFrame) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return (
-        steps.where(F.isnotnull("ms"))
-        .withColumn("sound", F.when(F.col("ms") >= 0, F.col("ms")))
+    return collected(
+        steps.where(sf.isnotnull("ms"))
+        .withColumn("sound", sf.when(sf.col("ms") >= 0, sf.col("ms")))
         .groupBy("step", "topic")
         .agg(
-            F.count("sound").alias("messages"),
+            sf.count("sound").alias("messages"),
             percentiles("sound").alias("percentiles"),
-            F.max("sound").alias("max_ms"),
-            F.count_if(F.isnull("sound")).alias("negative"),
+            sf.max("sound").alias("max_ms"),
+            sf.count_if(sf.isnull("sound")).alias("negative"),
         )
-        .select("step", "topic", "messages", *spread("ms"), "max_ms", "negative")
-        .orderBy("step", "topic")
-        .toArrow()
+        .select("step", "topic", "messages", *spread("ms"), "max_ms", "negative"),
+        "step",
+        "topic",
     )
 
 
 def histogram(steps: DataFrame) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return (
+    return collected(
         steps.where("ms >= 0")
         .groupBy("step", "topic", power_of_two("ms").alias("from_ms"))
-        .agg(F.count("*").alias("messages"))
-        .orderBy("step", "topic", "from_ms")
-        .toArrow()
+        .agg(sf.count("*").alias("messages")),
+        "step",
+        "topic",
+        "from_ms",
     )

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as sf
+
+from postroad.pipelines.report.measures import collected
 from postroad.pipelines.report.records import header
 from postroad.wire import header_names as names
 
@@ -18,10 +21,8 @@ if TYPE_CHECKING:
 
 def letters(records: DataFrame, asked: Sequence[str]) -> DataFrame:
     """One row for each dead letter of these topics: those that died there, and those that lie there."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     told = records.select(
-        F.col("topic").alias("lies_in"),
+        sf.col("topic").alias("lies_in"),
         header(names.DEAD_SUBSCRIPTION).alias("subscription"),
         header(names.DEAD_TOPIC).alias("topic"),
         header(names.DEAD_REASON).alias("reason"),
@@ -29,31 +30,29 @@ def letters(records: DataFrame, asked: Sequence[str]) -> DataFrame:
         _number(names.DEAD_TIMESTAMP).alias("published_ms"),
         _number(names.DEAD_FIRST_DELIVERY).alias("first_ms"),
         _number(names.DEAD_LAST_DELIVERY).alias("last_ms"),
-        F.col("timestamp").alias("died"),
+        sf.col("timestamp").alias("died"),
     )
-    is_asked = F.col("topic").isin(*asked) | F.col("lies_in").isin(*asked)
-    return told.where(F.isnotnull("reason") & is_asked)
+    is_asked = sf.col("topic").isin(*asked) | sf.col("lies_in").isin(*asked)
+    return told.where(sf.isnotnull("reason") & is_asked)
 
 
 def reasons(found: DataFrame) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return (
-        found.groupBy("subscription", "topic", "reason")
-        .agg(F.count("*").alias("messages"), F.min("died").alias("first"), F.max("died").alias("last"))
-        .orderBy(F.desc("messages"), "subscription", "topic", "reason")
-        .toArrow()
+    return collected(
+        found.groupBy("subscription", "topic", "reason").agg(
+            sf.count("*").alias("messages"), sf.min("died").alias("first"), sf.max("died").alias("last")
+        ),
+        "subscription",
+        "topic",
+        "reason",
     )
 
 
 def deliveries(found: DataFrame) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return (
-        found.groupBy("subscription", "topic", "deliveries")
-        .agg(F.count("*").alias("messages"))
-        .orderBy("subscription", "topic", "deliveries")
-        .toArrow()
+    return collected(
+        found.groupBy("subscription", "topic", "deliveries").agg(sf.count("*").alias("messages")),
+        "subscription",
+        "topic",
+        "deliveries",
     )
 
 

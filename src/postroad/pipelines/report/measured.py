@@ -31,8 +31,9 @@ class Measured:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def total(self) -> Row:
-        """All topics together; `first` and `last` are None if there are no messages."""
-        return next(row for row in self.topics.to_pylist() if row["topic"] is None)
+        """All topics together. Of no messages Spark makes no row, so then there are but zeros in it."""
+        found = (row for row in self.topics.to_pylist() if row["topic"] is None)
+        return next(found, {"messages": 0, "bytes": 0})
 
     def by_topic(self) -> list[Row]:
         return [row for row in self.topics.to_pylist() if row["topic"] is not None]

@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+from pyspark.sql import functions as sf
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -23,100 +26,97 @@ _ACCURACY: Final = 10_000  # of percentile_approx: 1.0 / this is its error in ra
 
 
 def topics(records: DataFrame) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return (
+    return collected(
         records.rollup("topic")
         .agg(
-            F.count("*").alias("messages"),
-            F.coalesce(F.sum("bytes"), F.lit(0)).alias("bytes"),
-            F.min("timestamp").alias("first"),
-            F.max("timestamp").alias("last"),
-            F.approx_count_distinct("key").alias("keys"),
-            F.count_if(F.isnull("key")).alias("without_key"),
-            F.count_if("is_tombstone").alias("tombstones"),
+            sf.count("*").alias("messages"),
+            sf.coalesce(sf.sum("bytes"), sf.lit(0)).alias("bytes"),
+            sf.min("timestamp").alias("first"),
+            sf.max("timestamp").alias("last"),
+            sf.approx_count_distinct("key").alias("keys"),
+            sf.count_if(sf.isnull("key")).alias("without_key"),
+            sf.count_if("is_tombstone").alias("tombstones"),
             percentiles("bytes").alias("percentiles"),
-            F.max("bytes").alias("max_bytes"),
+            sf.max("bytes").alias("max_bytes"),
         )
         .select(
             *("topic", "messages", "bytes", "first", "last", "keys", "without_key", "tombstones"),
             *spread("bytes"),
             "max_bytes",
-        )
-        .orderBy("topic")
-        .toArrow()
+        ),
+        "topic",
     )
 
 
 def minutes(records: DataFrame) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return (
-        records.groupBy("topic", F.date_trunc("minute", "timestamp").alias("minute"))
-        .agg(F.count("*").alias("messages"), F.sum("bytes").alias("bytes"))
-        .orderBy("topic", "minute")
-        .toArrow()
+    return collected(
+        records.groupBy("topic", sf.date_trunc("minute", "timestamp").alias("minute")).agg(
+            sf.count("*").alias("messages"), sf.sum("bytes").alias("bytes")
+        ),
+        "topic",
+        "minute",
     )
 
 
 def sizes(records: DataFrame) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return (
-        records.groupBy("topic", power_of_two("bytes").alias("from_bytes"))
-        .agg(F.count("*").alias("messages"))
-        .orderBy("topic", "from_bytes")
-        .toArrow()
+    return collected(
+        records.groupBy("topic", power_of_two("bytes").alias("from_bytes")).agg(
+            sf.count("*").alias("messages")
+        ),
+        "topic",
+        "from_bytes",
     )
 
 
 def partitions(records: DataFrame) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return (
-        records.groupBy("topic", "partition")
-        .agg(
-            F.count("*").alias("messages"),
-            F.sum("bytes").alias("bytes"),
-            F.min("offset").alias("first_offset"),
-            F.max("offset").alias("last_offset"),
-        )
-        .orderBy("topic", "partition")
-        .toArrow()
+    return collected(
+        records.groupBy("topic", "partition").agg(
+            sf.count("*").alias("messages"),
+            sf.sum("bytes").alias("bytes"),
+            sf.min("offset").alias("first_offset"),
+            sf.max("offset").alias("last_offset"),
+        ),
+        "topic",
+        "partition",
     )
 
 
 def keys(records: DataFrame) -> Any:
     """The hottest over all topics. Messages without a key are nobody's."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return (
-        records.where(F.isnotnull("key"))
+    return collected(
+        records.where(sf.isnotnull("key"))
         .groupBy("topic", "key")
-        .agg(F.count("*").alias("messages"), F.sum("bytes").alias("bytes"))
-        .orderBy(F.desc("messages"), "topic", "key")
+        .agg(sf.count("*").alias("messages"), sf.sum("bytes").alias("bytes"))
+        .orderBy(sf.desc("messages"), "topic", "key")
         .limit(HOTTEST_KEYS)
-        .toArrow()
     )
+
+
+def collected(frame: DataFrame, *order: str) -> Any:
+    """As an Arrow table, sorted by these columns: here, for Spark would need another shuffle for it.
+
+    Times are UTC's, whatever zone the session has.
+    """
+    table = frame.toArrow()
+    fields = (
+        field.with_type(pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
+        for field in table.schema
+    )
+    sound = table.cast(pa.schema(fields))
+    return sound.sort_by([(name, "ascending") for name in order]) if order else sound
 
 
 def percentiles(column: str) -> Column:
     """An array of them, in the order of PERCENTILES."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.percentile_approx(column, list(PERCENTILES.values()), _ACCURACY)
+    return sf.percentile_approx(column, list(PERCENTILES.values()), _ACCURACY)
 
 
 def spread(unit: str) -> list[Column]:
     """The column `percentiles` as columns of their own: `p50_bytes`, …"""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return [F.col("percentiles")[place].alias(f"{name}_{unit}") for place, name in enumerate(PERCENTILES)]
+    return [sf.col("percentiles")[place].alias(f"{name}_{unit}") for place, name in enumerate(PERCENTILES)]
 
 
 def power_of_two(column: str) -> Column:
     """The largest that is not above the value; 1 for less. By digits, because logarithms are inexact."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    digits = F.length(F.bin(F.greatest(F.col(column), F.lit(1))))
-    return F.pow(F.lit(2), digits - 1).cast("bigint")
+    digits = sf.length(sf.bin(sf.greatest(sf.col(column), sf.lit(1))))
+    return sf.pow(sf.lit(2), digits - 1).cast("bigint")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Final
 
@@ -18,14 +19,13 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 def page(story: Story) -> str:
     """The whole document."""
     measured = story.measured
-    has_messages = bool(measured.total()["messages"])
     title = _title(story.settings.topics)
     body: list[Node] = [
         tag("header", tag("p", "Postroad report", class_="eyebrow"), tag("h1", title), _about(story)),
         tag("p", headline(measured), class_="headline"),
         _findings(measured),
         _cards(story),
-        tag("main", _parts(story, has_messages)),
+        tag("main", _parts(story)),
         _footer(story),
     ]
     head = [
@@ -38,26 +38,21 @@ def page(story: Story) -> str:
     return "<!doctype html>\n" + tag("html", tag("head", head), tag("body", body), lang="en") + "\n"
 
 
-def _parts(story: Story, has_messages: bool) -> list[Node]:
+def _parts(story: Story) -> list[Node]:
     measured = story.measured
-    of_messages: list[Node] = [
-        sections.traffic(measured),
-        sections.topics(measured),
-        sections.sizes(measured),
-    ]
+    always = [sections.latencies(measured), sections.lag(story), sections.dead_letters(measured)]
+    if not measured.total()["messages"]:
+        return [always]
     return [
-        *(of_messages if has_messages else []),
-        sections.latencies(measured),
-        sections.lag(story),
-        sections.dead_letters(measured),
-        *([sections.keys(measured), sections.partitions(measured)] if has_messages else []),
+        *(sections.traffic(measured), sections.topics(measured), sections.sizes(measured)),
+        *always,
+        *(sections.keys(measured), sections.partitions(measured)),
     ]
 
 
-def _title(topics: object) -> str:
-    names = list(topics) if isinstance(topics, list | tuple) else [str(topics)]
-    more = len(names) - TITLE_TOPICS_MAX
-    return ", ".join(names[:TITLE_TOPICS_MAX]) + (f" and {more} more" if more > 0 else "")
+def _title(topics: Sequence[str]) -> str:
+    more = len(topics) - TITLE_TOPICS_MAX
+    return ", ".join(topics[:TITLE_TOPICS_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _about(story: Story) -> Html:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import functions as sf
+
 from postroad.pipelines.history import read_archive
 from postroad.pipelines.report.settings import ReportSettings
 from postroad.wire.header_names import DEAD
@@ -31,47 +33,39 @@ _BYTES: Final = """
 
 def read(spark: SparkSession, settings: ReportSettings, topics: Sequence[str]) -> DataFrame:
     """Whole messages of these topics, with headers, of the report's time."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     if settings.archive is None:
         rows = _of_topics(spark, settings, topics)
     else:
-        rows = read_archive(spark, settings.archive).where(F.col("topic").isin(*topics))
+        rows = read_archive(spark, settings.archive).where(sf.col("topic").isin(*topics))
     # A source can only be told from which offset on: times need not rise from message to message.
     if settings.since_ms is not None:
-        rows = rows.where(F.col("timestamp") >= F.timestamp_millis(F.lit(settings.since_ms)))
+        rows = rows.where(sf.col("timestamp") >= sf.timestamp_millis(sf.lit(settings.since_ms)))
     if settings.until_ms is not None:
-        rows = rows.where(F.col("timestamp") < F.timestamp_millis(F.lit(settings.until_ms)))
+        rows = rows.where(sf.col("timestamp") < sf.timestamp_millis(sf.lit(settings.until_ms)))
     return rows
 
 
 def reduced(rows: DataFrame, time_header: str | None) -> DataFrame:
     """What is measured of them."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     names = (*((time_header,) if time_header else ()), *CREATION_HEADERS)
     return rows.select(
         *("topic", "partition", "offset", "timestamp", "timestampType", "key"),
-        F.expr(_BYTES).alias("bytes"),
-        F.isnull("value").alias("is_tombstone"),
-        F.coalesce(*(_moment_ms(header(name)) for name in names)).alias("created_ms"),
-        F.filter("headers", lambda each: F.startswith(each["key"], F.lit(DEAD))).alias("headers"),
+        sf.expr(_BYTES).alias("bytes"),
+        sf.isnull("value").alias("is_tombstone"),
+        sf.coalesce(*(_moment_ms(header(name)) for name in names)).alias("created_ms"),
+        sf.filter("headers", lambda each: sf.startswith(each["key"], sf.lit(DEAD))).alias("headers"),
     )
 
 
 def header(name: str) -> Column:
     """The text of the first header of this name; null if there is none. What is no UTF-8 is replaced."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    found = F.get(F.filter("headers", lambda each: each["key"] == F.lit(name)), F.lit(0))
-    return F.make_valid_utf8(found["value"].cast("string"))
+    found = sf.get(sf.filter("headers", lambda each: each["key"] == sf.lit(name)), sf.lit(0))
+    return sf.make_valid_utf8(found["value"].cast("string"))
 
 
 def _moment_ms(text: Column) -> Column:
     """Milliseconds since 1970, or a time as ISO 8601 writes it; null for anything else."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.coalesce(text.try_cast("bigint"), F.unix_millis(text.try_cast("timestamp")))
+    return sf.coalesce(text.try_cast("bigint"), sf.unix_millis(text.try_cast("timestamp")))
 
 
 def _of_topics(spark: SparkSession, settings: ReportSettings, topics: Sequence[str]) -> DataFrame:

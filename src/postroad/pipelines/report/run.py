@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyspark.sql import functions as sf
+
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.report import latency, letters, measures, standing
 from postroad.pipelines.report.findings import findings, headline
@@ -62,13 +64,11 @@ def _check_topics(settings: ReportSettings) -> None:
 
 
 def _measure(spark: SparkSession, settings: ReportSettings, stand: Standing) -> Measured:
-    from pyspark.sql import functions as F  # noqa: N812
-
     # All tables are made of one reading: they agree, however fast the topics grow meanwhile.
     rows = read(spark, settings, _topics_to_read(settings, stand))
     records = reduced(rows, settings.time_header).persist()
     try:
-        own = records.where(F.col("topic").isin(*settings.topics))
+        own = records.where(sf.col("topic").isin(*settings.topics))
         return _tables(own, letters.letters(records, settings.topics), stand)
     finally:
         records.unpersist()

@@ -241,7 +241,7 @@ def lag(story: Story) -> Html:
 
 
 def dead_letters(measured: Measured) -> Html:
-    rows = measured.reasons.to_pylist()
+    rows = sorted(measured.reasons.to_pylist(), key=lambda row: -row["messages"])
     if not rows:
         return section("Dead letters", tag("p", "None: no message of these topics was given up."))
     dead = total_of(rows)

@@ -1,0 +1,248 @@
+"""A report measures what a plain client put there, and says what it can't know."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import AcknowledgeType, Consumer, ShareConsumer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from postroad.cli.root import main
+from postroad.errors import UnknownTopicOrPartition
+from postroad.pipelines.errors import PipelineError
+from postroad.testing import Node
+from tests.spark import plain
+from tests.spark.plain import Message
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from postroad.pipelines.report import Reported
+
+START = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
+HOSTILE = b'<script>alert("x")</script>'
+BINARY = bytes(range(8))
+PATIENCE_S = 30.0
+NOBODY = "127.0.0.1:1"
+
+
+class Made(NamedTuple):
+    """A report of two topics, and what it says."""
+
+    bootstrap: str
+    orders: str
+    jobs: str
+    home: Path
+    told: Reported
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        return pq.read_table(self.home / f"{name}.parquet").to_pylist()  # type: ignore[no-any-return]
+
+    @property
+    def page(self) -> str:
+        return (self.home / "report.html").read_text()
+
+
+def ms(minutes: float) -> int:
+    return int((START + timedelta(minutes=minutes)).timestamp() * 1000)
+
+
+def orders() -> list[Message]:
+    """Three minutes: 6 messages, 3, none, 1; the first six created 40 ms before they were published."""
+    created = [("ce_time", (START - timedelta(milliseconds=40)).isoformat().encode())]
+    return [
+        *(Message(b"x" * 90, b"ann", 0, created, ms(0)) for _ in range(6)),
+        Message(b"y" * 200, HOSTILE, 1, time_ms=ms(1)),
+        Message(None, BINARY, 1, time_ms=ms(1.5)),
+        Message(b"z", None, 1, time_ms=ms(1.9)),
+        Message(b"v" * 5000, b"bob", 1, time_ms=ms(3)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, node: Node, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    from postroad.pipelines.report import ReportSettings, report
+
+    orders_topic, jobs = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("orders", "jobs"))
+    plain.create(node.bootstrap, orders_topic, 2)
+    plain.create(node.bootstrap, jobs)
+    plain.send(node.bootstrap, orders_topic, orders())
+    commit(node.bootstrap, f"billing {jobs} <b>", {TopicPartition(orders_topic, 1, 1)})
+    plain.send(node.bootstrap, jobs, plain.numbered(3))
+    reject_first(node.bootstrap, f"workers-{jobs}", jobs)
+    home = tmp_path_factory.mktemp("report")
+    told = report(spark, ReportSettings(node.bootstrap, [orders_topic, jobs], str(home)))
+    return Made(node.bootstrap, orders_topic, jobs, home, told)
+
+
+def commit(bootstrap: str, group: str, places: set[TopicPartition]) -> None:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    consumer.commit(offsets=list(places), asynchronous=False)
+    consumer.close()
+
+
+def reject_first(bootstrap: str, subscription: str, topic: str) -> None:
+    """The first message is rejected and its dead letter there; the others are accepted."""
+    configs = {"postroad.topics": topic, "share.auto.offset.reset": "earliest"}
+    entries = [ConfigEntry(*each, incremental_operation=AlterConfigOpType.SET) for each in configs.items()]
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    resource = ConfigResource(ResourceType.GROUP, subscription, incremental_configs=entries)
+    admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
+    settings = {"bootstrap.servers": bootstrap, "group.id": subscription, "log_level": 3}
+    consumer = ShareConsumer(settings | {"share.acknowledgement.mode": "explicit"})
+    consumer.subscribe([topic])
+    settled, deadline = 0, time.monotonic() + PATIENCE_S
+    while settled < 2:
+        assert time.monotonic() < deadline
+        for message in consumer.poll(timeout=1.0):
+            fate = {b"0": AcknowledgeType.REJECT, b"1": AcknowledgeType.ACCEPT}.get(message.value())
+            consumer.acknowledge(message, fate or AcknowledgeType.RELEASE)
+            settled += fate is not None
+        consumer.commit_sync(timeout=10)
+    consumer.close()
+    while f"{subscription}.dead" not in admin.list_topics(timeout=PATIENCE_S).topics:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    while not plain.read_all(bootstrap, f"{subscription}.dead"):
+        assert time.monotonic() < deadline
+
+
+def test_every_message_is_counted_in_its_minute(made: Made) -> None:
+    found = [row for row in made.table("minutes") if row["topic"] == made.orders]
+    assert [(row["minute"], row["messages"]) for row in found] == [
+        (START, 6),
+        (START + timedelta(minutes=1), 3),
+        (START + timedelta(minutes=3), 1),
+    ]
+    assert made.told.messages == 13
+    assert sum(row["messages"] for row in made.table("minutes")) == 13
+
+
+def test_bytes_are_those_of_key_value_and_headers(made: Made) -> None:
+    whole = [
+        len(each.key or b"")
+        + len(each.value or b"")
+        + sum(len(name) + len(value or b"") for name, value in each.headers)
+        for each in orders()
+    ]
+    (row,) = [row for row in made.table("topics") if row["topic"] == made.orders]
+    assert row["bytes"] == sum(whole)
+    assert row["max_bytes"] == max(whole)
+    assert row["p50_bytes"] == sorted(whole)[4]
+    assert (row["keys"], row["without_key"], row["tombstones"]) == (4, 1, 1)
+    sizes = [row for row in made.table("sizes") if row["topic"] == made.orders]
+    assert {row["from_bytes"]: row["messages"] for row in sizes} == {1: 1, 8: 1, 128: 7, 4096: 1}
+
+
+def test_hottest_keys_come_first_and_are_bytes(made: Made) -> None:
+    found = [row for row in made.table("keys") if row["topic"] == made.orders]
+    assert (found[0]["key"], found[0]["messages"]) == (b"ann", 6)
+    assert {row["key"] for row in found} == {b"ann", HOSTILE, BINARY, b"bob"}
+
+
+def test_partitions_tell_their_share_and_offsets(made: Made) -> None:
+    found = [row for row in made.table("partitions") if row["topic"] == made.orders]
+    assert [(row["partition"], row["messages"], row["last_offset"]) for row in found] == [
+        (0, 6, 5),
+        (1, 4, 3),
+    ]
+
+
+def test_latency_is_told_of_messages_that_say_when_they_were_created(made: Made) -> None:
+    (row,) = [row for row in made.table("latency") if row["topic"] == made.orders]
+    assert (row["step"], row["messages"], row["p50_ms"], row["max_ms"]) == ("created → published", 6, 40, 40)
+
+
+def test_dead_letters_tell_reason_attempts_and_time_in_the_queue(made: Made) -> None:
+    (row,) = made.table("reasons")
+    assert (row["topic"], row["reason"], row["messages"]) == (made.jobs, "rejected", 1)
+    (tries,) = made.table("deliveries")
+    assert (tries["deliveries"], tries["messages"]) == (1, 1)
+    steps = {row["step"]: row for row in made.table("latency") if row["topic"] == made.jobs}
+    assert set(steps) == {"published → delivered", "published → given up"}
+    assert 0 <= steps["published → delivered"]["p50_ms"] <= steps["published → given up"]["p50_ms"]
+
+
+def test_lag_is_that_of_groups_and_subscriptions(made: Made) -> None:
+    behind = {(row["kind"], row["topic"]): row for row in made.table("lag")}
+    group = behind["consumer group", made.orders]
+    assert (group["position"], group["end"], group["messages"]) == (1, 4, 3)
+    assert group["seconds"] > 0
+    subscription = behind["subscription", made.jobs]
+    assert (subscription["name"], subscription["messages"]) == (f"workers-{made.jobs}", 1)
+
+
+def test_page_shows_foreign_text_as_text(made: Made) -> None:
+    assert "<script" not in made.page
+    assert "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;" in made.page
+    assert f"billing {made.jobs} &lt;b&gt;" in made.page
+    assert "0x0001020304050607" in made.page
+
+
+def test_page_asks_nobody_for_anything(made: Made) -> None:
+    for way in ("http://", "https://", "src=", "@import", "url(", "<link", "<iframe"):
+        assert way not in made.page
+    assert "default-src &#x27;none&#x27;" in made.page
+
+
+def test_time_and_archive_narrow_what_is_read(made: Made, spark: SparkSession, tmp_path: Path) -> None:
+    from postroad.pipelines.archive import ArchiveSettings, archive
+    from postroad.pipelines.report import ReportSettings, report
+
+    archive(spark, ArchiveSettings(made.bootstrap, [made.orders], str(tmp_path / "lake"), once=True))
+    since, until = START + timedelta(minutes=1), START + timedelta(minutes=3)
+    live = report(spark, ReportSettings(made.bootstrap, [made.orders], str(tmp_path / "live"), since, until))
+    kept = report(
+        spark,
+        ReportSettings(NOBODY, [made.orders], str(tmp_path / "kept"), since, until, str(tmp_path / "lake")),
+    )
+    assert (live.messages, kept.messages) == (3, 3)
+    tables = [
+        [pq.read_table(tmp_path / where / f"{name}.parquet") for name in ("minutes", "keys", "sizes")]
+        for where in ("live", "kept")
+    ]
+    assert tables[0] == tables[1]
+    assert "Not known: " in (tmp_path / "kept/report.html").read_text()
+
+
+def test_topic_without_messages_has_a_page(
+    made: Made, spark: SparkSession, tmp_path: Path, topic: str
+) -> None:
+    from postroad.pipelines.report import ReportSettings, report
+
+    plain.create(made.bootstrap, topic)
+    told = report(spark, ReportSettings(made.bootstrap, [topic], str(tmp_path)))
+    assert told.headline == "There are no messages of this time in these topics."
+    assert told.headline in (tmp_path / "report.html").read_text()
+
+
+def test_what_is_wrong_is_said_before_anything_is_written(
+    node: Node, spark: SparkSession, tmp_path: Path, topic: str
+) -> None:
+    from postroad.pipelines.report import ReportSettings, report
+
+    home = tmp_path / "report"
+    with pytest.raises(UnknownTopicOrPartition, match=topic):
+        report(spark, ReportSettings(node.bootstrap, [topic], str(home)))
+    plain.create(node.bootstrap, topic)
+    with pytest.raises(PipelineError, match="--from must be before --until"):
+        report(spark, ReportSettings(node.bootstrap, [topic], str(home), START, START))
+    with pytest.raises(PipelineError, match="no archive is at"):
+        report(spark, ReportSettings(node.bootstrap, [topic], str(home), archive=str(tmp_path / "none")))
+    (tmp_path / "file").touch()
+    with pytest.raises(PipelineError, match="is a file: choose a directory"):
+        report(spark, ReportSettings(node.bootstrap, [topic], str(tmp_path / "file")))
+    assert not home.exists()
+
+
+def test_command_wants_times_for_its_ends() -> None:
+    told = CliRunner().invoke(main, ["pipeline", "report", "-t", "x", "--to", "y", "--from", "1200"])
+    assert told.exit_code == 2
+    assert "say a time ago (2h) or a date and time" in told.output
