@@ -19,7 +19,6 @@ from postroad.queues.update import Key
 from postroad.wire.records import Record, encode_batch
 
 WINDOW = 100
-NOW = int(time.time() * 1000)
 
 # --- the rule, against the whole of a log ----------------------------------------------------------
 
@@ -30,6 +29,10 @@ steady = st.lists(st.tuples(ids, st.integers(0, 80)), max_size=40).map(
     lambda steps: [(each, sum(step for _, step in steps[: n + 1])) for n, (each, _) in enumerate(steps)]
 )
 jumpy = st.lists(st.tuples(ids, st.integers(-50, 400)), max_size=40)
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def firsts_of(log: list[Told]) -> dict[int, int | None]:
@@ -143,7 +146,7 @@ def test_one_odd_timestamp_makes_no_one_forgotten() -> None:
 def publish(running: Running, *messages: tuple[str, int], key: bytes | None = None) -> None:
     """(id, seconds from now) of each message, all in one batch; the value is the id."""
     records = [
-        Record(at, NOW + 1000 * seconds, key, name.encode(), [("postroad-dedup-id", name.encode())])
+        Record(at, now_ms() + 1000 * seconds, key, name.encode(), [("postroad-dedup-id", name.encode())])
         for at, (name, seconds) in enumerate(messages)
     ]
     with running.connect() as connection:
@@ -302,7 +305,7 @@ def test_a_lone_consumer_gets_what_lies_behind_many_delayed_messages(start: Call
     delayed = [("postroad-delay-ms", b"3600000")]
     with running.connect() as connection:
         for _ in range(60):
-            records = [Record(at, NOW, None, b"x" * 1000, delayed) for at in range(100)]
+            records = [Record(at, now_ms(), None, b"x" * 1000, delayed) for at in range(100)]
             assert send_batch(connection, "jobs", encode_batch(records)).error_code == 0
     running.publish("jobs", b"now")
     with session(running.bootstrap, GROUP, "jobs") as member:
