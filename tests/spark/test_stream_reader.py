@@ -80,6 +80,25 @@ def test_query_goes_on_when_the_broker_comes_back(
     assert stream.rows() == read_all(postroad.bootstrap, topic)
 
 
+@pytest.mark.parametrize(
+    ("limits", "batches"),
+    [
+        ({"maxBytesPerTrigger": 6000}, range(2, 10)),  # 1,000 records of some 10 bytes
+        ({"minOffsetsPerTrigger": 5000}, range(1, 2)),  # AvailableNow doesn't wait for what may never come
+        ({"maxBytesPerTrigger": 10**9, "maxOffsetsPerTrigger": 400}, range(3, 4)),
+    ],
+)
+def test_spark_takes_each_limit(
+    spark: SparkSession, node: Node, tmp_path: Path, topic: str, limits: dict[str, int], batches: range
+) -> None:
+    create(node.bootstrap, topic)
+    send(node.bootstrap, topic, numbered(1000), compression_type="none", batch_num_messages=50)
+    stream = Stream(spark, tmp_path, node.bootstrap, subscribe=topic, **limits)
+    sizes = batch_sizes(stream.run())
+    assert len(sizes) in batches
+    assert sum(sizes) == 1000
+
+
 def test_lost_data_ends_the_query_with_what_was_lost(
     spark: SparkSession, node: Node, tmp_path: Path, topic: str
 ) -> None:
