@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from postroad.cli.pipeline import pipeline
 from postroad.errors import PostroadError
 from postroad.pipelines import steps
 from postroad.pipelines.archive import ArchiveSettings, archive
@@ -190,3 +192,19 @@ def test_edges_are_read_as_people_write_them() -> None:
     for wrong in ("yesterday", '{"a": 5}', '{"a": {"0": -1}}'):
         with pytest.raises(PipelineError, match="--from"):
             parse(wrong, "--from", words)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["replay", "-t", "a"], "--to TOPIC or --to-origin"),
+        (["replay", "-t", "a", "--to", "b", "--to-origin"], "--to TOPIC or --to-origin"),
+        (["replay", "-t", "a", "--to", "b", "--archive", "x", "--source", "y"], "not from both"),
+        (["replay", "-t", "a", "--to", "b", "--rate", "fast"], "no rate"),
+        (["redrive"], "SUBSCRIPTION|TOPIC"),
+        (["mirror", "-t", "a"], "--to"),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_refused_before_spark_starts(words: list[str], text: str) -> None:
+    outcome = CliRunner().invoke(pipeline, words)
+    assert (outcome.exit_code, text in outcome.output) == (2, True), outcome.output

@@ -31,6 +31,7 @@ PIPELINES: Final = {
     "archive": "pipeline_archive:archive",
     "replay": "pipeline_replay:replay",
     "redrive": "pipeline_redrive:redrive",
+    "mirror": "pipeline_mirror:mirror",
     "report": "pipeline_report:report",
 }
 

@@ -53,7 +53,7 @@ class Bounds(NamedTuple):
     until: int | None = None
 
 
-def parse(text: str, option: str, natural: Collection[str]) -> Edge:
+def parse(text: str, option: str, natural: tuple[str, ...]) -> Edge:
     """PipelineError says what would be right; `natural` are words for the edge that nobody needs to say."""
     if text in natural:
         return NATURAL
@@ -67,7 +67,7 @@ def parse(text: str, option: str, natural: Collection[str]) -> Edge:
         return Edge(time_ms=int(datetime.fromisoformat(text).timestamp() * 1000))
     except ValueError:
         raise PipelineError(
-            f"{option} {text!r} is none of: {natural[0] if isinstance(natural, tuple) else ''}, an offset "
+            f"{option} {text!r} is none of: {natural[0]}, an offset "
             '(1200), a time (2026-03-01T08:00), a time ago (15m, 2h, 7d), offsets ({"orders": {"0": 17}})'
         ) from None
 

@@ -118,7 +118,7 @@ class _Run:
         result, settings = self._result, self._settings
         numbers = {partition: offset for (_, partition), offset in end.items()}
         accepted = redriven.accepted(settings.bootstrap, result.topic, numbers)
-        before = self._finish_step()
+        before = self._finish_step(begin)
         if before is None:
             return result
         self._done = redriven.union(accepted or {}, redriven.read_marks(self._journal))
@@ -130,15 +130,13 @@ class _Run:
                 self._journal, STATE, state, self._plan, self._work, report=report, stop=self._stop
             )
             result.is_complete = done.at == done.end
-            if result.is_complete:
-                self._journal.put(STATE, done.note())
             result.sent = done.rows
             if accepted is not None:
-                self._accept()
+                self._accept(accepted)
         result.kept = result.seen - result.sent - sum(result.failed.values())
         return result
 
-    def _finish_step(self) -> int | None:
+    def _finish_step(self, begin: Offsets) -> int | None:
         """The number of the next step, when that of an interrupted run is done; None if stopped within."""
         note = self._journal.get(STATE)
         if note is None:
@@ -146,6 +144,8 @@ class _Run:
         state = State.of(note)
         if not state.is_planned or self._settings.is_dry:
             return state.step
+        if any(at < begin[place] < state.until[place] for place, at in state.at.items()):
+            return state.step + 1  # letters of it are deleted: it can't be repeated, and is forgotten
         try:
             state = state.done(self._work(state))
         except Stopped:
@@ -236,10 +236,9 @@ class _Run:
         end = {partition: offset for (_, partition), offset in state.until.items()}
         return redriven.within(self._done, first, end)
 
-    def _accept(self) -> None:
-        marked = redriven.read_marks(self._journal)
-        left = redriven.accept(self._settings.bootstrap, self._result.topic, marked)
-        if marked:
+    def _accept(self, before: Spans) -> None:
+        if marked := redriven.read_marks(self._journal):
+            left = redriven.accept(self._settings.bootstrap, self._result.topic, marked, before)
             redriven.rewrite_marks(self._journal, left)
 
     def _arguments(self) -> dict[str, Any]:

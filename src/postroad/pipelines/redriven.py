@@ -9,7 +9,8 @@ has done. Apache Kafka does not tell what a subscription is done with: there the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from postroad.client import Client, subscriptions
@@ -105,15 +106,14 @@ def _notes(sent: Spans) -> dict[str, dict[str, object]]:
     return notes
 
 
-def accept(bootstrap: str, topic: str, marked: Spans) -> Spans:
-    """Accept them in the subscription; what is left of them: somebody else holds it."""
+def accept(bootstrap: str, topic: str, marked: Spans, before: Spans) -> Spans:
+    """Accept those in the subscription that were not before; what is left of them: somebody else holds it."""
 
     async def work() -> Spans:
         wanted = {
             (partition, offset)
-            for partition, spans in marked.items()
-            for span in spans
-            for offset in range(span.first, span.last + 1)
+            for partition, offset in _offsets(marked)
+            if not _has(before.get(partition, []), offset)
         }
         group = topic + GROUP_SUFFIX
         async with Client(bootstrap) as client:
@@ -125,7 +125,19 @@ def accept(bootstrap: str, topic: str, marked: Spans) -> Spans:
                     wanted -= {_at(letter) for letter in mine} - refused
         return from_offsets(wanted)
 
-    return asyncio.run(work()) if marked else {}
+    return asyncio.run(work())
+
+
+def _offsets(spans: Spans) -> Iterator[tuple[int, int]]:
+    for partition, those in spans.items():
+        for span in those:
+            for offset in range(span.first, span.last + 1):
+                yield partition, offset
+
+
+def _has(spans: list[Span], offset: int) -> bool:
+    at = bisect_right(spans, offset, key=lambda span: span.first) - 1
+    return at >= 0 and offset <= spans[at].last
 
 
 def _at(letter: ShareMessage) -> tuple[int, int]:

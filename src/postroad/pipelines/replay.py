@@ -5,7 +5,8 @@ to (`journal`), step by step. So the same replay can be interrupted and run agai
 weeks later: it goes on where it was, and one that was complete does nothing. Where it ends is decided when
 it first runs: messages that come later are another replay's.
 
-Messages keep their order within each partition that they come from.
+Messages keep their order within each partition that they come from. A step that was interrupted finds what
+it stored for as long as the target remembers producers (`spark.sink`): a day, unless it is set otherwise.
 """
 
 from __future__ import annotations

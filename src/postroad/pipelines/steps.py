@@ -108,10 +108,13 @@ def run_steps(
 
     `work` gives the rows that it sent, and may raise Stopped.
     """
+    first = state.step
     while True:
         if not state.is_planned:
             planned = plan(state)
             if planned is None:
+                if state.step > first:  # or the last step would be done again
+                    journal.put(key, state.note())
                 return state
             journal.put(key, planned.note())
             state = planned

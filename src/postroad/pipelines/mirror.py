@@ -1,0 +1,251 @@
+"""mirror: topics of one cluster into another, partition by partition, each message once.
+
+It goes in steps that are noted at the target before they are done (`journal`), so it needs no other
+memory: a mirror that is stopped or killed goes on from wherever it is started next. Partition numbers,
+keys, headers and times stay; headers are added that tell the origin (`origins`). After each step the
+offsets of both sides are noted (`offset_map`), and consumer groups are moved along (`mirror_admin`):
+whoever has to leave the one cluster finds itself at the same message in the other.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from postroad.pipelines import journal as journals
+from postroad.pipelines import offset_map as maps
+from postroad.pipelines.delivery import Delivery
+from postroad.pipelines.errors import PipelineError
+from postroad.pipelines.journal import Journal
+from postroad.pipelines.mirror_admin import group_names, move_groups, prepare_topics
+from postroad.pipelines.offset_map import OffsetMap
+from postroad.pipelines.origins import Positions, mirrored
+from postroad.pipelines.running import Report
+from postroad.pipelines.steps import State, read_step, run_steps, run_until
+from postroad.spark import offsets
+from postroad.spark.cluster import Cluster, TopicInfo
+from postroad.spark.offsets import Offsets
+from postroad.spark.router import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STEP_OFFSETS: Final = 500_000
+PRUNE_EVERY: Final = 100  # steps
+_OWN: Final = frozenset({journals.TOPIC, maps.TOPIC})
+
+
+@dataclass(frozen=True)
+class MirrorSettings:
+    """From where, to where, and what. Topics by name, or all that the pattern matches as a whole."""
+
+    source: str
+    target: str
+    topics: Sequence[str] = ()
+    pattern: str | None = None
+    prefix: str = ""  # of topics' names at the target
+    groups: Sequence[str] = ()  # consumer groups whose positions are carried over
+    group_pattern: str | None = None
+    name: str | None = None  # the source cluster's id by default
+    once: bool = False  # stop when all is mirrored that was there at the start
+    every_s: float = 5.0  # otherwise: how often it looks for new messages
+    accepts_loss: bool = False  # go on where the source has deleted messages before they were mirrored
+    commit_group: str | None = None  # of the source: progress is committed to it, so that others see the lag
+
+
+@dataclass
+class Mirrored:
+    """What a run did. `ends`: the offset of the source after the last one mirrored."""
+
+    name: str
+    rows: int = 0
+    ends: dict[str, dict[str, int]] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)  # partitions moved, all in all
+    is_complete: bool = False  # all that was there when it looked last is mirrored
+
+
+def mirror(
+    spark: SparkSession,
+    settings: MirrorSettings,
+    *,
+    report: Report = lambda progress: None,
+    stop: threading.Event | None = None,
+) -> Mirrored:
+    """Runs until all is mirrored (`once`), or until `stop` is set.
+
+    Before anything is written it is an error if a cluster or a topic is not there, if both clusters are the
+    same, or if a pattern is none.
+    """
+    _check(settings)
+    with (
+        Cluster(settings.source, isolation="read_committed") as source,
+        Cluster(settings.target) as target,
+    ):
+        run = _Run(spark, settings, source, target, stop or threading.Event())
+        return run.run(report)
+
+
+class _Run:
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: MirrorSettings,
+        source: Cluster,
+        target: Cluster,
+        stop: threading.Event,
+    ) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._source = source
+        self._target = target
+        self._stop = stop
+        self._source_id, self._target_id = _ids(source, target)
+        self._infos = self._topics()
+        self._name = settings.name or self._source_id
+        self._journal = Journal(target, "mirror ")
+        self._map = OffsetMap(target, self._source_id)
+        self._result = Mirrored(self._name)
+
+    def run(self, report: Report) -> Mirrored:
+        result = self._result
+        note = self._journal.get(self._name)
+        state = State.new(self._arguments(), {}, {}) if note is None else State.of(note)
+        self._check_is_same(state)
+        rows_before = state.rows
+        while True:
+            state = self._looked_around(state)
+            state = run_steps(
+                self._journal, self._name, state, self._plan, self._work, report=report, stop=self._stop
+            )
+            self._tell(state)
+            result.rows, result.ends = state.rows - rows_before, offsets.to_json(state.at)
+            result.is_complete = state.at == state.end
+            if self._settings.once or self._stop.wait(self._settings.every_s):
+                return result
+
+    def _looked_around(self, state: State) -> State:
+        """With the topics, partitions and ends that there are now; all of them are at the target, too."""
+        self._infos = self._topics()
+        counts = {name: len(info.partitions) for name, info in self._infos.items()}
+        prepare_topics(self._settings.source, self._settings.target, counts, self._settings.prefix)
+        places = self._places()
+        earliest, latest = self._source.earliest(places), self._source.latest(places)
+        fresh = [place for place in places if place not in state.at]
+        new = {place: max(earliest[place], self._map.end(place) or 0) for place in fresh}
+        state = replace(state, begin=state.begin | new, at=state.at | new, until=state.until | new)
+        state = self._without_lost(state, earliest, latest)
+        return replace(state, end=state.at | latest)
+
+    def _without_lost(self, state: State, earliest: Offsets, latest: Offsets) -> State:
+        """Behind what the source no longer has; PipelineError unless that is accepted."""
+        for (topic, partition), end in latest.items():
+            if (at := state.at[topic, partition]) > end:
+                raise PipelineError(
+                    f"{topic}/{partition} is mirrored up to offset {at}, and the source ends at {end}: the "
+                    "topic was made anew. Mirror it with another --name and --prefix"
+                )
+        lost = {place: start for place, start in earliest.items() if state.at[place] < start}
+        if not lost:
+            return state
+        if not self._settings.accepts_loss:
+            (topic, partition), start = min(lost.items())
+            raise PipelineError(
+                f"{topic}/{partition}: offsets {state.at[topic, partition]} to {start - 1} were deleted at "
+                "the source before they were mirrored. To go on without them say --accept-loss"
+            )
+        # A step that was begun can't be repeated as it was: what is left of it belongs to the next one.
+        return replace(state, at=state.at | lost, until=state.at | lost, step=state.step + 1, extra={})
+
+    def _plan(self, state: State) -> State | None:
+        planned = state.planned(STEP_OFFSETS)
+        if not planned.is_planned:
+            return None
+        there = [self._there(place) for place in self._places()]
+        if state.step % PRUNE_EVERY == 0:
+            starts = self._target.earliest(there)
+            self._map.prune({place: starts[self._there(place)] for place in self._places()})
+        return replace(planned, extra={"target_ends": offsets.to_json(self._target.latest(there))})
+
+    def _work(self, state: State) -> int:
+        settings = self._settings
+        step = Delivery(
+            {"kafka.bootstrap.servers": settings.target},
+            f"mirror {self._name}",
+            state.step,
+            account=partial(
+                Positions, self._source_id, settings.prefix, offsets.from_json(state.extra["target_ends"])
+            ),
+        )
+        loss = str(not settings.accepts_loss).lower()
+
+        def send() -> Any:
+            rows = read_step(self._spark, settings.source, state, failOnDataLoss=loss)
+            return step.run(mirrored(rows, self._source_id, self._target_id, settings.prefix))
+
+        found = run_until(self._spark, send, self._stop)
+        self._map.add({each.place: each.spans for each in found})
+        return sum(each.rows for each in found)
+
+    def _tell(self, state: State) -> None:
+        """Those who follow the mirror: groups at the target, and the one that shows its lag at the source."""
+        settings = self._settings
+        names = group_names(settings.source, settings.groups, settings.group_pattern)
+        wanted = [name for name in names if name != settings.commit_group]
+        places = {place: self._there(place) for place in self._places()}
+        for name, count in move_groups(self._source, self._target, wanted, self._map, places).items():
+            self._result.groups[name] = self._result.groups.get(name, 0) + count
+        if settings.commit_group is not None and places:
+            self._source.commit(settings.commit_group, {place: state.at[place] for place in places})
+
+    def _topics(self) -> dict[str, TopicInfo]:
+        """PipelineError if there are none."""
+        settings = self._settings
+        found = self._source.topics(list(settings.topics)) if settings.topics else {}
+        if settings.pattern is not None:
+            found |= self._source.topics(pattern=settings.pattern)
+        found = {name: info for name, info in found.items() if name not in _OWN}
+        if not found and settings.pattern is None:
+            raise PipelineError("there is nothing to mirror: name topics, or give a pattern")
+        return found
+
+    def _places(self) -> list[Place]:
+        return [place for info in self._infos.values() for place in info.places]
+
+    def _there(self, place: Place) -> Place:
+        return self._settings.prefix + place[0], place[1]
+
+    def _arguments(self) -> Mapping[str, Any]:
+        return {"source": self._source_id, "prefix": self._settings.prefix}
+
+    def _check_is_same(self, state: State) -> None:
+        if dict(state.arguments) != self._arguments():
+            raise PipelineError(
+                f"the mirror {self._name} copies from cluster {state.arguments['source']} with the prefix "
+                f"{state.arguments['prefix']!r}: choose another --name"
+            )
+
+
+def _ids(source: Cluster, target: Cluster) -> tuple[str, str]:
+    ids = source.id(), target.id()
+    for cluster, found in zip((source, target), ids, strict=True):
+        if not found:
+            raise PipelineError(f"the cluster at {cluster.bootstrap} has no id, so no origin can name it")
+    if ids[0] == ids[1]:
+        raise PipelineError(
+            f"{source.bootstrap} and {target.bootstrap} are the same cluster: a mirror needs two"
+        )
+    return ids
+
+
+def _check(settings: MirrorSettings) -> None:
+    if not settings.topics and settings.pattern is None:
+        raise PipelineError("what is to be mirrored? Name topics, or give a pattern")
+    for option, pattern in (("--pattern", settings.pattern), ("--group-pattern", settings.group_pattern)):
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            raise PipelineError(f"{option} {pattern!r} is no regular expression: {error}") from None

@@ -1,0 +1,132 @@
+"""What a mirror needs besides messages: topics at the target, and the positions of consumer groups."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from postroad.client import Client, groups, topics
+from postroad.errors import (
+    GroupIdNotFound,
+    InvalidConfig,
+    TopicAlreadyExists,
+    UnknownMemberId,
+    UnknownTopicOrPartition,
+)
+from postroad.pipelines.offset_map import OffsetMap
+from postroad.spark.cluster import Cluster
+from postroad.spark.router import Place
+
+# Settings of a topic that mean the same elsewhere. Not message.timestamp.type: messages keep their time.
+CARRIED: Final = (
+    "cleanup.policy",
+    "compression.type",
+    "delete.retention.ms",
+    "max.compaction.lag.ms",
+    "max.message.bytes",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "retention.bytes",
+    "retention.ms",
+    "segment.bytes",
+    "segment.ms",
+)
+OURS: Final = "postroad."  # settings that Postroad alone knows
+SHARE: Final = "share"
+
+
+def prepare_topics(source: str, target: str, partitions: Mapping[str, int], prefix: str) -> None:
+    """Each topic is at the target, with at least as many partitions; if it is new, with its settings."""
+
+    async def work() -> None:
+        async with Client(source) as one, Client(target) as other:
+            for name, count in partitions.items():
+                try:
+                    found = await other.topic(prefix + name)
+                except UnknownTopicOrPartition:
+                    await _create(one, other, name, prefix, count)
+                    continue
+                if len(found.partitions) < count:
+                    await topics.add_partitions(other, prefix + name, count)
+
+    asyncio.run(work())
+
+
+async def _create(source: Client, target: Client, name: str, prefix: str, partitions: int) -> None:
+    entries = await topics.describe_config(source, name)
+    carried = {
+        entry.name: entry.value
+        for entry in entries
+        if entry.is_override
+        and entry.value is not None
+        and (entry.name in CARRIED or entry.name.startswith(OURS))
+    }
+    plain = {key: value for key, value in carried.items() if not key.startswith(OURS)}
+    with suppress(TopicAlreadyExists):
+        try:
+            await topics.create(target, prefix + name, partitions=partitions, config=carried)
+        except InvalidConfig:
+            if plain == carried:
+                raise
+            await topics.create(target, prefix + name, partitions=partitions, config=plain)
+
+
+def group_names(bootstrap: str, names: Sequence[str], pattern: str | None) -> list[str]:
+    """The consumer groups of these names, and those that the pattern matches as a whole."""
+    if pattern is None:
+        return list(names)
+
+    async def ask() -> list[str]:
+        async with Client(bootstrap) as client:
+            return [found.group for found in await groups.list_all(client) if found.type != SHARE]
+
+    return sorted({*names, *(name for name in asyncio.run(ask()) if re.fullmatch(pattern, name))})
+
+
+def move_groups(
+    source: Cluster,
+    target: Cluster,
+    names: Collection[str],
+    map_: OffsetMap,
+    places: Mapping[Place, Place],
+) -> dict[str, int]:
+    """Groups go on at the target where they are at the source; how many partitions of each were moved.
+
+    `places` are the target's by the source's. No position is moved back, and none beyond what is mirrored. A
+    group that has members at the target is left alone: it has failed over, and its positions are its own.
+    """
+    moved: dict[str, int] = {}
+    ends = target.latest(list(places.values())) if names and places else {}
+    for name in names:
+        wanted = _wanted(source, name, map_, places)
+        try:
+            there = target.committed(name, list(wanted)) if wanted else {}
+        except GroupIdNotFound:
+            there = {}
+        forward = {}
+        for place, offset in wanted.items():
+            at, capped = there.get(place), min(offset, ends[place])
+            if at is None or at < capped:
+                forward[place] = capped
+        if forward:
+            try:
+                target.commit(name, forward)
+            except UnknownMemberId:
+                continue
+            moved[name] = len(forward)
+    return moved
+
+
+def _wanted(source: Cluster, name: str, map_: OffsetMap, places: Mapping[Place, Place]) -> dict[Place, int]:
+    try:
+        committed = source.committed(name, list(places))
+    except GroupIdNotFound:
+        return {}
+    wanted = {}
+    for place, offset in committed.items():
+        if offset is not None and (translated := map_.translate(place, offset)) is not None:
+            wanted[places[place]] = translated
+    return wanted

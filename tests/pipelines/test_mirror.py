@@ -1,0 +1,251 @@
+"""Two clusters: what is in one is in the other, once, and consumers find their place again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource
+from pyspark.sql import SparkSession
+
+from postroad.errors import PostroadError
+from postroad.pipelines.delivery import Span
+from postroad.pipelines.mirror import MirrorSettings, mirror
+from postroad.pipelines.offset_map import OffsetMap
+from postroad.pipelines.origins import SPANS_MAX, thinned
+from postroad.pipelines.running import Progress
+from postroad.spark.cluster import Cluster
+from postroad.testing import Node
+from postroad.testing import node as start_node
+from postroad.wire import header_names as names
+from tests.spark import plain
+from tests.spark.plain import Message, Row
+
+MESSAGES = [
+    Message(b"v%d" % number, b"k%d" % (number % 5), number % 3, [("n", b"%d" % number)], 1_000_000 + number)
+    for number in range(60)
+]
+
+
+@pytest.fixture(scope="module")
+def other() -> Iterator[Node]:
+    """A second cluster, of its own."""
+    with start_node() as running:
+        yield running
+
+
+@pytest.fixture
+def filled(node: Node, topic: str) -> str:
+    plain.create(node.bootstrap, topic, 3, retention_ms="-1", max_message_bytes="2000000")
+    plain.send(node.bootstrap, topic, MESSAGES)
+    return topic
+
+
+def settings(node: Node, other: Node, topic: str, **changes: Any) -> MirrorSettings:
+    return MirrorSettings(
+        node.bootstrap, other.bootstrap, [topic], **{"once": True, "name": topic, **changes}
+    )
+
+
+def plainly(rows: list[Row]) -> list[tuple[Any, ...]]:
+    """What a mirror keeps, by partition and order."""
+    return [
+        (row.partition, row.key, row.value, row.time_ms, [h for h in row.headers if names.ORIGIN not in h[0]])
+        for row in rows
+    ]
+
+
+def position(bootstrap: str, group: str, topic: str, partition: int) -> int:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    try:
+        (found,) = consumer.committed([TopicPartition(topic, partition)], 30)
+        return int(found.offset)
+    finally:
+        consumer.close()
+
+
+def commit(bootstrap: str, group: str, topic: str, partition: int, offset: int) -> None:
+    with Cluster(bootstrap) as cluster:
+        cluster.commit(group, {(topic, partition): offset})
+
+
+def test_topics_come_with_partitions_settings_and_origin(
+    spark: SparkSession, node: Node, other: Node, filled: str
+) -> None:
+    seen: list[Progress] = []
+    done = mirror(spark, settings(node, other, filled), report=seen.append)
+    assert (done.rows, done.is_complete, seen[-1].done) == (60, True, 60)
+
+    rows = plain.read_all(other.bootstrap, filled)
+    assert plainly(rows) == plainly(plain.read_all(node.bootstrap, filled))
+    with Cluster(node.bootstrap) as source:
+        cluster_id = source.id()
+    row = rows[7]
+    assert dict(row.headers) == {
+        "n": row.headers[0][1],
+        names.ORIGIN_CLUSTER: cluster_id.encode(),
+        names.ORIGIN_TOPIC: filled.encode(),
+        names.ORIGIN_PARTITION: b"%d" % row.partition,
+        names.ORIGIN_OFFSET: b"%d" % row.offset,
+        names.ORIGIN_TIMESTAMP: b"%d" % row.time_ms,
+    }
+    resource = ConfigResource(ConfigResource.Type.TOPIC, filled)
+    admin = AdminClient({"bootstrap.servers": other.bootstrap})
+    config = admin.describe_configs([resource])[resource].result(30)
+    assert (config["retention.ms"].value, config["max.message.bytes"].value) == ("-1", "2000000")
+
+
+def test_a_mirror_goes_on_where_it_was_and_follows_new_partitions(
+    spark: SparkSession, node: Node, other: Node, filled: str
+) -> None:
+    mirror(spark, settings(node, other, filled))
+    plain.add_partitions(node.bootstrap, filled, 4)
+    plain.send(node.bootstrap, filled, [Message(b"new", b"k", 3), Message(b"more", b"k", 0)])
+
+    assert mirror(spark, settings(node, other, filled)).rows == 2
+    assert mirror(spark, settings(node, other, filled)).rows == 0
+
+    assert plainly(plain.read_all(other.bootstrap, filled)) == plainly(plain.read_all(node.bootstrap, filled))
+
+
+def test_two_clusters_that_mirror_each_other_send_nothing_back(
+    spark: SparkSession, node: Node, other: Node, filled: str
+) -> None:
+    mirror(spark, settings(node, other, filled))
+    plain.send(other.bootstrap, filled, [Message(b"from the other side", b"k")])
+    back = MirrorSettings(other.bootstrap, node.bootstrap, [filled], once=True, name=f"{filled} back")
+
+    assert mirror(spark, back).rows == 1
+    assert mirror(spark, settings(node, other, filled)).rows == 0
+
+    both = [plain.read_all(each.bootstrap, filled) for each in (node, other)]
+    assert sorted(row.value or b"" for row in both[0]) == sorted(row.value or b"" for row in both[1])
+    assert len(both[0]) == 61
+
+
+def test_groups_find_their_place_though_offsets_differ(
+    spark: SparkSession, node: Node, other: Node, filled: str
+) -> None:
+    """The target has messages of its own, and the source has deleted some: no offset is the same."""
+    plain.create(other.bootstrap, f"dc1.{filled}", 3)
+    plain.send(other.bootstrap, f"dc1.{filled}", [Message(b"own", b"k", 1)] * 7)
+    plain.delete_before(node.bootstrap, filled, 1, 4)
+    group = f"g-{filled}"
+    commit(node.bootstrap, group, filled, 1, 10)
+    commit(node.bootstrap, group, filled, 2, 20)
+
+    first = mirror(spark, settings(node, other, filled, prefix="dc1.", group_pattern="g-t-.*"))
+
+    assert first.groups[group] == 2
+    target = f"dc1.{filled}"
+    there = {(row.partition, row.offset): row for row in plain.read_all(other.bootstrap, target)}
+    at = position(other.bootstrap, group, target, 1)
+    assert at == 7 + 6
+    assert dict(there[1, at].headers)[names.ORIGIN_OFFSET] == b"10"
+    assert position(other.bootstrap, group, target, 2) == 20
+
+    commit(other.bootstrap, group, target, 2, 20)  # it has failed over and stays where it is
+    commit(node.bootstrap, group, filled, 2, 3)
+    mirror(spark, settings(node, other, filled, prefix="dc1.", groups=[group]))
+    assert position(other.bootstrap, group, target, 2) == 20
+
+
+def test_a_step_that_was_interrupted_is_repeated_once_and_its_offsets_are_found(
+    spark: SparkSession, node: Node, other: Node, filled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends when all is sent and nothing of the map is noted."""
+    group = f"g-{filled}"
+    commit(node.bootstrap, group, filled, 0, 12)
+
+    class Crash(Exception):
+        pass
+
+    def crash(*_: Any) -> None:
+        raise Crash
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OffsetMap, "add", crash)
+        with pytest.raises(Crash):
+            mirror(spark, settings(node, other, filled, groups=[group]))
+    plain.send(other.bootstrap, filled, [Message(b"in between", b"k", 0)])
+
+    done = mirror(spark, settings(node, other, filled, groups=[group]))
+
+    rows = [row for row in plain.read_all(other.bootstrap, filled) if row.value != b"in between"]
+    assert plainly(rows) == plainly(plain.read_all(node.bootstrap, filled))
+    assert (done.groups, position(other.bootstrap, group, filled, 0)) == ({group: 1}, 12)
+
+
+def test_it_runs_until_it_is_stopped(spark: SparkSession, node: Node, other: Node, filled: str) -> None:
+    stop = threading.Event()
+    sent_more: list[Progress] = []
+
+    def report(progress: Progress) -> None:
+        sent_more.append(progress)
+        if len(sent_more) == 1:
+            plain.send(node.bootstrap, filled, [Message(b"later", b"k")])
+        else:
+            stop.set()
+
+    endless = settings(node, other, filled, once=False, every_s=0.1, commit_group=f"m-{filled}")
+    done = mirror(spark, endless, report=report, stop=stop)
+
+    assert done.rows == 61
+    assert position(node.bootstrap, f"m-{filled}", filled, 0) == 21
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"topics": ["missing"]}, "no topic missing"),
+        ({"topics": []}, "Name topics"),
+        ({"pattern": "("}, "no regular expression"),
+        ({"group_pattern": "["}, "no regular expression"),
+        ({"target": None}, "the same cluster"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_written(
+    spark: SparkSession, node: Node, other: Node, change: dict[str, Any], text: str
+) -> None:
+    given = {"source": node.bootstrap, "target": other.bootstrap, "topics": ["any"], "once": True, **change}
+    given["target"] = given["target"] or node.bootstrap
+    with pytest.raises(PostroadError, match=text):
+        mirror(spark, MirrorSettings(**given))
+
+
+def test_what_the_source_deleted_too_early_is_told(
+    spark: SparkSession, node: Node, other: Node, filled: str
+) -> None:
+    mirror(spark, settings(node, other, filled))
+    plain.send(node.bootstrap, filled, plain.numbered(5))
+    plain.delete_before(node.bootstrap, filled, 0, 23)
+    with pytest.raises(PostroadError, match="offsets 20 to 22 were deleted"):
+        mirror(spark, settings(node, other, filled))
+    assert mirror(spark, settings(node, other, filled, accepts_loss=True)).rows == 2
+
+
+def test_translated_offsets_are_never_ahead(other: Node, topic: str) -> None:
+    with Cluster(other.bootstrap) as cluster:
+        made = OffsetMap(cluster, topic)
+        place = ("orders", 0)
+        assert made.translate(place, 5) is None
+        made.add({place: [Span(10, 19, 100), Span(20, 24, 110), Span(40, 49, 200)]})
+        made.add({place: [Span(20, 24, 110), Span(45, 54, 205)]})  # known already, and partly so
+        for known in (made, OffsetMap(cluster, topic)):
+            assert known.end(place) == 55
+            translated = {
+                offset: known.translate(place, offset) for offset in (0, 10, 15, 24, 30, 40, 54, 99)
+            }
+            assert translated == {0: 100, 10: 100, 15: 105, 24: 114, 30: 115, 40: 200, 54: 214, 99: 215}
+        made.prune({place: 115})
+        assert OffsetMap(cluster, topic).translate(place, 30) == 200
+
+
+def test_a_map_of_many_gaps_becomes_coarser_and_keeps_both_ends() -> None:
+    spans = [Span(2 * number, 2 * number, number) for number in range(5_000)]
+    found = thinned(spans)
+    assert len(found) == SPANS_MAX
+    assert (found[0], found[-1]) == (spans[0], spans[-1])
