@@ -213,12 +213,12 @@ def test_time_and_archive_narrow_what_is_read(made: Made, spark: SparkSession, t
 
 
 def test_topic_without_messages_has_a_page(
-    made: Made, spark: SparkSession, tmp_path: Path, topic: str
+    node: Node, spark: SparkSession, tmp_path: Path, topic: str
 ) -> None:
     from postroad.pipelines.report import ReportSettings, report
 
-    plain.create(made.bootstrap, topic)
-    told = report(spark, ReportSettings(made.bootstrap, [topic], str(tmp_path)))
+    plain.create(node.bootstrap, topic)
+    told = report(spark, ReportSettings(node.bootstrap, [topic], str(tmp_path)))
     assert told.headline == "There are no messages of this time in these topics."
     assert told.headline in (tmp_path / "report.html").read_text()
 

@@ -60,7 +60,8 @@ class ArchiveSettings:
 
     @property
     def address(self) -> TableAddress:
-        return TableAddress(self.to, self.format, self.catalog, self.table)
+        """With the whole path: tasks have another working directory."""
+        return TableAddress(str(Location(self.to)), self.format, self.catalog, self.table)
 
 
 class Archived(NamedTuple):
