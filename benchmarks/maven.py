@@ -21,6 +21,8 @@ _POM = """\
   <packaging>pom</packaging>
   <dependencies>
 {}  </dependencies>
+  <repositories>
+{}  </repositories>
 </project>
 """
 
@@ -33,11 +35,24 @@ _DEPENDENCY = """\
 """
 
 
-def fetch(what: str, artifacts: Sequence[str], target: Path, otherwise: str = "") -> None:
+# The project's own word for an id wins over that of its dependencies.
+_SILENCED = """\
+    <repository>
+      <id>{}</id>
+      <url>file:${{project.basedir}}</url>
+      <releases><enabled>false</enabled></releases>
+      <snapshots><enabled>false</enabled></snapshots>
+    </repository>
+"""
+
+
+def fetch(
+    what: str, artifacts: Sequence[str], target: Path, otherwise: str = "", not_from: Sequence[str] = ()
+) -> None:
     """Fills `target` with `artifacts` (`group:artifact:version`) and all that they need.
 
     In one step, so that a broken download leaves nothing behind. Raises Missing; `otherwise` says what would
-    help as well.
+    help as well. `not_from` are ids of repositories that the artifacts themselves bring into play.
     """
     if not shutil.which("mvn"):
         raise cache.Missing(
@@ -47,7 +62,8 @@ def fetch(what: str, artifacts: Sequence[str], target: Path, otherwise: str = ""
     print(f"fetching {what} with Maven, once …", flush=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         dependencies = "".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)
-        (Path(scratch) / "pom.xml").write_text(_POM.format(dependencies))
+        silenced = "".join(map(_SILENCED.format, not_from))
+        (Path(scratch) / "pom.xml").write_text(_POM.format(dependencies, silenced))
         command = [
             "mvn",
             "-B",

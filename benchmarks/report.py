@@ -42,7 +42,7 @@ def to_json(outcomes: Sequence[ModeResults], rounds: int) -> str:
     document = {
         "date": date.today().isoformat(),
         "rounds": rounds,
-        "machine": dict(_machine_facts()),
+        "machine": dict(machine_facts()),
         "modes": [{**asdict(outcome), "mode": outcome.mode.name.lower()} for outcome in outcomes],
     }
     return json.dumps(document, indent=2) + "\n"
@@ -159,13 +159,13 @@ def _facts_table(outcome: ModeResults) -> str:
 
 
 def _machine(outcomes: Sequence[ModeResults]) -> str:
-    facts = list(_machine_facts())
+    facts = list(machine_facts())
     versions = {name: facts.version for outcome in outcomes for name, facts in outcome.servers.items()}
     facts.append(("servers", ", ".join(f"{name} {version}" for name, version in versions.items())))
     return "\n".join(f"- {name}: {value}" for name, value in facts)
 
 
-def _machine_facts() -> Iterable[tuple[str, str]]:
+def machine_facts() -> Iterable[tuple[str, str]]:
     """What the figures depend on, and nothing that names this machine or its owner."""
     yield "CPU", f"{_first('/proc/cpuinfo', 'model name')}, {os.cpu_count()} cores"
     memory_kb = _first("/proc/meminfo", "MemTotal").split()[0]

@@ -1,0 +1,224 @@
+"""Where Spark is measured: one session, one broker, and the same rows as topics and as Parquet files.
+
+All sides of a comparison run in this session, one after the other, against this broker.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.servers import Mode, Postroad
+from benchmarks.spark_connector import Connector
+from benchmarks.spark_cpu import cpu_seconds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARTITIONS = 4  # of a topic: twice as many as there are tasks at a time
+TRIGGERS = 25  # measured; those before them warm up
+WARM_TRIGGERS = 5
+ROWS_PER_TRIGGER = 100
+TRIGGERS_WITHIN_S = 120.0
+
+_COLUMNS = "key, value, topic, partition, offset, timestamp, timestampType"
+# Values that don't compress, of 100 and 1,024 bytes.
+_VALUES = {
+    100: "concat(sha2(string(id), 256), md5(string(id)), 'four')",
+    1024: "array_join(transform(sequence(1, 32), n -> md5(concat(id, n))), '')",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run: how long it took, what CPU it used, and over how many rows or triggers."""
+
+    seconds: float
+    cpu_seconds: float
+    count: int
+
+
+class Lab:
+    def __init__(self, spark: SparkSession, bootstrap: str, home: Path) -> None:
+        self.spark = spark
+        self._bootstrap = bootstrap
+        self._home = home
+        self._numbers = itertools.count()
+        gateway: Any = spark.sparkContext._gateway
+        self._jvm = int(gateway.proc.pid)
+
+    # --- rows that are read ---
+
+    def fill(self, size: int, rows: int) -> None:
+        """A topic `rows-SIZE`, and files with the same rows."""
+        topic = f"rows-{size}"
+        self.create_topic(topic)
+        numbers = self.spark.range(0, rows, 1, 2 * PARTITIONS)
+        made = numbers.selectExpr("binary(string(id)) as key", f"binary({_VALUES[size]}) as value")
+        self._sink(made, "postroad", topic)
+        self.topic(size, "postroad").write.parquet(str(self._files(size)))
+
+    def topic(self, size: int, connector: str) -> DataFrame:
+        options = {**self._broker(), "subscribe": f"rows-{size}"}
+        return self.spark.read.format(connector).options(**options).load()
+
+    def files(self, size: int) -> DataFrame:
+        return self.spark.read.parquet(str(self._files(size)))
+
+    def read(self, frame: DataFrame, rows: int) -> Measured:
+        """Every row and column of it, made and thrown away."""
+        return self._measure(rows, lambda: frame.write.format("noop").mode("overwrite").save())
+
+    def fingerprint(self, frame: DataFrame) -> tuple[int, ...]:
+        """The same for the same rows in any order, and hardly for others."""
+        hashed = frame.selectExpr(f"xxhash64({_COLUMNS}) as h")
+        row = hashed.selectExpr("count(*)", "bit_xor(h)", "sum(pmod(h, 1000000007))").first()
+        assert row is not None, "an aggregate has a row"
+        return tuple(map(int, row))
+
+    # --- rows that are written ---
+
+    def write(self, size: int, connector: str, rows: int) -> Measured:
+        """Rows of the files into a new topic. The files have more: reading them is a small part of it."""
+        topic = f"copy-{next(self._numbers)}"
+        self.create_topic(topic)
+        some = self.files(size).where(f"offset < {rows // PARTITIONS}").select("key", "value")
+        measured = self._measure(rows, lambda: self._sink(some, connector, topic))
+        self._admin(lambda admin: admin.delete_topics([topic]), topic)
+        return measured
+
+    def archive(self, size: int, rows: int) -> Measured:
+        from postroad.pipelines.archive import ArchiveSettings, archive
+
+        with self._scratch() as scratch:
+            settings = ArchiveSettings(self._bootstrap, [f"rows-{size}"], str(scratch), once=True)
+            return self._measure(rows, lambda: archive(self.spark, settings))
+
+    def file_sink(self, size: int, rows: int) -> Measured:
+        """Spark's: the same rows and columns as an archive has, and not even divided by date."""
+        with self._scratch() as scratch:
+            rows_of_topic = self._stream(f"rows-{size}", includeHeaders="true")
+            stream = rows_of_topic.writeStream.format("parquet")
+            stream = stream.option("checkpointLocation", str(scratch / "checkpoint"))
+
+            def run() -> None:
+                stream.trigger(availableNow=True).start(str(scratch / "rows")).awaitTermination()
+
+            return self._measure(rows, run)
+
+    # --- triggers ---
+
+    def triggers(self, connector: str) -> Measured:
+        """Of small micro-batches, one after the other: the time of one is that of the median."""
+        frame = self._small(connector)
+        with self._scratch() as scratch:
+            used = cpu_seconds(self._jvm)
+            query = (
+                frame.writeStream.format("noop")
+                .option("checkpointLocation", str(scratch))
+                .trigger(processingTime="0 seconds")
+                .start()
+            )
+            try:
+                progress = _progress(query, WARM_TRIGGERS + TRIGGERS)
+            finally:
+                query.stop()
+            used = cpu_seconds(self._jvm) - used
+        took = [each.durationMs["triggerExecution"] / 1000 for each in progress[WARM_TRIGGERS:]]
+        per_trigger = statistics.median(took)
+        return Measured(per_trigger * TRIGGERS, used / len(progress) * TRIGGERS, TRIGGERS)
+
+    def _small(self, connector: str) -> DataFrame:
+        if connector == "rate":
+            options = {"rowsPerBatch": str(ROWS_PER_TRIGGER), "numPartitions": str(PARTITIONS)}
+            return self.spark.readStream.format("rate-micro-batch").options(**options).load()
+        return self._stream("rows-100", maxOffsetsPerTrigger=str(ROWS_PER_TRIGGER))
+
+    # --- parts ---
+
+    def create_topic(self, name: str) -> None:
+        from confluent_kafka.cimpl import NewTopic
+
+        self._admin(lambda admin: admin.create_topics([NewTopic(name, PARTITIONS, 1)]), name)
+
+    def _admin(self, work: Callable[[Any], Mapping[str, Any]], topic: str) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        work(AdminClient({"bootstrap.servers": self._bootstrap}))[topic].result(30)
+
+    def _broker(self) -> dict[str, str]:
+        return {"kafka.bootstrap.servers": self._bootstrap, "startingOffsets": "earliest"}
+
+    def _stream(self, topic: str, **options: str) -> DataFrame:
+        reader = self.spark.readStream.format("postroad")
+        return reader.options(**self._broker(), subscribe=topic, **options).load()
+
+    def _sink(self, frame: DataFrame, connector: str, topic: str) -> None:
+        options = {"kafka.bootstrap.servers": self._bootstrap, "topic": topic}
+        frame.write.format(connector).options(**options).mode("append").save()
+
+    def _measure(self, count: int, work: Callable[[], object]) -> Measured:
+        used, begun = cpu_seconds(self._jvm), time.perf_counter()
+        work()
+        seconds = time.perf_counter() - begun
+        return Measured(seconds, cpu_seconds(self._jvm) - used, count)
+
+    def _files(self, size: int) -> Path:
+        return self._home / f"files-{size}"
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        """An empty directory, on the same disk as everything else."""
+        path = self._home / f"scratch-{next(self._numbers)}"
+        path.mkdir()
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def lab(home: Path, connector: Connector | None) -> Iterator[Lab]:
+    """Broker and session, for as long as the block runs; `home` is deleted afterwards."""
+    if connector is not None and connector.home is not None:
+        assert "pyspark" not in sys.modules, "another PySpark is to be imported"
+        sys.path.insert(0, str(connector.home))
+        os.environ.update(connector.environment())
+    from postroad.pipelines.session import session
+
+    broker = Postroad(Mode.PAGE_CACHE, home / "broker")
+    try:
+        broker.start()
+        config = {
+            "spark.driver.memory": "2g",
+            "spark.local.dir": str(home / "spark"),
+            "spark.sql.warehouse.dir": str(home / "spark"),
+            **(connector.config() if connector else {}),
+        }
+        with session("benchmark", "local[2]", config) as spark:
+            yield Lab(spark, f"127.0.0.1:{broker.port}", home)
+    finally:
+        broker.stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _progress(query: Any, count: int) -> list[Any]:
+    """Of the first `count` micro-batches that had rows."""
+    deadline = time.monotonic() + TRIGGERS_WITHIN_S
+    while time.monotonic() < deadline:
+        found = [each for each in query.recentProgress if each.numInputRows]
+        if len(found) >= count:
+            return found[:count]
+        if query.exception() is not None:
+            raise query.exception()
+        time.sleep(0.05)
+    raise TimeoutError(f"a query did not come to {count} micro-batches within {TRIGGERS_WITHIN_S:.0f} s")

@@ -1,0 +1,136 @@
+"""On a standalone cluster of a master and two workers: the same results, though executors die in mid-job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postroad.spark.cluster import Cluster
+from postroad.testing import Node
+from tests.pipelines.archives import read_plainly, rows_of
+from tests.spark import plain
+from tests.spark.driver import Driver, driver
+from tests.spark.plain import Message, Row
+from tests.spark.standalone import CONFIG, Standalone, standalone, wait_for
+
+pytestmark = pytest.mark.spark_slow
+
+PARTITIONS = 2
+ROWS = 8_000  # 40 Arrow batches of each partition: a task stalls at its 20th
+ARCHIVED_ROWS = 200_000
+ROWS_PER_TRIGGER = 100_000
+KILLS = 2
+PATIENCE_S = 240.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with standalone(tmp_path_factory.mktemp("standalone")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def application(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    config = {"spark.master": cluster.url, **CONFIG}
+    with driver(tmp_path_factory.mktemp("driver"), config) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def filled(node: Node) -> str:
+    plain.create(node.bootstrap, "standalone", PARTITIONS)
+    plain.send(node.bootstrap, "standalone", varied(ROWS))
+    return "standalone"
+
+
+def varied(count: int) -> list[Message]:
+    return [
+        Message(
+            value=b"%200d" % number,
+            key=None if number % 5 == 0 else b"key %d" % number,
+            partition=number % PARTITIONS,
+            headers=[("n", b"%d" % number)] if number % 3 else [],
+        )
+        for number in range(count)
+    ]
+
+
+def source(node: Node, topic: str, **options: str) -> dict[str, str]:
+    broker = {"kafka.bootstrap.servers": node.bootstrap, "startingOffsets": "earliest"}
+    return {**broker, "subscribe": topic, "includeHeaders": "true", **options}
+
+
+def sink(node: Node, topic: str, **options: str) -> dict[str, str]:
+    plain.create(node.bootstrap, topic, PARTITIONS)
+    # Batches of some five rows: a task's rows are many of them, and some are stored when it stalls.
+    return {"kafka.bootstrap.servers": node.bootstrap, "topic": topic, "kafka.batch.size": "1200", **options}
+
+
+def contents(rows: list[Row]) -> list[tuple[Any, ...]]:
+    """What is copied of a message, sorted by its number."""
+    return sorted((row.value, row.key, row.headers) for row in rows)
+
+
+def stored(node: Node, topic: str) -> int:
+    with Cluster(node.bootstrap) as client:
+        return sum(client.latest([(topic, number) for number in range(PARTITIONS)]).values())
+
+
+def kill_when_stalled(cluster: Standalone, marker: Path) -> None:
+    task = wait_for(lambda: marker.read_text() if marker.exists() else None, PATIENCE_S)
+    cluster.kill_executor_of(int(task))
+
+
+def test_read_equals_the_topic_though_an_executor_is_killed(
+    cluster: Standalone, application: Driver, node: Node, filled: str, tmp_path: Path
+) -> None:
+    expected = plain.read_all(node.bootstrap, filled)
+    assert application.do("read", format_="postroad", options=source(node, filled)) == expected
+    assert len(cluster.executors()) == 2
+
+    marker = tmp_path / "stalled"
+    application.begin("read", format_="postroad", options=source(node, filled), stall=str(marker))
+    kill_when_stalled(cluster, marker)
+    assert application.result() == expected
+
+
+@pytest.mark.parametrize("job", ["write", "stream"])
+def test_each_message_is_written_once_though_an_executor_is_killed(
+    cluster: Standalone, application: Driver, node: Node, filled: str, topic: str, tmp_path: Path, job: str
+) -> None:
+    marker = tmp_path / "stalled"
+    more: dict[str, Any] = {}
+    options = sink(node, topic)
+    if job == "stream":
+        more = {"columns": ("key", "value", "headers")}
+        options["checkpointLocation"] = str(tmp_path / "checkpoint")
+    copy = {"from_format": "postroad", "to_format": "postroad", "to_options": options}
+    application.begin(job, from_options=source(node, filled), stall=str(marker), **copy, **more)
+    wait_for(lambda: marker.exists() and stored(node, topic), PATIENCE_S)
+    kill_when_stalled(cluster, marker)
+    application.result()
+    assert contents(plain.read_all(node.bootstrap, topic)) == contents(plain.read_all(node.bootstrap, filled))
+
+
+def test_each_offset_is_archived_once_though_executors_are_killed(
+    cluster: Standalone, application: Driver, node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic, PARTITIONS)
+    plain.send(node.bootstrap, topic, varied(ARCHIVED_ROWS))
+    lake = tmp_path / "lake"
+    lost = application.log().count("ExecutorLostFailure")
+    application.begin(
+        "archive", bootstrap=node.bootstrap, topic=topic, to=str(lake), rows_per_trigger=ROWS_PER_TRIGGER
+    )
+    seen: set[Path] = set()
+    for _ in range(KILLS):
+        # A file is there while a task fills it: executors are killed in mid-write.
+        seen |= wait_for(lambda: set(lake.rglob("*.parquet")) - seen, PATIENCE_S)  # noqa: B023
+        for executor in cluster.executors():
+            cluster.kill_executor_of(executor)
+    application.result()
+    assert application.log().count("ExecutorLostFailure") > lost, "no task was running when executors died"
+    assert rows_of(read_plainly(lake, "delta")) == plain.read_all(node.bootstrap, topic)
