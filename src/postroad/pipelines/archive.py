@@ -118,6 +118,8 @@ def read_topics(spark: SparkSession, settings: ArchiveSettings, starting: str) -
 
 
 def _start(spark: SparkSession, settings: ArchiveSettings, starting: str, checkpoint: str) -> StreamingQuery:
+    # A stream's sink is looked up in the thread's active session, and a thread that is new to Spark has none.
+    spark.createDataFrame([], "nothing int")
     spark.dataSource.register(ArchiveSink)
     writer = (
         read_topics(spark, settings, starting)

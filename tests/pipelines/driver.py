@@ -1,0 +1,29 @@
+"""A driver that archives one topic in several formats at once until it is killed, as a program of its own."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from postroad.pipelines.archive import ArchiveSettings, archive
+from postroad.pipelines.session import session
+
+ROWS_PER_BATCH = 50
+
+
+def main(bootstrap: str, topic: str, home: str, *formats: str) -> None:
+    config = {"spark.driver.memory": "1g", "spark.local.dir": f"{home}/local"}
+    with session("driver", "local[2]", config) as spark, ThreadPoolExecutor(len(formats)) as threads:
+        source = {"maxOffsetsPerTrigger": str(ROWS_PER_BATCH)}
+        settings = partial(ArchiveSettings, bootstrap, [topic], every_s=0, source=source)
+        running = [
+            threads.submit(archive, spark, settings(str(Path(home) / name), format=name)) for name in formats
+        ]
+        for each in running:
+            each.result()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

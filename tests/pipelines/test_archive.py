@@ -1,0 +1,154 @@
+"""An archive holds what the topic holds, row for row, whoever reads it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from postroad.errors import PostroadError, UnknownTopicOrPartition
+from postroad.pipelines.archive import kinds_of_ddl
+from postroad.pipelines.errors import PipelineError
+from postroad.pipelines.history import read_archive
+from postroad.pipelines.tables import find_table
+from postroad.testing import Node
+from tests.pipelines.archives import FORMATS, offsets_of, read_plainly, rows_of, run, varied
+from tests.spark import plain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_archive_equals_the_topic_for_every_reader_though_a_batch_is_repeated(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path, format_: str
+) -> None:
+    plain.create(node.bootstrap, topic, partitions=3)
+    plain.send(node.bootstrap, topic, varied(300, 3))
+    halves = {"maxOffsetsPerTrigger": "150"}
+    assert run(spark, node.bootstrap, topic, tmp_path, format=format_, source=halves).rows == 300
+    for note in (tmp_path / "_postroad" / "checkpoint" / "commits").glob("*1*"):
+        note.unlink()  # as if the driver had died between the table's commit and Spark's note of it
+    plain.send(node.bootstrap, topic, varied(30, 3, first=300))
+    again = run(spark, node.bootstrap, topic, tmp_path, format=format_)
+
+    expected = plain.read_all(node.bootstrap, topic)
+    assert (again.rows, len(expected)) == (180, 330), "the finished batch was not repeated"
+    assert again.ends == {topic: {0: 110, 1: 110, 2: 110}}
+    found = read_plainly(tmp_path, format_)
+    assert rows_of(found) == expected
+    assert {row["date"] for row in found} == {date(2023, 11, day) for day in (14, 15, 16)}
+    assert plain.of_spark(read_archive(spark, str(tmp_path)).collect()) == expected
+
+
+def test_lost_checkpoint_costs_nothing(spark: SparkSession, node: Node, topic: str, tmp_path: Path) -> None:
+    plain.create(node.bootstrap, topic, partitions=2)
+    plain.send(node.bootstrap, topic, plain.numbered(20))
+    run(spark, node.bootstrap, topic, tmp_path)
+    shutil.rmtree(tmp_path / "_postroad" / "checkpoint")
+    plain.send(node.bootstrap, topic, plain.numbered(5, partition=1))
+    assert run(spark, node.bootstrap, topic, tmp_path).rows == 5
+    assert len(set(offsets_of(read_plainly(tmp_path, "delta")))) == 25
+
+
+def test_checkpoint_of_a_deleted_table_is_refused(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic)
+    plain.send(node.bootstrap, topic, plain.numbered(3))
+    checkpoint = str(tmp_path / "notes")
+    run(spark, node.bootstrap, topic, tmp_path / "lake", checkpoint=checkpoint)
+    shutil.rmtree(tmp_path / "lake")
+    with pytest.raises(PipelineError, match="Delete it, or name another"):
+        run(spark, node.bootstrap, topic, tmp_path / "lake", checkpoint=checkpoint)
+
+
+def test_several_topics_share_a_table(spark: SparkSession, node: Node, topic: str, tmp_path: Path) -> None:
+    names = [f"{topic}.a", f"{topic}-b"]
+    for number, name in enumerate(names):
+        plain.create(node.bootstrap, name)
+        plain.send(node.bootstrap, name, plain.numbered(10 + number))
+    run(spark, node.bootstrap, names, tmp_path, format="parquet")
+    found = Counter(row["topic"] for row in read_plainly(tmp_path, "parquet"))
+    assert found == {names[0]: 10, names[1]: 11}
+    assert set(find_table(str(tmp_path)).snapshot().topics) == set(names)
+
+
+def test_json_columns_grow_and_bad_rows_stay_with_the_reason(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic)
+    _send_json(node, topic, [{"id": 1, "amount": 2}, {"id": 2, "amount": 2.5, "tags": ["a"]}])
+    kinds = kinds_of_ddl("amount double")
+    run(spark, node.bootstrap, topic, tmp_path, json_columns=True, json_kinds=kinds)
+    _send_json(node, topic, [{"id": 3, "Offset": True}, {"id": "four"}])
+    run(spark, node.bootstrap, topic, tmp_path, json_columns=True)
+
+    expected = [
+        (0, 1, 2.0, None, None, None),
+        (1, 2, 2.5, '["a"]', None, None),
+        (2, 3, None, None, True, None),
+        (3, None, None, None, None, "field id is string, and its column bigint"),
+    ]
+    columns = ("offset", "id", "amount", "tags", "json_Offset", "bad")
+    plainly = read_plainly(tmp_path, "delta")
+    assert sorted(tuple(row[name] for name in columns) for row in plainly) == expected
+    by_spark = read_archive(spark, str(tmp_path)).select(*columns).collect()
+    assert sorted(tuple(row) for row in by_spark) == expected
+
+
+def test_tasks_that_disagree_about_a_new_column_are_settled(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic, partitions=3)
+    for partition, content in enumerate([{"a": 1, "b": 1}, {"a": 1.5, "B": 2}, {"a": 2, "b": "two"}]):
+        _send_json(node, topic, [content], partition=partition)
+    run(spark, node.bootstrap, topic, tmp_path, json_columns=True)
+    found = {
+        row["partition"]: (row["a"], row["b"], row["bad"] is None) for row in read_plainly(tmp_path, "delta")
+    }
+    assert found == {0: (1.0, 1, True), 1: (1.5, 2, True), 2: (None, None, False)}
+
+
+def test_bad_row_fails_the_run_if_asked_for(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic)
+    plain.send(node.bootstrap, topic, [plain.Message(b'{"a": 1}'), plain.Message(b"[]")])
+    with pytest.raises(PipelineError, match=rf"^{topic}/0 offset 1: JSON, but no object"):
+        run(spark, node.bootstrap, topic, tmp_path, json_columns=True, bad_rows="fail")
+    assert read_plainly(tmp_path, "delta") == []
+
+
+def test_upkeep_compacts_small_files_and_deletes_old_dates(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic, partitions=2)
+    plain.send(node.bootstrap, topic, [*plain.numbered(10), *plain.numbered(10, partition=1), *varied(10, 1)])
+    done = run(spark, node.bootstrap, topic, tmp_path, format="parquet", optimize=True, retention_days=30)
+    assert done.files_deleted == 3
+    assert done.optimized == (2, 1)
+    assert done.ends == {topic: {0: 20, 1: 10}}
+    assert len(read_plainly(tmp_path, "parquet")) == 20
+
+
+def test_missing_topic_writes_nothing(spark: SparkSession, node: Node, topic: str, tmp_path: Path) -> None:
+    with pytest.raises(UnknownTopicOrPartition, match=topic):
+        run(spark, node.bootstrap, topic, tmp_path / "lake")
+    assert not (tmp_path / "lake").exists()
+
+
+def test_broker_that_is_down_is_named_and_nothing_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PostroadError, match=r"127\.0\.0\.1:1\b"):
+        run(spark, "127.0.0.1:1", "orders", tmp_path / "lake")
+    assert not (tmp_path / "lake").exists()
+
+
+def _send_json(node: Node, topic: str, contents: list[dict[str, object]], partition: int = 0) -> None:
+    messages = [plain.Message(json.dumps(content).encode(), partition=partition) for content in contents]
+    plain.send(node.bootstrap, topic, messages)

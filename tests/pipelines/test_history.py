@@ -1,0 +1,83 @@
+"""Archive and live topic are one: each record once, whatever happens to either meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from postroad.errors import UnknownTopicOrPartition
+from postroad.pipelines.errors import PipelineError, WrongTable
+from postroad.pipelines.history import Sources, history, view
+from postroad.testing import Node
+from tests.pipelines.archives import FORMATS, run, varied
+from tests.spark import plain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_history_has_each_record_once_on_both_sides_of_the_seam(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path, format_: str
+) -> None:
+    plain.create(node.bootstrap, topic, partitions=3)
+    plain.send(node.bootstrap, topic, varied(60, 2))
+    run(spark, node.bootstrap, topic, tmp_path, format=format_)
+    plain.delete_before(node.bootstrap, topic, 0, 30)  # gone from the topic, and kept by the archive
+    everything = plain.of_spark(history(spark, topic, Sources(None, str(tmp_path))).collect())
+    plain.send(node.bootstrap, topic, varied(40, 3, first=60))
+
+    sources = Sources(node.bootstrap, str(tmp_path))
+    found = view(spark, topic, sources)
+    live = [row for row in plain.read_all(node.bootstrap, topic) if row not in everything]
+    assert len(live) == 40
+    assert plain.of_spark(found.collect()) == sorted(everything + live)
+    dates = spark.sql(f"select date, count(*) from `{topic}` group by date order by date").collect()
+    assert [str(row[0]) for row in dates] == ["2023-11-14", "2023-11-15", "2023-11-16"]
+
+
+def test_live_rows_get_the_archives_json_columns(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic)
+    plain.send(node.bootstrap, topic, [plain.Message(b'{"n": 1}')])
+    run(spark, node.bootstrap, topic, tmp_path, json_columns=True)
+    plain.send(node.bootstrap, topic, [plain.Message(b'{"n": 2, "new": true}'), plain.Message(b"oops")])
+    found = history(spark, topic, Sources(node.bootstrap, str(tmp_path)))
+    rows = found.orderBy("offset").select("offset", "n", found.bad.isNull()).collect()
+    assert [tuple(row) for row in rows] == [(0, 1, True), (1, 2, True), (2, None, False)]
+
+
+def test_hole_between_archive_and_topic_is_an_error(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic)
+    plain.send(node.bootstrap, topic, plain.numbered(10))
+    run(spark, node.bootstrap, topic, tmp_path)
+    plain.send(node.bootstrap, topic, plain.numbered(10))
+    plain.delete_before(node.bootstrap, topic, 0, 15)
+    with pytest.raises(PipelineError, match=f"{topic}/0: offsets 10 to 14 are neither in the archive nor in"):
+        history(spark, topic, Sources(node.bootstrap, str(tmp_path)))
+
+
+def test_topic_that_ends_before_its_archive_is_an_error(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic)
+    plain.send(node.bootstrap, topic, plain.numbered(10))
+    run(spark, node.bootstrap, topic, tmp_path)
+    plain.delete(node.bootstrap, topic)
+    plain.create(node.bootstrap, topic)
+    with pytest.raises(PipelineError, match="the archive ends at offset 10, and the topic at 0"):
+        history(spark, topic, Sources(node.bootstrap, str(tmp_path)))
+
+
+def test_what_is_not_there_is_told(spark: SparkSession, node: Node, topic: str, tmp_path: Path) -> None:
+    with pytest.raises(UnknownTopicOrPartition, match=topic):
+        history(spark, topic, Sources(node.bootstrap))
+    with pytest.raises(WrongTable, match="no archive is at"):
+        history(spark, topic, Sources(node.bootstrap, str(tmp_path / "nothing")))
+    with pytest.raises(PipelineError, match="an archive or a cluster"):
+        history(spark, topic, Sources(None))
