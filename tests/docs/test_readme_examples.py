@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clients.confluent import send_values
 
 from postroad.testing import Node, node
 
@@ -20,8 +22,14 @@ PYTHON = [block.text for block in blocks(README, "python")]
 (KCAT,) = [block.text for block in blocks(README, "sh") if "kcat -b" in block.text]
 
 
+# As in a virtual environment that is activated: Spark starts its workers by the name python3.
+ENVIRONMENT = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
 def run(command: list[str], home: Path) -> str:
-    done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run(
+        command, cwd=home, env=ENVIRONMENT, capture_output=True, text=True, timeout=180, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -33,8 +41,9 @@ def about(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Node]:
-    """As `postroad serve` starts it: with a gateway beside it."""
+    """As `postroad serve` starts it, with a gateway beside it; and with orders in it."""
     with node({"http.enabled": True, "http.port": 0}) as running:
+        send_values(running.bootstrap, "orders", 3)
         yield running
 
 
