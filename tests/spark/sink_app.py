@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-PAUSE_S = 0.02  # for each Arrow batch: a task lasts long enough to be killed in its middle
+PAUSE_S = 0.1  # for each Arrow batch: a task lasts long enough to be killed in its middle
 
 
 def slowly(batches: Iterator[Any]) -> Iterator[Any]:
@@ -37,15 +37,15 @@ def main(bootstrap: str, source: str, target: str, checkpoint: str, rows: str) -
         SparkSession.builder.master("local[2,4]")
         .config("spark.driver.memory", "1g")
         .config("spark.ui.enabled", "false")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "50")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
     reading = {"kafka.bootstrap.servers": bootstrap, "subscribe": source, "startingOffsets": "earliest"}
     messages = spark.readStream.format("postroad").options(**reading, maxOffsetsPerTrigger=rows).load()
     copied = messages.select("key", "value").mapInArrow(slowly, "key binary, value binary")
-    # Batches of some thirty rows: a task's rows are more of them than a broker remembers.
-    writing = {"kafka.bootstrap.servers": bootstrap, "topic": target, "kafka.batch.size": "1200"}
+    # Batches of about ten rows: a task's rows are more of them than a broker remembers.
+    writing = {"kafka.bootstrap.servers": bootstrap, "topic": target, "kafka.batch.size": "9000"}
     query = (
         copied.writeStream.format("postroad")
         .options(**writing, checkpointLocation=checkpoint)
