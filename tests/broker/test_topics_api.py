@@ -215,6 +215,12 @@ def page(running: Running, names: list[str], limit: int, cursor: Any = None) -> 
     return running.call(describe, 0, request)
 
 
+def test_replicas_that_could_lead_are_a_list_as_java_clients_expect(shared: Running) -> None:
+    shared.create("eligible", 1)
+    [topic] = page(shared, ["eligible"], 10).topics
+    assert [(p.eligible_leader_replicas, p.last_known_elr) for p in topic.partitions] == [([], [])]
+
+
 def test_pages_join_to_the_whole_without_overlap(shared: Running) -> None:
     shared.create("paged-a", 3)
     shared.create("paged-b", 1)

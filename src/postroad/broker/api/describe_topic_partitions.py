@@ -64,7 +64,15 @@ def _topic(topic: Topic, first: int, count: int) -> codec.DescribeTopicPartition
         is_internal=topic.internal,
         partitions=[
             codec.DescribeTopicPartitionsResponsePartition(
-                0, index, state.leader, state.leader_epoch, list(state.replicas), list(state.isr)
+                0,
+                index,
+                state.leader,
+                state.leader_epoch,
+                list(state.replicas),
+                list(state.isr),
+                # Empty and not null, which the schema allows: Java's admin client (3.9) fails over null.
+                eligible_leader_replicas=[],
+                last_known_elr=[],
             )
             for index, state in enumerate(topic.partitions[first : first + count], first)
         ],
