@@ -5,6 +5,7 @@ Its jars come from Maven, so nothing here runs where there is none (`benchmarks.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
         connector = spark_connector.find()
     except Missing as missing:
         pytest.skip(str(missing).splitlines()[0])
+    if connector.note:
+        warnings.warn(connector.note, stacklevel=1)  # what was shown belongs to those versions
     config = {"spark.master": "local[2]", **connector.config()}
     with driver(tmp_path_factory.mktemp("driver"), config, connector.environment()) as running:
         yield running
