@@ -372,9 +372,7 @@ def test_owners_accept_counts_over_a_restart_unless_somebody_else_has_the_messag
         assert settle_as(running, topic_id, "gateway-1", last) == Error.NONE
         assert settle_as(running, topic_id, "gateway-1", 3) == Error.INVALID_RECORD_STATE, "not published yet"
         assert acquire_as(running, topic_id, "gateway-2") == ([0, 1] if order == "none" else [1])
-        assert settle_as(running, topic_id, "gateway-1", 1) == Error.INVALID_RECORD_STATE, (
-            "it has an owner"
-        )
+        assert settle_as(running, topic_id, "gateway-1", 1) == Error.INVALID_RECORD_STATE, "it has an owner"
     with running_node(tmp_path) as running:
         running.publish("jobs", b"d")
         expected = [0, 1, 3] if order == "none" else [1]

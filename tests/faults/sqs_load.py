@@ -60,9 +60,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.sent: set[Body] = set()
-        self.deleted: dict[
-            str, float
-        ] = {}  # message id → when that was answered; nobody else had it
+        self.deleted: dict[str, float] = {}  # message id → when that was answered; nobody else had it
         self.deliveries: dict[str, int] = defaultdict(int)  # by message id
         self.worked_on: set[Body] = set()  # to the end; whether its deletion was answered or not
         self.ids: dict[Body, set[str]] = defaultdict(set)
