@@ -114,12 +114,17 @@ def test_a_mirror_goes_on_where_it_was_and_follows_new_partitions(
 def test_two_clusters_that_mirror_each_other_send_nothing_back(
     spark: SparkSession, node: Node, other: Node, filled: str
 ) -> None:
-    mirror(spark, settings(node, other, filled))
+    group = f"g-{filled}"
+    commit(node.bootstrap, group, filled, 0, 5)
+    there = settings(node, other, filled, groups=[group])
+    back = settings(other, node, filled, groups=[group], name=f"{filled} back")
+    mirror(spark, there)
     plain.send(other.bootstrap, filled, [Message(b"from the other side", b"k")])
-    back = MirrorSettings(other.bootstrap, node.bootstrap, [filled], once=True, name=f"{filled} back")
 
     assert mirror(spark, back).rows == 1
-    assert mirror(spark, settings(node, other, filled)).rows == 0
+    assert mirror(spark, there).rows == 0
+
+    assert {position(each.bootstrap, group, filled, 0) for each in (node, other)} == {5}
 
     both = [plain.read_all(each.bootstrap, filled) for each in (node, other)]
     assert sorted(row.value or b"" for row in both[0]) == sorted(row.value or b"" for row in both[1])
@@ -236,12 +241,11 @@ def test_translated_offsets_are_never_ahead(other: Node, topic: str) -> None:
         made.add({place: [Span(20, 24, 110), Span(45, 54, 205)]})  # known already, and partly so
         for known in (made, OffsetMap(cluster, topic)):
             assert known.end(place) == 55
-            translated = {
-                offset: known.translate(place, offset) for offset in (0, 10, 15, 24, 30, 40, 54, 99)
-            }
-            assert translated == {0: 100, 10: 100, 15: 105, 24: 114, 30: 115, 40: 200, 54: 214, 99: 215}
+            wanted = {9: None, 10: 100, 15: 105, 24: 114, 30: 115, 40: 200, 54: 214, 99: 215}
+            assert {offset: known.translate(place, offset) for offset in wanted} == wanted
         made.prune({place: 115})
-        assert OffsetMap(cluster, topic).translate(place, 30) == 200
+        assert OffsetMap(cluster, topic).translate(place, 30) is None
+        assert OffsetMap(cluster, topic).translate(place, 41) == 201
 
 
 def test_a_map_of_many_gaps_becomes_coarser_and_keeps_both_ends() -> None:

@@ -52,12 +52,16 @@ class OffsetMap:
         self._journal.put_all(notes)
 
     def translate(self, place: Place, offset: int) -> int | None:
-        """Where a consumer goes on that would read `offset` next; None if nothing was mirrored."""
-        spans = self._spans.get(place)
-        if not spans:
+        """Where a consumer goes on that would read `offset` next; None if nothing before it is known.
+
+        Not the first span's beginning then: where clusters mirror each other, what lies before it at the
+        source came from the target, and is still to be read there.
+        """
+        spans = self._spans.get(place, [])
+        number = bisect_right(spans, offset, key=lambda each: each.first) - 1
+        if number < 0:
             return None
-        span = spans[max(0, bisect_right(spans, offset, key=lambda each: each.first) - 1)]
-        return span.target + min(span.size, max(0, offset - span.first))
+        return spans[number].target + min(spans[number].size, offset - spans[number].first)
 
     def prune(self, starts: Mapping[Place, int]) -> None:
         """Forget what the target's logs no longer have; `starts` are their beginnings, by source places."""
