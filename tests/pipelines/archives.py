@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 
 from postroad.pipelines.archive import Archived, ArchiveSettings, archive
+from postroad.spark.columns import ALL_WITH_HEADERS, TYPES
 from tests.spark.plain import Message, Row
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("delta", "iceberg", "parquet")
 DAY_MS = 86_400_000
+NOON_MS = 1_700_000_000_000
 
 
 def run(spark: SparkSession, bootstrap: str, topics: str | list[str], to: Path, **settings: Any) -> Archived:
@@ -33,10 +36,34 @@ def varied(count: int, partitions: int, first: int = 0) -> list[Message]:
             key=None if number % 5 == 0 else b"key %d" % number,
             partition=number % partitions,
             headers=[("n", b"%d" % number), ("none", None)] if number % 3 else [],
-            time_ms=1_700_000_000_000 + number % 3 * DAY_MS,
+            time_ms=NOON_MS + number % 3 * DAY_MS,
         )
         for number in range(first, first + count)
     ]
+
+
+def record_batch(
+    first: int,
+    count: int,
+    *,
+    topic: str = "orders",
+    partition: int = 0,
+    times: list[int] | None = None,
+    values: list[bytes | None] | None = None,
+) -> Any:
+    """A batch as the source gives it."""
+    columns = {
+        "key": [b"k"] * count,
+        "value": values or [b"v"] * count,
+        "topic": [topic] * count,
+        "partition": [partition] * count,
+        "offset": range(first, first + count),
+        "timestamp": [ms * 1000 for ms in times or [NOON_MS] * count],
+        "timestampType": [0] * count,
+        "headers": [[{"key": "h", "value": b"1"}]] * count,
+    }
+    names = list(ALL_WITH_HEADERS.names)
+    return pa.RecordBatch.from_arrays([pa.array(columns[name], TYPES[name]) for name in names], names=names)
 
 
 def read_plainly(to: Path, format_: str) -> list[dict[str, Any]]:

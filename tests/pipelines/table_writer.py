@@ -9,7 +9,7 @@ from itertools import count
 from postroad.pipelines.tables import TableAddress, open_table
 from postroad.pipelines.tables.files import Files
 from postroad.pipelines.tables.table import Batch
-from tests.pipelines.test_tables import _rows
+from tests.pipelines.archives import record_batch
 
 PAUSE_S = 0.005  # the fewer files, the sooner they are read
 
@@ -20,7 +20,7 @@ def main(location: str, format_: str) -> None:
     for number in count(max(0, first - 1)):  # the last one again, as Spark would
         end = number * 10
         files = Files(table)
-        files.write(_rows(end, 10))
+        files.write(record_batch(end, 10))
         table.append(Batch("q", number, tuple(files.finish())), {})
         time.sleep(PAUSE_S)
 

@@ -23,10 +23,8 @@ from postroad.pipelines.tables import TableAddress, create_table, find_table
 from postroad.pipelines.tables.files import OPEN_MAX, Files
 from postroad.pipelines.tables.json_columns import JsonColumns
 from postroad.pipelines.tables.table import Batch, Conflict, DataFile, Table
-from postroad.spark.columns import ALL_WITH_HEADERS, TYPES
-from tests.pipelines.archives import DAY_MS, FORMATS, offsets_of, read_plainly
+from tests.pipelines.archives import DAY_MS, FORMATS, NOON_MS, offsets_of, read_plainly, record_batch
 
-NOON_MS = 1_700_000_000_000
 KILLS = 3
 
 
@@ -67,7 +65,7 @@ def test_columns_are_added_and_older_rows_lack_them(table: Table) -> None:
     table.append(_batch(table, 0, 0), {})
     json = JsonColumns({})
     values = [b'{"a": 1, "n": {"x": [1]}}', b"{}", b"oops", None]
-    files = _written(table, _rows(10, 4, values=values), json=json)
+    files = _written(table, record_batch(10, 4, values=values), json=json)
     table.append(Batch("q", 1, files), json.kinds)
     found = {row["offset"]: (row["a"], row["n"], row["bad"]) for row in _read(table)}
     assert found[9] == (None, None, None)
@@ -89,7 +87,7 @@ def test_compaction_keeps_every_row_and_what_the_table_knows(table: Table) -> No
 
 def test_retention_deletes_whole_dates_and_the_ends_stay(table: Table) -> None:
     times = [NOON_MS, NOON_MS + DAY_MS, NOON_MS + 2 * DAY_MS]
-    table.append(Batch("q", 0, _written(table, _rows(0, 3, times=times))), {})
+    table.append(Batch("q", 0, _written(table, record_batch(0, 3, times=times))), {})
     assert table.delete_before(date(2023, 11, 16)) == 2
     assert _offsets(table) == [2]
     assert table.delete_before(date(2023, 11, 20)) == 1
@@ -98,13 +96,16 @@ def test_retention_deletes_whole_dates_and_the_ends_stay(table: Table) -> None:
 
 def test_times_of_a_wrong_clock_stop_no_archive(table: Table) -> None:
     wild = [-1, 0, NOON_MS * 1000, *(NOON_MS + day * DAY_MS for day in range(OPEN_MAX + 5))]
-    table.append(Batch("q", 0, _written(table, _rows(0, len(wild), times=wild))), {})
+    table.append(Batch("q", 0, _written(table, record_batch(0, len(wild), times=wild))), {})
     assert len(table.snapshot().files) == len(wild)
     assert {date(1969, 12, 31), date(1970, 1, 1)} < {row["date"] for row in _read_dates(table)}
 
 
 def test_topics_and_partitions_have_ends_of_their_own(table: Table) -> None:
-    files = (*_written(table, _rows(5, 2, partition=7)), *_written(table, _rows(0, 3, topic="a.b-c_d")))
+    files = (
+        *_written(table, record_batch(5, 2, partition=7)),
+        *_written(table, record_batch(0, 3, topic="a.b-c_d")),
+    )
     table.append(Batch("q", 0, files), {})
     assert table.snapshot().ends == {("orders", 7): 7, ("a.b-c_d", 0): 3}
     assert table.snapshot().topics == ("a.b-c_d", "orders")
@@ -113,7 +114,7 @@ def test_topics_and_partitions_have_ends_of_their_own(table: Table) -> None:
 
 def test_abandoned_task_leaves_nothing(table: Table) -> None:
     files = Files(table)
-    files.write(_rows(0, 5))
+    files.write(record_batch(0, 5))
     files.abandon()
     assert not _unused_files(table)
 
@@ -183,29 +184,6 @@ def test_plain_parquet_wants_a_directory() -> None:
         create_table(TableAddress("s3://bucket/lake", "parquet"))
 
 
-def _rows(
-    first: int,
-    count: int,
-    *,
-    topic: str = "orders",
-    partition: int = 0,
-    times: list[int] | None = None,
-    values: list[bytes | None] | None = None,
-) -> Any:
-    columns = {
-        "key": [b"k"] * count,
-        "value": values or [b"v"] * count,
-        "topic": [topic] * count,
-        "partition": [partition] * count,
-        "offset": range(first, first + count),
-        "timestamp": [ms * 1000 for ms in times or [NOON_MS] * count],
-        "timestampType": [0] * count,
-        "headers": [[{"key": "h", "value": b"1"}]] * count,
-    }
-    names = list(ALL_WITH_HEADERS.names)
-    return pa.RecordBatch.from_arrays([pa.array(columns[name], TYPES[name]) for name in names], names=names)
-
-
 def _written(table: Table, *batches: Any, json: JsonColumns | None = None) -> tuple[DataFile, ...]:
     files = Files(table, json)
     for batch in batches:
@@ -214,7 +192,7 @@ def _written(table: Table, *batches: Any, json: JsonColumns | None = None) -> tu
 
 
 def _batch(table: Table, number: int, first: int, query: str = "q") -> Batch:
-    return Batch(query, number, _written(table, _rows(first, 10)))
+    return Batch(query, number, _written(table, record_batch(first, 10)))
 
 
 def _read(table: Table) -> list[dict[str, Any]]:

@@ -1,0 +1,72 @@
+"""`postroad pipeline archive` as a program: what it says, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from postroad.pipelines import __file__ as pipelines_file
+from postroad.pipelines.tables import TableAddress, create_table
+from postroad.testing import Node
+from tests.pipelines.archives import offsets_of, read_plainly
+from tests.spark import plain
+
+PATIENCE_S = 240  # a session takes 5 s, and many times that on a machine with other work
+SMALL = ("--master", "local[2]", "--conf", "spark.driver.memory=1g")
+
+
+def test_program_that_is_told_to_stop_ends_well_and_has_told_its_progress(
+    node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic)
+    plain.send(node.bootstrap, topic, plain.numbered(20))
+    table = create_table(TableAddress(str(tmp_path), "parquet"))
+    arguments = ["-b", node.bootstrap, "-t", topic, "--to", str(tmp_path), "--format", "parquet", *SMALL]
+    with subprocess.Popen(
+        [sys.executable, "-m", "postroad.pipelines", "archive", *arguments, "--every", "0", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while not table.ends([topic]) and program.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            time.sleep(1.0)  # the batch is in the table; its progress is told a moment later
+            program.send_signal(signal.SIGTERM)
+            output, errors = program.communicate(timeout=PATIENCE_S)
+        finally:
+            program.kill()
+    assert program.returncode == 0, errors
+    *progress, summary = [json.loads(line) for line in output.splitlines()]
+    assert [(told["batch"], told["done"], told["total"]) for told in progress] == [(0, 20, 20)]
+    assert summary["ends"] == {topic: {"0": 20}}
+    assert offsets_of(read_plainly(tmp_path, "parquet")) == [(topic, 0, offset) for offset in range(20)]
+
+
+@pytest.mark.spark_slow
+def test_pipelines_are_an_application_for_spark_submit(node: Node, topic: str, tmp_path: Path) -> None:
+    plain.create(node.bootstrap, topic)
+    plain.send(node.bootstrap, topic, plain.numbered(20))
+    submit = Path(pyspark.__file__).with_name("bin") / "spark-submit"
+    application = Path(pipelines_file).with_name("__main__.py")
+    arguments = ["archive", "-b", node.bootstrap, "-t", topic, "--to", str(tmp_path), "--once"]
+    done = subprocess.run(
+        [submit, "--master", "local[2]", "--driver-memory", "1g", application, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"archived 20 messages to {tmp_path}\n"
+    assert len(read_plainly(tmp_path, "delta")) == 20
