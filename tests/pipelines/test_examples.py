@@ -94,9 +94,11 @@ def declared_project(home: Path, bootstrap: str) -> Path:
 
 
 def run_declared(project: Path) -> None:
-    command = [str(Path(sys.executable).with_name("spark-pipelines")), "run", "--spec", "spark-pipeline.yml"]
+    program = str(Path(sys.executable).with_name("spark-pipelines"))
+    metastore = ["--conf", "spark.sql.catalogImplementation=hive", "--conf", "spark.ui.enabled=false"]
+    command = [program, "run", *metastore, "--spec", "spark-pipeline.yml"]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
-        command, cwd=project, env=environment, capture_output=True, text=True, timeout=240, check=False
+        command, cwd=project, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
