@@ -11,11 +11,14 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.servers import Mode, Postroad
 from benchmarks.spark_connector import Connector
@@ -29,6 +32,7 @@ TRIGGERS = 25  # measured; those before them warm up
 WARM_TRIGGERS = 5
 ROWS_PER_TRIGGER = 100
 TRIGGERS_WITHIN_S = 120.0
+ADMIN_WITHIN_S = 30.0
 
 _COLUMNS = "key, value, topic, partition, offset, timestamp, timestampType"
 # Values that don't compress, of 100 and 1,024 bytes.
@@ -52,6 +56,7 @@ class Lab:
         self.spark = spark
         self._bootstrap = bootstrap
         self._home = home
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
         self._numbers = itertools.count()
         gateway: Any = spark.sparkContext._gateway
         self._jvm = int(gateway.proc.pid)
@@ -93,7 +98,7 @@ class Lab:
         self.create_topic(topic)
         some = self.files(size).where(f"offset < {rows // PARTITIONS}").select("key", "value")
         measured = self._measure(rows, lambda: self._sink(some, connector, topic))
-        self._admin(lambda admin: admin.delete_topics([topic]), topic)
+        self._admin.delete_topics([topic])[topic].result(ADMIN_WITHIN_S)
         return measured
 
     def archive(self, size: int, rows: int) -> Measured:
@@ -146,14 +151,7 @@ class Lab:
     # --- parts ---
 
     def create_topic(self, name: str) -> None:
-        from confluent_kafka.cimpl import NewTopic
-
-        self._admin(lambda admin: admin.create_topics([NewTopic(name, PARTITIONS, 1)]), name)
-
-    def _admin(self, work: Callable[[Any], Mapping[str, Any]], topic: str) -> None:
-        from confluent_kafka.admin import AdminClient
-
-        work(AdminClient({"bootstrap.servers": self._bootstrap}))[topic].result(30)
+        self._admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(ADMIN_WITHIN_S)
 
     def _broker(self) -> dict[str, str]:
         return {"kafka.bootstrap.servers": self._bootstrap, "startingOffsets": "earliest"}
