@@ -26,9 +26,11 @@ def headline(measured: Measured) -> str:
     who = "The topic" if several == 1 else f"{several} topics"
     took = words.duration((total["last"] - total["first"]).total_seconds() * 1000)
     peak = peak_minute(measured)
+    is_one_day = total["first"].date() == total["last"].date()
+    at = peak["minute"].strftime("%H:%M" if is_one_day else "%Y-%m-%d %H:%M")
     return (
         f"{who} carried {words.some(total['messages'], 'message')} ({words.size(total['bytes'])}) in {took}; "
-        f"the busiest minute had {words.count(peak['messages'])}, at {peak['minute'].strftime('%H:%M')} UTC."
+        f"the busiest minute had {words.count(peak['messages'])}, at {at} UTC."
     )
 
 
