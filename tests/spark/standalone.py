@@ -6,6 +6,7 @@ for each application, and that one the Python workers.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
@@ -29,6 +30,9 @@ EXECUTOR = "CoarseGrainedExecutorBackend"
 CONFIG = {"spark.executor.cores": "1", "spark.executor.memory": "512m"}
 
 T = TypeVar("T")
+
+_LIBC = ctypes.CDLL(None)  # loaded here: nothing may be imported between fork and exec
+_PR_SET_PDEATHSIG = 1
 
 
 class Standalone:
@@ -91,9 +95,15 @@ def start(stack: ExitStack, log: Path, *command: str) -> subprocess.Popen[bytes]
             stderr=output,
             env=environment,
             start_new_session=True,
+            preexec_fn=end_with_parent,
         )
     stack.callback(end, process)
     return process
+
+
+def end_with_parent() -> None:
+    """Between fork and exec: the kernel sends SIGTERM when the tests are gone, however they ended."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def written(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:

@@ -119,7 +119,7 @@ def test_each_offset_is_archived_once_though_executors_are_killed(
     cluster: Standalone, application: Driver, node: Node, topic: str, tmp_path: Path
 ) -> None:
     plain.create(node.bootstrap, topic, PARTITIONS)
-    plain.send(node.bootstrap, topic, varied(ARCHIVED_ROWS))
+    plain.send(node.bootstrap, topic, varied(ARCHIVED_ROWS), queue_buffering_max_messages=ARCHIVED_ROWS)
     lake = tmp_path / "lake"
     lost = application.log().count("ExecutorLostFailure")
     application.begin(
