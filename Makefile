@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEBIAN := $(VENV)/.debian
 
-.PHONY: run test check bench conform spark fuzz messages lock clean
+.PHONY: run test check bench bench-spark conform spark fuzz messages lock clean
 
 run: $(STAMP)
 	$(BIN)/postroad serve
@@ -22,6 +22,10 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# The data source against Spark's own Kafka connector and native scans.
+bench-spark: $(STAMP) $(DEBIAN)
+	$(BIN)/python -m benchmarks.spark $(ARGS)
 
 # The REST API held to its OpenAPI document by schemathesis: as far as it gets in half a minute.
 conform: $(STAMP)
