@@ -31,7 +31,7 @@ bench-spark: $(STAMP) $(DEBIAN)
 conform: $(STAMP)
 	CONFORM=1 $(BIN)/pytest -q tests/gateway/rest/test_conformance.py $(ARGS)
 
-# What takes long with Spark: twenty kills, a standalone cluster, Spark Connect.
+# What takes long with Spark: kills, a standalone cluster, Spark Connect, the guide, the examples, the report.
 spark: $(STAMP) $(DEBIAN)
 	$(BIN)/pytest -m spark_slow tests/spark tests/pipelines $(ARGS)
 

@@ -23,6 +23,7 @@ PATIENCE_S = 240  # a session takes 5 s, and many times that on a machine with o
 SMALL = ("--master", "local[2]", "--conf", "spark.driver.memory=1g")
 
 
+@pytest.mark.spark_slow
 def test_program_that_is_told_to_stop_ends_well_and_has_told_its_progress(
     node: Node, topic: str, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ PATIENCE_S = 180  # until a driver has started and committed something, on a mac
 ROWS_PER_KILL = 400  # more than a driver archives before it is killed
 
 
+@pytest.mark.spark_slow
 def test_archive_is_exact_after_two_kills_of_the_driver(
     spark: SparkSession, node: Node, topic: str, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ def _examples(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Iterator[
     spark.conf.set(PROVIDER, before)
 
 
+@pytest.mark.spark_slow
 @pytest.mark.slow
 @pytest.mark.usefixtures("_examples")
 @pytest.mark.parametrize("name", PRINTED)

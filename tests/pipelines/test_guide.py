@@ -35,6 +35,7 @@ def _session_is_kept(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_session_is_kept")
+@pytest.mark.spark_slow
 def test_python_of_the_guide_runs_from_top_to_bottom(
     postroad: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

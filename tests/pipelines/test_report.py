@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from postroad.pipelines.report import Reported
 
+pytestmark = pytest.mark.spark_slow
+
 START = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 HOSTILE = b'<script>alert("x")</script>'
 BINARY = bytes(range(8))

@@ -242,7 +242,8 @@ def kill_repeatedly(node: Node, topic: str, checkpoint: Path, kills: int, count:
     assert app.wait(PATIENCE_S) == 0
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.spark_slow)])
+@pytest.mark.spark_slow
+@pytest.mark.parametrize("kills", [2, 20])
 def test_an_application_that_is_killed_stores_each_row_once(
     node: Node, topic: str, tmp_path: Path, kills: int
 ) -> None:
