@@ -61,15 +61,15 @@ class Process:
 
     def cpu_seconds(self) -> float:
         """What all threads of the process and of its living children have used so far, to the nanosecond."""
-        return sum(_cpu_seconds(pid) for pid in self._tree())
+        return sum(_cpu_seconds(pid) for pid in process_tree(self._child.pid))
 
     def resident_mb(self) -> float:
         """Memory that the process and its children hold."""
-        return sum(_resident_kb(pid) for pid in self._tree()) / 1000
+        return sum(_resident_kb(pid) for pid in process_tree(self._child.pid)) / 1000
 
     def stop(self) -> None:
         """SIGTERM, then SIGKILL to whatever is left."""
-        tree = list(self._tree())
+        tree = list(process_tree(self._child.pid))
         if self.running:
             self._child.terminate()
         try:
@@ -79,19 +79,21 @@ class Process:
                 _kill(pid)
             self._child.wait()
 
-    def _tree(self) -> Iterator[int]:
-        waiting = [self._child.pid]
-        while waiting:
-            pid = waiting.pop()
-            yield pid
-            for children in Path(f"/proc/{pid}/task").glob("*/children"):
-                try:
-                    waiting += map(int, children.read_text().split())
-                except OSError:
-                    continue  # the thread ended meanwhile
-
     def _last_words(self) -> str:
         return self._log.read_text(errors="replace").strip()[-1500:]
+
+
+def process_tree(root: int) -> Iterator[int]:
+    """The process and all that it has started, directly or not."""
+    waiting = [root]
+    while waiting:
+        pid = waiting.pop()
+        yield pid
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            try:
+                waiting += map(int, children.read_text().split())
+            except OSError:
+                continue  # the thread ended meanwhile
 
 
 def free_port() -> int:

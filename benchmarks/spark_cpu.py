@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
+
+from benchmarks.process import process_tree
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(jvm: int) -> float:
     """So far. Workers that have ended count: whoever waited for them has their time."""
-    used = sum(_ticks(pid) for pid in _tree(jvm)) / _TICKS_PER_SECOND
+    used = sum(_ticks(pid) for pid in process_tree(jvm)) / _TICKS_PER_SECOND
     times = os.times()
     return used + times.user + times.system  # without this process's children: the broker is one
 
@@ -23,15 +24,3 @@ def _ticks(pid: int) -> int:
     except OSError:
         return 0  # it ended meanwhile, and its parent has its time
     return sum(map(int, after_name[11:15]))
-
-
-def _tree(root: int) -> Iterator[int]:
-    waiting = [root]
-    while waiting:
-        pid = waiting.pop()
-        yield pid
-        for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
-                waiting += map(int, children.read_text().split())
-            except OSError:
-                continue  # the thread ended meanwhile

@@ -31,6 +31,7 @@ def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def lent(name: str, master: str | None, config: object) -> Iterator[SparkSession]:
         yield spark
 
+    session.hush()
     monkeypatch.setattr(session, "session", lent)
 
 

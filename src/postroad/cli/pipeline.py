@@ -57,6 +57,20 @@ def spark_options(command: F) -> F:
     )(command)
 
 
+def iceberg_options(command: F) -> F:
+    """--catalog and --table: where an Iceberg archive is known, and as what."""
+    command = click.option(
+        "--table",
+        default="postroad.archive",
+        show_default=True,
+        metavar="NAMESPACE.NAME",
+        help="Iceberg: the archive's name in its catalogue.",
+    )(command)
+    return click.option(
+        "--catalog", default="", metavar="URL", help="Iceberg: the archive's catalogue; its own by default."
+    )(command)
+
+
 @contextmanager
 def spark_session(name: str, master: str | None, confs: Sequence[str]) -> Iterator[SparkSession]:
     """A session for a command; errors of the block, and of Spark in it, become one line and exit code 1."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from postroad.cli.duration import DurationType
-from postroad.cli.pipeline import Told, spark_options, spark_session, stopping
+from postroad.cli.pipeline import Told, iceberg_options, spark_options, spark_session, stopping
 from postroad.cli.session import bootstrap_option, json_option
 from postroad.cli.topic import pairs
 
@@ -63,16 +63,7 @@ DAY_MS = 86_400_000
     help="Delete dates older than this from the archive: 90d.",
 )
 @click.option("--checkpoint", metavar="DIR|URL", help="Where Spark keeps its place; below --to by default.")
-@click.option(
-    "--catalog", default="", metavar="URL", help="Iceberg: the catalogue; one of its own by default."
-)
-@click.option(
-    "--table",
-    default="postroad.archive",
-    show_default=True,
-    metavar="NAMESPACE.NAME",
-    help="Iceberg: the table's name in the catalogue.",
-)
+@iceberg_options
 @click.option(
     "-o",
     "--option",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from postroad.cli.pipeline import Told, spark_options, spark_session, stopping
+from postroad.cli.pipeline import Told, iceberg_options, spark_options, spark_session, stopping
 from postroad.cli.redrive import RateType
 from postroad.cli.session import Failed, bootstrap_option, json_option
 
@@ -26,14 +26,7 @@ EDGE = "beginning, end, an offset, a time (2026-03-01T08:00), so long ago (2h), 
 @click.option("--to", metavar="TOPIC", help="Where the messages go.")
 @click.option("--to-origin", is_flag=True, help="Each message goes to the topic that it came from.")
 @click.option("--archive", metavar="DIR|URL", help="Read this archive instead of the topics.")
-@click.option("--catalog", default="", metavar="URL", help="An Iceberg archive: its catalogue.")
-@click.option(
-    "--table",
-    default="postroad.archive",
-    show_default=True,
-    metavar="NAMESPACE.NAME",
-    help="An Iceberg archive: its name in the catalogue.",
-)
+@iceberg_options
 @click.option("--source", metavar="HOST:PORT[,…]", help="Read the topics of this cluster.")
 @click.option("--from", "since", default="beginning", show_default=True, metavar="EDGE", help=f"{EDGE}.")
 @click.option(

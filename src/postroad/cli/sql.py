@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from postroad.cli import output
-from postroad.cli.pipeline import spark_options, spark_session
+from postroad.cli.pipeline import iceberg_options, spark_options, spark_session
 from postroad.cli.session import bootstrap_option
 
 if TYPE_CHECKING:
@@ -29,16 +29,7 @@ TABLE_ROWS: Final = 1000  # more than that nobody reads as a table
 @bootstrap_option
 @click.option("--archive", metavar="DIR|URL", help="Also what was archived there, and gone from the topic.")
 @click.option("--archive-only", is_flag=True, help="Ask no cluster.")
-@click.option(
-    "--catalog", default="", metavar="URL", help="Iceberg: the archive's catalogue, if not its own."
-)
-@click.option(
-    "--table",
-    default="postroad.archive",
-    show_default=True,
-    metavar="NAMESPACE.NAME",
-    help="Iceberg: the table's name in the catalogue.",
-)
+@iceberg_options
 @click.option("--json", "form", flag_value="json", help="A line of JSON for each row.")
 @click.option("--csv", "form", flag_value="csv", help="CSV with a header.")
 @spark_options

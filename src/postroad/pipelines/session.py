@@ -105,6 +105,14 @@ def check_java() -> None:
         raise NotInstalled(f"Spark needs Java {JAVA_MIN} or newer, and {java} is {found[1]}: {_INSTALL_JAVA}")
 
 
+def hush() -> None:
+    """PySpark says in this process only what pipelines don't say themselves."""
+    # Said at every start about a pandas newer than PySpark knows; pipelines move Arrow, not pandas.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+    # An error in a query is raised, and need not be logged as well.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+
+
 def is_submitted() -> bool:
     """Whether spark-submit started this program: then the JVM runs already and knows its master."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
@@ -131,10 +139,7 @@ def _build(name: str, master: str | None, config: Mapping[str, str]) -> SparkSes
 
     # Workers run what the driver runs, not whatever python3 is first on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Said at every start about a pandas newer than PySpark knows; pipelines move Arrow, not pandas.
-    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-    # An error in a query is raised, and need not be logged as well.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    hush()
     builder = SparkSession.builder.appName(f"postroad {name}")
     settings = {**_CONFIG, **config}
     if is_connect(master):
