@@ -14,6 +14,8 @@ from kafka.consumer.fetcher import ConsumerRecord
 from .wait import PATIENCE_S, until
 
 QUICK_GROUP = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200, "metadata_max_age_ms": 500}
+# A little longer than the metadata may be old.
+STEADY_S = 0.6
 
 
 def producer(bootstrap: str, **settings: Any) -> closing[KafkaProducer]:
@@ -61,17 +63,25 @@ def read(source: KafkaConsumer, count: int, patience_s: float = PATIENCE_S) -> l
 
 
 def settle(members: list[KafkaConsumer], partitions: int, patience_s: float = PATIENCE_S) -> list[set[int]]:
-    """Poll all members until they own all partitions, each one once, and nobody is left without.
+    """Poll all members until they own all partitions, each one once, nobody is left without, and it stays so.
 
     They are polled side by side, as members in processes of their own are: one after the other, each would
-    wait in its own poll for a join of the others that nobody sends meanwhile.
+    wait in its own poll for a join of the others that nobody sends meanwhile. A leader that assigned before
+    its metadata had come asks for another generation when it comes: hence the steady time.
     """
+    steady: list[tuple[list[int], float]] = []
 
     def owned() -> list[set[int]] | None:
         with ThreadPoolExecutor(len(members)) as pool:
             list(pool.map(lambda member: member.poll(timeout_ms=200), members))
         shares = [{owned.partition for owned in member.assignment()} for member in members]
         whole = sum(map(len, shares)) == partitions and set().union(*shares) == set(range(partitions))
-        return shares if whole and all(shares) else None
+        if not (whole and all(shares)):
+            steady.clear()
+            return None
+        generations = [member.group_metadata().generation_id for member in members]
+        if not steady or steady[0][0] != generations:
+            steady[:] = [(generations, time.monotonic())]
+        return shares if time.monotonic() - steady[0][1] > STEADY_S else None
 
     return until(owned, f"{len(members)} members share {partitions} partitions", patience_s)
