@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+NODE   := $(VENV)/.node
 STAMP  := $(VENV)/.installed
 DEBIAN := $(VENV)/.debian
 
 .PHONY: run test check bench bench-spark conform spark fuzz messages lock clean
 
-run: $(STAMP)
+run: $(NODE)
 	$(BIN)/postroad serve
 
 test: $(STAMP) $(DEBIAN)
@@ -48,12 +49,17 @@ lock: $(STAMP)
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --extra dev --no-header --no-annotate \
 		--no-emit-index-url --no-emit-find-links -o constraints.txt pyproject.toml
 
-$(STAMP): pyproject.toml constraints.txt
+# What a node needs, and no more: PySpark alone has 490 MB.
+$(NODE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Postroad needs Python 3.11 or newer; say which with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e .
 	$(BIN)/python -m compileall -q src  # a start without bytecode takes twice as long
+	touch $@
+
+$(STAMP): $(NODE)
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
 $(DEBIAN): tools/debian-packages
