@@ -106,6 +106,11 @@ def read_all(bootstrap: str, topic: str, isolation: str = "read_uncommitted") ->
         consumer.close()
 
 
+def numbers_in(bootstrap: str, topic: str) -> list[int]:
+    """The values of all that the topic has now, sorted."""
+    return sorted(int(row.value or b"") for row in read_all(bootstrap, topic))
+
+
 def _until_the_end(consumer: Consumer, open_partitions: set[int]) -> list[Row]:
     rows = []
     deadline = time.monotonic() + PATIENCE_S

@@ -18,6 +18,7 @@ from postroad.spark.options import parse_read
 from postroad.spark.reader import Task
 from postroad.spark.stream_reader import StreamReader
 from postroad.testing import Node
+from postroad.testing import node as new_node
 from tests.spark.plain import add_partitions, create, delete, delete_before, numbered, send
 
 Make = Callable[..., StreamReader]
@@ -112,7 +113,7 @@ def test_available_now_ends_where_the_topic_ended(make: Make, node: Node, topic:
     first = latest(reader, reader.initialOffset())
     assert first[topic]["0"] == 3
     second = latest(reader, first)
-    assert second == {topic: {"0": 5}}
+    assert second == {topic: {"0": 5, "1": 0}}
     assert latest(reader, second) == second
 
 
@@ -180,6 +181,92 @@ def test_topic_that_was_made_anew_is_lost_data(make: Make, node: Node, topic: st
     assert ranges_of(reader, start, end) == [(0, 0, 3)]
 
 
+def test_query_goes_on_without_a_deleted_topic_for_good_if_losses_do_not_matter(
+    make: Make, node: Node, topic: str
+) -> None:
+    kept = f"{topic}-kept"
+    for name in (topic, kept):
+        create(node.bootstrap, name)
+        send(node.bootstrap, name, numbered(3))
+    reader = make(subscribe=f"{topic},{kept}", failOnDataLoss=False)
+    start = reader.initialOffset()
+    planned = latest(reader, start)
+    delete(node.bootstrap, topic)
+    end = latest(reader, start)
+    assert end == {kept: {"0": 3}}
+    send(node.bootstrap, kept, numbered(1))
+    assert latest(reader, end) == {kept: {"0": 4}}
+    # A batch that was planned before, and is repeated after a restart.
+    again = make(subscribe=f"{topic},{kept}", failOnDataLoss=False)
+    assert ranges_of(again, start, planned) == [(0, 0, 3)]
+    with pytest.raises(DataLost, match=f"{topic}/0: all from offset 0 on is gone"):
+        make(subscribe=f"{topic},{kept}").partitions(start, planned)
+
+
+def test_range_of_a_deleted_topic_is_lost_data(make: Make, node: Node, topic: str) -> None:
+    create(node.bootstrap, topic)
+    send(node.bootstrap, topic, numbered(3))
+    reader, going_on = make(subscribe=topic), make(subscribe=topic, failOnDataLoss=False)
+    (part,) = reader.partitions({topic: {"0": 0}}, {topic: {"0": 3}})
+    delete(node.bootstrap, topic)
+    with pytest.raises(DataLost, match=f"{topic}/0: all from offset 0 on is gone"):
+        list(reader.read(part))
+    assert list(going_on.read(part)) == []
+
+
+def test_log_that_lost_its_end_is_not_read_again(make: Make, node: Node, topic: str) -> None:
+    create(node.bootstrap, topic)
+    send(node.bootstrap, topic, numbered(5))
+    reader = make(subscribe=topic, failOnDataLoss=False)
+    latest(reader, {topic: {"0": 5}})  # so it knows the topic
+    start = {topic: {"0": 6}}
+    end = latest(reader, start)
+    assert end == {topic: {"0": 5}}
+    assert ranges_of(reader, start, end) == []
+    send(node.bootstrap, topic, numbered(2))
+    grown = latest(reader, end)
+    assert ranges_of(reader, end, grown) == [(0, 5, 7)]
+
+
+def test_topic_made_anew_while_a_query_runs_is_read_from_its_beginning(
+    make: Make, node: Node, topic: str
+) -> None:
+    create(node.bootstrap, topic)
+    send(node.bootstrap, topic, numbered(5))
+    reader = make(subscribe=topic, failOnDataLoss=False)
+    start = {topic: {"0": 5}}
+    latest(reader, start)
+    delete(node.bootstrap, topic)
+    create(node.bootstrap, topic)
+    send(node.bootstrap, topic, numbered(2))
+    end = latest(reader, start)
+    assert ranges_of(reader, start, end) == [(0, 0, 2)]
+
+
+def test_available_now_leaves_a_topic_that_it_did_not_see_where_it_was(
+    make: Make, node: Node, topic: str
+) -> None:
+    create(node.bootstrap, topic)
+    send(node.bootstrap, topic, numbered(5))
+    reader = make(subscribe=f"{topic},{topic}-late")
+    reader.prepareForTriggerAvailableNow()
+    create(node.bootstrap, f"{topic}-late")
+    send(node.bootstrap, f"{topic}-late", numbered(5))
+    start = {topic: {"0": 0}, f"{topic}-late": {"0": 3}}
+    assert latest(reader, start) == {topic: {"0": 5}, f"{topic}-late": {"0": 3}}
+
+
+def test_limit_in_bytes_holds_where_retention_was_quicker(make: Make, node: Node, topic: str) -> None:
+    create(node.bootstrap, topic)
+    send(node.bootstrap, topic, numbered(10))
+    delete_before(node.bootstrap, topic, 0, 6)
+    options = {"subscribe": topic, "maxBytesPerTrigger": 1_000_000}
+    start, end = {topic: {"0": 2}}, {topic: {"0": 10}}
+    assert latest(make(**options), start) == end
+    with pytest.raises(DataLost, match="offsets 2 to 5"):
+        make(**options).partitions(start, end)
+
+
 def test_progress_is_committed_to_the_group(make: Make, node: Node, topic: str) -> None:
     create(node.bootstrap, topic)
     send(node.bootstrap, topic, numbered(10))
@@ -193,6 +280,23 @@ def test_progress_is_committed_to_the_group(make: Make, node: Node, topic: str) 
         assert cluster.committed(group, [place]) == {place: 4}
         reader.commit({topic: {"0": 8}})
         assert cluster.committed(group, [place]) == {place: 8}
+
+
+def test_coordinator_that_is_away_stops_no_query(make: Make, topic: str) -> None:
+    with new_node() as away:
+        create(away.bootstrap, topic)
+        reader = make(
+            **{"subscribe": topic, "commitGroup": "progress", "kafka.bootstrap.servers": away.bootstrap}
+        )
+        latest(reader, {topic: {"0": 0}})
+        away.kill()
+        begun = time.monotonic()
+        reader.commit({topic: {"0": 1}})
+        assert time.monotonic() - begun < 10
+        away.start()
+        reader.commit({topic: {"0": 2}})
+        with Cluster(away.bootstrap) as cluster:
+            assert cluster.committed("progress", [(topic, 0)]) == {(topic, 0): 2}
 
 
 def test_group_that_consumers_use_is_refused(make: Make, node: Node, topic: str) -> None:

@@ -92,6 +92,11 @@ class Cluster:
         """Connections are gone; the next question opens new ones."""
         self._router.close()
 
+    @property
+    def identity(self) -> object:
+        """Equal for clusters that were given the same settings."""
+        return self.bootstrap, *self._settings.items()
+
     def __getstate__(self) -> tuple[str, dict[str, Any], bool]:
         """Whether it was reached travels, too: an executor then has patience with a node that restarts."""
         return self.bootstrap, self._settings, self._router.was_reached
@@ -124,6 +129,10 @@ class Cluster:
             for name, topic in sorted(found.items())
             if not topic.is_internal and matches(name)
         }
+
+    def topic_ids(self, names: Collection[str]) -> dict[str, bytes]:
+        """By which a topic that was made anew is told from the one before it; as last heard."""
+        return self._router.retry("topics", lambda: self._router.topic_ids(names))
 
     def create_topic(
         self,
@@ -322,8 +331,11 @@ class Cluster:
 
     # --- groups --------------------------------------------------------------------------------
 
-    def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
-        """The group's next offsets are these, durably. UnknownMemberId if the group has members."""
+    def commit(self, group: str, offsets: Mapping[Place, int], patience_s: float | None = None) -> None:
+        """The group's next offsets are these, durably. UnknownMemberId if the group has members.
+
+        With `patience_s` it is given up earlier than usual if nobody answers.
+        """
         topics = [
             offset_commit.OffsetCommitRequestTopic(
                 name=topic,
@@ -349,7 +361,7 @@ class Cluster:
                 if part.error_code:
                     raise _error(part, place)
 
-        self._router.retry(f"commit of group {group}", attempt)
+        self._router.retry(f"commit of group {group}", attempt, patience_s)
 
     def committed(self, group: str, places: Collection[Place]) -> dict[Place, int | None]:
         """The group's committed offsets; None where there is none."""

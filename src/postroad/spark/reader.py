@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from postroad.errors import ConfigurationError
+from postroad.errors import ConfigurationError, UnknownTopicOrPartition
 from postroad.spark import data_loss, offsets, ranges
 from postroad.spark.cluster import FETCH_BYTES, Cluster
 from postroad.spark.columns import Columns
@@ -124,6 +124,9 @@ def read_range(
         except OutsideLog as outside:
             at = _after_loss(cluster, part, at, outside, fail_on_data_loss)
             continue
+        except UnknownTopicOrPartition:
+            loss = Loss(part.place, (at, part.until), None)
+            return data_loss.report(cluster, [loss], fail=fail_on_data_loss)
         if fetched.next_offset > at:
             yield from decode(fetched.data, part.place, at, part.until, columns, fetched.aborted)
             at, empty = fetched.next_offset, 0

@@ -13,7 +13,8 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from math import inf
 from typing import Any, Final, TypeVar
 
 from postroad.client import metadata
@@ -68,8 +69,8 @@ class Router:
 
     # --- asking --------------------------------------------------------------------------------
 
-    def retry(self, what: str, attempt: Callable[[], T]) -> T:
-        """`attempt` until it raises nothing that a later try may mend, or the time is up.
+    def retry(self, what: str, attempt: Callable[[], T], patience_s: float | None = None) -> T:
+        """`attempt` until it raises nothing that a later try may mend, or the time (`patience_s`) is up.
 
         Then one error that begins with `what` and names the node. A damaged log stays damaged: it is
         not tried again.
@@ -86,7 +87,7 @@ class Router:
             self.forget()
             waited_s = time.monotonic() - started
             pause_s = min(CEILING_S, pause_s * 2)
-            if waited_s + pause_s >= self._patience_s(last):
+            if waited_s + pause_s >= min(self._patience_s(last), inf if patience_s is None else patience_s):
                 raise _gave_up(what, waited_s, last)
             time.sleep(pause_s * (1 + random.uniform(-JITTER, JITTER)))
 
@@ -133,12 +134,20 @@ class Router:
                 raise no_topic(name) if code == UnknownTopicOrPartition.code else about(name, by_code(code))
         return found
 
+    def topic_ids(self, names: Collection[str]) -> dict[str, bytes]:
+        """As they are cached; may raise a TryAgain."""
+        self._learn(names)
+        return {name: self._topics[name].id for name in names}
+
+    def _learn(self, topics: Iterable[str]) -> None:
+        unknown = sorted({topic for topic in topics if topic not in self._topics})
+        if unknown:
+            self.cluster(unknown)
+
     def by_leader(self, places: Iterable[Place]) -> dict[int, list[Place]]:
         """Partitions gathered by the node that leads them; may raise a TryAgain."""
         places = list(places)
-        unknown = sorted({topic for topic, _ in places if topic not in self._topics})
-        if unknown:
-            self.cluster(unknown)
+        self._learn(topic for topic, _ in places)
         gathered: dict[int, list[Place]] = {}
         for topic, partition in places:
             if topic not in self._topics:

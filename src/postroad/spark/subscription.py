@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -35,7 +36,7 @@ class Subscription:
         if self.pattern:
             return _all_of(cluster.topics(pattern=self.pattern))
         names = self.topics or tuple(dict.fromkeys(topic for topic, _ in self.assigned))
-        there = _all_of(cluster.topics(names)) if strict else _existing(cluster, names)
+        there = _all_of(cluster.topics(names)) if strict else existing(cluster, names)
         if not self.assigned:
             return there
         missing = sorted(set(self.assigned) - set(there))
@@ -95,7 +96,8 @@ def _all_of(topics: dict[str, TopicInfo]) -> list[Place]:
     return sorted(place for topic in topics.values() for place in topic.places)
 
 
-def _existing(cluster: Cluster, names: tuple[str, ...]) -> list[Place]:
+def existing(cluster: Cluster, names: Iterable[str]) -> list[Place]:
+    """The partitions of those of the topics that there are, in order."""
     places = []
     for name in names:
         with suppress(UnknownTopicOrPartition):
