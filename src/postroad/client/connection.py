@@ -34,7 +34,7 @@ FRAME_BYTES_MAX: Final = 256 * 1024 * 1024  # far above a fetch of 50 MiB; memor
 CONNECT_TIMEOUT_S: Final = 5.0
 ANY_VERSION: Final = 0x7FFF
 # Produce, Fetch, OffsetCommit, OffsetFetch: later versions name topics by id only. Names are enough
-# here, and keep answers easy to read.
+# for most, and keep answers easy to read.
 NAMES_UNTIL: Final = {0: 12, 1: 12, 8: 9, 9: 9}
 
 _REQUEST: Final = Struct(">ihhih")  # length, key, version, correlation, bytes of the client id
@@ -95,6 +95,10 @@ class Connection(asyncio.BufferedProtocol):
     def version(self, api: Any) -> int:
         """The highest version that both sides know; UnsupportedVersion if there is none."""
         return common_version(self.address, self.versions, api)
+
+    def version_by_id(self, api: Any) -> int:
+        """As `version`, for a request that has its topics' ids beside their names."""
+        return common_version(self.address, self.versions, api, api.MAX_VERSION)
 
     async def call(self, api: Any, body: Any, timeout_s: float, version: int | None = None) -> Any:
         """The answer to one request. RequestTimedOut (rule 2 applies) or NetworkException."""
@@ -217,12 +221,15 @@ class Connection(asyncio.BufferedProtocol):
 # --- bytes, without I/O ------------------------------------------------------------------------
 
 
-def common_version(address: str, offered: Mapping[int, tuple[int, int]], api: Any) -> int:
-    """The highest version of an API that both sides know; UnsupportedVersion if there is none."""
+def common_version(
+    address: str, offered: Mapping[int, tuple[int, int]], api: Any, highest_known: int | None = None
+) -> int:
+    """The highest version of an API that both sides know; UnsupportedVersion if there is none. Unless it is
+    said which one the caller knows, that is the last one with names of topics."""
     if api.KEY not in offered:
         raise UnsupportedVersion(f"{address} does not offer {api.NAME}.")
     lowest, highest = offered[api.KEY]
-    known = min(api.MAX_VERSION, NAMES_UNTIL.get(api.KEY, ANY_VERSION))
+    known = highest_known or min(api.MAX_VERSION, NAMES_UNTIL.get(api.KEY, ANY_VERSION))
     version = min(highest, known)
     if version < max(lowest, api.MIN_VERSION):
         raise UnsupportedVersion(

@@ -19,11 +19,11 @@ from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from postroad.client.append import ALL, UNKNOWN_OFFSET, Appended, append
 from postroad.client.client import Client
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.partitioner import StickyPartition, for_key
 from postroad.errors import (
-    DuplicateSequence,
     InvalidRecord,
     InvalidTimestamp,
     MessageTooLarge,
@@ -33,12 +33,9 @@ from postroad.errors import (
 )
 from postroad.wire.batch import NO_PRODUCER, NO_SEQUENCE
 from postroad.wire.compression import codec_of
-from postroad.wire.messages import init_producer_id, produce
+from postroad.wire.messages import init_producer_id
 from postroad.wire.records import Record, encode_batch
 
-ALL: Final = -1
-NO_ACKS: Final = 0
-UNKNOWN_OFFSET: Final = -1
 BATCH_BYTES: Final = 256 * 1024  # a quarter of what a topic accepts by default
 BUFFER_BYTES_MAX: Final = 32 * 1024 * 1024
 RECORD_OVERHEAD: Final = 24  # lengths and deltas of a record, generously
@@ -50,21 +47,21 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Sent(NamedTuple):
-    """Where a record is. The offset is -1 with acks=0, or for a duplicate that is long past."""
+    """Where a record is. The offset is -1 with acks=0, or for a duplicate that is long past. The id is that
+    of the topic it is in: another one of the same name may have been known before, or be made later."""
 
     topic: str
     partition: int
     offset: int
     timestamp: int
+    topic_id: bytes
 
 
 class _Part(NamedTuple):
     """Records of a batch that went out together: all of them, unless the topic refuses them so."""
 
     first: int  # its number in the batch
-    base_offset: int
-    append_time: int
-    refusal: RequestRefused | None = None  # of a record on its own
+    outcome: Appended | RequestRefused  # of a record on its own
 
 
 _Outcome = tuple[TopicPartition, list[_Part]] | BaseException
@@ -129,13 +126,13 @@ class Delivery:
         if isinstance(batch.outcome, BaseException):
             raise batch.outcome.with_traceback(batch.traceback)
         place, parts = batch.outcome
-        part = next(part for part in reversed(parts) if part.first <= self._number)
-        first, base, append_time, refusal = part
-        if refusal is not None:
-            raise refusal
+        first, outcome = next(part for part in reversed(parts) if part.first <= self._number)
+        if isinstance(outcome, RequestRefused):
+            raise outcome
+        base, append_time, topic_id = outcome
         offset = UNKNOWN_OFFSET if base == UNKNOWN_OFFSET else base + self._number - first
         timestamp = batch.records[self._number].timestamp if append_time < 0 else append_time
-        return Sent(*place, offset, timestamp)
+        return Sent(*place, offset, timestamp, topic_id)
 
 
 class _Queue:
@@ -319,16 +316,16 @@ class Producer:
     async def _produce_parts(self, queue: _Queue, records: list[Record], first: int) -> list[_Part]:
         """All records in one batch, or in halves of it for as long as the topic refuses them (rule 5)."""
         try:
-            base, append_time = await self._produce(queue, records)
+            appended = await self._produce(queue, records)
         except REFUSALS as error:
             if len(records) == 1:
                 self._failure = self._failure or error
-                return [_Part(first, UNKNOWN_OFFSET, -1, error)]
+                return [_Part(first, error)]
             half = len(records) // 2
             parts = await self._produce_parts(queue, records[:half], first)
             return parts + await self._produce_parts(queue, records[half:], first + half)
         queue.next_sequence = (queue.next_sequence + len(records)) & SEQUENCE_MASK
-        return [_Part(first, base, append_time)]
+        return [_Part(first, appended)]
 
     async def _identify(self, queue: _Queue) -> None:
         """The partition has an id. All share one, until one of them had to give it up."""
@@ -348,29 +345,9 @@ class Producer:
         queue.producer_id, queue.producer_epoch = self._identity
         queue.next_sequence = 0
 
-    async def _produce(self, queue: _Queue, records: list[Record]) -> tuple[int, int]:
-        """(base offset, append time) of the records as one batch; any number of tries within the timeout."""
-        topic, partition = queue.place
-        request = self._request(queue, records)
-
-        async def attempt() -> tuple[int, int]:
-            node = await self._client.leader(topic, partition)
-            if self._acks == NO_ACKS:
-                await (await self._client.connection(node)).post(produce, request, self._timeout_s)
-                return UNKNOWN_OFFSET, -1
-            answer = await self._client.call(produce, request, node=node, timeout_s=self._timeout_s)
-            result = answer.responses[0].partition_responses[0]
-            if result.error_code:
-                raise by_code(result.error_code, result.error_message)
-            return result.base_offset, result.log_append_time_ms
-
-        try:
-            return await self._client.retry(attempt, self._timeout_s)
-        except DuplicateSequence:
-            return UNKNOWN_OFFSET, -1
-
-    def _request(self, queue: _Queue, records: list[Record]) -> produce.ProduceRequest:
-        data = encode_batch(
+    async def _produce(self, queue: _Queue, records: list[Record]) -> Appended:
+        """The records as one batch."""
+        batch = encode_batch(
             records,
             base_offset=records[0].offset,  # their numbers in the batch; the broker gives them their offsets
             compression=self._codec,
@@ -378,11 +355,7 @@ class Producer:
             producer_epoch=queue.producer_epoch,
             base_sequence=queue.next_sequence if self._idempotent else NO_SEQUENCE,
         )
-        partition = produce.PartitionProduceData(index=queue.place.partition, records=data)
-        topic = produce.TopicProduceData(name=queue.place.topic, partition_data=[partition])
-        return produce.ProduceRequest(
-            acks=self._acks, timeout_ms=int(self._timeout_s * 1000), topic_data=[topic]
-        )
+        return await append(self._client, queue.place, batch, acks=self._acks, timeout_s=self._timeout_s)
 
 
 def _size(key: bytes | None, value: bytes | None, headers: Headers) -> int:

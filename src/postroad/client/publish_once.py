@@ -21,13 +21,13 @@ import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
+from postroad.client.append import UNKNOWN_OFFSET, Appended, append
 from postroad.client.client import Client
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.partitioner import for_key
-from postroad.client.producer import ALL, REFUSALS, SEQUENCE_MASK, UNKNOWN_OFFSET, Sent
-from postroad.errors import DuplicateSequence, PostroadError, by_code
+from postroad.client.producer import REFUSALS, SEQUENCE_MASK, Sent
+from postroad.errors import PostroadError
 from postroad.wire.batch import NAMED_PRODUCERS
-from postroad.wire.messages import produce
 from postroad.wire.records import Record, encode_batch
 
 _HASH_BITS: Final = NAMED_PRODUCERS - 1
@@ -106,16 +106,14 @@ class _Batch(NamedTuple):
         """The next sequence number. What is refused uses up none, each time."""
         following = (sequence + len(those)) & SEQUENCE_MASK
         try:
-            base, append_time = await self.client.retry(lambda: self._produce(those, sequence))
+            appended = await self._append(those, sequence)
         except REFUSALS as error:
             return await self._store_halves(those, sequence, error)
-        except DuplicateSequence:
-            self._note(those, UNKNOWN_OFFSET, -1)
         except PostroadError as error:
             for number, _ in those:
                 self.outcomes[number] = error
         else:
-            self._note(those, base, append_time)
+            self._note(those, appended)
         return following
 
     async def _store_halves(self, those: list[_Numbered], sequence: int, error: PostroadError) -> int:
@@ -125,32 +123,23 @@ class _Batch(NamedTuple):
         half = len(those) // 2
         return await self.store(those[half:], await self.store(those[:half], sequence))
 
-    def _note(self, those: list[_Numbered], base: int, append_time: int) -> None:
+    def _note(self, those: list[_Numbered], appended: Appended) -> None:
+        base, append_time, topic_id = appended
         for index, (number, record) in enumerate(those):
             offset = UNKNOWN_OFFSET if base == UNKNOWN_OFFSET else base + index
             stamp = record.timestamp if append_time < 0 else append_time
-            self.outcomes[number] = Sent(*self.place, offset, stamp)
+            self.outcomes[number] = Sent(*self.place, offset, stamp, topic_id)
 
-    async def _produce(self, those: list[_Numbered], sequence: int) -> tuple[int, int]:
+    async def _append(self, those: list[_Numbered], sequence: int) -> Appended:
         records = [record._replace(offset=index) for index, (_, record) in enumerate(those)]
-        data = encode_batch(
+        batch = encode_batch(
             records,
             base_offset=0,
             producer_id=self.once.producer_id,
             producer_epoch=_EPOCH,
             base_sequence=sequence,
         )
-        partition = produce.PartitionProduceData(index=self.place.partition, records=data)
-        topic = produce.TopicProduceData(name=self.place.topic, partition_data=[partition])
-        request = produce.ProduceRequest(
-            acks=ALL, timeout_ms=int(self.client.timeout_s * 1000), topic_data=[topic]
-        )
-        node = await self.client.leader(*self.place)
-        answer = await self.client.call(produce, request, node=node)
-        result = answer.responses[0].partition_responses[0]
-        if result.error_code:
-            raise by_code(result.error_code, result.error_message)
-        return result.base_offset, result.log_append_time_ms
+        return await append(self.client, self.place, batch)
 
 
 def _number(data: bytes) -> int:

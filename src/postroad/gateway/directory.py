@@ -56,7 +56,7 @@ class Directory:
         asking = self._asking.get(name)
         if asking is None:
             asking = self._asking[name] = asyncio.ensure_future(self._ask(name))
-            asking.add_done_callback(lambda _: self._asking.pop(name, None))
+            asking.add_done_callback(lambda done: self._asked(name, done))
         return await asyncio.shield(asking)
 
     async def create(self, name: str, topic_names: list[str], config: Mapping[str, str]) -> SubscriptionInfo:
@@ -79,7 +79,19 @@ class Directory:
         return sorted(group.group for group in await subscriptions.list_all(self._client))
 
     def forget(self, name: str) -> None:
+        """The next one asks; what was asked before now is not told to anybody who comes later."""
         self._known.pop(name, None)
+        self._asking.pop(name, None)
+
+    def _asked(self, name: str, asking: asyncio.Future[SubscriptionInfo]) -> None:
+        if self._asking.get(name) is not asking:
+            return
+        del self._asking[name]
+        if asking.cancelled() or asking.exception() is not None:
+            return
+        if len(self._known) >= ENTRIES_MAX:
+            self._known.clear()
+        self._known[name] = asyncio.get_running_loop().time(), asking.result()
 
     async def _ask(self, name: str) -> SubscriptionInfo:
         entries = await subscriptions.config(self._client, name)
@@ -89,8 +101,4 @@ class Directory:
         if not held:
             positions = await subscriptions.positions(self._client, name)  # raises if there is none
             held = tuple(sorted({place.topic for place in positions}))
-        info = SubscriptionInfo(name, held, config, overrides)
-        if len(self._known) >= ENTRIES_MAX:
-            self._known.clear()
-        self._known[name] = asyncio.get_running_loop().time(), info
-        return info
+        return SubscriptionInfo(name, held, config, overrides)

@@ -114,7 +114,7 @@ async def publish(call: Call[NewMessages, Nothing]) -> PublishAnswer | Answer:
         outcomes = await call.gateway.publish(topic.name, messages)
     else:
         outcomes = await _publish_once(call, topic, messages, headers.idempotency_key)
-    return _answer(topic, outcomes)
+    return _answer(outcomes)
 
 
 async def _publish_once(
@@ -194,18 +194,18 @@ def _with_times(
     return [*headers, *times.items()]
 
 
-def _answer(topic: Topic, outcomes: Sequence[Sent | PostroadError]) -> Answer:
+def _answer(outcomes: Sequence[Sent | PostroadError]) -> Answer:
     refused = [outcome for outcome in outcomes if isinstance(outcome, PostroadError)]
     if len(refused) == len(outcomes):
         raise refused[0]
-    published = [_published(topic, outcome) for outcome in outcomes]
+    published = [_published(outcome) for outcome in outcomes]
     return Answer(PublishAnswer(published), status=207 if refused else None)
 
 
-def _published(topic: Topic, outcome: Sent | PostroadError) -> Published:
+def _published(outcome: Sent | PostroadError) -> Published:
     if isinstance(outcome, PostroadError):
         return Published(problem=problems.of(outcome))
     if outcome.offset < 0:
         return Published(topic=outcome.topic, partition=outcome.partition)
-    message_id = message_ids.write(topic.id, outcome.partition, outcome.offset)
+    message_id = message_ids.write(outcome.topic_id, outcome.partition, outcome.offset)
     return Published(message_id, outcome.topic, outcome.partition, outcome.offset)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from postroad.client.producer import Sent
@@ -31,10 +32,19 @@ class Duplicates:
     def __init__(self) -> None:
         self._seen: OrderedDict[bytes, tuple[float, asyncio.Future[Outcome]]] = OrderedDict()
 
+    def known(self, keys: Iterable[bytes]) -> list[tuple[bytes, asyncio.Future[Outcome]]]:
+        """Those that were claimed before, and what came or comes of it."""
+        return [(key, self._seen[key][1]) for key in keys if key in self._seen]
+
+    def forget(self, key: bytes, outcome: asyncio.Future[Outcome]) -> None:
+        """The next one is the first again; unless it is claimed anew already."""
+        if key in self._seen and self._seen[key][1] is outcome:
+            del self._seen[key]
+
     def claim(self, key: bytes) -> Claim:
         """For a topic and a deduplication id, as one word."""
         loop = asyncio.get_running_loop()
-        self._forget(loop.time() - REMEMBERED_S)
+        self._forget_before(loop.time() - REMEMBERED_S)
         known = self._seen.get(key)
         if known is not None:
             return Claim(False, known[1])
@@ -47,7 +57,7 @@ class Duplicates:
         _, waiting = self._seen[key] if isinstance(outcome, Sent) else self._seen.pop(key)
         waiting.set_result(outcome)
 
-    def _forget(self, before: float) -> None:
+    def _forget_before(self, before: float) -> None:
         while self._seen:
             at, outcome = next(iter(self._seen.values()))
             if not outcome.done() or (at > before and len(self._seen) < ENTRIES_MAX):

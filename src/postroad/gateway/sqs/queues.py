@@ -79,8 +79,10 @@ async def to_send(service: Service, url: str) -> Queue:
 async def _find_or_create(
     service: Service, name: str, plan: attributes.Plan, tags: Mapping[str, str]
 ) -> Queue | None:
-    """The one that was there already. One at a time, so that its topic is made by one of several callers."""
+    """The one that was there already. One at a time, so that its topic is made by one of several callers.
+    What was known of it is not asked: another gateway may have deleted it."""
     async with service.changes:
+        service.gateway.directory.forget(name)
         try:
             return await service.queue_named(name)
         except SqsError:
@@ -148,7 +150,12 @@ def _is_same(name: str, current: str, value: str) -> bool:
 
 
 async def delete_queue(service: Service, _: Caller, asked: DeleteQueue) -> answers.Nothing:
-    queue = await service.queue(asked.queue_url)
+    async with service.changing(asked.queue_url) as queue:
+        await _delete(service, queue)
+    return answers.Nothing()
+
+
+async def _delete(service: Service, queue: Queue) -> None:
     gateway = service.gateway
     await gateway.redrives.end(queue.name)
     try:
@@ -162,7 +169,6 @@ async def delete_queue(service: Service, _: Caller, asked: DeleteQueue) -> answe
             await topics.delete(gateway.client, [queue.name])
         except UnknownTopicOrPartition:
             log.info("the topic of queue %s was gone before", queue.name)
-    return answers.Nothing()
 
 
 async def _readers(service: Service, topic: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -34,16 +35,13 @@ def begin_send(service: Service, asked: SendMessage, done: Done) -> bool:
     if queue is None or queue.fifo:
         return False
     topic = queue.topic
-    found = service.gateway.client.known_topic(topic)
-    if found is None:
-        return False
     prepared = prepare(queue, topic, asked)
 
     def sent(delivery: Delivery) -> None:
         def answer() -> answers.Sent:
             place = delivery.result()
             service.gateway.metrics.messages_in.add(1)
-            return _sent(message_ids.write(found.id, place.partition, place.offset), prepared, None)
+            return _sent(_message_id(place), prepared, None)
 
         done(answer)
 
@@ -58,7 +56,7 @@ async def send_message(service: Service, _: Caller, asked: SendMessage) -> answe
     if isinstance(outcome, PostroadError):
         raise from_postroad(outcome)
     number = sequence_number(outcome.partition, outcome.offset) if queue.fifo else None
-    return _sent(await _message_id(service, outcome), prepared, number)
+    return _sent(_message_id(outcome), prepared, number)
 
 
 def _sent(message_id: str, prepared: Prepared, sequence: str | None) -> answers.Sent:
@@ -92,7 +90,7 @@ async def send_message_batch(service: Service, _: Caller, asked: SendMessageBatc
             answer.failed.append(batch.failed(entry, from_postroad(outcome)))
             continue
         sent = answers.SentEntry(
-            await _message_id(service, outcome),
+            _message_id(outcome),
             prepared.md5_of_body,
             prepared.md5_of_attributes,
             prepared.md5_of_system_attributes,
@@ -103,10 +101,8 @@ async def send_message_batch(service: Service, _: Caller, asked: SendMessageBatc
     return answer
 
 
-async def _message_id(service: Service, sent: Sent) -> str:
-    client = service.gateway.client
-    topic = client.known_topic(sent.topic) or await client.topic(sent.topic)
-    return message_ids.write(topic.id, sent.partition, sent.offset)
+def _message_id(sent: Sent) -> str:
+    return message_ids.write(sent.topic_id, sent.partition, sent.offset)
 
 
 async def _publish(service: Service, topic: str, prepared: Sequence[Prepared]) -> list[Outcome]:
@@ -119,6 +115,7 @@ async def _publish_once(service: Service, topic: str, prepared: Sequence[Prepare
     """FIFO: duplicates, also within the batch, wait for the first one and get its answer."""
     duplicates = service.duplicates
     words = [each.duplicate_of or b"" for each in prepared]
+    await _forget_former(service, topic, words)
     claims = [duplicates.claim(word) for word in words]
     ours = [number for number, claim in enumerate(claims) if claim.first]
     outcomes: list[Outcome] = [RequestTimedOut()] * len(ours)  # if we are cancelled nobody knows better
@@ -127,4 +124,18 @@ async def _publish_once(service: Service, topic: str, prepared: Sequence[Prepare
     finally:
         for number, outcome in zip(ours, outcomes, strict=True):
             duplicates.settle(words[number], outcome)
-    return [await claim.outcome for claim in claims]
+    return [await asyncio.shield(claim.outcome) for claim in claims]
+
+
+async def _forget_former(service: Service, topic: str, words: Sequence[bytes]) -> None:
+    """What is in a topic that was deleted since, and made anew by whomever, has no duplicates here. Of what
+    the nodes say now, that is: nothing is published for a duplicate that would find out."""
+    known = service.duplicates.known(words)
+    if not known:
+        return
+    client = service.gateway.client
+    found = (await client.retry(lambda: client.cluster([topic]))).topics.get(topic)
+    for word, waiting in known:
+        outcome = await asyncio.shield(waiting)
+        if isinstance(outcome, Sent) and (found is None or outcome.topic_id != found.id):
+            service.duplicates.forget(word, waiting)
