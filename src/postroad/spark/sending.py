@@ -5,7 +5,9 @@ the ones before are on their way; at most `ROUNDS_AHEAD` wait. What a broker ans
 
     an offset               stored now; below where the log ended when this task began: by an earlier attempt
     DuplicateSequence       stored by an earlier attempt, long ago
-    InvalidProducerEpoch    a later micro-batch was written: this one was stored as a whole
+    InvalidProducerEpoch    a later micro-batch of this writer is stored: an error, for the checkpoint is an
+                            old one, or a new one with a `writeId` that was used before. (Or this attempt was
+                            given up long ago, and nobody hears of the error.)
     OutOfOrderSequence      Apache Kafka's word for "long ago"; or an earlier attempt stored the batch's
                             beginning only. The broker is asked up to where it has it, and gets the rest
     MessageTooLarge         sent in halves, down to the single row
@@ -13,9 +15,8 @@ the ones before are on their way; at most `ROUNDS_AHEAD` wait. What a broker ans
 An earlier attempt may end within a batch, because Spark tells nobody that it failed: when what comes before
 the sink fails, or the task is killed, its rows simply end, and what was gathered is sent.
 
-What an earlier attempt stored is compared with the rows of this one where the broker says at which offset
-it is: for the last five batches that were cut in the same way. Rows that differ are an error, for otherwise
-some would be lost and others stored twice. What was stored before those is taken for the same.
+What an earlier attempt stored is compared with the rows of this one before anything is added to it
+(`stored`). Rows that differ are an error, for otherwise some would be lost and others stored twice.
 """
 
 from __future__ import annotations
@@ -38,10 +39,9 @@ from postroad.errors import (
 from postroad.spark.cluster import Cluster
 from postroad.spark.identity import Identity
 from postroad.spark.router import Place
-from postroad.spark.stored import expect_same
+from postroad.spark.stored import SEQUENCE_MASK, Earlier, rows_between
 
 ROUNDS_AHEAD: Final = 2
-SEQUENCE_MASK: Final = 0x7FFFFFFF
 
 _FENCED: Final = (InvalidProducerEpoch, ProducerFenced)
 _TOO_LARGE: Final = (MessageTooLarge, RecordListTooLarge)
@@ -67,7 +67,7 @@ class Sender:
         self._identity = identity
         self._encode = encode
         self._ends: dict[Place, int] = {}  # of the logs, when this task first wrote to them
-        self._passed: set[Place] = set()  # by a later micro-batch
+        self._earlier: dict[Place, Earlier] = {}
         self._thread = ThreadPoolExecutor(1, "postroad-sink")
         self._under_way: deque[Future[None]] = deque()
 
@@ -95,28 +95,36 @@ class Sender:
     # --- in the thread -------------------------------------------------------------------------
 
     def _send(self, batches: Mapping[Place, Outgoing]) -> None:
-        if new := [place for place in batches if place not in self._ends]:
-            self._ends |= self._cluster.latest(new)
-        wanted = {place: batch for place, batch in batches.items() if place not in self._passed}
-        outcomes = self._cluster.produce_many({place: batch.data for place, batch in wanted.items()})
+        for place, end in self._cluster.latest(
+            [place for place in batches if place not in self._ends]
+        ).items():
+            self._ends[place] = end
+            self._earlier[place] = Earlier(self._cluster, place, self._identity)
+        outcomes = self._cluster.produce_many({place: batch.data for place, batch in batches.items()})
         for place, outcome in outcomes.items():
             if isinstance(outcome, RequestRefused):
-                self._settle(place, wanted[place], outcome)
+                self._settle(place, batches[place], outcome)
             else:
-                self._look_at(place, wanted[place], outcome)
+                self._look_at(place, batches[place], outcome)
 
     def _look_at(self, place: Place, batch: Outgoing, offset: int) -> None:
         if 0 <= offset < self._ends[place]:
-            expect_same(self._cluster, place, offset, batch.rows)
+            self._earlier[place].expect_at(offset, batch.sequence, batch.rows, len(batch.data))
 
     def _settle(self, place: Place, batch: Outgoing, refusal: RequestRefused) -> None:
-        if isinstance(refusal, _FENCED):
-            self._passed.add(place)
+        if isinstance(refusal, DuplicateSequence):
+            self._earlier[place].expect(batch.sequence, batch.rows)
         elif isinstance(refusal, OutOfOrderSequence):
             self._go_on(place, batch, refusal)
         elif isinstance(refusal, _TOO_LARGE):
             self._send_halves(place, batch, refusal)
-        elif not isinstance(refusal, DuplicateSequence):
+        elif isinstance(refusal, _FENCED):
+            raise type(refusal)(
+                f"{place[0]}/{place[1]}: a later micro-batch of this writer is stored already, so the "
+                "checkpoint was set back or replaced. Give the option writeId a new value to write these "
+                "rows, once more if they were written before."
+            )
+        else:
             raise refusal
 
     def _go_on(self, place: Place, batch: Outgoing, refusal: RequestRefused) -> None:
@@ -124,18 +132,20 @@ class Sender:
         known = self._cluster.producer(place, self._identity.producer_id)
         if known is None or known.epoch != self._identity.epoch:
             raise refusal
-        stored = (known.last_sequence + 1 - batch.sequence) & SEQUENCE_MASK
+        stored = rows_between(known.last_sequence + 1, batch.sequence)
         if stored == 0 or stored > SEQUENCE_MASK // 2:
             raise refusal  # it is behind, and not by our doing
+        self._look_again(place, self._encode(batch.rows.slice(0, stored), batch.sequence))
         if stored < len(batch.rows):
-            self._look_again(place, self._encode(batch.rows.slice(0, stored), batch.sequence))
             rest = (batch.sequence + stored) & SEQUENCE_MASK
             self._send({place: self._encode(batch.rows.slice(stored), rest)})
 
     def _look_again(self, place: Place, beginning: Outgoing) -> None:
         """It is stored; as one batch, most likely, and then the answer says where."""
         outcome = self._cluster.produce_many({place: beginning.data})[place]
-        if not isinstance(outcome, RequestRefused):
+        if isinstance(outcome, RequestRefused):
+            self._earlier[place].expect(beginning.sequence, beginning.rows)
+        else:
             self._look_at(place, beginning, outcome)
 
     def _send_halves(self, place: Place, batch: Outgoing, refusal: RequestRefused) -> None:

@@ -7,10 +7,11 @@ transaction: rows are readable as soon as they are stored, and a job that fails 
 
 It holds as long as
 1. a repeated task has the same rows in the same order, and there are as many tasks. That is so for all that
-   comes from a topic or files row by row. Where rows come in another order it is noticed (`cuts`);
+   comes from a topic or files row by row. What is stored is compared with what is repeated (`stored`);
 2. the broker remembers the producer: `producer.id.expiration.ms` after its last batch, a day by default,
    with Postroad and Apache Kafka. A query that comes back later may repeat one micro-batch;
-3. the topic keeps its number of partitions meanwhile.
+3. the topic keeps its number of partitions meanwhile, and the query its checkpoint: a micro-batch that comes
+   after a later one is refused.
 """
 
 from __future__ import annotations

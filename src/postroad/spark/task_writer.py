@@ -20,7 +20,8 @@ from postroad.spark.loads import loads
 from postroad.spark.placing import Turn
 from postroad.spark.router import Place
 from postroad.spark.rows import column, sizes, with_times
-from postroad.spark.sending import SEQUENCE_MASK, Outgoing, Sender
+from postroad.spark.sending import Outgoing, Sender
+from postroad.spark.stored import SEQUENCE_MASK
 from postroad.spark.write_options import WriteOptions
 from postroad.wire.compression import codec_of
 
