@@ -9,7 +9,7 @@ from faults.raw import frame, header, request_content
 
 from broker.harness import Running
 from postroad.broker import api
-from postroad.wire import node_metrics, peek
+from postroad.wire import node_metrics, peek, receipt_key
 from postroad.wire.messages import api_versions, fetch, metadata, produce
 
 UNSUPPORTED_VERSION = 35
@@ -23,7 +23,8 @@ def advertised(running: Running, version: int) -> dict[int, tuple[int, int]]:
 
 @pytest.mark.parametrize("version", range(api_versions.MIN_VERSION, api_versions.MAX_VERSION + 1))
 def test_every_version_lists_exactly_the_handlers_that_exist(shared: Running, version: int) -> None:
-    ours = {peek.KEY, node_metrics.KEY}  # handled, but nothing that other clients should hear of
+    # handled, but nothing that other clients should hear of
+    ours = {peek.KEY, node_metrics.KEY, receipt_key.KEY}
     assert advertised(shared, version) == {one.KEY: one.VERSIONS for one in api.ALL if one.KEY not in ours}
 
 

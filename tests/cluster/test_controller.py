@@ -8,6 +8,7 @@ from postroad.cluster import keys
 from postroad.cluster.controller import (
     allocate_producer_ids,
     create_cluster,
+    create_receipt_key,
     create_topic,
     register_node,
     take_leadership,
@@ -103,3 +104,11 @@ def test_producer_ids_come_in_blocks_that_never_overlap(image: Image) -> None:
     assert (first.first, first.end) == (0, 1000)
     assert rival.decision.compares[0].revision != image.key_revision("producer-ids")
     assert allocate_producer_ids(image, 10)[:2] == (1000, 1010)
+
+
+def test_a_receipt_key_is_made_once(image: Image) -> None:
+    first, rival = create_receipt_key(image, b"1" * 32), create_receipt_key(image, b"2" * 32)
+    commit(image, first)
+    assert image.receipt_key == b"1" * 32
+    assert rival.compares[0].revision != image.key_revision("receipts")
+    assert create_receipt_key(image, b"3" * 32).operations == []

@@ -1,11 +1,13 @@
-"""What nodes tell about themselves."""
+"""What nodes tell about themselves and their cluster, beyond Kafka's protocol."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from postroad.client.client import Client
+from postroad.errors import by_code
 from postroad.wire import node_metrics as metrics_api
+from postroad.wire import receipt_key as receipt_key_api
 
 METRICS_LANE: Final = "metrics"  # its answer may take a while, which nobody else should wait for
 
@@ -21,3 +23,16 @@ async def metrics(client: Client, node: int, timeout_s: float) -> str:
         version=metrics_api.MAX_VERSION,
     )
     return str(answer.text)
+
+
+async def receipt_key(client: Client) -> bytes:
+    """What all gateways of the cluster seal receipts with; the same for ever."""
+
+    async def attempt() -> bytes:
+        request = receipt_key_api.ReceiptKeyRequest()
+        answer = await client.call(receipt_key_api, request, version=receipt_key_api.MAX_VERSION)
+        if answer.error_code:
+            raise by_code(answer.error_code)
+        return bytes(answer.key)
+
+    return await client.retry(attempt)

@@ -44,6 +44,7 @@ __all__ = [
     "alter_config",
     "alter_group_config",
     "create_cluster",
+    "create_receipt_key",
     "create_topic",
     "delete_group_config",
     "delete_topic",
@@ -96,6 +97,14 @@ def allocate_producer_ids(image: Image, count: int = PRODUCER_IDS_PER_BLOCK) -> 
     compare = Compare(keys.PRODUCER_IDS, image.key_revision(keys.PRODUCER_IDS))
     put = Put(keys.PRODUCER_IDS, keys.encode(keys.ProducerIdsValue(end)))
     return ProducerIds(first, end, Decision([compare], [put]))
+
+
+def create_receipt_key(image: Image, random: bytes) -> Decision:
+    """The cluster has one, once and for all: a new one would make receipts worthless that are under way."""
+    if image.receipt_key is not None:
+        return Decision([], [])
+    value = keys.encode(keys.ReceiptsValue(random))
+    return Decision([Compare(keys.RECEIPTS, ABSENT)], [Put(keys.RECEIPTS, value)])
 
 
 def take_leadership(image: Image, node: int, clean: bool) -> Iterator[Decision]:

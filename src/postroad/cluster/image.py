@@ -92,6 +92,7 @@ class Image:
         self.nodes: dict[int, Node] = {}
         self.deleted: dict[bytes, DeletedTopic] = {}
         self.next_producer_id = 0
+        self.receipt_key: bytes | None = None  # None: no gateway has asked for it
         self._revisions: dict[str, int] = {}  # of every key that is part of the image
         self._by_key: dict[str, Topic] = {}
         self._values: dict[str, keys.TopicValue] = {}  # by key
@@ -177,6 +178,8 @@ class Image:
                 self.next_producer_id = (
                     0 if event.value is None else _decoded(event, keys.ProducerIdsValue).next
                 )
+            case keys.RECEIPTS:
+                self.receipt_key = None if event.value is None else _decoded(event, keys.ReceiptsValue).key
             case _:
                 return  # of a newer Postroad; not part of this image
         self._note(event)

@@ -6,6 +6,7 @@
     partitions/<topic id>/<chunk>   the states of up to 100 partitions
     groups/<group id>               a group's config overrides; there only while it has some
     deleted/<topic id>              a deleted topic whose directories some nodes still have to remove
+    receipts                        the key with which all gateways seal receipts
     producer-ids                    the first producer id that no node has been given
 
 Values are JSON objects. Readers ignore fields that they don't know, so that a newer node may add some.
@@ -28,6 +29,7 @@ from postroad.errors import CoordinationError
 
 CLUSTER: Final = "cluster"
 PRODUCER_IDS: Final = "producer-ids"
+RECEIPTS: Final = "receipts"
 NODES: Final = "nodes/"
 TOPICS: Final = "topics/"
 PARTITIONS: Final = "partitions/"
@@ -82,6 +84,10 @@ class DeletedValue(msgspec.Struct, frozen=True):
 
 class ProducerIdsValue(msgspec.Struct, frozen=True):
     next: int
+
+
+class ReceiptsValue(msgspec.Struct, frozen=True):
+    key: bytes  # in base64
 
 
 V = TypeVar("V")

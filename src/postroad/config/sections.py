@@ -107,7 +107,7 @@ class Http(Section):
     receipt_secret: str = setting(
         "",
         secret(),
-        "Seals receipts; the same for all gateways. Empty: made from the cluster's id.",
+        "Seals receipts; the same for all gateways. Empty: a random one that the cluster keeps.",
     )
     body_bytes_max: int = setting(4 * MIB, size(1024, 1 << 30), "The largest body of a request.")
     header_bytes_max: int = setting(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, Self
 
+from postroad.client import nodes
 from postroad.client.client import Client
 from postroad.client.producer import Delivery, Producer, Sent
 from postroad.client.share_message import AckType
@@ -71,7 +72,7 @@ class Gateway:
     async def __aenter__(self) -> Self:
         cluster = await self.client.retry(lambda: self.client.cluster([]))
         self.cluster_id = cluster.id or ""
-        self.receipts = Receipts(self._receipt_key())
+        self.receipts = Receipts(await self._receipt_key())
         self._sweeper = asyncio.create_task(self._sweep(), name="idle receivers")
         return self
 
@@ -89,10 +90,11 @@ class Gateway:
             await self.producer.__aexit__(None)
         self.client.close()
 
-    def _receipt_key(self) -> bytes:
+    async def _receipt_key(self) -> bytes:
         """Gateways of one cluster must agree on it, with nothing configured too."""
-        secret = self.http.receipt_secret or f"postroad receipts of cluster {self.cluster_id}"
-        return hashlib.sha256(secret.encode()).digest()
+        if self.http.receipt_secret:
+            return hashlib.sha256(self.http.receipt_secret.encode()).digest()
+        return await nodes.receipt_key(self.client)
 
     # --- in
 

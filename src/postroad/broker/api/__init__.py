@@ -44,6 +44,7 @@ from postroad.broker.api import (
     offset_for_leader_epoch,
     peek,
     produce,
+    receipt_key,
     share_acknowledge,
     share_fetch,
     share_group_describe,
@@ -95,5 +96,6 @@ ALL: Final = cast(
         delete_share_group_offsets,
         peek,
         node_metrics,
+        receipt_key,
     ],
 )

@@ -15,6 +15,7 @@ from postroad.gateway import message_ids
 from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.message_ids import WrongMessageId
+from postroad.gateway.receipts import holder
 from postroad.gateway.rest import letters, problems
 from postroad.gateway.rest.content import MessageContent, Values, content
 from postroad.gateway.rest.endpoint import Call, Nothing, endpoint
@@ -52,7 +53,9 @@ class PeekedMessage(MessageContent, kw_only=True):
     state: Literal["available", "waiting", "delayed", "held", "settling", "dying"]
     deliveries: int
     available_at_ms: Annotated[int | None, Meta(description="Of a delayed one.")]
-    held_by: str | None
+    held_by: Annotated[
+        str | None, Meta(description="A Kafka member's id; or a word for those who received over HTTP.")
+    ]
     held_until_ms: int | None
 
 
@@ -141,7 +144,7 @@ def _peeked(topic_id: bytes, found: Peeked, values: Values) -> PeekedMessage:
         state=state.state,  # type: ignore[arg-type]  # the node's words are these
         deliveries=state.deliveries,
         available_at_ms=state.available_at_ms or None,
-        held_by=state.member,
+        held_by=holder(state.member),
         held_until_ms=state.until_ms or None,
     )
 

@@ -1,0 +1,38 @@
+"""ReceiptKey (10003), version 0: what gateways seal their receipts with, made when the first one asks.
+
+Postroad's own: it is kept in the coordination store, which gateways don't see, and is no config, which any
+client may describe. Not advertised (see `wire.receipt_key`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.dispatch import Call, Result
+from postroad.cluster import controller
+from postroad.errors import ApiError
+from postroad.wire import receipt_key as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+ADVERTISED: Final = False
+
+
+def handle(node: Node, call: Call) -> Result:
+    codec.decode_request(call.body, call.version)
+    return _answer(node, call.version)
+
+
+async def _answer(node: Node, version: int) -> bytes:
+    random = os.urandom(codec.KEY_BYTES)
+    try:
+        await node.topics.decide(lambda image: controller.create_receipt_key(image, random))
+    except ApiError as error:
+        return codec.encode_response(codec.ReceiptKeyResponse(error_code=error.code), version)
+    assert node.image.receipt_key is not None
+    return codec.encode_response(codec.ReceiptKeyResponse(key=node.image.receipt_key), version)
