@@ -1,8 +1,8 @@
 """archive: topics → a table, each record once, until it has all there is or for as long as it runs.
 
-The query reads with the source `postroad` and writes with the sink of `tables`. Where it begins is not
-only in Spark's checkpoint: the table itself says up to where each partition is archived. A checkpoint
-that is lost costs nothing, and one that doesn't fit the table is refused.
+The query's source reads topics and writes files; its sink commits them to the table (both in `tables`).
+Where it begins is not only in Spark's checkpoint: the table itself says up to where each partition is
+archived. A checkpoint that is lost costs nothing, and one that doesn't fit the table is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ from postroad.pipelines.running import Report, follow
 from postroad.pipelines.tables import OURS, TableAddress, create_table
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import Kind
-from postroad.pipelines.tables.sink import BAD_ROWS, JSON, JSON_KINDS, NAME, ArchiveSink, text_of
+from postroad.pipelines.tables.settings import FileSettings
+from postroad.pipelines.tables.sink import NAME as SINK
+from postroad.pipelines.tables.sink import ArchiveSink
+from postroad.pipelines.tables.source import NAME as SOURCE
+from postroad.pipelines.tables.source import ROWS, ArchiveSource
 from postroad.pipelines.tables.table import COMMIT_ATTEMPTS, Conflict, Optimized, Table
 from postroad.spark.cluster import Cluster, TopicInfo
 
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 UPKEEP_EVERY_S: Final = 3600.0
+OBSERVED: Final = "archived"  # the metric that counts records: a row of the stream is a file
 EARLIEST: Final = -2  # as startingOffsets writes it
 
 T = TypeVar("T")
@@ -62,6 +67,10 @@ class ArchiveSettings:
     def address(self) -> TableAddress:
         """With the whole path: tasks have another working directory."""
         return TableAddress(str(Location(self.to)), self.format, self.catalog, self.table)
+
+    @property
+    def files(self) -> FileSettings:
+        return FileSettings(self.address, self.json_columns, self.json_kinds, self.bad_rows == "fail")
 
 
 class Archived(NamedTuple):
@@ -96,7 +105,7 @@ def archive(
     with _checkpoint(settings, has_rows=bool(ends)) as checkpoint:
         query = _start(spark, settings, _starting_offsets(infos, ends), checkpoint)
         try:
-            rows = follow(query, total, report, stop or threading.Event(), upkeep.now_and_then)
+            rows = follow(query, total, report, stop or threading.Event(), upkeep.now_and_then, _rows)
         finally:
             query.stop()
     if settings.once:
@@ -104,8 +113,27 @@ def archive(
     return Archived(rows, _by_topic(table.ends(list(settings.topics))), upkeep.optimized, upkeep.deleted)
 
 
-def read_topics(spark: SparkSession, settings: ArchiveSettings, starting: str) -> DataFrame:
-    """The stream that is archived."""
+def _start(spark: SparkSession, settings: ArchiveSettings, starting: str, checkpoint: str) -> StreamingQuery:
+    from pyspark.sql import functions as sf
+
+    # A stream's sink is looked up in the thread's active session, and a thread that is new to Spark has none.
+    spark.createDataFrame([], "nothing int")
+    spark.dataSource.register(ArchiveSource)
+    spark.dataSource.register(ArchiveSink)
+    writer = (
+        _files(spark, settings, starting)
+        .observe(OBSERVED, sf.sum(ROWS).alias(ROWS))
+        .writeStream.format(SINK)
+        .options(**settings.files.options())
+        .option("checkpointLocation", checkpoint)
+    )
+    if settings.once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{settings.every_s:g} seconds").start()
+
+
+def _files(spark: SparkSession, settings: ArchiveSettings, starting: str) -> DataFrame:
+    """The stream of files that are to be committed."""
     options = {
         "kafka.bootstrap.servers": settings.bootstrap,
         "subscribe": ",".join(settings.topics),
@@ -113,26 +141,9 @@ def read_topics(spark: SparkSession, settings: ArchiveSettings, starting: str) -
         "includeHeaders": "true",
         "kafka.isolation.level": "read_committed",
         **settings.source,
+        **settings.files.options(),
     }
-    return spark.readStream.format("postroad").options(**options).load()
-
-
-def _start(spark: SparkSession, settings: ArchiveSettings, starting: str, checkpoint: str) -> StreamingQuery:
-    # A stream's sink is looked up in the thread's active session, and a thread that is new to Spark has none.
-    spark.createDataFrame([], "nothing int")
-    spark.dataSource.register(ArchiveSink)
-    writer = (
-        read_topics(spark, settings, starting)
-        .writeStream.format(NAME)
-        .options(**settings.address.options())
-        .option(JSON, str(settings.json_columns).lower())
-        .option(JSON_KINDS, text_of(settings.json_kinds))
-        .option(BAD_ROWS, settings.bad_rows)
-        .option("checkpointLocation", checkpoint)
-    )
-    if settings.once:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{settings.every_s:g} seconds").start()
+    return spark.readStream.format(SOURCE).options(**options).load()
 
 
 @contextmanager
@@ -163,6 +174,12 @@ def _starting_offsets(infos: Mapping[str, TopicInfo], ends: Mapping[tuple[str, i
             for name, info in sorted(infos.items())
         }
     )
+
+
+def _rows(told: Any) -> int:
+    """How many records a micro-batch archived, by its progress."""
+    observed = told["observedMetrics"].get(OBSERVED)
+    return 0 if observed is None else observed[ROWS] or 0
 
 
 def _by_topic(ends: Mapping[tuple[str, int], int]) -> dict[str, dict[int, int]]:

@@ -27,21 +27,28 @@ Report = Callable[[Progress], None]
 
 
 def follow(
-    query: StreamingQuery, total: int, report: Report, stop: threading.Event, also: Callable[[], None]
+    query: StreamingQuery,
+    total: int,
+    report: Report,
+    stop: threading.Event,
+    also: Callable[[], None],
+    rows_of: Callable[[Any], int],
 ) -> int:
     """Until the query has ended, or `stop` was set and it is stopped; gives the rows that it moved.
 
     A stop does not wait for the micro-batch under way: it is repeated by the next run. `also` is called
-    now and then. PipelineError with the reason if the query failed.
+    now and then; `rows_of` a micro-batch's progress is how many rows it moved. PipelineError with the
+    reason if the query failed.
     """
     seen, done = -1, 0
     with spark_failures():
         while True:
             is_over = query.awaitTermination(POLL_S)  # type: ignore[arg-type]  # Spark takes fractions
             for told in _news(query, seen):
-                seen, done = told["batchId"], done + told["numInputRows"]
+                rows = rows_of(told)
+                seen, done = told["batchId"], done + rows
                 took_s = told["durationMs"].get("triggerExecution", 0) / 1000
-                report(Progress(seen, told["numInputRows"], done, max(total, done), took_s))
+                report(Progress(seen, rows, done, max(total, done), took_s))
             if is_over:
                 return done
             if stop.is_set():

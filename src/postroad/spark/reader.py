@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from postroad.errors import ConfigurationError, UnknownTopicOrPartition
-from postroad.spark import data_loss, offsets, ranges
+from postroad.spark import data_loss, offsets, ranges, workers
 from postroad.spark.cluster import FETCH_BYTES, Cluster
 from postroad.spark.columns import Columns
 from postroad.spark.data_loss import Loss
@@ -21,6 +21,8 @@ from postroad.spark.router import Place
 if TYPE_CHECKING:  # most reads have nothing to do with JSON
     from postroad.spark.json_values import JsonValues
 
+FETCH_BYTES_MIN: Final = 64 * 1024
+BYTES_EACH: Final = 1024.0  # that a record takes, until there is one to look at
 EMPTY_FETCHES_MAX: Final = 4  # in a row, of half a second each: then there is nothing more
 
 
@@ -44,7 +46,7 @@ class Task(NamedTuple):
     values: JsonValues | None = None
 
     def read(self, part: OffsetRange) -> Iterator[Any]:
-        with self.options.cluster as cluster:
+        with workers.connected(self.options.cluster) as cluster:
             batches = read_range(
                 cluster,
                 part,
@@ -53,6 +55,7 @@ class Task(NamedTuple):
                 fetch_bytes=self.options.fetch_bytes,
             )
             yield from batches if self.values is None else self.values.convert(cluster, part, batches)
+        workers.settle()
 
 
 class BatchReader(DataSourceReader):
@@ -117,10 +120,11 @@ def read_range(
     Gaps that compaction and transactions leave are passed over. Restarts of brokers are waited for, as long
     as the cluster has patience. DataLost if records vanish meanwhile, unless that doesn't matter.
     """
-    at, empty = part.start, 0
+    at, empty, bytes_each = part.start, 0, BYTES_EACH
     while at < part.until:
+        wanted = max(FETCH_BYTES_MIN, int((part.until - at) * bytes_each))  # not more than is of use
         try:
-            fetched = cluster.fetch(part.place, at, fetch_bytes)
+            fetched = cluster.fetch(part.place, at, min(fetch_bytes, wanted))
         except OutsideLog as outside:
             at = _after_loss(cluster, part, at, outside, fail_on_data_loss)
             continue
@@ -129,6 +133,7 @@ def read_range(
             return data_loss.report(cluster, [loss], fail=fail_on_data_loss)
         if fetched.next_offset > at:
             yield from decode(fetched.data, part.place, at, part.until, columns, fetched.aborted)
+            bytes_each = 2 * len(fetched.data) / (fetched.next_offset - at)  # twice: sizes vary
             at, empty = fetched.next_offset, 0
         elif (empty := empty + 1) >= EMPTY_FETCHES_MAX:
             return _check_end(cluster, part, at, fetched, fail_on_data_loss)

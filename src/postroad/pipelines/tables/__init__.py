@@ -1,8 +1,8 @@
 """Tables of an archive: Delta, Iceberg, or plain Parquet, each record in them once.
 
 `table` is what they share and why it holds; `delta`, `iceberg` and `parquet` are how each format makes a
-commit atomic; `files` writes what tasks are given; `sink` is all of it as Spark sees it. No format needs
-a jar, and each can be read without Spark. `open_table` is where to begin.
+commit atomic; `files` writes rows as Parquet; `source` and `sink` are all of it as Spark sees it. No format
+needs a jar, and each can be read without Spark. `open_table` is where to begin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table as Spark's sink: tasks write files, the driver's commit puts them into the table.
+"""The table as Spark's sink: the files that tasks wrote (`source`) are put into it by the driver's commit.
 
 Spark makes the writer anew wherever it needs it (on the driver, in tasks, for each commit), out of the
 data source's options; so it holds nothing but them.
@@ -19,18 +19,16 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from postroad.pipelines.tables import TableAddress, open_table
-from postroad.pipelines.tables.files import Files, rewritten
+from postroad.pipelines.tables import open_table
+from postroad.pipelines.tables.files import rewritten
 from postroad.pipelines.tables.json_columns import JsonColumns, is_settled, merged
 from postroad.pipelines.tables.schema import Kind, json_kinds
+from postroad.pipelines.tables.settings import FileSettings
+from postroad.pipelines.tables.source import FILE
 from postroad.pipelines.tables.table import Batch, DataFile, Table
 
 NAME: Final = "postroad-archive"
 QUERY_ID: Final = "sql.streaming.queryId"
-
-JSON: Final = "json"
-JSON_KINDS: Final = "jsonKinds"
-BAD_ROWS: Final = "badRows"
 
 
 @dataclass
@@ -44,8 +42,7 @@ class Written(WriterCommitMessage):
 class ArchiveSink(DataSource):
     """`writeStream.format("postroad-archive")`, once `spark.dataSource.register(ArchiveSink)` was called.
 
-    Options: those of a TableAddress; `json` = true for JSON columns, `jsonKinds` for types that they are
-    to have (`amount=double,id=string`), `badRows` = keep or fail.
+    It takes the rows of ArchiveSource, with the same options of FileSettings.
     """
 
     @classmethod
@@ -53,29 +50,19 @@ class ArchiveSink(DataSource):
         return NAME
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 (Spark's)
-        return ArchiveWriter(dict(self.options))
+        return ArchiveWriter(FileSettings.of(self.options))
 
 
 class ArchiveWriter(DataSourceStreamArrowWriter):
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._address = TableAddress.of(options)
-        self._has_json = options.get(JSON.lower()) == "true"
-        self._given = kinds_of(options.get(JSON_KINDS.lower(), ""))
-        self._fails = options.get(BAD_ROWS.lower()) == "fail"
+    def __init__(self, settings: FileSettings) -> None:
+        self._settings = settings
 
     def write(self, iterator: Iterator[Any]) -> Written:
-        """In a task: files that no reader sees yet."""
+        """In a task: says which files are to be committed."""
         context = TaskContext.get()
         assert context is not None, "a task runs in Spark"
-        table = open_table(self._address)
-        files = Files(table, self._json(json_kinds(table.schema())) if self._has_json else None)
-        try:
-            for batch in iterator:
-                files.write(batch)
-            return Written(str(context.getLocalProperty(QUERY_ID)), files.finish())
-        except BaseException:
-            files.abandon()
-            raise
+        files = [DataFile.of_json(text) for batch in iterator for text in batch.column(FILE).to_pylist()]
+        return Written(str(context.getLocalProperty(QUERY_ID)), files)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's)
         """On the driver, when all tasks are done: the batch is in the table, once."""
@@ -83,15 +70,17 @@ class ArchiveWriter(DataSourceStreamArrowWriter):
         files = [file for message in written for file in message.files]
         if not files:
             return
-        table = open_table(self._address)
+        table = open_table(self._settings.address)
         known = json_kinds(table.schema())
-        wanted = merged(known, [self._given, *(file.kinds for file in files)]) if self._has_json else known
+        wanted = known
+        if self._settings.has_json:
+            wanted = merged(known, [dict(self._settings.kinds), *(file.kinds for file in files)])
         settled = tuple(again for file in files for again in self._settled(table, file, wanted))
         new = {name: kind for name, kind in wanted.items() if name not in known}
         table.append(Batch(written[0].query, batchId, settled), new)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's)
-        table = open_table(self._address)
+        table = open_table(self._settings.address)
         for message in messages:
             if isinstance(message, Written):
                 table.discard(message.files)
@@ -100,19 +89,4 @@ class ArchiveWriter(DataSourceStreamArrowWriter):
         """The file as the table's columns want it: tasks that met a new column at once may differ."""
         if is_settled(file.kinds, kinds):
             return [file]
-        return rewritten(table, file, JsonColumns(kinds, fails=self._fails))
-
-    def _json(self, known: Mapping[str, Kind]) -> JsonColumns:
-        return JsonColumns(
-            {**known, **{n: k for n, k in self._given.items() if n not in known}}, fails=self._fails
-        )
-
-
-def kinds_of(text: str) -> dict[str, Kind]:
-    """`amount=double,id=string`, as `text_of` wrote it."""
-    pairs: list[Any] = [part.split("=") for part in text.split(",") if part]
-    return dict(pairs)
-
-
-def text_of(kinds: Mapping[str, Kind]) -> str:
-    return ",".join(f"{name}={kind}" for name, kind in kinds.items())
+        return rewritten(table, file, JsonColumns(kinds, fails=self._settings.fails))

@@ -21,6 +21,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
+import msgspec
+
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import Kind
@@ -52,6 +54,13 @@ class DataFile(NamedTuple):
     bytes: int
     spans: tuple[Span, ...]
     kinds: dict[str, Kind]  # its JSON columns
+
+    def to_json(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def of_json(cls, text: str) -> DataFile:
+        return msgspec.json.decode(text, type=cls)
 
 
 class Batch(NamedTuple):
