@@ -12,6 +12,10 @@ from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 
 from postroad.pipelines.archive import Archived, ArchiveSettings, archive
+from postroad.pipelines.tables import Table
+from postroad.pipelines.tables.files import Files
+from postroad.pipelines.tables.json_columns import JsonColumns
+from postroad.pipelines.tables.table import Batch, DataFile
 from postroad.spark.columns import ALL_WITH_HEADERS, TYPES
 from tests.spark.plain import Message, Row
 
@@ -64,6 +68,33 @@ def record_batch(
     }
     names = list(ALL_WITH_HEADERS.names)
     return pa.RecordBatch.from_arrays([pa.array(columns[name], TYPES[name]) for name in names], names=names)
+
+
+def written(table: Table, *batches: Any, json: JsonColumns | None = None) -> tuple[DataFile, ...]:
+    """Files as a task writes them; no commit has them yet."""
+    files = Files(table, json)
+    for batch in batches:
+        files.write(batch)
+    return tuple(files.finish())
+
+
+def append_batches(table: Table, numbers: Iterable[int]) -> None:
+    """Micro-batches of ten records each, in a file each."""
+    for number in numbers:
+        table.append(Batch("q", number, written(table, record_batch(number * 10, 10))), {})
+
+
+def offsets_in(table: Table) -> list[int]:
+    """Of all rows, sorted, and with every repetition there is."""
+    assert table.location.directory is not None
+    return [offset for _, _, offset in offsets_of(read_plainly(table.location.directory, table.format))]
+
+
+def unused_files(table: Table) -> list[str]:
+    """Files of rows that no commit refers to."""
+    used = {table.location.relative(path) for path in table.snapshot().files}
+    found = (table.location.relative(file.path) for file in table.location.files())
+    return [path for path in found if path.endswith((".parquet", ".staged")) and path not in used]
 
 
 def read_plainly(to: Path, format_: str) -> list[dict[str, Any]]:

@@ -22,8 +22,17 @@ from postroad.pipelines.errors import PipelineError, WrongTable
 from postroad.pipelines.tables import TableAddress, create_table, find_table
 from postroad.pipelines.tables.files import OPEN_MAX, Files
 from postroad.pipelines.tables.json_columns import JsonColumns
-from postroad.pipelines.tables.table import Batch, Conflict, DataFile, Table
-from tests.pipelines.archives import DAY_MS, FORMATS, NOON_MS, offsets_of, read_plainly, record_batch
+from postroad.pipelines.tables.table import Batch, Conflict, Table
+from tests.pipelines.archives import (
+    DAY_MS,
+    FORMATS,
+    NOON_MS,
+    offsets_in,
+    read_plainly,
+    record_batch,
+    unused_files,
+    written,
+)
 
 KILLS = 3
 
@@ -37,9 +46,9 @@ def test_batch_is_appended_once_however_often_it_comes(table: Table) -> None:
     for _ in range(3):
         appended = [table.append(_batch(table, number, number * 10), {}) for number in range(2)]
     assert appended == [False, False]
-    assert _offsets(table) == list(range(20))
+    assert offsets_in(table) == list(range(20))
     assert table.ends(["orders"]) == {("orders", 0): 20}
-    assert not _unused_files(table)
+    assert not unused_files(table)
 
 
 def test_offsets_that_are_archived_already_are_refused(table: Table) -> None:
@@ -48,8 +57,8 @@ def test_offsets_that_are_archived_already_are_refused(table: Table) -> None:
         PipelineError, match=r"orders/0 is archived up to offset 10 already, and offset 5 came"
     ):
         table.append(_batch(table, 0, 5, query="another"), {})
-    assert _offsets(table) == list(range(10))
-    assert not _unused_files(table)
+    assert offsets_in(table) == list(range(10))
+    assert not unused_files(table)
 
 
 def test_of_two_writers_that_saw_the_same_table_one_wins(table: Table) -> None:
@@ -58,14 +67,14 @@ def test_of_two_writers_that_saw_the_same_table_one_wins(table: Table) -> None:
     table.commit(one, _batch(table, 0, 0), ends, {})
     with pytest.raises(Conflict):
         table.commit(other, _batch(table, 0, 0), ends, {})
-    assert _offsets(table) == list(range(10))
+    assert offsets_in(table) == list(range(10))
 
 
 def test_columns_are_added_and_older_rows_lack_them(table: Table) -> None:
     table.append(_batch(table, 0, 0), {})
     json = JsonColumns({})
     values = [b'{"a": 1, "n": {"x": [1]}}', b"{}", b"oops", None]
-    files = _written(table, record_batch(10, 4, values=values), json=json)
+    files = written(table, record_batch(10, 4, values=values), json=json)
     table.append(Batch("q", 1, files), json.kinds)
     found = {row["offset"]: (row["a"], row["n"], row["bad"]) for row in _read(table)}
     assert found[9] == (None, None, None)
@@ -80,31 +89,31 @@ def test_compaction_keeps_every_row_and_what_the_table_knows(table: Table) -> No
         table.append(_batch(table, number, number * 10), {})
     assert table.optimize() == (3, 1)
     assert table.optimize() == (1, 1)
-    assert _offsets(table) == list(range(30))
+    assert offsets_in(table) == list(range(30))
     assert not table.append(_batch(table, 2, 20), {})
     assert len(table.snapshot().files) == 1
 
 
 def test_retention_deletes_whole_dates_and_the_ends_stay(table: Table) -> None:
     times = [NOON_MS, NOON_MS + DAY_MS, NOON_MS + 2 * DAY_MS]
-    table.append(Batch("q", 0, _written(table, record_batch(0, 3, times=times))), {})
+    table.append(Batch("q", 0, written(table, record_batch(0, 3, times=times))), {})
     assert table.delete_before(date(2023, 11, 16)) == 2
-    assert _offsets(table) == [2]
+    assert offsets_in(table) == [2]
     assert table.delete_before(date(2023, 11, 20)) == 1
     assert table.snapshot(["orders"]).ends == {("orders", 0): 3}
 
 
 def test_times_of_a_wrong_clock_stop_no_archive(table: Table) -> None:
     wild = [-1, 0, NOON_MS * 1000, *(NOON_MS + day * DAY_MS for day in range(OPEN_MAX + 5))]
-    table.append(Batch("q", 0, _written(table, record_batch(0, len(wild), times=wild))), {})
+    table.append(Batch("q", 0, written(table, record_batch(0, len(wild), times=wild))), {})
     assert len(table.snapshot().files) == len(wild)
     assert {date(1969, 12, 31), date(1970, 1, 1)} < {row["date"] for row in _read_dates(table)}
 
 
 def test_topics_and_partitions_have_ends_of_their_own(table: Table) -> None:
     files = (
-        *_written(table, record_batch(5, 2, partition=7)),
-        *_written(table, record_batch(0, 3, topic="a.b-c_d")),
+        *written(table, record_batch(5, 2, partition=7)),
+        *written(table, record_batch(0, 3, topic="a.b-c_d")),
     )
     table.append(Batch("q", 0, files), {})
     assert table.snapshot().ends == {("orders", 7): 7, ("a.b-c_d", 0): 3}
@@ -116,7 +125,7 @@ def test_abandoned_task_leaves_nothing(table: Table) -> None:
     files = Files(table)
     files.write(record_batch(0, 5))
     files.abandon()
-    assert not _unused_files(table)
+    assert not unused_files(table)
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -135,7 +144,7 @@ def test_writer_killed_at_any_moment_leaves_each_row_once(tmp_path: Path, format
             time.sleep(chance.random() / 10)
             os.kill(writer.pid, signal.SIGKILL)
         end = table.ends(["orders"])["orders", 0]
-        assert _offsets(table) == list(range(end))
+        assert offsets_in(table) == list(range(end))
 
 
 def test_parquet_commit_that_was_not_carried_out_is_made_good(tmp_path: Path) -> None:
@@ -150,7 +159,7 @@ def test_parquet_commit_that_was_not_carried_out_is_made_good(tmp_path: Path) ->
     shutil.move(tmp_path / "kept", staged)
 
     assert not table.append(_batch(table, 0, 0), {})
-    assert _offsets(table) == list(range(10))
+    assert offsets_in(table) == list(range(10))
 
 
 def test_foreign_things_at_the_path_are_refused_and_left_alone(tmp_path: Path) -> None:
@@ -184,15 +193,8 @@ def test_plain_parquet_wants_a_directory() -> None:
         create_table(TableAddress("s3://bucket/lake", "parquet"))
 
 
-def _written(table: Table, *batches: Any, json: JsonColumns | None = None) -> tuple[DataFile, ...]:
-    files = Files(table, json)
-    for batch in batches:
-        files.write(batch)
-    return tuple(files.finish())
-
-
 def _batch(table: Table, number: int, first: int, query: str = "q") -> Batch:
-    return Batch(query, number, _written(table, record_batch(first, 10)))
+    return Batch(query, number, written(table, record_batch(first, 10)))
 
 
 def _read(table: Table) -> list[dict[str, Any]]:
@@ -204,14 +206,3 @@ def _read_dates(table: Table) -> list[dict[str, Any]]:
     """Without the timestamps, which are beyond what Python's can be."""
     found = table.snapshot().files
     return [{"date": date.fromisoformat(path.split("date=")[1][:10])} for path in found]
-
-
-def _offsets(table: Table) -> list[int]:
-    return [offset for _, _, offset in offsets_of(_read(table))]
-
-
-def _unused_files(table: Table) -> list[str]:
-    """Files of rows that no commit refers to."""
-    used = {table.location.relative(path) for path in table.snapshot().files}
-    found = (table.location.relative(file.path) for file in table.location.files())
-    return [path for path in found if path.endswith((".parquet", ".staged")) and path not in used]

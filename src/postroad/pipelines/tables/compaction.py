@@ -1,8 +1,12 @@
-"""Small files → large ones: which belong together, and one file out of several."""
+"""Small files → large ones: which belong together, one file out of several, and the commits that swap them.
+
+Each group has a commit of its own, decided when its new file is written: what others append meanwhile is in
+nobody's way, and what others compact or delete meanwhile is theirs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any, Final, NamedTuple
 
@@ -11,7 +15,7 @@ import pyarrow.parquet as pq
 
 from postroad.pipelines.tables.files import PartFile
 from postroad.pipelines.tables.schema import DATE
-from postroad.pipelines.tables.table import TARGET_BYTES, DataFile, Table
+from postroad.pipelines.tables.table import COMMIT_ATTEMPTS, TARGET_BYTES, Conflict, DataFile, Table
 from postroad.spark.columns import TOPIC
 
 LARGE_BYTES: Final = TARGET_BYTES * 3 // 4  # left alone: rewriting it again would bring little
@@ -22,6 +26,31 @@ class SmallFile(NamedTuple):
     topic: str
     date: str
     bytes: int
+
+
+# In one commit the merged file takes the place of the small ones; False, and nothing is changed, if one of
+# them is no longer in the table. Raises Conflict. True, too, if the merged file is in the table already.
+Swap = Callable[[Sequence[SmallFile], DataFile], bool]
+
+
+def compact(table: Table, files: Iterable[SmallFile], schema: Any, swap: Swap) -> None:
+    """Raises Conflict if others commit all the time; the groups before that are done."""
+    for group in groups(files):
+        try:
+            merged = merge(table, group, schema)
+        except FileNotFoundError:
+            continue  # compacted or deleted by somebody else
+        if not _over_conflicts(swap, group, merged):
+            table.discard([merged])
+
+
+def _over_conflicts(swap: Swap, group: Sequence[SmallFile], merged: DataFile) -> bool:
+    for _ in range(COMMIT_ATTEMPTS - 1):
+        try:
+            return swap(group, merged)
+        except Conflict:
+            continue
+    return swap(group, merged)
 
 
 def groups(files: Iterable[SmallFile]) -> list[list[SmallFile]]:
@@ -44,11 +73,15 @@ def merge(table: Table, group: Sequence[SmallFile], schema: Any) -> DataFile:
     """A new file with all their rows; the old ones are left as they are."""
     topic, day = group[0].topic, date.fromisoformat(group[0].date)
     merged = PartFile(table, topic, day, schema)
-    for small in group:
-        with table.location.read(small.path) as stream:
-            for batch in pq.ParquetFile(stream).iter_batches():
-                merged.write(_aligned(batch, schema, topic, day))
-    return merged.finish()
+    try:
+        for small in group:
+            with table.location.read(small.path) as stream:
+                for batch in pq.ParquetFile(stream).iter_batches():
+                    merged.write(_aligned(batch, schema, topic, day))
+        return merged.finish()
+    except BaseException:
+        merged.abandon()
+        raise
 
 
 def _aligned(batch: Any, schema: Any, topic: str, day: date) -> Any:

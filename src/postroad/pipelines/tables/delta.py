@@ -6,29 +6,34 @@ Delta keeps the last version for each name, over checkpoints and for ever:
     postroad/query/<query id>             the last micro-batch
     postroad/end/<topic>/<partition>      the offset after the last one archived
     postroad/partitions/<topic>           1 + the highest partition that has an end
+    postroad/optimize                     the last compaction
 
-Two writers that commit the same name at once get in each other's way, and Delta lets one of them win.
+Two writers that commit the same name at once get in each other's way, and Delta lets one of them win. For
+compactions that is all that keeps them apart: deltalake sees no conflict in two that remove the same files,
+and both their results would be in the table.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from typing import Any, ClassVar, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.schema import Field, PrimitiveType
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from postroad.pipelines.errors import WrongTable
+from postroad.pipelines.tables.compaction import SmallFile, compact
 from postroad.pipelines.tables.schema import PARTITIONED_BY, RECORD, Kind, misfit
 from postroad.pipelines.tables.table import (
     KEPT_HOURS,
-    TARGET_BYTES,
     Batch,
     Conflict,
     DataFile,
@@ -40,6 +45,7 @@ from postroad.pipelines.tables.table import (
 )
 
 COMMIT_RETRIES: Final = 5  # Delta's own, over commits of others that don't touch ours
+_OPTIMIZE: Final = "postroad/optimize"
 _DELTA_TYPES: Final = {"boolean": "boolean", "bigint": "long", "double": "double", "string": "string"}
 
 
@@ -62,7 +68,7 @@ class Delta(Table):
         table = self._opened()
         found = {str(labels["topic"]) for labels in table.partitions()}
         ends = _ends(table, found.union(topics))
-        files = tuple(table.file_uris())
+        files = tuple(self.location.below(path) for path in _files(table))
         return Snapshot(self._schema(table), str(self.location), files, tuple(sorted(found)), ends)
 
     def recorded(self, query: str, topics: Collection[str]) -> Recorded:
@@ -75,34 +81,41 @@ class Delta(Table):
         table: DeltaTable = at.handle
         if new_columns:
             # A commit of its own: a crash after it leaves columns that are null until the next batch.
-            table.alter.add_columns(
-                [Field(name, PrimitiveType(_DELTA_TYPES[kind])) for name, kind in new_columns.items()]
-            )
-        try:
-            table.create_write_transaction(
-                [_added(file) for file in batch.files],
-                mode="append",
-                schema=table.schema(),
-                partition_by=list(PARTITIONED_BY),
-                commit_properties=CommitProperties(
-                    app_transactions=_transactions(table, batch, ends), max_commit_retries=COMMIT_RETRIES
-                ),
-            )
-        except CommitFailedError as error:
-            raise Conflict(str(error)) from error
+            with _conflicts():
+                table.alter.add_columns(
+                    [Field(name, PrimitiveType(_DELTA_TYPES[kind])) for name, kind in new_columns.items()]
+                )
+        transactions = _transactions(table, batch, ends)
+        _write(table, [_added(file) for file in batch.files], transactions)
 
     def optimize(self) -> Optimized:
         table = self._opened()
-        before = len(table.file_uris())
-        table.optimize.compact(target_size=TARGET_BYTES)
+        small = _files(table).values()
+        compact(self, small, self._schema(table), self.swap)
+        table = self._opened()
         # `full`: also what killed tasks left behind. Directories that begin with _ are not touched.
-        table.vacuum(retention_hours=KEPT_HOURS, dry_run=False, full=True)
+        with _conflicts():
+            table.vacuum(retention_hours=KEPT_HOURS, dry_run=False, full=True)
         table.create_checkpoint()
-        return Optimized(before, len(self._opened().file_uris()))
+        return Optimized(len(small), len(_files(table)))
 
     def delete_before(self, day: date) -> int:
-        removed = self._opened().delete(f"date < '{day.isoformat()}'")
+        with _conflicts():
+            removed = self._opened().delete(f"date < '{day.isoformat()}'")
         return int(removed["num_removed_files"])
+
+    def swap(self, group: Sequence[SmallFile], merged: DataFile) -> bool:
+        """As `compaction.Swap` says."""
+        table = self._opened()
+        known = _files(table)
+        if merged.path in known:
+            return True
+        if any(small.path not in known for small in group):
+            return False
+        now = _now_ms()
+        removed = [RemoveAction(small.path, False, now) for small in group]
+        _write(table, [_added(merged, is_new=False), *removed], [Transaction(_OPTIMIZE, now)])
+        return True
 
     def _opened(self) -> DeltaTable:
         return DeltaTable(str(self.location))
@@ -119,12 +132,51 @@ class Delta(Table):
         return schema
 
 
-def _added(file: DataFile) -> AddAction:
+def _files(table: DeltaTable) -> dict[str, SmallFile]:
+    """The table's files by their paths below it. (Whole ones deltalake gives as parts of URLs.)"""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    columns = [
+        actions[name].to_pylist() for name in ("path", "partition.topic", "partition.date", "size_bytes")
+    ]
+    return {
+        path: SmallFile(path, topic, day.isoformat(), size)
+        for path, topic, day, size in zip(map(unquote, columns[0]), *columns[1:], strict=True)
+    }
+
+
+def _added(file: DataFile, *, is_new: bool = True) -> AddAction:
+    """`is_new`: its rows were not in the table before."""
     low = {"offset": min(span.first for span in file.spans), "partition": file.spans[0].partition}
     high = {"offset": max(span.last for span in file.spans), "partition": file.spans[-1].partition}
     stats = {"numRecords": file.rows, "minValues": low, "maxValues": high, "nullCount": dict.fromkeys(low, 0)}
     values = {"topic": file.topic, "date": file.date}
-    return AddAction(file.path, file.bytes, values, int(time.time() * 1000), True, json.dumps(stats))
+    return AddAction(file.path, file.bytes, values, _now_ms(), is_new, json.dumps(stats))
+
+
+def _write(table: DeltaTable, actions: list[Any], transactions: list[Transaction]) -> None:
+    """One commit: all of it, or Conflict."""
+    with _conflicts():
+        table.create_write_transaction(
+            actions,
+            mode="append",
+            schema=table.schema(),
+            partition_by=list(PARTITIONED_BY),
+            commit_properties=CommitProperties(
+                app_transactions=transactions, max_commit_retries=COMMIT_RETRIES
+            ),
+        )
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    try:
+        yield
+    except CommitFailedError as error:
+        raise Conflict(str(error)) from error
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def _transactions(table: DeltaTable, batch: Batch, ends: Mapping[Place, int]) -> list[Transaction]:

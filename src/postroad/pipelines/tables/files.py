@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import date, timedelta
 from typing import Any, Final
 
@@ -64,8 +65,7 @@ class Files:
     def abandon(self) -> None:
         """No file of this task is left."""
         for file in self._open.values():
-            file.finish()
-            self._table.location.delete(file.path)
+            file.abandon()
         self._table.discard(self._done)
 
     def _file(self, topic: str, day: int, schema: Any) -> PartFile:
@@ -89,6 +89,7 @@ class PartFile:
 
     def __init__(self, table: Table, topic: str, day: date, schema: Any) -> None:
         self.schema = schema
+        self._location = table.location
         self._topic, self._date = topic, day.isoformat()
         self.path = (
             f"{table.files_below}topic={topic}/date={self._date}/{uuid.uuid4().hex}{table.file_suffix}"
@@ -125,6 +126,14 @@ class PartFile:
         self._stream.close()
         spans = tuple(sorted(self._spans.values()))
         return DataFile(self.path, self._topic, self._date, self._rows, size, spans, json_kinds(self.schema))
+
+    def abandon(self) -> None:
+        """It is gone, even where nothing more can be written."""
+        self._waiting.clear()
+        for opened in (self._writer, self._stream):
+            with suppress(OSError):
+                opened.close()
+        self._location.delete(self.path)
 
     def _flush(self) -> None:
         if self._waiting:

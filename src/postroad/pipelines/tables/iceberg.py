@@ -13,7 +13,7 @@ about the batch may no longer be true then.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, ClassVar, Final, Self
@@ -21,11 +21,12 @@ from typing import Any, ClassVar, Final, Self
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationException
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
+from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.types import BooleanType, DoubleType, LongType, StringType
 
 from postroad.pipelines.errors import PipelineError, WrongTable
-from postroad.pipelines.tables.compaction import SmallFile, groups, merge
+from postroad.pipelines.tables.compaction import SmallFile, compact
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import (
     EPOCH,
@@ -40,6 +41,7 @@ from postroad.pipelines.tables.table import (
     KEPT_HOURS,
     Batch,
     Conflict,
+    DataFile,
     Optimized,
     Place,
     Recorded,
@@ -133,26 +135,38 @@ class Iceberg(Table):
 
     def optimize(self) -> Optimized:
         table = self._opened()
-        tasks = list(table.scan().plan_files())
-        old = {self.location.relative(task.file.file_path): task.file for task in tasks}
-        found = [
+        small = [
             SmallFile(path, file.partition[0], _day(file.partition[1]), file.file_size_in_bytes)
-            for path, file in old.items()
+            for path, file in self._files(table).items()
         ]
-        plan = groups(found)
-        if plan:
-            with (
-                _conflicts(),
-                table.transaction() as transaction,
-                transaction.update_snapshot().overwrite() as update,
-            ):
-                for group in plan:
-                    for small in group:
-                        update.delete_data_file(old[small.path])
-                    url = self._url(merge(self, group, self._schema(table)).path)
-                    update.append_data_file(parquet_file_to_data_file(table.io, table.metadata, url))
-        self._forget()
-        return Optimized(len(old), len(old) - sum(len(group) - 1 for group in plan))
+        compact(self, small, self._schema(table), self.swap)
+        with _conflicts():
+            self._forget()
+        return Optimized(len(small), len(self._files(self._opened())))
+
+    def swap(self, group: Sequence[SmallFile], merged: DataFile) -> bool:
+        """As `compaction.Swap` says."""
+        table = self._opened()
+        known = self._files(table)
+        if merged.path in known:
+            return True
+        if any(small.path not in known for small in group):
+            return False
+        with (
+            _conflicts(),
+            table.transaction() as transaction,
+            transaction.update_snapshot().overwrite() as update,
+        ):
+            for small in group:
+                update.delete_data_file(known[small.path])
+            url = self._url(merged.path)
+            update.append_data_file(parquet_file_to_data_file(table.io, table.metadata, url))
+        return True
+
+    def _files(self, table: IcebergTable) -> dict[str, IcebergFile]:
+        """By their paths below the location."""
+        tasks = table.scan().plan_files()
+        return {self.location.relative(task.file.file_path): task.file for task in tasks}
 
     def delete_before(self, day: date) -> int:
         table = self._opened()

@@ -25,16 +25,18 @@ have neither links nor renames (Delta and Iceberg work there).
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from postroad.pipelines.errors import PipelineError, WrongTable
-from postroad.pipelines.tables.compaction import SmallFile, groups, merge
+from postroad.pipelines.tables.compaction import SmallFile, compact
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import Kind, with_json
 from postroad.pipelines.tables.table import (
@@ -53,6 +55,8 @@ _LOG: Final = f"{_OURS}/log"
 _STAGED: Final = f"{_OURS}/staged/"
 _ENTRIES_KEPT: Final = 100  # one is needed; the others are for people who wonder what happened
 _STAGED_KEPT_S: Final = 24 * 3600  # of what killed tasks left: no task takes that long
+
+log = logging.getLogger(__name__)
 
 
 class Entry(NamedTuple):
@@ -90,8 +94,7 @@ class Parquet(Table):
         return with_json(self._newest().kinds)
 
     def snapshot(self, topics: Collection[str] = ()) -> Snapshot:
-        entry = self._newest()
-        paths = [path for path in self._visible() if _version(path) <= entry.version]
+        entry, paths = self._seen()
         found = {_labels(path)["topic"] for path in paths}
         files = tuple(str(self._root / path) for path in paths)
         return Snapshot(with_json(entry.kinds), str(self._root), files, tuple(sorted(found)), _places(entry))
@@ -120,23 +123,39 @@ class Parquet(Table):
         )
 
     def optimize(self) -> Optimized:
-        entry = self._newest()
-        visible = self._visible()
-        plan = groups(SmallFile(path, **_labels(path), bytes=self._size(path)) for path in visible)
-        if plan:
-            merged = [merge(self, group, with_json(entry.kinds)) for group in plan]
-            version = entry.version + 1
-            remove = [small.path for group in plan for small in group]
-            self._commit(entry._replace(version=version, add=_named(merged, version), remove=remove))
+        entry, before = self._seen()
+        small = [SmallFile(path, **_labels(path), bytes=self._size(path)) for path in before]
+        compact(self, small, with_json(entry.kinds), self.swap)
         self._forget()
-        return Optimized(len(visible), len(visible) - sum(len(group) - 1 for group in plan))
+        return Optimized(len(before), len(self._seen()[1]))
 
     def delete_before(self, day: date) -> int:
-        entry = self._newest()
-        old = [path for path in self._visible() if _labels(path)["date"] < day.isoformat()]
+        entry, paths = self._seen()
+        old = [path for path in paths if _labels(path)["date"] < day.isoformat()]
         if old:
             self._commit(entry._replace(version=entry.version + 1, add=[], remove=old))
         return len(old)
+
+    def swap(self, group: Sequence[SmallFile], merged: DataFile) -> bool:
+        """As `compaction.Swap` says."""
+        entry, paths = self._seen()
+        if any(staged == merged.path for staged, _ in entry.add):
+            return True
+        remove = [small.path for small in group]
+        if not set(remove).issubset(paths):
+            return False
+        version = entry.version + 1
+        self._commit(entry._replace(version=version, add=_named([merged], version), remove=remove))
+        return True
+
+    def _seen(self) -> tuple[Entry, list[str]]:
+        """The table as it is, and the paths that readers see, of one moment: no commit came between."""
+        while True:
+            entry = self._newest()
+            found = self._root.glob("topic=*/date=*/*.parquet")
+            paths = sorted(path.relative_to(self._root).as_posix() for path in found)
+            if self._entries()[-1] == _entry_name(entry.version):
+                return entry, paths
 
     def _newest(self) -> Entry:
         """The table as it is, with its last commit carried out."""
@@ -148,21 +167,25 @@ class Parquet(Table):
         return entry
 
     def _commit(self, entry: Entry) -> None:
-        log = self._root / _LOG
-        log.mkdir(parents=True, exist_ok=True)
-        written = log / f".{uuid.uuid4().hex}"
+        entries = self._root / _LOG
+        entries.mkdir(parents=True, exist_ok=True)
+        written = entries / f".{uuid.uuid4().hex}"
         try:
             with written.open("wb") as file:
                 file.write(json.dumps(entry._asdict()).encode())
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(written, log / f"{entry.version:020}.json")
+            os.link(written, entries / _entry_name(entry.version))
         except FileExistsError:
             raise Conflict(f"version {entry.version} is there") from None
         finally:
             written.unlink(missing_ok=True)
-        self._carry_out(entry)
-        (log / f"{entry.version - _ENTRIES_KEPT:020}.json").unlink(missing_ok=True)
+        try:
+            self._carry_out(entry)
+        except OSError as error:
+            # It took place all the same. Whoever opens the table next makes it good, or can't open it.
+            log.warning("%s: commit %d is not seen yet: %s", self.location, entry.version, error)
+        (entries / _entry_name(entry.version - _ENTRIES_KEPT)).unlink(missing_ok=True)
 
     def _carry_out(self, entry: Entry) -> None:
         for path in entry.remove:
@@ -176,22 +199,22 @@ class Parquet(Table):
                 except FileNotFoundError:
                     continue  # somebody else who opened the table did it
 
-    def _visible(self) -> list[str]:
-        found = self._root.glob("topic=*/date=*/*.parquet")
-        return sorted(path.relative_to(self._root).as_posix() for path in found)
-
     def _entries(self) -> list[str]:
         return [name for name in self.location.names(_LOG) if name.endswith(".json")]
 
     def _size(self, path: str) -> int:
-        return (self._root / path).stat().st_size
+        try:
+            return (self._root / path).stat().st_size
+        except FileNotFoundError:
+            raise Conflict(f"{path} was compacted or deleted by somebody else") from None
 
     def _forget(self) -> None:
         """What killed tasks left behind."""
         before = time.time() - _STAGED_KEPT_S
         for file in self._root.glob(f"{_STAGED}**/*{self.file_suffix}"):
-            if file.stat().st_mtime < before:
-                file.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                if file.stat().st_mtime < before:
+                    file.unlink()
 
 
 def _named(files: Collection[DataFile], version: int) -> list[tuple[str, str]]:
@@ -202,8 +225,8 @@ def _named(files: Collection[DataFile], version: int) -> list[tuple[str, str]]:
     ]
 
 
-def _version(path: str) -> int:
-    return int(path.rpartition("/")[2].partition("-")[0])
+def _entry_name(version: int) -> str:
+    return f"{version:020}.json"
 
 
 def _labels(path: str) -> dict[str, str]:

@@ -1,0 +1,144 @@
+"""Compaction and retention beside other writers: no row is lost, none is there twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from postroad.pipelines.tables import Table, TableAddress, create_table
+from postroad.pipelines.tables.compaction import SmallFile, Swap, compact
+from postroad.pipelines.tables.delta import Delta
+from postroad.pipelines.tables.iceberg import Iceberg
+from postroad.pipelines.tables.parquet import Entry, Parquet
+from postroad.pipelines.tables.table import Conflict, DataFile
+from tests.pipelines.archives import FORMATS, append_batches, offsets_in
+
+
+@pytest.fixture(params=FORMATS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    return create_table(TableAddress(str(tmp_path / "lake"), request.param))
+
+
+class SeenLate(Parquet):
+    """Between its look at the log and its look at the files somebody else compacts the table."""
+
+    is_first = True
+
+    def _newest(self) -> Entry:
+        entry = super()._newest()
+        if self.is_first:
+            self.is_first = False
+            Parquet(self.location).optimize()
+        return entry
+
+
+def test_compactions_at_once_leave_each_row_once(table: Table) -> None:
+    append_batches(table, range(30))
+    start = threading.Barrier(2)
+
+    def optimize(_: int) -> None:
+        start.wait()
+        table.optimize()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(optimize, range(2)))
+    assert offsets_in(table) == list(range(300))
+    assert len(table.snapshot().files) == 1
+
+
+def test_archive_goes_on_while_its_files_are_merged(table: Table) -> None:
+    """Here as the worst case: a micro-batch is committed between the merge and its commit."""
+    append_batches(table, range(3))
+    batches = iter(range(3, 5))
+
+    def swap(group: Sequence[SmallFile], merged: DataFile) -> bool:
+        append_batches(table, [next(batches)])
+        return swap_of(table)(group, merged)
+
+    compact(table, small_files(table), table.schema(), swap)
+    assert offsets_in(table) == list(range(40))
+    assert len(table.snapshot().files) == 2
+
+
+def test_files_that_another_compacts_meanwhile_are_left_to_it(table: Table) -> None:
+    append_batches(table, range(3))
+    small = small_files(table)
+
+    def swap(group: Sequence[SmallFile], merged: DataFile) -> bool:
+        table.optimize()
+        return swap_of(table)(group, merged)
+
+    compact(table, small, table.schema(), swap)
+    assert offsets_in(table) == list(range(30))
+    assert len(table.snapshot().files) == 1
+
+
+def test_deleted_dates_do_not_come_back_by_a_compaction(table: Table) -> None:
+    append_batches(table, range(3))
+
+    def swap(group: Sequence[SmallFile], merged: DataFile) -> bool:
+        assert table.delete_before(date(2030, 1, 1)) == 3
+        return swap_of(table)(group, merged)
+
+    compact(table, small_files(table), table.schema(), swap)
+    assert table.snapshot().files == ()
+
+
+def test_commit_that_is_in_doubt_is_found_and_not_made_again(table: Table) -> None:
+    append_batches(table, range(3))
+    answers = iter([True, False])
+
+    def swap(group: Sequence[SmallFile], merged: DataFile) -> bool:
+        assert swap_of(table)(group, merged)
+        if next(answers):
+            raise Conflict("it has taken place, and says that it has not")
+        return True
+
+    compact(table, small_files(table), table.schema(), swap)
+    assert offsets_in(table) == list(range(30))
+    assert len(table.snapshot().files) == 1
+
+
+def test_compaction_of_a_table_that_never_rests_gives_up_and_harms_nothing(table: Table) -> None:
+    append_batches(table, range(3))
+
+    def swap(group: Sequence[SmallFile], merged: DataFile) -> bool:
+        raise Conflict("again")
+
+    with pytest.raises(Conflict):
+        compact(table, small_files(table), table.schema(), swap)
+    assert offsets_in(table) == list(range(30))
+
+
+def test_parquet_snapshot_is_whole_though_a_compaction_comes_between(tmp_path: Path) -> None:
+    table = create_table(TableAddress(str(tmp_path), "parquet"))
+    append_batches(table, range(3))
+    snapshot = SeenLate(table.location).snapshot()
+    assert snapshot.ends == {("orders", 0): 30}
+    assert len(snapshot.files) == 1
+    assert all(Path(file).exists() for file in snapshot.files)
+
+
+def test_parquet_compaction_beside_another_meets_no_missing_file(tmp_path: Path) -> None:
+    table = create_table(TableAddress(str(tmp_path), "parquet"))
+    append_batches(table, range(3))
+    SeenLate(table.location).optimize()
+    assert offsets_in(table) == list(range(30))
+
+
+def small_files(table: Table) -> list[SmallFile]:
+    found = []
+    for path in table.snapshot().files:
+        below = table.location.relative(path)
+        found.append(SmallFile(below, "orders", below.split("date=")[1][:10], 1000))
+    return found
+
+
+def swap_of(table: Table) -> Swap:
+    assert isinstance(table, Delta | Iceberg | Parquet)
+    return table.swap
