@@ -12,9 +12,6 @@ import pytest
 
 from postroad.errors import ConfigurationError
 from postroad.spark import json_schema, json_values
-from postroad.spark.cluster import Cluster
-from postroad.spark.dead_letters import LETTERS_MAX, DeadLetters, Letter
-from postroad.spark.ranges import OffsetRange
 from postroad.testing import Node
 from tests.spark.plain import Message, create, read_all, send
 from tests.spark.streams import Stream
@@ -131,39 +128,6 @@ def test_fields_are_learnt_from_values(values: list[bytes | None], expected: str
 def test_field_of_two_types_asks_for_a_schema() -> None:
     with pytest.raises(ConfigurationError, match=r"field a\.b is bigint in some values and string in others"):
         json_schema.of_values([b'{"a": {"b": 1}}', b'{"a": {"b": "x"}}'])
-
-
-# --- dead letters --------------------------------------------------------------------------------
-
-
-def test_repeated_task_writes_its_letters_once(node: Node, topic: str) -> None:
-    create(node.bootstrap, topic, 2)
-    letter = Letter(0, 1714521600000, b"k", b"v", [("h", b"1"), ("postroad-dead-reason", b"an old one")])
-
-    def write(start: int, letters: int) -> None:
-        part = OffsetRange("orders", 3, start, start + letters)
-        with Cluster(node.bootstrap) as cluster:
-            dead = DeadLetters(cluster, topic, part, "query")
-            for number in range(letters):
-                dead.add(letter._replace(offset=start + number), "because")
-            dead.flush()
-
-    for _ in range(3):
-        write(0, LETTERS_MAX + 7)
-    write(1000, 2)
-    letters = read_all(node.bootstrap, topic)
-    told = [dict(letter.headers) for letter in letters]
-    assert {letter.partition for letter in letters} == {1}
-    assert [int(headers["postroad-dead-offset"]) for headers in told] == [*range(LETTERS_MAX + 7), 1000, 1001]
-    assert told[0] | {"postroad-dead-at": b""} == {
-        "h": b"1",
-        "postroad-dead-topic": b"orders",
-        "postroad-dead-partition": b"3",
-        "postroad-dead-offset": b"0",
-        "postroad-dead-timestamp": b"1714521600000",
-        "postroad-dead-at": b"",
-        "postroad-dead-reason": b"because",
-    }
 
 
 # --- in Spark ------------------------------------------------------------------------------------

@@ -4,27 +4,37 @@ The record is kept as it was: key, value and headers. Further headers are added 
 what is wrong, by the names of all our dead letters, so whatever lists and redrives those takes these, too.
 
 A task that is repeated writes as the same producer, with the same sequence numbers (`identity`): what is in
-the topic already is not stored twice. Which letters there are, and how they are cut, follows from the query,
-the partition, the offset at which the task begins and the schema, so these are the identity.
+the topic already is not stored twice. Which letters there are, and how they are cut, follows from the query
+and its micro-batch, the partition, the offset at which the task begins and the schema, so these are the
+identity.
+
+A letter is larger than its record was, which may have come compressed. One that is too large for a batch with
+others is compressed, too; if the topic doesn't take it even so it goes there without its value, and says so.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from postroad.errors import DuplicateSequence
+import pyarrow as pa
+
+from postroad.errors import RequestRefused
+from postroad.spark import columns
 from postroad.spark.cluster import Cluster
+from postroad.spark.encode import encode
 from postroad.spark.identity import of_task
 from postroad.spark.ranges import OffsetRange
 from postroad.spark.router import Place
+from postroad.spark.storing import Outgoing, Store, too_large
 from postroad.wire import header_names as names
-from postroad.wire.records import Record, encode_batch
+from postroad.wire.compression import GZIP, NONE
 
 LETTERS_MAX: Final = 500
 LETTER_BYTES: Final = 512 * 1024  # a batch stays below what a topic accepts by default
+
+Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Letter(NamedTuple):
@@ -34,7 +44,7 @@ class Letter(NamedTuple):
     time_ms: int
     key: bytes | None
     value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
+    headers: Headers
 
 
 class DeadLetters:
@@ -45,7 +55,8 @@ class DeadLetters:
         self._topic = topic
         self._part = part
         self._identity = of_task(f"dead letters of {part.topic}/{part.partition} {job}", part.start)
-        self._letters: list[Record] = []
+        self._store = Store(cluster, self._identity, self._encode, _without_value)
+        self._letters: list[Letter] = []
         self._bytes = 0
         self._sequence = 0
         self._place: Place | None = None
@@ -62,23 +73,26 @@ class DeadLetters:
         size += len(letter.key or b"") + len(letter.value or b"")
         if len(self._letters) >= LETTERS_MAX or (self._letters and self._bytes + size > LETTER_BYTES):
             self.flush()
-        self._letters.append(Record(len(self._letters), now_ms, letter.key, letter.value, headers))
+        self._letters.append(letter._replace(time_ms=now_ms, headers=headers))
         self._bytes += size
 
     def flush(self) -> None:
         """All that were added are stored, now or by an earlier attempt of this task."""
         if not self._letters:
             return
-        batch = encode_batch(
-            self._letters,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.epoch,
-            base_sequence=self._sequence,
-        )
-        with suppress(DuplicateSequence):  # an earlier attempt stored them
-            self._cluster.produce(self._target(), bytes(batch))
+        self._store.put({self._target(): self._encode(_rows(self._letters), self._sequence)})
         self._sequence += len(self._letters)
         self._letters, self._bytes = [], 0
+
+    def _encode(self, rows: Any, sequence: int) -> Outgoing:
+        data = encode(
+            rows,
+            compression=NONE if rows.nbytes <= LETTER_BYTES else GZIP,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.epoch,
+            base_sequence=sequence,
+        )
+        return Outgoing(sequence, rows, bytes(data))
 
     def _target(self) -> Place:
         """One partition for a task, looked up for the first letter: most tasks have none."""
@@ -97,3 +111,28 @@ class DeadLetters:
             names.DEAD_REASON: reason,
         }
         return [(name, str(fact).encode()) for name, fact in facts.items()]
+
+
+def _rows(letters: Sequence[Letter]) -> Any:
+    """As the sink has them."""
+    arrays = {
+        columns.KEY: pa.array([letter.key for letter in letters], pa.binary()),
+        columns.VALUE: pa.array([letter.value for letter in letters], pa.binary()),
+        columns.TIMESTAMP: pa.array([letter.time_ms for letter in letters], pa.int64()),
+        columns.HEADERS: pa.array(
+            [[{"key": name, "value": value} for name, value in letter.headers] for letter in letters],
+            columns.TYPES[columns.HEADERS],
+        ),
+    }
+    return pa.RecordBatch.from_pydict(arrays)
+
+
+def _without_value(place: Place, batch: Outgoing, refusal: RequestRefused) -> Any:
+    (row,) = batch.rows.to_pylist()
+    value = row[columns.VALUE]
+    if value is None:
+        too_large(place, batch, refusal)
+    why = f"its value of {len(value):,} bytes is too large for topic {place[0]}"
+    headers = [(each["key"], each["value"]) for each in row[columns.HEADERS]]
+    headers.append((names.DEAD_UNREADABLE, why.encode()))
+    return _rows([Letter(0, row[columns.TIMESTAMP], row[columns.KEY], None, headers)])

@@ -30,6 +30,7 @@ from postroad.spark.ranges import OffsetRange
 FEW: Final = 8  # so many rows are tried one by one
 REASON_CHARS_MAX: Final = 300
 QUERY: Final = "sql.streaming.queryId"
+BATCH: Final = "streaming.sql.batchId"
 
 
 class BadRow(PostroadError):
@@ -60,7 +61,9 @@ class JsonValues(NamedTuple):
 
     def convert(self, cluster: Cluster, part: OffsetRange, batches: Iterable[Any]) -> Iterator[Any]:
         """The batches with their values read. BadRow for the first bad one, if that is wanted."""
-        dead = DeadLetters(cluster, self.dead_letter_topic or "", part, f"{_query() or self.job} {self.kind}")
+        dead = DeadLetters(
+            cluster, self.dead_letter_topic or "", part, f"{_micro_batch() or self.job} {self.kind}"
+        )
         for batch in batches:
             values, bad = parse(batch.column(columns.VALUE), self.kind)
             if bad:
@@ -101,11 +104,11 @@ def _letter(batch: Any, row: int) -> Letter:
     )
 
 
-def _query() -> str | None:
-    """The streaming query that this task belongs to, if it does."""
+def _micro_batch() -> str | None:
+    """That which this task belongs to, if it is one of a streaming query; repeated, it has the same name."""
     context = TaskContext.get()
-    found: str | None = None if context is None else context.getLocalProperty(QUERY)
-    return found
+    query = None if context is None else context.getLocalProperty(QUERY)
+    return f"{query} {context.getLocalProperty(BATCH)}" if context and query else None
 
 
 def check_kind(kind: Any) -> None:

@@ -20,8 +20,9 @@ from postroad.spark.loads import loads
 from postroad.spark.placing import Turn
 from postroad.spark.router import Place
 from postroad.spark.rows import column, sizes, with_times
-from postroad.spark.sending import Outgoing, Sender
+from postroad.spark.sending import Sender
 from postroad.spark.stored import SEQUENCE_MASK
+from postroad.spark.storing import Outgoing, Store
 from postroad.spark.write_options import WriteOptions
 from postroad.wire.compression import codec_of
 
@@ -41,7 +42,7 @@ def write_task(
     rows = size = 0
     with options.cluster as cluster:
         task = _Task(options, identity, cluster)
-        with Sender(cluster, identity, task.encode) as sender:
+        with Sender(Store(cluster, identity, task.encode)) as sender:
             for load in in_loads(batches) if in_loads else loads(batches, options.batch_bytes):
                 for sendings in task.rounds(load):
                     sender.send(sendings)
