@@ -14,7 +14,7 @@ from postroad.cli.pipeline import pipeline
 from postroad.errors import PostroadError
 from postroad.pipelines import steps
 from postroad.pipelines.archive import ArchiveSettings, archive
-from postroad.pipelines.edges import Edge, parse
+from postroad.pipelines.edges import Bounds, Edge, parse, resolve
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.replay import ReplaySettings, replay
 from postroad.pipelines.running import Progress
@@ -192,6 +192,26 @@ def test_edges_are_read_as_people_write_them() -> None:
     for wrong in ("yesterday", '{"a": 5}', '{"a": {"0": -1}}'):
         with pytest.raises(PipelineError, match="--from"):
             parse(wrong, "--from", words)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "ranges"),
+    [
+        ({0: 3}, None, {0: (3, 10)}),
+        (None, {0: 7}, {0: (0, 7)}),
+        ({0: 3, 1: 4}, {0: 7}, {0: (3, 7)}),
+        ({0: 8}, {0: 7, 1: 7}, {}),
+    ],
+)
+def test_partitions_of_which_an_edge_says_nothing_are_left_out(
+    since: dict[int, int] | None, until: dict[int, int] | None, ranges: dict[int, tuple[int, int]]
+) -> None:
+    edges = [
+        Edge(each=each and {("a", number): at for number, at in each.items()}) for each in (since, until)
+    ]
+    begin, end = resolve({("a", number): Bounds(0, 10) for number in range(2)}, *edges)
+    found = {number: (at, end["a", number]) for (_, number), at in begin.items()}
+    assert {number: range_ for number, range_ in found.items() if range_[0] < range_[1]} == ranges
 
 
 @pytest.mark.parametrize(

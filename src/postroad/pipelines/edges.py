@@ -96,8 +96,8 @@ def resolve(bounds: Mapping[Place, Bounds], since: Edge, until: Edge) -> tuple[O
     begin, end = {}, {}
     for place, found in sorted(bounds.items()):
         start = _start(place, found, since)
-        stop = found.end if since.each is None or place in since.each else start
-        begin[place], end[place] = start, max(start, min(stop, _end(place, found, until)))
+        is_left_out = any(edge.each is not None and place not in edge.each for edge in (since, until))
+        begin[place], end[place] = start, start if is_left_out else max(start, _end(place, found, until))
     return begin, end
 
 
@@ -118,7 +118,7 @@ def _start(place: Place, found: Bounds, edge: Edge) -> int:
 def _end(place: Place, found: Bounds, edge: Edge) -> int:
     if edge.time_ms is not None:
         return found.end if found.until is None else found.until
-    wanted = edge.offset if edge.each is None else edge.each.get(place)
+    wanted = edge.offset if edge.each is None else edge.each[place]
     return found.end if wanted is None else min(wanted, found.end)
 
 
