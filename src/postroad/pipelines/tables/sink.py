@@ -80,6 +80,14 @@ class ArchiveWriter(DataSourceStreamArrowWriter):
         table.append(Batch(written[0].query, batchId, settled), new)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's)
+        """On the driver, when a task or the commit failed.
+
+        Without a failed task it was the commit, and one that fails may have taken place all the same (its
+        answer was lost, or what follows it failed): its files stay, and are deleted by `optimize` if no
+        table refers to them.
+        """
+        if None not in messages:
+            return
         table = open_table(self._settings.address)
         for message in messages:
             if isinstance(message, Written):

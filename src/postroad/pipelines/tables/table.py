@@ -169,9 +169,11 @@ class Table(ABC):
         """The batch is in the table, once; False if it was there before."""
         spans = batch.spans()
         ends = {place: span.last + 1 for place, span in spans.items()}
-        for _ in range(COMMIT_ATTEMPTS):
+        for attempt in range(COMMIT_ATTEMPTS):
             at = self.recorded(batch.query, {topic for topic, _ in spans})
             if at.batch is not None and at.batch >= batch.number:
+                if attempt:
+                    return True  # by our own commit, it may be: its answer was lost, and it met itself
                 self.discard(batch.files)
                 return False
             self._check_is_after(at, batch)
@@ -183,7 +185,7 @@ class Table(ABC):
         raise PipelineError(f"{self.location} is written by too many others at once: stop some of them")
 
     def discard(self, files: Sequence[DataFile]) -> None:
-        """Files that no commit refers to."""
+        """Files that no commit refers to, nor one that is in doubt: those are left to `optimize`."""
         for file in files:
             self.location.delete(file.path)
 

@@ -1,0 +1,82 @@
+"""A commit that took place keeps its files, whatever is said of it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from postroad.pipelines.tables import Table, TableAddress, create_table
+from postroad.pipelines.tables.delta import Delta
+from postroad.pipelines.tables.schema import Kind
+from postroad.pipelines.tables.settings import FileSettings
+from postroad.pipelines.tables.sink import ArchiveWriter, Written
+from postroad.pipelines.tables.table import Batch, Conflict, Place, Recorded
+from tests.pipelines.archives import FORMATS, append_batches, offsets_in, record_batch, unused_files, written
+
+
+@pytest.fixture(params=FORMATS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    return create_table(TableAddress(str(tmp_path / "lake"), request.param))
+
+
+class InDoubt(Delta):
+    """Its commits take place and say that they have not: a lost answer, and a repetition that meets itself."""
+
+    def commit(
+        self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
+    ) -> None:
+        super().commit(at, batch, ends, new_columns)
+        raise Conflict("somebody was first")
+
+
+def test_delta_commit_whose_checkpoint_fails_keeps_its_rows(tmp_path: Path) -> None:
+    table = create_table(TableAddress(str(tmp_path), "delta"))
+    DeltaTable(tmp_path).alter.set_table_properties({"delta.checkpointInterval": "3"})
+    (tmp_path / "_delta_log" / f"{2:020}.checkpoint.parquet").mkdir()
+    writer, first = _writer(table), [_written(table, 0)]
+    with pytest.raises(DeltaError):
+        writer.commit([*first], 0)
+    writer.abort([*first], 0)
+
+    writer.commit([_written(table, 0)], 0)
+    assert offsets_in(table) == list(range(10))
+
+
+def test_parquet_commit_that_can_not_be_carried_out_keeps_its_rows(tmp_path: Path) -> None:
+    table = create_table(TableAddress(str(tmp_path), "parquet"))
+    in_the_way = tmp_path / "topic=orders"
+    in_the_way.write_text("")
+    messages = [_written(table, 0)]
+    _writer(table).commit([*messages], 0)
+    with pytest.raises(OSError, match="topic=orders"):
+        table.snapshot()
+    in_the_way.unlink()
+
+    _writer(table).commit([_written(table, 0)], 0)
+    assert offsets_in(table) == list(range(10))
+
+
+def test_commit_that_meets_itself_keeps_its_rows(tmp_path: Path) -> None:
+    table = create_table(TableAddress(str(tmp_path), "delta"))
+    assert InDoubt(table.location).append(Batch("q", 0, written(table, record_batch(0, 10))), {})
+    assert offsets_in(table) == list(range(10))
+
+
+def test_batch_whose_tasks_failed_leaves_no_files(table: Table) -> None:
+    append_batches(table, range(2))
+    _writer(table).abort([_written(table, 2), None], 2)
+    assert not unused_files(table)
+    assert offsets_in(table) == list(range(20))
+
+
+def _writer(table: Table) -> ArchiveWriter:
+    return ArchiveWriter(FileSettings(TableAddress(str(table.location), table.format)))
+
+
+def _written(table: Table, number: int) -> Written:
+    """What a task of that micro-batch says."""
+    return Written("q", list(written(table, record_batch(number * 10, 10))))
