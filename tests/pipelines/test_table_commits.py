@@ -24,7 +24,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
 
 
 class InDoubt(Delta):
-    """Its commits take place and say that they have not: a lost answer, and a repetition that meets itself."""
+    """Its commits take place and say that they have not: an answer is lost, the repetition meets itself."""
 
     def commit(
         self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]

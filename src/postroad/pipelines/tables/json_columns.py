@@ -8,7 +8,7 @@ row a bad one: it stays in the archive with its value and all, has no JSON colum
 A tombstone is not bad; it has no fields.
 
 Names: SQL can't tell `Id` from `id`, so the first spelling counts. A name that the archive uses itself
-gets `json_` before it; characters that Delta doesn't take in a name become `_`.
+gets `json_` before it; characters that a format doesn't take in a name become `_`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from postroad.spark.columns import OFFSET, PARTITION, TOPIC, VALUE
 
 COLUMNS_MAX: Final = 1000  # a producer that puts ids into names must not make a table of them
 _BIGINT: Final = range(-(2**63), 2**63)
-_NOT_IN_NAMES: Final = re.compile(r"[ ,;{}()\n\t=.`\"]")
+_NOT_IN_NAMES: Final = re.compile(r"[\x00-\x20\x7f,;{}()=.`\"]")
 _WIDER: Final = {("bigint", "double"), ("double", "bigint")}
 
 _decode = msgspec.json.Decoder().decode
@@ -50,10 +50,11 @@ class JsonColumns:
             try:
                 for name, cell in self._cells(value).items():
                     columns.setdefault(name, [None] * rows)[number] = cell
-            except _Bad as why:
+            except (_Bad, RecursionError) as error:
+                why = str(error) if isinstance(error, _Bad) else "its JSON is nested too deeply"
                 if self._fails:
-                    raise self._failed(batch, number, str(why)) from None
-                bad[number] = str(why)
+                    raise self._failed(batch, number, why) from None
+                bad[number] = why
         columns[BAD] = bad
         nothing = [None] * rows
         arrays = [pa.array(columns.get(name, nothing), KINDS[kind]) for name, kind in self.kinds.items()]
