@@ -17,6 +17,7 @@ from postroad.errors import (
     ConfigurationError,
     DuplicateSequence,
     InvalidProducerEpoch,
+    ThrottlingQuotaExceeded,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
@@ -24,6 +25,7 @@ from postroad.spark.cluster import Cluster
 from postroad.spark.fetched import OutsideLog
 from postroad.testing import Node, node
 from postroad.wire.records import Record, decode_records, encode_batch
+from tests.spark.throttle import Throttle
 
 
 @pytest.fixture(scope="module")
@@ -226,6 +228,29 @@ def test_a_silent_server_is_given_up_in_bounded_time() -> None:
         ):
             cluster.topics()
         assert time.monotonic() - started < 8
+
+
+def test_a_fetch_that_is_throttled_waits_and_is_asked_again(
+    running: Node, cluster: Cluster, topic: str
+) -> None:
+    places = {(topic, 0): 0, (topic, 1): 0}
+    cluster.produce((topic, 0), batch(b"a"))
+    cluster.produce((topic, 1), batch(b"b"))
+    throttle = Throttle(running.bootstrap, fetches=2, wait_ms=300)
+    with throttle.serving() as bootstrap, Cluster(bootstrap) as throttled:
+        found = throttled.fetch_many(places)
+    assert [values(found[place].data) for place in places] == [[b"a"], [b"b"]]
+    first, second = throttle.asked
+    assert second - first >= 0.3
+
+
+def test_a_fetch_that_is_throttled_for_too_long_is_one_clear_error(running: Node, topic: str) -> None:
+    throttle = Throttle(running.bootstrap, fetches=1_000, wait_ms=60_000)
+    with throttle.serving() as bootstrap, Cluster(bootstrap, retry_s=1) as throttled:
+        started = time.monotonic()
+        with pytest.raises(ThrottlingQuotaExceeded, match=f"{topic}/0"):
+            throttled.fetch((topic, 0), 0)
+        assert time.monotonic() - started < 5
 
 
 def test_ctrl_c_ends_a_fetch_that_waits(cluster: Cluster, topic: str) -> None:

@@ -9,6 +9,7 @@ one thread at a time. Ctrl-C ends whatever is under way.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Literal, NamedTuple, Self
 
@@ -22,6 +23,7 @@ from postroad.errors import (
     OffsetNotAvailable,
     OffsetOutOfRange,
     RequestRefused,
+    ThrottlingQuotaExceeded,
     TopicAlreadyExists,
     by_code,
 )
@@ -233,24 +235,31 @@ class Cluster:
     ) -> dict[Place, Fetched]:
         """One request to each leader, all at the same time; `max_bytes` are for each of them."""
 
-        def attempt() -> dict[Place, Fetched]:
+        fetched: dict[Place, Fetched] = {}
+
+        def attempt() -> None:
+            missing = [place for place in offsets if place not in fetched]
             bodies = {
                 node: fetch_request(
                     {place: offsets[place] for place in places}, max_bytes, wait_ms, self._is_committed_only
                 )
-                for node, places in self._router.by_leader(offsets).items()
+                for node, places in self._router.by_leader(missing).items()
             }
-            fetched: dict[Place, Fetched] = {}
+            throttled_ms = 0
             for answer in self._router.call_all(fetch, bodies, extra_s=wait_ms / 1000):
                 raise_for(answer)
+                throttled_ms = max(throttled_ms, answer.throttle_time_ms)
                 for topic in answer.responses:
                     for part in topic.partitions:
                         place = (topic.topic, part.partition_index)
                         fetched[place] = self._read(place, offsets[place], part)
-            return fetched
+            if len(fetched) < len(offsets):  # who has used up a quota is told to wait, and nothing else
+                time.sleep(min(throttled_ms / 1000, self._settings["retry_s"]))
+                raise ThrottlingQuotaExceeded
 
         what = ", ".join(f"{topic}/{partition}" for topic, partition in list(offsets)[:3])
-        return self._router.retry(f"fetch {what}", attempt)
+        self._router.retry(f"fetch {what}", attempt)
+        return fetched
 
     def _read(self, place: Place, offset: int, part: Any) -> Fetched:
         if part.error_code == OffsetOutOfRange.code:
