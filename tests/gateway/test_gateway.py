@@ -135,6 +135,29 @@ def test_message_that_came_for_nobody_is_there_for_the_next(gateway: RunningGate
     assert values(gateway.run(gives_up())) == [b"x"]
 
 
+def test_returned_message_goes_to_who_waits_as_if_nobody_had_had_it(
+    gateway: RunningGateway, name: str
+) -> None:
+    config = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": "2"}
+    gateway.run(gateway.gateway.client.topic(name, create=True))
+    gateway.run(gateway.gateway.directory.create(name, [name], config))
+    publish(gateway, name, b"x")
+
+    async def returned() -> tuple[list[Received], float]:
+        got = await gateway.gateway.receive(name, 1, 5000)
+        waiting = asyncio.ensure_future(gateway.gateway.receive(name, 1, 5000))
+        await asyncio.sleep(0.1)
+        began = time.monotonic()
+        assert await gateway.gateway.settle([got[0].receipt], AckType.RETURN) == [None]
+        return await waiting, time.monotonic() - began
+
+    for _ in range(3):
+        (again,), took = gateway.run(returned())
+        assert (again.message.value, again.message.delivery_count) == (b"x", 1)
+        assert took < 0.5
+        assert settle(gateway, [again], AckType.RETURN) == [None]
+
+
 def test_receivers_may_want_different_locks(gateway: RunningGateway, queue: str) -> None:
     async def two() -> tuple[list[Received], list[Received]]:
         short = asyncio.ensure_future(gateway.gateway.receive(queue, 1, 5000, 400))

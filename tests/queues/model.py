@@ -105,6 +105,11 @@ class Model:
         wait = self.settings.backoff.delay_ms(deliveries, 0.5) if delay_ms is None else delay_ms
         outcome.released[offset] = (deliveries, now.ms + wait)
 
+    def take_back(self, offset: int) -> None:
+        """It was never delivered: neither counted nor delayed."""
+        del self.held[offset]
+        self._free({offset: 0})
+
     def extend(self, upto: int, now: Now) -> set[int]:
         """The offsets that have expired already."""
         expired = set()

@@ -14,7 +14,7 @@ from postroad.queues.share_partition import AckBatch, SharePartition
 from postroad.queues.update import Key, Update
 
 KEY = Key("workers", bytes(16), 0)
-ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+ACCEPT, RELEASE, REJECT, RENEW, RETURN = 1, 2, 3, 4, 100
 
 
 class Shell:

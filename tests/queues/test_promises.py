@@ -10,7 +10,7 @@ from postroad.queues.holdings import Holdings
 from postroad.queues.settings import Backoff, Order
 from postroad.queues.share_partition import AckBatch
 from postroad.queues.update import Dying, Reason
-from tests.queues.shell import ACCEPT, REJECT, RELEASE, RENEW, Shell
+from tests.queues.shell import ACCEPT, REJECT, RELEASE, RENEW, RETURN, Shell
 
 # -- S1: every record ends acknowledged or archived ----------------------------------------------------------
 
@@ -136,6 +136,46 @@ def test_delivery_count_survives_a_crash() -> None:
     assert shell.partition.acquire("anna", 1, shell.now)[0].deliveries == 2
     shell.acknowledge(RELEASE, 0)
     assert len(shell.partition.ledger.dying) == 1
+
+
+def test_returned_record_was_not_delivered_however_often() -> None:
+    shell = Shell(delivery_limit=1, backoff=Backoff(1000))
+    shell.send(Entry(0, 2))
+    for member in ("anna", "ben", "cleo"):
+        (got,) = shell.partition.acquire(member, 10, shell.now)
+        assert got == (0, 2, 1)
+        shell.acknowledge(RETURN, 0, 2, member=member)
+    assert shell.log == [], "there is nothing to be kept"
+    assert not shell.holdings.by_member
+
+
+def test_return_takes_back_no_delivery_but_its_own() -> None:
+    shell = Shell(delivery_limit=3)
+    shell.send(Entry(0, 0))
+    shell.acquire()
+    shell.acknowledge(RELEASE, 0)
+    shell.acquire()
+    shell.acknowledge(RETURN, 0)
+    shell.crash(Entry(0, 0))
+    assert shell.partition.acquire("anna", 1, shell.now)[0].deliveries == 2
+
+
+def test_record_that_is_held_no_longer_can_not_be_returned() -> None:
+    shell = Shell(lock_ms=100, delivery_limit=1)
+    shell.send(Entry(0, 1))
+    shell.acquire()
+    shell.wait(100)
+    with pytest.raises(InvalidRecordState):
+        shell.acknowledge(RETURN, 0)
+    assert len(shell.partition.ledger.dying) == 1
+
+
+def test_returned_record_keeps_its_place_in_its_order() -> None:
+    shell = Shell(order=Order.KEY)
+    shell.send(Entry(0, 2, b"k"))
+    assert shell.acquire() == [(0, 0)]
+    shell.acknowledge(RETURN, 0)
+    assert shell.acquire("ben") == [(0, 0)]
 
 
 def test_record_that_was_not_sent_was_not_delivered() -> None:

@@ -19,6 +19,7 @@ from postroad.queues.settlement import Settlement
 from postroad.queues.share_partition import AckBatch, SharePartition
 from postroad.queues.update import Key, Update, decode, encode_key, encode_update
 from tests.queues.model import Held, Model, Outcome
+from tests.queues.shell import RETURN
 from tests.queues.strategies import MEMBERS, MESSAGES, SETTINGS
 
 KEY = Key("workers", b"\x01" * 16, 3)
@@ -198,8 +199,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     def _give_back(self, offsets: list[int], member: str) -> None:
         self.partition.give_back([(offset, offset) for offset in offsets], member)
         for offset in offsets:
-            del self.model.held[offset]
-            self.model.available_at[offset] = 0
+            self.model.take_back(offset)
 
     @precondition(lambda self: self.model.held)
     @rule(data=st.data(), at_once=st.booleans())
@@ -209,7 +209,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         member = data.draw(st.sampled_from(sorted({held.member for held in self.model.held.values()})))
         mine = sorted(o for o, held in self.model.held.items() if held.member == member)
         offsets = sorted(data.draw(st.sets(st.sampled_from(mine), min_size=1)))
-        types = [data.draw(st.sampled_from([0, 1, 1, 2, 2, 3, 4])) for _ in offsets]
+        types = [data.draw(st.sampled_from([0, 1, 1, 2, 2, 3, 4, RETURN])) for _ in offsets]
         if any(self.model.held[offset].until <= self.now.ms for offset in offsets):
             with pytest.raises(InvalidRecordState):  # S2, S5
                 self.partition.acknowledge(member, _batches(offsets, types), self.now, lock_ms, delay_ms)
@@ -223,6 +223,8 @@ class SharePartitionMachine(RuleBasedStateMachine):
                 self.model.release(outcome, offset, self.now, delay_ms)
             elif kind == 3:
                 self.model.archive(outcome, offset)
+            elif kind == RETURN:
+                self.model.take_back(offset)
             else:
                 lock = self.model.settings.lock_ms if lock_ms is None else lock_ms
                 self.model.held[offset].until = self.now.ms + lock

@@ -22,6 +22,7 @@ class AckType(IntEnum):
     RELEASE = 2  # let it come again
     REJECT = 3  # it can't be handled: to the dead letters
     RENEW = 4  # the lock starts anew
+    RETURN = 100  # nobody saw it: as if it had not been delivered. Postroad only
 
 
 class ShareMessage(NamedTuple):

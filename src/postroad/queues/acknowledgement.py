@@ -13,6 +13,9 @@ ACCEPT: Final = 1
 RELEASE: Final = 2
 REJECT: Final = 3
 RENEW: Final = 4
+RETURN: Final = 100  # our own: it was never shown to anybody, so it was not delivered
+
+KINDS: Final = frozenset({GAP, ACCEPT, RELEASE, REJECT, RENEW, RETURN})
 
 Run = tuple[int, int, int]  # first, last, type
 
@@ -46,7 +49,7 @@ def runs_of(batches: Sequence[AckBatch]) -> list[Run]:
             raise InvalidRequest("An acknowledgement needs one type, or one for each offset.")
         end = last
     for _, _, kind in runs:
-        if not GAP <= kind <= RENEW:
+        if kind not in KINDS:
             raise InvalidRequest(f"There is no type of acknowledgement {kind}.")
     return runs
 

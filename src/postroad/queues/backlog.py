@@ -94,10 +94,6 @@ class Backlog:
         self.doomed.append(doomed)
         self.pool.fell(tenant)
 
-    def put_back(self, first: int, last: int) -> None:
-        """It was taken from the pool a moment ago."""
-        self._make_ready(first, last)
-
     def withdraw(self, first: int, last: int) -> int | None:
         """These messages will not go out: they have just been accepted. When they would have been available;
         None, and nothing changes, where they were not about to, as what stands in line."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from postroad.queues.settings import QueueSettings
+
 _T = TypeVar("_T")
 
 
@@ -18,6 +20,10 @@ class Holdings:
         self.by_member: dict[str, int] = {}
         self.by_tenant: dict[bytes | None, int] = {}
         self._watchers: list[dict[bytes | None, None]] = []
+
+    def room(self, member: str, settings: QueueSettings) -> int:
+        """How many more the member may take, as far as the subscription's limits go; not above 0: none."""
+        return min(settings.member_locks_max - self.by_member.get(member, 0), settings.locks_max - self.total)
 
     def take(self, member: str, count: int, tenant: bytes | None = None) -> None:
         self.total += count

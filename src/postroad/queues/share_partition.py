@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 from postroad.errors import CoordinatorNotAvailable, InvalidRecordState
 from postroad.now import Now
-from postroad.queues.acknowledgement import ACCEPT, RELEASE, RENEW, AckBatch, runs_of
+from postroad.queues.acknowledgement import ACCEPT, RELEASE, RENEW, RETURN, AckBatch, runs_of
 from postroad.queues.backlog import WORK_MAX, Backlog
 from postroad.queues.checks import check
 from postroad.queues.entry import Entry
@@ -135,12 +135,14 @@ class SharePartition:
     ) -> list[Acquired]:
         """Messages that this member holds from now on: no more than it asked for and than the limits leave,
         ascending, below `upto`. Call `take_expired` afterwards."""
-        room = self._room(member, records_max)
+        settings = self.settings
+        room = min(records_max, settings.partition_locks_max - self.locks.messages)
+        room = min(room, self.holdings.room(member, settings))
         if room <= 0:
             return []
         backlog = self.backlog
         backlog.wake(now.ms)
-        until = now.ms + (self.settings.lock_ms if lock_ms is None else lock_ms)
+        until = now.ms + (settings.lock_ms if lock_ms is None else lock_ms)
         number = self.members.number(member)
         acquired: list[Acquired] = []
         while room > 0 and len(backlog.doomed) < WORK_MAX and (taken := backlog.take(room, upto)):
@@ -159,9 +161,7 @@ class SharePartition:
         for first, last in ranges:
             rows = self.locks.carve(first, last)
             assert all(row[MEMBER] == number for row in rows), "given back by someone else"
-            self._give(rows)
-            for row in rows:
-                self.backlog.put_back(row[0], row[1])
+            self._return(rows)
 
     def acknowledge(
         self,
@@ -175,7 +175,7 @@ class SharePartition:
         """What a member says of messages that it holds: all of it counts, or none (S5).
 
         Raises InvalidRequest, or InvalidRecordState if it does not hold one of them (any longer). Renewals,
-        for `lock_ms`, take effect at once. `delay_ms` stands in for the backoff of what is released.
+        for `lock_ms`, and returns take effect at once. `delay_ms` stands in for the backoff of a release.
 
         `late_below`: below this offset an accept counts, too, when its lock is over or forgotten, as long as
         nobody else has the message: it is done, so why should another do it again? For members that outlive
@@ -201,7 +201,11 @@ class SharePartition:
                     first, last, now.ms + (self.settings.lock_ms if lock_ms is None else lock_ms)
                 )
                 continue
-            rows = self._end_locks(settlement, self.locks.carve(first, last))
+            rows = self.locks.carve(first, last)
+            if kind == RETURN:
+                self._return(rows)
+                continue
+            self._end_locks(settlement, rows)
             if kind <= ACCEPT:
                 settlement.accept(first, last)
             elif kind == RELEASE:
@@ -377,15 +381,6 @@ class SharePartition:
 
     # -- steps -----------------------------------------------------------------------------------------
 
-    def _room(self, member: str, records_max: int) -> int:
-        settings, holdings = self.settings, self.holdings
-        return min(
-            records_max,
-            settings.partition_locks_max - self.locks.messages,
-            settings.member_locks_max - holdings.by_member.get(member, 0),
-            settings.locks_max - holdings.total,
-        )
-
     def _fit(self, taken: Taken, now: Now) -> list[Row]:
         """What of it may go out, with its attempts so far and its tenant; the rest is doomed."""
         first, last, tenant = taken
@@ -443,6 +438,12 @@ class SharePartition:
         settlement.rows.extend(rows)
         self._give(rows)
         return rows
+
+    def _return(self, rows: list[Row]) -> None:
+        """These were not delivered: neither counted, which only the ledger does (S3), nor delayed."""
+        self._give(rows)
+        for row in rows:
+            self.backlog.release(row[0], row[1], available_at=0, now_ms=0)
 
     def _give(self, rows: list[Row]) -> None:
         for row in rows:

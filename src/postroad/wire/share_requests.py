@@ -11,6 +11,9 @@ brokers skip them in turn:
     10001  lock_ms    int32   how long to lock what is acquired or renewed
     10002  delay_ms   int32   released messages come back after this time (ShareAcknowledge only)
     10003  owner      text    who holds what is acquired, or acknowledges, instead of the session's member
+
+One type of acknowledgement is ours, too, 100: returned. The message was never shown to anybody, so that its
+delivery does not count, and it is there for others at once.
 """
 
 from __future__ import annotations

@@ -324,8 +324,8 @@ class Queue:
     def commit(self, settlement: Settlement, reply: Reply) -> None:
         """Make a decision of the core durable, then let it take effect."""
         if settlement.update is None:
-            self.core.settled(settlement, self.now())
             reply(None)
+            self.subscription.something_settled(self)  # a return is there for others at once
             return
         self._states.write(self.core.ledger, settlement.update, partial(self._written, settlement, reply))
 
