@@ -7,12 +7,17 @@ import base64
 import hashlib
 import hmac
 import time
+from concurrent.futures import Future
 from typing import Any
 
 from aiohttp import web
 
+from postroad.errors import NetworkException
 from postroad.gateway.gateway import Message
 from postroad.gateway.webhooks.breaker import FAILURES_MAX
+from postroad.gateway.webhooks.deliverer import Deliverer
+from postroad.gateway.webhooks.hook import Webhook
+from postroad.gateway.webhooks.sender import Sender
 from tests.gateway.conftest import RunningGateway, StartGateway
 from tests.gateway.webhooks.conftest import SECRET, Queue, eventually, served
 from tests.gateway.webhooks.receivers import Behaviour, Got, endpoint
@@ -117,6 +122,41 @@ async def test_retry_after_is_obeyed_for_all_messages(queue: Queue) -> None:
         await nothing_left(queue)
 
 
+async def test_retry_after_makes_no_wait_shorter(queue: Queue) -> None:
+    await in_small_steps(queue, **{"postroad.backoff.initial.ms": "60000"})
+    async with endpoint(answering(503, **{"Retry-After": "0"})) as receiver, served(queue.running):
+        await queue.set_hook(receiver.url)
+        await queue.publish(b"1")
+        await receiver.has_got(1)
+        await asyncio.sleep(0.5)
+        assert len(receiver.got) == 1
+        assert await queue.lag() == 1
+
+
+async def test_an_endpoint_that_fails_is_left_alone_whatever_it_asks_for(queue: Queue) -> None:
+    await in_small_steps(queue, **{"postroad.backoff.initial.ms": "1"})
+    async with endpoint(answering(503, **{"Retry-After": "0"})) as receiver, served(queue.running) as hooks:
+        await queue.set_hook(receiver.url, concurrency=1)
+        await queue.publish(*(b"%d" % number for number in range(10)))
+        await receiver.has_got(5)
+
+        async def is_open() -> bool:
+            health = hooks.health(queue.name)
+            return health is not None and health.state == "open"
+
+        await eventually(is_open)
+        assert len(receiver.got) == 5
+
+
+async def test_only_429_and_503_can_ask_for_time(queue: Queue) -> None:
+    await in_small_steps(queue)
+    async with endpoint(answering(500, 200, **{"Retry-After": "60"})) as receiver, served(queue.running):
+        await queue.set_hook(receiver.url)
+        await queue.publish(b"1")
+        await receiver.has_got(2)
+        await nothing_left(queue)
+
+
 async def test_410_turns_the_web_hook_off_and_keeps_the_message(queue: Queue) -> None:
     async with endpoint(answering(410)) as receiver, served(queue.running):
         await queue.set_hook(receiver.url)
@@ -132,6 +172,36 @@ async def test_410_turns_the_web_hook_off_and_keeps_the_message(queue: Queue) ->
         assert "410" in found.note
         assert await queue.pull(5_000) == [b"1"]
         assert len(receiver.got) == 1
+
+
+async def test_an_endpoint_that_is_gone_says_so_again_if_that_could_not_be_written_down(queue: Queue) -> None:
+    notes: list[str] = []
+
+    async def disable(note: str) -> None:
+        notes.append(note)
+        if len(notes) == 1:
+            raise NetworkException("The node is away for a moment.")
+
+    async with endpoint(answering(410)) as receiver:
+        hook = Webhook(receiver.url, SECRET, verified=True)
+
+        async def deliver() -> None:
+            async with Sender(private=True) as sender:
+                deliverer = Deliverer(queue.running.gateway, queue.name, hook, sender, disable)
+                await asyncio.wrap_future(told_twice)
+                await deliverer.stop()
+
+        told_twice: Future[None] = Future()
+        await queue.publish(b"1")
+        delivering = asyncio.create_task(queue.in_gateway(deliver()))
+
+        async def is_told_twice() -> bool:
+            return len(notes) == 2
+
+        await eventually(is_told_twice)
+        told_twice.set_result(None)
+        await delivering
+    assert len(receiver.got) == 2
 
 
 async def test_a_flapping_endpoint_gets_everything_in_the_end(queue: Queue) -> None:

@@ -21,7 +21,7 @@ from postroad.errors import PostroadError
 from postroad.gateway import message_ids
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.receiver import Received
-from postroad.gateway.webhooks import request_headers, signature
+from postroad.gateway.webhooks import backoff, request_headers, signature
 from postroad.gateway.webhooks.breaker import Breaker
 from postroad.gateway.webhooks.hook import Webhook
 from postroad.gateway.webhooks.pace import Pace
@@ -30,13 +30,10 @@ from postroad.gateway.webhooks.sender import Answer, Sender
 WAIT_MS: Final = 5_000
 LOCK_MARGIN_MS: Final = 15_000  # beyond the request's time: for what comes before and after it
 RETRY_S: Final = 1.0
-BACKOFF_FIRST_MS: Final = 1_000
-BACKOFF_MAX_MS: Final = 300_000
-JITTER: Final = 0.2
 GRACE_S: Final = 4.0  # what is under way when the gateway stops has so long
 
-BACKOFF_CONFIG: Final = "postroad.backoff.initial.ms"
 GONE: Final = 410
+BUSY: Final = (429, 503)  # whose Retry-After is obeyed
 
 Disable = Callable[[str], Awaitable[None]]
 
@@ -179,7 +176,10 @@ class Deliverer:
             return
         self._failed += 1
         self._last_error = answer.reason
-        await self._release(received, answer)
+        if answer.status == GONE:
+            await self._turn_off(received)
+        else:
+            await self._release(received, answer)
 
     async def _post(self, received: Received, hook: Webhook) -> Answer:
         message, receipt = received
@@ -193,28 +193,27 @@ class Deliverer:
         return await self._sender.post(hook.url, body, headers, hook.timeout_ms / 1000)
 
     async def _release(self, received: Received, answer: Answer) -> None:
+        """It has failed, whatever else the endpoint says; one that is busy may ask for time."""
+        asked_s = (answer.retry_after_s or 0.0) if answer.status in BUSY else 0.0
         now = time.monotonic()
-        delay_ms = await self._delay_ms(received.message.delivery_count)
-        if answer.status == GONE:
-            self._gone = True
-            delay_ms = 0
-        elif answer.retry_after_s is not None:
-            self._breaker.pause(now, answer.retry_after_s)
-            delay_ms = max(delay_ms or 0, int(answer.retry_after_s * 1000))
-        else:
-            self._breaker.failed(now)
+        self._breaker.failed(now)
+        self._breaker.pause(now, asked_s)
         self._hold_off()
+        config = (await self._gateway.directory.subscription(self._subscription)).config
+        attempt = received.message.delivery_count
+        delay_ms = backoff.delay_ms(config, attempt, int(asked_s * 1000), random.random())
         await self._settle(received, AckType.RELEASE, delay_ms)
-        if self._gone:
-            await self._disable("The endpoint answered 410: it is gone.")
 
-    async def _delay_ms(self, attempt: int) -> int | None:
-        """None where the subscription has a backoff of its own."""
-        info = await self._gateway.directory.subscription(self._subscription)
-        if info.config.get(BACKOFF_CONFIG, "0") != "0":
-            return None
-        delay_ms = min(BACKOFF_FIRST_MS * 2 ** min(attempt - 1, 30), BACKOFF_MAX_MS)
-        return int(delay_ms * random.uniform(1 - JITTER, 1))
+    async def _turn_off(self, received: Received) -> None:
+        """The endpoint is gone. If that can't be written down, it is to say so again."""
+        self._gone = True
+        self._hold_off()
+        await self._settle(received, AckType.RELEASE, 0)
+        try:
+            await self._disable("The endpoint answered 410: it is gone.")
+        except BaseException:
+            self._gone = False
+            raise
 
     async def _settle(self, received: Received, type_: AckType, delay_ms: int | None = None) -> None:
         (error,) = await self._gateway.settle([received.receipt], type_, delay_ms=delay_ms)
