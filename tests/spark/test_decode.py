@@ -21,7 +21,7 @@ from postroad.spark.decode import decode
 from postroad.spark.fetched import Aborted
 from postroad.testing import Node, node
 from postroad.wire import batch as batches
-from postroad.wire.compression import NAMES
+from postroad.wire.compression import NAMES, ZSTD
 from postroad.wire.records import Record, decode_records, encode_batch
 
 PLACE = ("orders", 3)
@@ -30,7 +30,7 @@ EVERY = columns.every(headers=True)
 
 
 def rows(data: bytes, first: int = 0, until: int = EVERYTHING, **options: Any) -> list[dict[str, Any]]:
-    found = decode(data, PLACE, first, until, EVERY, **options)
+    found = list(decode(data, PLACE, first, until, EVERY, **options))
     for batch in found:
         batch.validate(full=True)
         assert batch.schema == EVERY.schema
@@ -149,7 +149,24 @@ def test_no_records_are_no_batches() -> None:
     assert rows(b"") == []
     assert rows(log(5), 5) == []
     assert rows(log(5), 3, 3) == []
-    assert decode(bytes(encode_batch([], last_offset_delta=9)), PLACE, 0, EVERYTHING, EVERY) == []
+    assert rows(bytes(encode_batch([], last_offset_delta=9))) == []
+
+
+def test_little_is_unpacked_before_it_is_asked_for() -> None:
+    megabyte, size = bytes(1 << 20), 8
+    data = b"".join(
+        encode_batch(
+            [Record(at + n, 0, None, megabyte) for n in range(size)], compression=ZSTD, base_offset=at
+        )
+        for at in range(0, 20 * size, size)
+    )
+    assert len(data) < 1 << 15
+    before, peak, count = pa.total_allocated_bytes(), 0, 0
+    for batch in decode(data, PLACE, 0, EVERYTHING, EVERY):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+        count += len(batch)
+    assert count == 20 * size
+    assert peak < 4 * size * len(megabyte)
 
 
 def test_damage_behind_the_wanted_records_is_for_others_to_find() -> None:

@@ -1,6 +1,6 @@
 """Record batches → Arrow, without a Python object for any record.
 
-The batches that one Fetch brought are decoded together, column by column (layout: `wire.records`):
+The batches that one Fetch brought are decoded in chunks, column by column (layout: `wire.records`):
 
 1. `chunks` checks headers and CRCs and leaves out control batches and aborted ones.
 2. `record_starts` finds where each record begins.
@@ -14,7 +14,7 @@ or there is a CorruptMessage; and the work is bounded by the number of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -42,18 +42,20 @@ def decode(
     until_offset: int,
     want: Columns,
     aborted: Sequence[Aborted] = (),
-) -> list[Any]:
+) -> Iterator[Any]:
     """The records from `first_offset` up to, not including, `until_offset`, in few Arrow record batches.
 
-    `data` are whole batches as a Fetch brings them. CorruptMessage names the place if they are damaged,
-    MessageTooLarge if a batch unpacks to more than any node takes.
+    `data` are whole batches as a Fetch brings them. They are unpacked as far as their records are asked for:
+    a few kilobytes may hold gigabytes. CorruptMessage names the place if they are damaged, MessageTooLarge
+    if a batch unpacks to more than any node takes; what comes before may have been given by then.
     """
     try:
-        found = chunks(memoryview(data), first_offset, until_offset, aborted)
-        decoded = [_decode(chunk, place, first_offset, until_offset, want) for chunk in found]
+        for chunk in chunks(memoryview(data), first_offset, until_offset, aborted):
+            batch = _decode(chunk, place, first_offset, until_offset, want)
+            if batch.num_rows:
+                yield batch
     except ApiError as error:
         raise about(f"{place[0]}/{place[1]} from offset {first_offset:,}", error) from None
-    return [batch for batch in decoded if batch.num_rows]
 
 
 def _decode(chunk: Chunk, place: Place, first: int, until: int, want: Columns) -> Any:
