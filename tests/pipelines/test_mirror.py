@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,10 @@ from pyspark.sql import SparkSession
 from postroad.errors import PostroadError
 from postroad.pipelines.delivery import Span
 from postroad.pipelines.mirror import MirrorSettings, mirror
-from postroad.pipelines.offset_map import OffsetMap
+from postroad.pipelines.offset_map import OffsetMap, Translation
 from postroad.pipelines.origins import SPANS_MAX, thinned
 from postroad.pipelines.running import Progress
+from postroad.pipelines.steps import State
 from postroad.spark.cluster import Cluster
 from postroad.testing import Node
 from postroad.testing import node as start_node
@@ -114,21 +116,24 @@ def test_a_mirror_goes_on_where_it_was_and_follows_new_partitions(
 def test_two_clusters_that_mirror_each_other_send_nothing_back(
     spark: SparkSession, node: Node, other: Node, filled: str
 ) -> None:
+    """Each has messages that the other has not yet; a group that reads in the one comes along."""
+    plain.create(other.bootstrap, filled, 3)
+    plain.send(other.bootstrap, filled, [Message(b"from the other side", b"k")] * 2)
     group = f"g-{filled}"
     commit(node.bootstrap, group, filled, 0, 5)
     there = settings(node, other, filled, groups=[group])
     back = settings(other, node, filled, groups=[group], name=f"{filled} back")
-    mirror(spark, there)
-    plain.send(other.bootstrap, filled, [Message(b"from the other side", b"k")])
+    assert mirror(spark, there).rows == 60
+    assert mirror(spark, back).rows == 2
+    assert [position(each.bootstrap, group, filled, 0) for each in (node, other)] == [5, 0]
 
-    assert mirror(spark, back).rows == 1
+    commit(node.bootstrap, group, filled, 0, 22)
     assert mirror(spark, there).rows == 0
-
-    assert {position(each.bootstrap, group, filled, 0) for each in (node, other)} == {5}
+    assert position(other.bootstrap, group, filled, 0) == 22
 
     both = [plain.read_all(each.bootstrap, filled) for each in (node, other)]
     assert sorted(row.value or b"" for row in both[0]) == sorted(row.value or b"" for row in both[1])
-    assert len(both[0]) == 61
+    assert len(both[0]) == 62
 
 
 def test_groups_find_their_place_though_offsets_differ(
@@ -232,24 +237,92 @@ def test_what_the_source_deleted_too_early_is_told(
     assert mirror(spark, settings(node, other, filled, accepts_loss=True)).rows == 2
 
 
+def test_a_step_that_was_begun_is_repeated_without_partitions_that_lost_messages() -> None:
+    """The others' messages may be stored already, and are known by the number of the step."""
+    one, other = ("orders", 0), ("orders", 1)
+    state = State.new({}, {one: 0, other: 0}, {one: 9, other: 9})
+    begun = replace(state, until={one: 5, other: 5}, step=3, extra={"target_ends": {}})
+    assert begun.without({one: 2}) == replace(begun, at={one: 2, other: 0}, until={one: 2, other: 5})
+    assert begun.without({one: 7, other: 2}).step == 4
+    assert not begun.without({one: 7, other: 2}).is_planned
+    assert state.without({one: 7}).step == 0
+
+
+def test_another_prefix_is_another_copy_and_another_topic_of_the_name_is_refused(
+    spark: SparkSession, node: Node, other: Node, filled: str
+) -> None:
+    mirror(spark, settings(node, other, filled))
+    second = settings(node, other, filled, name=f"{filled} two", prefix="dc1.")
+    assert mirror(spark, second).rows == 60
+
+    plain.delete(node.bootstrap, filled)
+    plain.create(node.bootstrap, filled, 3)
+    plain.send(node.bootstrap, filled, MESSAGES * 2)
+    with pytest.raises(PostroadError, match="created anew"):
+        mirror(spark, settings(node, other, filled))
+    assert len(plain.read_all(other.bootstrap, filled)) == 60
+
+
 def test_translated_offsets_are_never_ahead(other: Node, topic: str) -> None:
     with Cluster(other.bootstrap) as cluster:
-        made = OffsetMap(cluster, topic)
+        made = OffsetMap(cluster, topic, "")
         place = ("orders", 0)
         assert made.translate(place, 5) is None
         made.add({place: [Span(10, 19, 100), Span(20, 24, 110), Span(40, 49, 200)]})
         made.add({place: [Span(20, 24, 110), Span(45, 54, 205)]})  # known already, and partly so
-        for known in (made, OffsetMap(cluster, topic)):
+        for known in (made, OffsetMap(cluster, topic, "")):
             assert known.end(place) == 55
             wanted = {9: None, 10: 100, 15: 105, 24: 114, 30: 115, 40: 200, 54: 214, 99: 215}
             assert {offset: known.translate(place, offset) for offset in wanted} == wanted
         made.prune({place: 115})
-        assert OffsetMap(cluster, topic).translate(place, 30) is None
-        assert OffsetMap(cluster, topic).translate(place, 41) == 201
+        assert OffsetMap(cluster, topic, "").translate(place, 30) is None
+        assert OffsetMap(cluster, topic, "").translate(place, 41) == 201
+
+
+def test_mirrors_with_different_prefixes_have_maps_of_their_own(other: Node, topic: str) -> None:
+    place = ("orders", 0)
+    with Cluster(other.bootstrap) as cluster:
+        OffsetMap(cluster, topic, "").add({place: [Span(0, 999, 0)]})
+        assert OffsetMap(cluster, topic, "dc1.").end(place) is None
+        OffsetMap(cluster, topic, "dc1.").add({place: [Span(0, 4, 70)]})
+        assert OffsetMap(cluster, topic, "").translate(place, 3) == 3
+        assert OffsetMap(cluster, topic, "dc1.").translate(place, 3) == 73
+
+
+def test_a_map_knows_a_topic_from_another_of_its_name(other: Node, topic: str) -> None:
+    with Cluster(other.bootstrap) as cluster:
+        OffsetMap(cluster, topic, "").claim({"orders": "1", "paid": "2"})
+        OffsetMap(cluster, topic, "").claim({"orders": "1", "more": "3"})
+        with pytest.raises(PostroadError, match=r"orders was deleted at the source .* created anew"):
+            OffsetMap(cluster, topic, "").claim({"orders": "9"})
+        OffsetMap(cluster, topic, "dc1.").claim({"orders": "9"})
+
+
+def test_where_clusters_mirror_each_other_a_position_is_before_all_that_is_unread(
+    node: Node, other: Node, topic: str
+) -> None:
+    """The source has a1 a2 b1 b2, the target b1 b2 a1 a2."""
+    place = ("orders", 0)
+    with Cluster(node.bootstrap) as source, Cluster(other.bootstrap) as target:
+        there, back = OffsetMap(target, topic, ""), OffsetMap(source, topic, "")
+        there.add({place: [Span(0, 1, 2)]})
+        alone = Translation(there, {place: 0}, lambda: None)
+        assert [alone(place, offset) for offset in range(5)] == [0] * 5
+        back.add({place: [Span(0, 1, 2)]})
+        both = Translation(there, {place: 0}, lambda: back)
+        assert [both(place, offset) for offset in range(5)] == [0, 0, 0, 1, 4]
+        assert Translation(there, {place: 2}, lambda: back)(place, 1) == 3
+        assert Translation(there, None, lambda: back)(place, 1) == 3
 
 
 def test_a_map_of_many_gaps_becomes_coarser_and_keeps_both_ends() -> None:
     spans = [Span(2 * number, 2 * number, number) for number in range(5_000)]
     found = thinned(spans)
     assert len(found) == SPANS_MAX
-    assert (found[0], found[-1]) == (spans[0], spans[-1])
+    assert (found[0][:3], found[-1]) == (spans[0][:3], spans[-1])
+    assert {span.reach for span in found} == {5_000}
+
+
+def test_a_coarse_map_tells_where_the_target_has_messages_of_its_own() -> None:
+    spans = [Span(2 * number, 2 * number, number + (number >= 700)) for number in range(1_000)]
+    assert {span.reach for span in thinned(spans)} == {700, 1_001}

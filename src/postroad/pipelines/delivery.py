@@ -41,9 +41,9 @@ PIECES_A_SECOND: Final = 10
 
 _SCHEMA: Final = (
     "topic string, partition int, rows bigint, bytes bigint, "
-    "spans array<struct<first: bigint, last: bigint, target: bigint>>"
+    "spans array<struct<first: bigint, last: bigint, target: bigint, until: bigint>>"
 )
-_SPAN: Final[Any] = pa.struct([("first", pa.int64()), ("last", pa.int64()), ("target", pa.int64())])
+_SPAN: Final[Any] = pa.struct([(name, pa.int64()) for name in ("first", "last", "target", "until")])
 _ARROW: Final[Any] = pa.schema(
     [
         ("topic", pa.string()),
@@ -56,15 +56,24 @@ _ARROW: Final[Any] = pa.schema(
 
 
 class Span(NamedTuple):
-    """Offsets of the source, both included, without a gap; `target`: where the first went, or -1."""
+    """Offsets of the source, both included, without a gap; `target`: where the first went, or -1.
+
+    `until`: if more of the source follows there without a gap, of which no span tells, where that ends.
+    """
 
     first: int
     last: int
     target: int = -1
+    until: int = -1
 
     @property
     def size(self) -> int:
         return self.last - self.first + 1
+
+    @property
+    def reach(self) -> int:
+        """From `target` up to this offset all is of the source."""
+        return max(self.until, self.target + self.size)
 
 
 class Delivered(NamedTuple):

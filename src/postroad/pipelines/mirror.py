@@ -22,7 +22,7 @@ from postroad.pipelines.delivery import Delivery
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.journal import Journal
 from postroad.pipelines.mirror_admin import group_names, move_groups, prepare_topics
-from postroad.pipelines.offset_map import OffsetMap
+from postroad.pipelines.offset_map import OffsetMap, Translation
 from postroad.pipelines.origins import Positions, mirrored
 from postroad.pipelines.running import Report
 from postroad.pipelines.steps import State, read_step, run_steps, run_until
@@ -107,7 +107,7 @@ class _Run:
         self._infos = self._topics()
         self._name = settings.name or self._source_id
         self._journal = Journal(target, "mirror ")
-        self._map = OffsetMap(target, self._source_id)
+        self._map = OffsetMap(target, self._source_id, settings.prefix)
         self._result = Mirrored(self._name)
 
     def run(self, report: Report) -> Mirrored:
@@ -130,6 +130,7 @@ class _Run:
     def _looked_around(self, state: State) -> State:
         """With the topics, partitions and ends that there are now; all of them are at the target, too."""
         self._infos = self._topics()
+        self._map.claim({name: info.id.hex() for name, info in self._infos.items()})
         counts = {name: len(info.partitions) for name, info in self._infos.items()}
         prepare_topics(self._settings.source, self._settings.target, counts, self._settings.prefix)
         places = self._places()
@@ -145,8 +146,8 @@ class _Run:
         for (topic, partition), end in latest.items():
             if (at := state.at[topic, partition]) > end:
                 raise PipelineError(
-                    f"{topic}/{partition} is mirrored up to offset {at}, and the source ends at {end}: the "
-                    "topic was made anew. Mirror it with another --name and --prefix"
+                    f"{topic}/{partition} is mirrored up to offset {at}, and the source ends at {end}: it "
+                    "has lost messages. Mirror it with another --name and another --prefix"
                 )
         lost = {place: start for place, start in earliest.items() if state.at[place] < start}
         if not lost:
@@ -157,8 +158,7 @@ class _Run:
                 f"{topic}/{partition}: offsets {state.at[topic, partition]} to {start - 1} were deleted at "
                 "the source before they were mirrored. To go on without them say --accept-loss"
             )
-        # A step that was begun can't be repeated as it was: what is left of it belongs to the next one.
-        return replace(state, at=state.at | lost, until=state.at | lost, step=state.step + 1, extra={})
+        return state.without(lost)
 
     def _plan(self, state: State) -> State | None:
         planned = state.planned(STEP_OFFSETS)
@@ -166,8 +166,7 @@ class _Run:
             return None
         there = [self._there(place) for place in self._places()]
         if state.step % PRUNE_EVERY == 0:
-            starts = self._target.earliest(there)
-            self._map.prune({place: starts[self._there(place)] for place in self._places()})
+            self._map.prune(self._starts())
         return replace(planned, extra={"target_ends": offsets.to_json(self._target.latest(there))})
 
     def _work(self, state: State) -> int:
@@ -196,10 +195,24 @@ class _Run:
         names = group_names(settings.source, settings.groups, settings.group_pattern)
         wanted = [name for name in names if name != settings.commit_group]
         places = {place: self._there(place) for place in self._places()}
-        for name, count in move_groups(self._source, self._target, wanted, self._map, places).items():
+        for name, count in self._moved(wanted, places).items():
             self._result.groups[name] = self._result.groups.get(name, 0) + count
         if settings.commit_group is not None and places:
             self._source.commit(settings.commit_group, {place: state.at[place] for place in places})
+
+    def _moved(self, groups: Sequence[str], places: Mapping[Place, Place]) -> dict[str, int]:
+        if not groups or not places:
+            return {}
+        starts = None if self._settings.prefix else self._starts()
+        back = partial(maps.existing, self._source, self._target_id, "")
+        translation = Translation(self._map, starts, back)
+        return move_groups(self._source, self._target, groups, translation, places)
+
+    def _starts(self) -> Offsets:
+        """Where the target's logs begin, by places of the source."""
+        there = {place: self._there(place) for place in self._places()}
+        found = self._target.earliest(list(there.values()))
+        return {place: found[at] for place, at in there.items()}
 
     def _topics(self) -> dict[str, TopicInfo]:
         """PipelineError if there are none."""

@@ -16,7 +16,7 @@ from postroad.errors import (
     UnknownMemberId,
     UnknownTopicOrPartition,
 )
-from postroad.pipelines.offset_map import OffsetMap
+from postroad.pipelines.offset_map import Translation
 from postroad.spark.cluster import Cluster
 from postroad.spark.router import Place
 
@@ -90,7 +90,7 @@ def move_groups(
     source: Cluster,
     target: Cluster,
     names: Collection[str],
-    map_: OffsetMap,
+    translate: Translation,
     places: Mapping[Place, Place],
 ) -> dict[str, int]:
     """Groups go on at the target where they are at the source; how many partitions of each were moved.
@@ -99,9 +99,9 @@ def move_groups(
     group that has members at the target is left alone: it has failed over, and its positions are its own.
     """
     moved: dict[str, int] = {}
-    ends = target.latest(list(places.values())) if names and places else {}
+    ends = target.latest(list(places.values()))
     for name in names:
-        wanted = _wanted(source, name, map_, places)
+        wanted = _wanted(source, name, translate, places)
         try:
             there = target.committed(name, list(wanted)) if wanted else {}
         except GroupIdNotFound:
@@ -120,13 +120,15 @@ def move_groups(
     return moved
 
 
-def _wanted(source: Cluster, name: str, map_: OffsetMap, places: Mapping[Place, Place]) -> dict[Place, int]:
+def _wanted(
+    source: Cluster, name: str, translate: Translation, places: Mapping[Place, Place]
+) -> dict[Place, int]:
     try:
         committed = source.committed(name, list(places))
     except GroupIdNotFound:
         return {}
     wanted = {}
     for place, offset in committed.items():
-        if offset is not None and (translated := map_.translate(place, offset)) is not None:
+        if offset is not None and (translated := translate(place, offset)) is not None:
             wanted[places[place]] = translated
     return wanted

@@ -3,8 +3,12 @@
 Kept in a compacted topic of the target, so whoever fails over to it can use it:
 
     topic  `postroad-mirror-offsets`, one partition
-    key    `SOURCE-CLUSTER-ID TOPIC/PARTITION FIRST`
-    value  JSON: `first` and `last` offset at the source, without a gap, and `target`, where the first is now
+    key    `SOURCE-CLUSTER-ID PREFIX TOPIC/PARTITION FIRST`; the prefix is that of topics at the target
+    value  JSON: `first` and `last` offset at the source, without a gap, and `target`, where the first is
+           now; up to `until` there all is of the source, if that is further than the last
+
+    key    `SOURCE-CLUSTER-ID PREFIX TOPIC`
+    value  JSON: `id`, by which a topic is known from another of its name
 
 Spans of a partition ascend on both sides. Where one ends and the next begins there may be messages that were
 not mirrored, or of which nobody noted where they are: an offset in between is translated to the end of the
@@ -13,11 +17,14 @@ span before. So a translated offset is never ahead of what it stands for; it may
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Final
 
+from postroad.errors import UnknownTopicOrPartition
 from postroad.pipelines.delivery import Span
+from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.journal import Journal
 from postroad.spark.cluster import Cluster
 from postroad.spark.router import Place
@@ -26,16 +33,32 @@ TOPIC: Final = "postroad-mirror-offsets"
 
 
 class OffsetMap:
-    """The map of one source cluster, as it is known to this run. Places are the source's."""
+    """The map of one source cluster to topics with one prefix, as it is known to this run. Places are the
+    source's."""
 
-    def __init__(self, target: Cluster, source_id: str) -> None:
-        self._journal = Journal(target, f"{source_id} ", TOPIC)
+    def __init__(self, target: Cluster, source_id: str, prefix: str) -> None:
+        self._journal = Journal(target, f"{source_id} {prefix} ", TOPIC)
+        self._ids: dict[str, str] = {}
         self._spans: dict[Place, list[Span]] = {}
         for key, note in self._journal.all().items():
-            place = _place(key)
-            self._spans.setdefault(place, []).append(Span(note["first"], note["last"], note["target"]))
+            if "id" in note:
+                self._ids[key] = note["id"]
+            else:
+                span = Span(note["first"], note["last"], note["target"], note["until"])
+                self._spans.setdefault(_place(key), []).append(span)
         for spans in self._spans.values():
             spans.sort()
+
+    def claim(self, ids: Mapping[str, str]) -> None:
+        """These are the topics of the source. PipelineError if one is not that of which the map tells."""
+        for topic, id_ in ids.items():
+            if self._ids.get(topic, id_) != id_:
+                raise PipelineError(
+                    f"{topic} was deleted at the source since it was mirrored, and created anew: its offsets "
+                    "mean other messages now. Mirror it with another --name and another --prefix"
+                )
+        self._journal.put_all({topic: {"id": id_} for topic, id_ in ids.items() if topic not in self._ids})
+        self._ids |= ids
 
     def end(self, place: Place) -> int | None:
         """The offset after the last one that is known to be mirrored; None if none is."""
@@ -63,12 +86,28 @@ class OffsetMap:
             return None
         return spans[number].target + min(spans[number].size, offset - spans[number].first)
 
+    def passed(self, place: Place, there: int) -> int:
+        """Up to which offset of the source all is read by one who would read `there` next at the target."""
+        spans = self._spans.get(place, [])
+        number = bisect_left(spans, there, key=lambda each: each.target) - 1
+        if number < 0:
+            return 0
+        return spans[number].first + min(spans[number].size, there - spans[number].target)
+
+    def reach(self, place: Place, there: int) -> int:
+        """From `there` up to which offset of the target all is of the source."""
+        for span in self._spans.get(place, []):
+            if span.target > there:
+                break
+            there = max(there, span.reach)
+        return there
+
     def prune(self, starts: Mapping[Place, int]) -> None:
         """Forget what the target's logs no longer have; `starts` are their beginnings, by source places."""
         gone: dict[str, Mapping[str, Any] | None] = {}
         for place, spans in self._spans.items():
             start = starts.get(place, 0)
-            old = [span for span in spans[:-1] if span.target + span.size <= start]
+            old = [span for span in spans[:-1] if span.reach <= start]
             gone |= {_key(place, span): None for span in old}
             self._spans[place] = spans[len(old) :]
         self._journal.put_all(gone)
@@ -81,12 +120,47 @@ class OffsetMap:
             return None
         if last is not None and span.first <= last.last:
             known = last.last + 1 - span.first
-            span = Span(span.first + known, span.last, span.target + known)
+            span = span._replace(first=span.first + known, target=span.target + known)
         if last is not None and span.first == last.last + 1 and span.target == last.target + last.size:
-            spans[-1] = last._replace(last=span.last)
+            spans[-1] = last._replace(last=span.last, until=span.until)
         else:
             spans.append(span)
         return spans[-1]
+
+
+class Translation:
+    """Positions at the source as positions at the target, before which there is nothing unread.
+
+    Topics with a prefix are the mirror's alone. Others may have messages of their own, and where two
+    clusters mirror each other whoever reads the source gets these there, sooner or later. So a position
+    stays before the first of them that was not read there, as far as the map of the mirror back tells.
+    """
+
+    def __init__(
+        self, map_: OffsetMap, starts: Mapping[Place, int] | None, back: Callable[[], OffsetMap | None]
+    ) -> None:
+        """`starts` are the beginnings of the target's logs, by source places; None: they are ours alone."""
+        self._map = map_
+        self._starts = starts
+        self._back = cache(back)
+
+    def __call__(self, place: Place, offset: int) -> int | None:
+        found = self._map.translate(place, offset)
+        if found is None or self._starts is None:
+            return found
+        reach = self._map.reach(place, self._starts[place])
+        if reach < found and (back := self._back()) is not None:
+            reach = self._map.reach(place, max(self._starts[place], back.passed(place, offset)))
+        return min(found, reach)
+
+
+def existing(target: Cluster, source_id: str, prefix: str) -> OffsetMap | None:
+    """The map that a mirror keeps there, if there is one: nothing is created."""
+    try:
+        target.topics([TOPIC])
+    except UnknownTopicOrPartition:
+        return None
+    return OffsetMap(target, source_id, prefix)
 
 
 def _key(place: Place, span: Span) -> str:

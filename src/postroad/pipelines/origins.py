@@ -124,11 +124,15 @@ def nearest_origin(headers: Sequence[tuple[str, bytes | None]]) -> tuple[str, st
 
 def thinned(spans: list[Span]) -> list[Span]:
     """At most `SPANS_MAX` of them, the first and the last among them. What is in none is still translated,
-    to a place before it."""
+    to a place before it; and that it is of the source, too, the one before it tells."""
     if len(spans) <= SPANS_MAX:
         return spans
-    chosen = np.linspace(0, len(spans) - 1, SPANS_MAX).astype(int).tolist()
-    return [spans[number] for number in chosen]
+    told = spans[-1:]
+    for span in reversed(spans[:-1]):
+        after = told[-1]
+        told.append(span._replace(until=after.reach) if span.reach == after.target else span)
+    told.reverse()
+    return [told[number] for number in np.linspace(0, len(spans) - 1, SPANS_MAX).astype(int).tolist()]
 
 
 _NAMED: Final = (names.ORIGIN_CLUSTER, names.ORIGIN_TOPIC, names.ORIGIN_PARTITION, names.ORIGIN_OFFSET)

@@ -73,6 +73,12 @@ class State:
         """When the step is."""
         return replace(self, at=self.until, step=self.step + 1, rows=self.rows + rows, extra={})
 
+    def without(self, lost: Offsets) -> State:
+        """Where messages before these offsets are gone. Such a partition is no longer part of the step that
+        is noted: it would not be the same. What is left of it is for the next one."""
+        cut = replace(self, at=self.at | lost, until=self.until | lost)
+        return cut if cut.is_planned or not self.is_planned else replace(cut, step=self.step + 1, extra={})
+
     def note(self) -> Note:
         found = {name: offsets.to_json(getattr(self, name)) for name in _OFFSETS}
         return {name: getattr(self, name) for name in _PLAIN} | found
