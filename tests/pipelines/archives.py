@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import duckdb
 import pyarrow as pa
@@ -128,7 +129,9 @@ def _delta(to: Path) -> list[dict[str, Any]]:
 
 
 def _iceberg(to: Path) -> list[dict[str, Any]]:
-    catalog = load_catalog("postroad", type="sql", uri=f"sqlite:///{to}/catalog.db", warehouse=to.as_uri())
+    catalog = load_catalog(
+        "postroad", type="sql", uri=f"sqlite:///{quote(str(to))}/catalog.db", warehouse=f"file://{to}"
+    )
     return catalog.load_table("postroad.archive").scan().to_arrow().to_pylist()
 
 

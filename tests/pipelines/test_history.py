@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 def test_history_has_each_record_once_on_both_sides_of_the_seam(
     spark: SparkSession, node: Node, topic: str, tmp_path: Path, format_: str
 ) -> None:
+    lake = tmp_path / "my lake 50% ü"
     plain.create(node.bootstrap, topic, partitions=3)
     plain.send(node.bootstrap, topic, varied(60, 2))
-    run(spark, node.bootstrap, topic, tmp_path, format=format_)
+    run(spark, node.bootstrap, topic, lake, format=format_)
     plain.delete_before(node.bootstrap, topic, 0, 30)  # gone from the topic, and kept by the archive
-    everything = plain.of_spark(history(spark, topic, Sources(None, str(tmp_path))).collect())
+    everything = plain.of_spark(history(spark, topic, Sources(None, str(lake))).collect())
     plain.send(node.bootstrap, topic, varied(40, 3, first=60))
 
-    sources = Sources(node.bootstrap, str(tmp_path))
+    sources = Sources(node.bootstrap, str(lake))
     found = view(spark, topic, sources)
     live = [row for row in plain.read_all(node.bootstrap, topic) if row not in everything]
     assert len(live) == 40

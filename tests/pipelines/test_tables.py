@@ -27,6 +27,7 @@ from tests.pipelines.archives import (
     DAY_MS,
     FORMATS,
     NOON_MS,
+    append_batches,
     offsets_in,
     read_plainly,
     record_batch,
@@ -35,6 +36,7 @@ from tests.pipelines.archives import (
 )
 
 KILLS = 3
+ODD_NAMES = {"delta": "my lake 50% +ü#?", "iceberg": "my lake 50% +ü%20", "parquet": "my lake 50% +ü#?%20"}
 
 
 @pytest.fixture(params=FORMATS)
@@ -186,6 +188,25 @@ def test_foreign_things_at_the_path_are_refused_and_left_alone(tmp_path: Path) -
 def test_table_is_found_in_whichever_format(table: Table) -> None:
     assert find_table(str(table.location)).format == table.format
     assert find_table(table.location.url).format == table.format
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_directory_may_have_an_odd_name(tmp_path: Path, format_: str) -> None:
+    odd = tmp_path / ODD_NAMES[format_]
+    table = create_table(TableAddress(str(odd), format_))
+    append_batches(table, range(3))
+    found = find_table(str(odd))
+    assert all(Path(path.removeprefix("file://")).exists() for path in found.snapshot().files)
+    assert found.optimize() == (3, 1)
+    assert offsets_in(found) == list(range(30))
+    assert [made.name for made in tmp_path.iterdir()] == [odd.name]
+
+
+def test_directory_whose_name_a_library_would_take_for_another_is_refused(tmp_path: Path) -> None:
+    for format_, name in (("iceberg", "what?"), ("iceberg", "#1"), ("delta", "a%20b")):
+        with pytest.raises(PipelineError, match=r"choose another, or take --format .*parquet"):
+            create_table(TableAddress(str(tmp_path / name), format_))
+    assert not list(tmp_path.iterdir())
 
 
 def test_plain_parquet_wants_a_directory() -> None:

@@ -16,6 +16,7 @@ and both their results would be in the table.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,8 +30,9 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.schema import Field, PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
-from postroad.pipelines.errors import WrongTable
+from postroad.pipelines.errors import PipelineError, WrongTable
 from postroad.pipelines.tables.compaction import SmallFile, compact
+from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import PARTITIONED_BY, RECORD, Kind, misfit
 from postroad.pipelines.tables.table import (
     KEPT_HOURS,
@@ -45,12 +47,21 @@ from postroad.pipelines.tables.table import (
 )
 
 COMMIT_RETRIES: Final = 5  # Delta's own, over commits of others that don't touch ours
+_DECODED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _OPTIMIZE: Final = "postroad/optimize"
 _DELTA_TYPES: Final = {"boolean": "boolean", "bigint": "long", "double": "double", "string": "string"}
 
 
 class Delta(Table):
     format: ClassVar[str] = "delta"
+
+    def __init__(self, location: Location) -> None:
+        super().__init__(location)
+        if location.directory is not None and (found := _DECODED.search(str(location))):
+            raise PipelineError(
+                f"{location}: a Delta table can't lie in a directory with {found[0]} in its path, which its "
+                "library takes for another name: choose another, or take --format parquet"
+            )
 
     def is_there(self) -> bool:
         return self.location.is_there("_delta_log")

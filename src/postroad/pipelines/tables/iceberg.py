@@ -13,10 +13,12 @@ about the batch may no longer be true then.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, ClassVar, Final, Self
+from urllib.parse import quote
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationException
@@ -52,6 +54,7 @@ from postroad.pipelines.tables.table import (
 _OWN_CATALOG: Final = "catalog.db"
 _ENDS: Final = "postroad.ends"
 _QUERY: Final = "postroad.query."
+_CUTS: Final = re.compile(r"[?#]")
 _PROPERTIES: Final = {
     "commit.retry.num-retries": "0",
     "write.metadata.delete-after-commit.enabled": "true",
@@ -76,6 +79,11 @@ class Iceberg(Table):
 
     def __init__(self, location: Location, catalog: str = "", name: str = "postroad.archive") -> None:
         super().__init__(location)
+        if location.directory is not None and (found := _CUTS.search(str(location))):
+            raise PipelineError(
+                f"{location}: an Iceberg table can't lie in a directory with {found[0]} in its path, "
+                "where readers take it for the end: choose another, or take --format delta or parquet"
+            )
         self._catalog_url = catalog
         self._name = name
 
@@ -92,7 +100,7 @@ class Iceberg(Table):
         catalog.create_namespace_if_not_exists(self._name.rpartition(".")[0])
         with (
             catalog.create_table_transaction(
-                self._name, RECORD, location=self.location.url, properties=_PROPERTIES
+                self._name, RECORD, location=self.location.literal_url, properties=_PROPERTIES
             ) as creation,
             creation.update_spec() as spec,
         ):
@@ -190,19 +198,19 @@ class Iceberg(Table):
                 self.location.delete(path)
 
     def _url(self, path: str) -> str:
-        return f"{self.location.url}/{path}"
+        return f"{self.location.literal_url}/{path}"
 
     def _has_catalog(self) -> bool:
         return bool(self._catalog_url) or self.location.is_there(_OWN_CATALOG)
 
     def _catalog(self) -> Catalog:
-        url = self._catalog_url or f"sqlite:///{self.location.below(_OWN_CATALOG)}"
+        url = self._catalog_url or f"sqlite:///{quote(self.location.below(_OWN_CATALOG))}"
         if not self._catalog_url and self.location.directory is None:
             raise PipelineError(
                 f"an Iceberg table at {self.location} needs a catalogue: name it with --catalog"
             )
         try:
-            return load_catalog("postroad", uri=url, warehouse=self.location.url)
+            return load_catalog("postroad", uri=url, warehouse=self.location.literal_url)
         except ValueError as error:
             raise PipelineError(f"--catalog: {error}") from None
 

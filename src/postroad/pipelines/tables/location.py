@@ -21,6 +21,8 @@ class Location:
             path = unquote(parts.path) if parts.scheme else given
             self.directory = Path(path).expanduser().absolute()
         self.url = self.directory.as_uri() if self.directory else given.rstrip("/")
+        # For libraries that take a URL as it stands, and would look for a directory named my%20lake.
+        self.literal_url = f"file://{self.directory}" if self.directory else self.url
         self._opened: tuple[Any, str] | None = None
 
     def __str__(self) -> str:
@@ -54,7 +56,7 @@ class Location:
 
     def relative(self, path: str) -> str:
         """Of a path of the file system's own, or as `below` gave it."""
-        for root in (self.url, self._system()[1], str(self)):
+        for root in (self.url, self.literal_url, self._system()[1], str(self)):
             if path.startswith(f"{root}/"):
                 return path[len(root) + 1 :]
         raise AssertionError(f"{path} is not below {self}")
