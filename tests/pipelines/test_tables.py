@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -127,6 +128,22 @@ def test_abandoned_task_leaves_nothing(table: Table) -> None:
     files = Files(table)
     files.write(record_batch(0, 5))
     files.abandon()
+    assert not unused_files(table)
+
+
+def test_task_on_a_full_disk_says_so_and_leaves_nothing(table: Table) -> None:
+    """The disk is full in that no file may grow beyond a few bytes."""
+    noise = random.Random(1).randbytes(100_000)
+    files = Files(table)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        files.write(record_batch(0, 2, times=[NOON_MS, NOON_MS + DAY_MS], values=[noise, noise]))
+        with pytest.raises(OSError, match="File too large"):
+            files.finish()
+        files.abandon()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not unused_files(table)
 
 
