@@ -13,6 +13,7 @@ from postroad.spark.options import NAMES, parse_read
 BASE = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
 NO_BROKER = {"subscribe": "orders"}
 NO_TOPIC = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
+TOO_LARGE = str(10**30)
 
 
 def parse(streaming: bool | None = False, **options: str) -> object:
@@ -164,6 +165,13 @@ def test_secrets_are_not_repeated_in_the_refusal() -> None:
         ({**BASE, "startingOffsets": '{"orders": {"0": -7}}'}, "-7 for orders/0 is no offset"),
         ({**BASE, "startingOffsets": "earliest", "startingTimestamp": "5"}, "contradict each other"),
         ({**BASE, "startingTimestamp": "yesterday"}, "a whole number from 0"),
+        ({**BASE, "startingTimestamp": TOO_LARGE}, "a whole number from 0 to 9223372036854775807"),
+        ({**BASE, "startingTimestamp": "9" * 5_000}, "a whole number from 0 to 9223372036854775807"),
+        ({**BASE, "endingOffsetsByTimestamp": f'{{"orders": {{"0": {TOO_LARGE}}}}}'}, "from 0 to 92233720"),
+        ({**BASE, "startingOffsets": f'{{"orders": {{"0": {TOO_LARGE}}}}}'}, "for orders/0 is no offset"),
+        ({**BASE, "kafka.request.timeout.ms": "2147483648"}, "a whole number from 1 to 2147483647"),
+        ({**BASE, "kafka.default.api.timeout.ms": TOO_LARGE}, "a whole number from 1 to 2147483647"),
+        ({**BASE, "kafka.max.partition.fetch.bytes": "2147483647"}, "a whole number from 1 to 134217728"),
         ({**BASE, "startingOffsetsByTimestamp": '{"orders": {"0": -5}}'}, "times in ms from 0"),
         ({**BASE, "startingOffsetsByTimestampStrategy": "latest"}, "with a starting timestamp only"),
         ({**BASE, "failOnDataLoss": "maybe"}, "true or false"),
@@ -192,6 +200,7 @@ def test_what_a_batch_can_not_do_is_refused(options: dict[str, str], says: str) 
         ({"maxTriggerDelay": "5m"}, "with minOffsetsPerTrigger only"),
         ({"minOffsetsPerTrigger": "5", "maxTriggerDelay": "soon"}, "500ms, 30s, 15m or 2h"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "larger than maxOffsetsPerTrigger"),
+        ({"minOffsetsPerTrigger": "5", "maxTriggerDelay": f"{TOO_LARGE}d"}, "500ms, 30s, 15m or 2h"),
         ({"maxBytesPerTrigger": "10MB"}, "a whole number from 1"),
         ({"commitGroup": ""}, "commitGroup is empty"),
     ],

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from postroad.errors import ConfigurationError
 from postroad.spark.cluster import Cluster
-from postroad.spark.option_values import Values, wrong
+from postroad.spark.option_values import LONG_MAX, Values, wrong
 from postroad.spark.router import Place
 
 EARLIEST: Final = -2
@@ -152,7 +152,7 @@ def _text(places: list[Place]) -> str:
 def _offsets(option: str, text: str) -> Offsets:
     offsets = _numbers(option, text, "earliest, latest, or")
     for (topic, partition), offset in offsets.items():
-        if offset < EARLIEST:
+        if not EARLIEST <= offset <= LONG_MAX:
             raise ConfigurationError(
                 f"Option {option}: {offset} for {topic}/{partition} is no offset "
                 "(-2 is earliest, -1 is latest)."
@@ -162,8 +162,8 @@ def _offsets(option: str, text: str) -> Offsets:
 
 def _times(option: str, text: str) -> Offsets:
     times = _numbers(option, text, "times in ms as")
-    if min(times.values()) < 0:
-        raise wrong(option, text, "times in ms from 0")
+    if min(times.values()) < 0 or max(times.values()) > LONG_MAX:
+        raise wrong(option, text, f"times in ms from 0 to {LONG_MAX}")
     return times
 
 

@@ -8,8 +8,12 @@ from typing import Final
 
 from postroad.errors import ConfigurationError
 
+LONG_MAX: Final = (1 << 63) - 1
+INT_MAX: Final = (1 << 31) - 1
+
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION: Final = re.compile(r"(\d+)\s*(ms|s|min|m|h|d)?")
+_WHOLE: Final = re.compile(r"-?\d{1,19}")  # more digits fit into no field of a request
+_DURATION: Final = re.compile(r"(\d{1,10})\s*(ms|s|min|m|h|d)?")
 _YES_NO: Final = {"true": True, "false": False}
 
 
@@ -33,12 +37,12 @@ class Values:
             raise ConfigurationError(f"Option {name} is empty: give it a value, or leave it out.")
         return None if value is None else value.strip()
 
-    def whole(self, name: str, least: int = 1) -> int | None:
+    def whole(self, name: str, least: int = 1, most: int = LONG_MAX) -> int | None:
         value = self.text(name)
         if value is None:
             return None
-        if not re.fullmatch(r"-?\d+", value) or int(value) < least:
-            raise wrong(name, value, f"a whole number from {least}")
+        if not _WHOLE.fullmatch(value) or not least <= int(value) <= most:
+            raise wrong(name, value, f"a whole number from {least} to {most}")
         return int(value)
 
     def yes(self, name: str, default: bool) -> bool:

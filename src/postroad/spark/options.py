@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from postroad.client.connection import FRAME_BYTES_MAX
 from postroad.errors import ConfigurationError
 from postroad.spark import offsets, option_names, subscription
 from postroad.spark.cluster import FETCH_BYTES, Cluster
 from postroad.spark.offsets import EARLIEST, LATEST, STRATEGY, Each, Everywhere, Point
-from postroad.spark.option_values import Values
+from postroad.spark.option_values import INT_MAX, Values
 from postroad.spark.subscription import Subscription
 
 MAX_DELAY_MS: Final = 15 * 60_000  # the Kafka connector's
+FETCH_BYTES_MAX: Final = FRAME_BYTES_MAX // 2  # a batch that is larger than asked for comes whole
 BAD_ROWS: Final = ("fail", "drop", "deadletter")
 
 _STARTING: Final = ("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp")
@@ -107,7 +109,7 @@ def parse_read(options: Mapping[str, str], *, streaming: bool | None) -> ReadOpt
         max_bytes=values.whole("maxBytesPerTrigger"),
         min_partitions=_or(values.whole("minPartitions"), 1),
         max_records=values.whole("maxRecordsPerPartition"),
-        fetch_bytes=_or(values.whole("kafka.max.partition.fetch.bytes"), FETCH_BYTES),
+        fetch_bytes=_or(values.whole("kafka.max.partition.fetch.bytes", most=FETCH_BYTES_MAX), FETCH_BYTES),
         commit_group=values.text("commitGroup"),
         values=_value_options(values),
     )
@@ -125,9 +127,9 @@ def cluster(values: Values) -> Cluster:
     }
     if name := values.text("kafka.client.id"):
         settings["client_id"] = name
-    if timeout_ms := values.whole("kafka.request.timeout.ms"):
+    if timeout_ms := values.whole("kafka.request.timeout.ms", most=INT_MAX):
         settings["request_timeout_s"] = timeout_ms / 1000
-    if retry_ms := values.whole("kafka.default.api.timeout.ms"):
+    if retry_ms := values.whole("kafka.default.api.timeout.ms", most=INT_MAX):
         settings["retry_s"] = retry_ms / 1000
     if values.has("kafka.group.id"):
         log.warning("kafka.group.id has no effect: no group is joined. commitGroup shows progress to one.")

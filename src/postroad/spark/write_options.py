@@ -9,7 +9,7 @@ from typing import Final
 from postroad.errors import ConfigurationError
 from postroad.spark import option_names, options
 from postroad.spark.cluster import Cluster
-from postroad.spark.option_values import Values, wrong
+from postroad.spark.option_values import INT_MAX, Values, wrong
 
 REQUEST_BYTES: Final = 1024 * 1024
 BATCH_BYTES: Final = 960 * 1024  # below what a topic accepts by default (1 MiB), with room for its own header
@@ -75,8 +75,8 @@ def parse_write(given: Mapping[str, str], *, streaming: bool) -> WriteOptions:
         raise wrong(_ACKS, acks, "all: without it nothing is written exactly once")
     values.yes("includeHeaders", True)
     _check_write_batch(values, streaming)
-    request_bytes = values.whole(_REQUEST) or REQUEST_BYTES
-    batch_bytes = values.whole(_BATCH) or BATCH_BYTES
+    request_bytes = values.whole(_REQUEST, most=INT_MAX) or REQUEST_BYTES
+    batch_bytes = values.whole(_BATCH, most=INT_MAX) or BATCH_BYTES
     return WriteOptions(
         cluster=options.cluster(_with_patience(values, given)),
         topic=_topic(values),
@@ -90,7 +90,7 @@ def parse_write(given: Mapping[str, str], *, streaming: bool) -> WriteOptions:
 
 def _with_patience(values: Values, given: Mapping[str, str]) -> Values:
     """A producer's name for how long to try is another one than a consumer's."""
-    patience_ms = values.whole(_DELIVERY)
+    patience_ms = values.whole(_DELIVERY, most=INT_MAX)
     return (
         values if patience_ms is None else Values({**given, "kafka.default.api.timeout.ms": str(patience_ms)})
     )
