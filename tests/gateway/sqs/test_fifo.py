@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from postroad.client import topics
+from tests.gateway.conftest import RunningGateway
 from tests.gateway.sqs.conftest import MakeQueue, attributes_of, delete, receive
 
 
@@ -127,6 +129,27 @@ def test_the_scope_of_deduplication_may_be_the_group(sqs: Any, new_queue: MakeQu
             delete(sqs, queue, message)
     assert sorted(groups) == ["a", "b"]
     assert receive(sqs, queue, 10, wait_s=0) == []
+
+
+def test_the_scope_of_deduplication_is_the_queue_only_with_a_single_partition(
+    sqs: Any, gateway: RunningGateway, name: str
+) -> None:
+    queue = f"{name}.fifo"
+    gateway.run(topics.create(gateway.gateway.client, queue, partitions=3))
+    for scope in ({}, {"DeduplicationScope": "queue"}):
+        with pytest.raises(sqs.exceptions.InvalidAttributeValue, match="partition"):
+            sqs.create_queue(QueueName=queue, Attributes={"FifoQueue": "true", **scope})
+    by_group = {"FifoQueue": "true", "DeduplicationScope": "messageGroup"}
+    url = sqs.create_queue(QueueName=queue, Attributes=by_group)["QueueUrl"]
+    with pytest.raises(sqs.exceptions.InvalidAttributeValue, match="partition"):
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={"DeduplicationScope": "queue"})
+    assert attributes_of(sqs, url)["DeduplicationScope"] == "messageGroup"
+
+
+def test_a_queue_with_a_single_partition_may_have_either_scope(sqs: Any, fifo: str) -> None:
+    for scope in ("messageGroup", "queue"):
+        sqs.set_queue_attributes(QueueUrl=fifo, Attributes={"DeduplicationScope": scope})
+        assert attributes_of(sqs, fifo)["DeduplicationScope"] == scope
 
 
 def test_what_fifo_queues_need_and_do_not_take(sqs: Any, fifo: str, new_queue: MakeQueue) -> None:

@@ -53,8 +53,9 @@ def test_of_headers_with_one_name_the_last_counts() -> None:
 
 
 def test_numbers_have_38_digits_at_most() -> None:
-    message_attributes.write({"a": MessageAttribute("Number", "1" * 38)})
-    for wrong in ("1" * 39, "NaN", "Infinity", "1e", "0x1", "1" * 300):
+    for right in ("1" * 38, "-1.5", "+.5", "1.", "1E-3"):
+        message_attributes.write({"a": MessageAttribute("Number", right)})
+    for wrong in ("1" * 39, "NaN", "Infinity", "1e", "0x1", "1" * 300, "1_0", " 1", "1 ", "\u0661", "."):
         with pytest.raises(SqsError):
             message_attributes.write({"a": MessageAttribute("Number", wrong)})
 

@@ -158,6 +158,10 @@ def test_entries_of_a_batch_fail_on_their_own(sqs: Any, queue: str) -> None:
         ([{"Id": "a b", "MessageBody": "x"}], "InvalidBatchEntryId"),
         ([{"Id": "", "MessageBody": "x"}], "InvalidBatchEntryId"),
         ([{"Id": str(n), "MessageBody": "x" * 600_000} for n in range(2)], "BatchRequestTooLong"),
+        (
+            [{"Id": "1", "MessageBody": "x"}, {"Id": "2", "MessageBody": "x" * ((1 << 20) + 1)}],
+            "BatchRequestTooLong",
+        ),
     ],
 )
 def test_a_wrong_batch_fails_as_a_whole(sqs: Any, queue: str, entries: list[Any], name: str) -> None:

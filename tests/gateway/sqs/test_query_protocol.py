@@ -151,7 +151,7 @@ def test_a_get_is_a_request_too(gateway: RunningGateway, url: str, name: str) ->
             "SendMessage",
             {"QueueUrl": "x", "MessageBody": "y", "DelaySeconds": "soon"},
             400,
-            "SerializationException",
+            "InvalidParameterValue",
         ),
         (
             "SendMessage",
@@ -159,10 +159,10 @@ def test_a_get_is_a_request_too(gateway: RunningGateway, url: str, name: str) ->
             400,
             "MissingParameter",
         ),
-        ("CreateQueue", {"QueueName": "q", "Attribute.one.Name": "v"}, 400, "SerializationException"),
-        ("CreateQueue", {"QueueName": "q", "QueueName.1": "v"}, 400, "SerializationException"),
-        ("CreateQueue", {"QueueName.1": "v", "QueueName": "q"}, 400, "SerializationException"),
-        ("CreateQueue", {"." * 20: "v"}, 400, "SerializationException"),
+        ("CreateQueue", {"QueueName": "q", "Attribute.one.Name": "v"}, 400, "MalformedQueryString"),
+        ("CreateQueue", {"QueueName": "q", "QueueName.1": "v"}, 400, "MalformedQueryString"),
+        ("CreateQueue", {"QueueName.1": "v", "QueueName": "q"}, 400, "MalformedQueryString"),
+        ("CreateQueue", {"." * 20: "v"}, 400, "MalformedQueryString"),
     ],
 )
 def test_errors_are_xml(
@@ -173,3 +173,10 @@ def test_errors_are_xml(
     assert answer.one("Error/Code") == code
     assert answer.one("Error/Type") == "Sender"
     assert answer.one("Error/Message")
+
+
+@pytest.mark.parametrize("character", ["\0", "\x1f", "\ufffe", "\uffff"])
+def test_what_xml_can_not_hold_is_replaced_in_errors(gateway: RunningGateway, character: str) -> None:
+    answer = ask(gateway.url, f"No{character}Action")
+    assert answer.one("Error/Code") == "InvalidAction"
+    assert "No\ufffdAction" in answer.one("Error/Message")

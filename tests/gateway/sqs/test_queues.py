@@ -54,8 +54,19 @@ def test_a_fifo_queue_needs_its_suffix(sqs: Any, name: str) -> None:
     with pytest.raises(ClientError) as error:
         sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})
     assert code_of(error) == "InvalidParameterValue"
-    with pytest.raises(sqs.exceptions.InvalidAttributeValue):
-        sqs.create_queue(QueueName=name + ".fifo", Attributes={"FifoQueue": "false"})
+
+
+@pytest.mark.parametrize("attributes", [{}, {"FifoQueue": "false"}])
+def test_the_suffix_needs_a_fifo_queue(sqs: Any, name: str, attributes: dict[str, str]) -> None:
+    with pytest.raises(ClientError) as error:
+        sqs.create_queue(QueueName=name + ".fifo", Attributes=attributes)
+    assert code_of(error) == "InvalidParameterValue"
+
+
+def test_a_standard_queue_knows_no_attributes_of_fifo_queues(sqs: Any, name: str) -> None:
+    for attribute, value in (("FifoQueue", "false"), ("ContentBasedDeduplication", "false")):
+        with pytest.raises(sqs.exceptions.InvalidAttributeName):
+            sqs.create_queue(QueueName=name, Attributes={attribute: value})
 
 
 def test_unknown_attributes_and_wrong_values_have_their_own_errors(sqs: Any, queue: str) -> None:

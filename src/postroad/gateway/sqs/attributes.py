@@ -31,6 +31,7 @@ RETENTION: Final = "MessageRetentionPeriod"
 VISIBILITY: Final = "VisibilityTimeout"
 REDRIVE: Final = "RedrivePolicy"
 FIFO: Final = "FifoQueue"
+SCOPE: Final = "DeduplicationScope"
 ARN: Final = "QueueArn"
 
 Check = Callable[[str], bool]
@@ -58,7 +59,7 @@ _truth: Final = _one_of("true", "false")
 
 SETTABLE: Final[Mapping[str, Check]] = {
     "ContentBasedDeduplication": _truth,
-    "DeduplicationScope": _one_of("messageGroup", "queue"),
+    SCOPE: _one_of("messageGroup", "queue"),
     "DelaySeconds": _between(0, 900),
     FIFO: _truth,
     "FifoThroughputLimit": _one_of("perQueue", "perMessageGroupId"),
@@ -104,9 +105,9 @@ def plan(attributes: Mapping[str, str], fifo: bool) -> Plan:
 
 def check(name: str, value: str, fifo: bool) -> None:
     right = SETTABLE.get(name)
-    if right is None or (name in FIFO_DEFAULTS and not fifo):
+    if right is None or (not fifo and (name == FIFO or name in FIFO_DEFAULTS)):
         raise unknown(name)
-    if not right(value) or (name == FIFO and (value == "true") != fifo):
+    if not right(value):
         raise wrong(name)
 
 

@@ -89,10 +89,6 @@ def wrong_receipt(handle: str) -> SqsError:
     return SqsError("ReceiptHandleIsInvalid", f'The input receipt handle "{handle[:100]}" is not valid.')
 
 
-def unreadable(text: str) -> SqsError:
-    return SqsError("SerializationException", text)
-
-
 def from_postroad(error: PostroadError) -> SqsError:
     """What a node's error is in the words of SQS."""
     if isinstance(error, (GroupIdNotFound, UnknownTopicOrPartition, UnknownTopicId)):

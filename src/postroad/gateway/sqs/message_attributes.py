@@ -8,6 +8,7 @@ Postroad's own and no attributes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from string import ascii_letters, digits
@@ -32,6 +33,7 @@ KINDS: Final = ("String", "Number", "Binary")
 Headers = Sequence[tuple[str, bytes | None]]
 
 _NAME_CHARACTERS: Final = frozenset(ascii_letters + digits + "_-.")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # Decimal takes more
 _types_encoder: Final = msgspec.json.Encoder()
 _types_decoder: Final = msgspec.json.Decoder(dict[str, str])
 
@@ -151,11 +153,11 @@ def _value(name: str, attribute: MessageAttribute) -> bytes:
 
 
 def _is_number(value: str) -> bool:
-    if len(value) > CHARACTERS_MAX:
+    if len(value) > CHARACTERS_MAX or not _NUMBER.fullmatch(value):
         return False
     try:
         number = Decimal(value)
-    except InvalidOperation:
+    except InvalidOperation:  # an exponent beyond all bounds
         return False
     return number.is_finite() and len(number.as_tuple().digits) <= NUMBER_DIGITS_MAX
 

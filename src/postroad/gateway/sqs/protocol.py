@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -10,7 +11,7 @@ from msgspec import Struct
 from postroad.gateway.exchange import Head, Reply
 from postroad.gateway.sqs.actions import Action
 from postroad.gateway.sqs.answers import Answer
-from postroad.gateway.sqs.errors import SqsError, missing, unreadable
+from postroad.gateway.sqs.errors import SqsError, missing
 
 
 class Call(NamedTuple):
@@ -29,11 +30,9 @@ class Dialect(Protocol):
     def refuse(self, error: SqsError, request_id: str, /) -> Reply: ...
 
 
-def wrong_request(action: Action, members: Any, error: Exception) -> SqsError:
-    """Why a request could not be read: what is missing comes first, as with SQS."""
-    if not isinstance(members, dict):
-        return unreadable("The request's body is no JSON object.")
+def missing_in(action: Action, members: Mapping[str, Any]) -> SqsError | None:
+    """What is missing in a request that could not be read: SQS says that first."""
     for member in msgspec.structs.fields(action.request):
         if member.required and members.get(member.encode_name) is None:
             return missing(member.encode_name)
-    return unreadable(str(error))
+    return None

@@ -9,8 +9,8 @@ import msgspec
 from postroad.gateway.exchange import Head, Reply
 from postroad.gateway.sqs.actions import ACTIONS, Action
 from postroad.gateway.sqs.answers import Answer
-from postroad.gateway.sqs.errors import SqsError, unreadable
-from postroad.gateway.sqs.protocol import Call, wrong_request
+from postroad.gateway.sqs.errors import SqsError
+from postroad.gateway.sqs.protocol import Call, missing_in
 
 TARGET: Final = "x-amz-target"
 TARGET_PREFIX: Final = "AmazonSQS."
@@ -33,7 +33,7 @@ def read(head: Head, body: bytes) -> Call:
     except (msgspec.ValidationError, UnicodeError) as error:
         raise _wrong(action, body, error) from None
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise unreadable(f"The request's body can't be read as JSON: {error}.") from None
+        raise _unreadable(f"The request's body can't be read as JSON: {error}.") from None
 
 
 def answer(action: Action, answered: Answer, request_id: str) -> Reply:
@@ -51,10 +51,16 @@ def refuse(error: SqsError, request_id: str) -> Reply:
     return Reply(error.status, headers, body)
 
 
+def _unreadable(text: str) -> SqsError:
+    return SqsError("SerializationException", text)
+
+
 def _wrong(action: Action, body: bytes, error: Exception) -> SqsError:
     """The body is read once more, without types, to find what is wrong with it."""
     try:
         members = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as unread:
-        return unreadable(f"The request's body can't be read as JSON: {unread}.")
-    return wrong_request(action, members, error)
+        return _unreadable(f"The request's body can't be read as JSON: {unread}.")
+    if not isinstance(members, dict):
+        return _unreadable("The request's body is no JSON object.")
+    return missing_in(action, members) or _unreadable(str(error))

@@ -19,8 +19,8 @@ from postroad.gateway.exchange import Head, Reply
 from postroad.gateway.sqs import xml
 from postroad.gateway.sqs.actions import ACTIONS, Action
 from postroad.gateway.sqs.answers import Answer
-from postroad.gateway.sqs.errors import SqsError, missing, unreadable
-from postroad.gateway.sqs.protocol import Call, wrong_request
+from postroad.gateway.sqs.errors import SqsError, missing
+from postroad.gateway.sqs.protocol import Call, missing_in
 
 CONTENT_TYPE: Final = "text/xml"
 FIELDS_MAX: Final = 2000  # ten entries with ten attributes of four fields are 450
@@ -76,7 +76,7 @@ def read(head: Head, body: bytes) -> Call:
     try:
         return Call(action, msgspec.convert(members, action.request, strict=False))
     except (msgspec.ValidationError, RecursionError) as error:
-        raise wrong_request(action, members, error) from None
+        raise missing_in(action, members) or _wrong_value(error) from None
 
 
 def answer(action: Action, answered: Answer, request_id: str) -> Reply:
@@ -94,10 +94,10 @@ def _form(query: str, body: bytes) -> dict[str, str]:
         fields = parse_qsl(query, keep_blank_values=True, max_num_fields=FIELDS_MAX)
         fields += parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError as error:
-        raise unreadable(f"The form can't be read: {error}.") from None
+        raise _malformed(f"The form can't be read: {error}.") from None
     form = dict(fields)
     if len(form) != len(fields):
-        raise unreadable("A parameter stands there twice.")
+        raise _malformed("A parameter stands there twice.")
     return form
 
 
@@ -107,14 +107,14 @@ def _tree(form: Mapping[str, str]) -> Tree:
     for path, value in form.items():
         steps = path.split(".")
         if len(steps) > DEPTH_MAX:
-            raise unreadable(f"The parameter {path[:100]} is too deep.")
+            raise _malformed(f"The parameter {path[:100]} is too deep.")
         place = tree
         for step in steps[:-1]:
             place = place.setdefault(step, {})
             if not isinstance(place, dict):
-                raise unreadable(f"The parameter {path[:100]} contradicts another one.")
+                raise _malformed(f"The parameter {path[:100]} contradicts another one.")
         if isinstance(place.get(steps[-1]), dict):
-            raise unreadable(f"The parameter {path[:100]} contradicts another one.")
+            raise _malformed(f"The parameter {path[:100]} contradicts another one.")
         place[steps[-1]] = value
     return tree
 
@@ -137,7 +137,7 @@ def _members(tree: Tree) -> Tree:
 def _numbered(name: str, tree: Tree) -> list[Any]:
     for index in tree:
         if not (index.isascii() and index.isdecimal() and len(index) <= INDEX_DIGITS_MAX):
-            raise unreadable(f"The parameter {name}.{index[:100]} has no number.")
+            raise _malformed(f"The parameter {name}.{index[:100]} has no number.")
     return [tree[index] for index in sorted(tree, key=int)]
 
 
@@ -145,3 +145,11 @@ def _entry(member: Member, tree: Any) -> tuple[str, Any]:
     if not isinstance(tree, dict) or not isinstance(tree.get(member.key), str):
         raise missing(f"{member.field}.{member.key}")
     return tree[member.key], tree.get(member.value, "")
+
+
+def _malformed(text: str) -> SqsError:
+    return SqsError("MalformedQueryString", text)
+
+
+def _wrong_value(error: Exception) -> SqsError:
+    return SqsError("InvalidParameterValueException", f"The value of a parameter is invalid: {error}.")

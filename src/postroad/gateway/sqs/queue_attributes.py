@@ -36,6 +36,8 @@ async def set_queue_attributes(service: Service, _: Caller, asked: SetQueueAttri
         plan = checked_plan(asked.attributes, queue.fifo)
         if attributes.FIFO in asked.attributes:
             raise attributes.wrong(attributes.FIFO, "It can't be changed.")
+        if plan.remembered.get(attributes.SCOPE) == "queue":
+            await check_one_partition(service, queue.topic)
         config = dict(plan.group)
         if plan.redrive is not None:
             config |= await redrive_policy.configs_for(service, queue.name, plan.redrive)
@@ -54,6 +56,16 @@ def checked_plan(wanted: Mapping[str, str], fifo: bool) -> Plan:
     plan = attributes.plan(wanted, fifo)
     redrive_policy.check_allow(plan.remembered.get("RedriveAllowPolicy", ""))
     return plan
+
+
+async def check_one_partition(service: Service, topic: str) -> None:
+    """Raises SqsError if there are several: a deduplication id is compared within a partition, so that of a
+    whole queue needs a single one."""
+    client = service.gateway.client
+    found = (await client.retry(lambda: client.cluster([topic]))).topics.get(topic)
+    if found is not None and len(found.partitions) > 1:
+        why = f"The topic has {len(found.partitions)} partitions: only messageGroup is possible."
+        raise attributes.wrong(attributes.SCOPE, why)
 
 
 async def all_of(service: Service, queue: Queue, region: str) -> dict[str, str]:

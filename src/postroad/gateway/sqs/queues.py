@@ -50,8 +50,8 @@ async def create_queue(service: Service, caller: Caller, asked: CreateQueue) -> 
     name = asked.queue_name
     wanted = asked.attributes or {}
     names.check(name)
-    if wanted.get(attributes.FIFO) == "true" and not names.is_fifo(name):
-        raise invalid("QueueName", name, "The name of a FIFO queue can only end with .fifo.")
+    if (wanted.get(attributes.FIFO) == "true") != names.is_fifo(name):
+        raise invalid("QueueName", name, "The name of a FIFO queue, and of no other, ends with .fifo.")
     tags = check_tags(asked.tags or {})
     plan = queue_attributes.checked_plan(wanted, names.is_fifo(name))
     existing = await _find_or_create(service, name, plan, tags)
@@ -108,12 +108,14 @@ async def _create(service: Service, name: str, plan: attributes.Plan, tags: Mapp
 async def _create_topic(service: Service, name: str, plan: attributes.Plan) -> bool:
     """False if it was there before; what was asked for it holds then, too."""
     client = service.gateway.client
-    by_group = plan.remembered.get("DeduplicationScope") == "messageGroup"
-    # A deduplication id is compared within a partition: that of a whole queue needs a single one.
-    partitions = 1 if names.is_fifo(name) and not by_group else NODE_DEFAULT
+    by_group = plan.remembered.get(attributes.SCOPE) == "messageGroup"
+    needs_one = names.is_fifo(name) and not by_group
+    partitions = 1 if needs_one else NODE_DEFAULT
     try:
         await topics.create(client, name, partitions=partitions, config={**TOPIC_CONFIG, **plan.topic})
     except TopicAlreadyExists:
+        if needs_one:
+            await queue_attributes.check_one_partition(service, name)
         if plan.topic:
             await topics.alter_config(client, name, plan.topic)
         return False
@@ -138,8 +140,6 @@ async def _check_same(service: Service, queue: Queue, wanted: Mapping[str, str])
 
 
 def _is_same(name: str, current: str, value: str) -> bool:
-    if name == attributes.FIFO:
-        return (current == "true") == (value == "true")
     if name == attributes.REDRIVE and current and value:
         ours, theirs = redrive_policy.read(current), redrive_policy.read(value)
         same_target = names.name_in_arn(ours.target_arn) == names.name_in_arn(theirs.target_arn)

@@ -12,7 +12,7 @@ from postroad.gateway import message_ids
 from postroad.gateway.sqs import answers, batch, queues
 from postroad.gateway.sqs.deduplication import Outcome
 from postroad.gateway.sqs.errors import SqsError, from_postroad
-from postroad.gateway.sqs.outgoing import Prepared, prepare
+from postroad.gateway.sqs.outgoing import Prepared, prepare, size_of_unsound
 from postroad.gateway.sqs.queue import MESSAGE_BYTES_MAX
 from postroad.gateway.sqs.requests import SendMessage, SendMessageBatch, SendMessageEntry
 from postroad.gateway.sqs.service import Caller, Service
@@ -75,12 +75,16 @@ async def send_message_batch(service: Service, _: Caller, asked: SendMessageBatc
     topic = queue.topic
     answer = answers.SentBatch([], [])
     sound: list[tuple[SendMessageEntry, Prepared]] = []
+    size = 0
     for entry in asked.entries:
         try:
-            sound.append((entry, prepare(queue, topic, entry)))
+            prepared = prepare(queue, topic, entry)
         except SqsError as error:
             answer.failed.append(batch.failed(entry, error))
-    size = sum(prepared.size_bytes for _, prepared in sound)
+            size += size_of_unsound(entry)
+        else:
+            sound.append((entry, prepared))
+            size += prepared.size_bytes
     if size > MESSAGE_BYTES_MAX:
         text = f"Batch requests cannot be longer than {MESSAGE_BYTES_MAX} bytes. You have sent {size} bytes."
         raise SqsError("BatchRequestTooLong", text)
