@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from postroad.client import Client
 from postroad.client.redrive import Filter, Redrive
 from postroad.errors import PostroadError
 from postroad.pipelines import redrive as redrive_module
+from postroad.pipelines.journal import Journal
 from postroad.pipelines.redrive import RedriveSettings, redrive
+from postroad.pipelines.steps import State
+from postroad.spark.cluster import Cluster
 from postroad.testing import Node
 from postroad.wire import header_names as names
 from tests.spark import plain
@@ -158,6 +162,58 @@ def test_a_redrive_that_was_interrupted_is_finished_by_the_next(
     assert values(node, topic) == numbered(range(LETTERS))
 
 
+def interrupted(node: Node, topic: str, dead: str, **changes: Any) -> None:
+    """A redrive of all letters has noted its first step, and was killed then."""
+    arguments = {"where": None, "sets": {}, "function": None, "to": None, **changes}
+    begin, end = {(dead, 0): 0, (dead, 1): 0}, {(dead, 0): LETTERS // 2, (dead, 1): LETTERS // 2}
+    extra = {"targets": [topic, "deleted-since"], "excluded": {}}
+    state = replace(State.new(arguments, begin, end), until=end, extra=extra)
+    with Cluster(node.bootstrap) as cluster:
+        job = f"redrive {dead} {cluster.topics([dead])[dead].id.hex()} "
+        Journal(cluster, job).put("state", state.note())
+
+
+def test_an_interrupted_step_is_finished_though_a_topic_and_some_partitions_letters_are_gone(
+    spark: SparkSession, node: Node, topic: str, dead: str
+) -> None:
+    interrupted(node, topic, dead)
+    plain.delete_before(node.bootstrap, dead, 0, LETTERS // 2)
+    done = redrive(spark, RedriveSettings(node.bootstrap, dead))
+    assert (done.finished, done.seen, done.abandoned) == (20, 0, 0)
+    assert values(node, topic) == numbered(range(1, LETTERS, 2))
+
+
+def test_an_interrupted_step_of_which_nothing_is_left_holds_up_nobody(
+    spark: SparkSession, node: Node, topic: str, dead: str
+) -> None:
+    interrupted(node, topic, dead)
+    for partition in range(2):
+        plain.delete_before(node.bootstrap, dead, partition, LETTERS // 2)
+    plain.send(node.bootstrap, dead, [letter(topic, 77)])
+    done = redrive(spark, RedriveSettings(node.bootstrap, dead))
+    assert (done.finished, done.sent, values(node, topic)) == (0, 1, [b"v77"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "first", "text"),
+    [
+        ({}, 5, "letters of .* before offset 5 are deleted"),
+        ({"function": "deleted_since:repair"}, 0, "deleted_since"),
+    ],
+)
+def test_an_interrupted_step_that_can_not_be_repeated_is_given_up_when_told_to(
+    spark: SparkSession, node: Node, topic: str, dead: str, changes: dict[str, Any], first: int, text: str
+) -> None:
+    interrupted(node, topic, dead, **changes)
+    plain.delete_before(node.bootstrap, dead, 0, first)
+    with pytest.raises(PostroadError, match=f"interrupted.*{text}.*--abandon"):
+        redrive(spark, RedriveSettings(node.bootstrap, dead))
+    assert values(node, topic) == []
+    done = redrive(spark, RedriveSettings(node.bootstrap, dead, abandons=True))
+    assert (done.abandoned, done.sent) == (40, 40 - first)
+    assert redrive(spark, RedriveSettings(node.bootstrap, dead)).seen == 0
+
+
 def test_letters_that_can_go_nowhere_are_counted_and_stay(
     spark: SparkSession, node: Node, topic: str, dead: str
 ) -> None:
@@ -184,6 +240,8 @@ def test_letters_that_can_go_nowhere_are_counted_and_stay(
         ({"where": "raeson = 'x'"}, "raeson"),
         ({"sets": {"offset": "1"}}, "can't be set"),
         ({"sets": {"value": "uuid()"}}, "something else each time"),
+        ({"sets": {"value": "cast(current_date as string)"}}, "something else each time"),
+        ({"where": "died_at < now()"}, "write the time itself"),
         ({"function": "no_such_module:repair"}, "MODULE:NAME"),
         ({"function": "json:nothing"}, "MODULE:NAME"),
         ({"to": "nowhere"}, "no topic nowhere"),

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 @click.option("--to", metavar="TOPIC", help="Send all to this topic; otherwise each goes to its own.")
 @click.option("--rate", type=RateType(), metavar="N/s", help="So many a second at most.")
 @click.option("--dry-run", is_flag=True, help="Only count them.")
+@click.option(
+    "--abandon",
+    is_flag=True,
+    help="Give up an earlier redrive that was interrupted and can't be finished: what it has sent already "
+    "may be sent again.",
+)
 @spark_options
 @json_option
 def redrive(
@@ -47,6 +53,7 @@ def redrive(
     to: str | None,
     rate: float | None,
     dry_run: bool,
+    abandon: bool,
     master: str | None,
     confs: Sequence[str],
     as_json: bool,
@@ -58,7 +65,8 @@ def redrive(
     died_at. A function gets the same as a dict, and gives back key, value, headers and topic.
 
     Letters that don't match stay. What was sent is struck off the dead letters, as `postroad redrive` does.
-    Run it as often as you like, and stop it at any time: no letter is sent twice.
+    Run it as often as you like, and stop it at any time: no letter is sent twice. What was interrupted is
+    finished first, as it was begun; where that can't be it says so, and what to do.
 
     \b
     postroad pipeline redrive workers --dry-run --where "reason = 'attempts'"
@@ -84,6 +92,7 @@ def redrive(
             to=to,
             rate=rate,
             is_dry=dry_run,
+            abandons=abandon,
         )
         done = run(spark, settings, report=told.report, stop=stop)
     _say(done, dry_run, as_json)
@@ -97,6 +106,10 @@ def _say(done: Redriven, dry_run: bool, as_json: bool) -> None:
         click.echo(f"{verb} {done.sent} of {done.seen} dead letters back; {done.kept} don't match")
         if done.finished:
             click.echo(f"before that a step of {done.finished} letters was finished, which was interrupted")
+        if done.abandoned:
+            click.echo(
+                f"a step of at most {done.abandoned} letters was given up: some of them may be sent twice"
+            )
     if done.failed:
         reasons = "; ".join(f"{count} × {reason}" for reason, count in sorted(done.failed.items()))
         raise Failed(f"some could not be sent back and stay: {reasons}")

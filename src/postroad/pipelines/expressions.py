@@ -38,13 +38,15 @@ def _analysed(make: Any, option: str, text: str) -> DataFrame:
     if not _is_deterministic(found):
         raise PipelineError(
             f"{option} {text!r} says something else each time, and {_WHY}. "
-            "For a sample use xxhash64(key, offset) % 100 < 5"
+            "For a sample use xxhash64(key, offset) % 100 < 5; for now() write the time itself"
         )
     return found
 
 
 def _is_deterministic(rows: Any) -> bool:
-    """Spark Connect doesn't tell."""
+    """Spark Connect doesn't tell. To Spark now() and current_user() are what they are for one query."""
     if not hasattr(rows, "_jdf"):
         return True
-    return bool(rows._jdf.queryExecution().analyzed().deterministic())
+    plan = rows._jdf.queryExecution().analyzed()
+    patterns = rows.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    return bool(plan.deterministic()) and not plan.containsPattern(patterns.CURRENT_LIKE())

@@ -6,6 +6,9 @@ repairs and the letters that it leaves out before it is sent (`journal`, `delive
 marked (`redriven`). So a redrive that was interrupted is finished first by the next one, whatever that one
 asks for, and no letter that was sent is ever sent again. A letter that does not match, for which the
 function gives None, or whose topic does not exist, stays for another time.
+
+A step whose letters are partly deleted since, or whose function is another, can't be done again as it was,
+and which of its letters were sent nobody knows. Then somebody has to say that it is given up.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from postroad.pipelines import delivery, redriven
 from postroad.pipelines.delivery import Delivery, SourceOffsets, Span
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.failures import spark_failures
-from postroad.pipelines.journal import Journal
+from postroad.pipelines.journal import Journal, Overtaken
 from postroad.pipelines.letters import SETTABLE, letters, load, repaired
 from postroad.pipelines.redriven import Spans
 from postroad.pipelines.running import Report
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 
 STEP_LETTERS: Final = 50_000  # what a step leaves out is part of its note, which has to fit into a message
 STATE: Final = "state"
+UNFINISHED: Final = "a redrive that was interrupted comes first, and could not be finished"
+GIVE_UP: Final = (
+    "If that can't be mended give it up with --abandon: what it has sent already may then be sent again"
+)
 HOMELESS: Final = "it does not say from which topic it came: name one with --to"
 
 
@@ -49,6 +56,7 @@ class RedriveSettings:
     to: str | None = None  # None: each to its own topic
     rate: float | None = None  # letters a second
     is_dry: bool = False  # only count them
+    abandons: bool = False  # give up what was interrupted: letters of it may be sent again
 
 
 @dataclass
@@ -60,9 +68,8 @@ class Redriven:
     sent: int = 0
     kept: int = 0
     failed: dict[str, int] = field(default_factory=dict)
-    finished: int = (
-        0  # letters of an earlier run's step that was done again; few of them were still to be sent
-    )
+    finished: int = 0  # letters of an interrupted step that was done again; few were still to be sent
+    abandoned: int = 0  # letters of one that was given up, at most; some of them may have been sent
     is_complete: bool = False  # it looked at all letters
 
 
@@ -144,15 +151,33 @@ class _Run:
         state = State.of(note)
         if not state.is_planned or self._settings.is_dry:
             return state.step
-        if any(at < begin[place] < state.until[place] for place, at in state.at.items()):
-            return state.step + 1  # letters of it are deleted: it can't be repeated, and is forgotten
-        try:
-            state = state.done(self._work(state))
-        except Stopped:
-            return None
+        if self._settings.abandons:
+            self._result.abandoned = sum(state.until.values()) - sum(state.at.values())
+            state = state.done(0)
+        else:
+            try:
+                state = self._finished(state, begin)
+            except Stopped:
+                return None
+            except Overtaken:
+                raise
+            except PipelineError as error:
+                raise PipelineError(f"{UNFINISHED}: {error}. {GIVE_UP}") from error
         self._journal.put(STATE, state.note())
-        self._result.finished = state.rows
         return state.step
+
+    def _finished(self, state: State, begin: Offsets) -> State:
+        """The step is done again, but for what has nothing left to be sent, or nowhere to go."""
+        first = {place: begin[place] for place, at in state.at.items() if at < begin[place]}
+        for (topic, partition), offset in first.items():
+            if offset < state.until[topic, partition]:
+                raise PipelineError(f"letters of {topic}/{partition} before offset {offset} are deleted")
+        left = state.without({place: max(offset, state.until[place]) for place, offset in first.items()})
+        if not left.is_planned:
+            return left
+        targets = [topic for topic in left.extra["targets"] if self._exists(topic)]
+        self._result.finished = self._work(replace(left, extra={**left.extra, "targets": targets}))
+        return left.done(self._result.finished)
 
     def _plan(self, state: State) -> State | None:
         size = min(STEP_LETTERS, step_size(state, self._settings.rate))
