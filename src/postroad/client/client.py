@@ -121,8 +121,11 @@ class Client:
         """One answer, over as many connections as it takes; for what may safely be asked twice."""
         return await self.retry(lambda: self.call(api, body, node=node))
 
-    def forget(self) -> None:
-        """What was cached may be out of date."""
+    def forget(self, topic: str | None = None) -> None:
+        """What was cached, of this topic or at all, may be out of date."""
+        if topic is not None:
+            self._topics.pop(topic, None)
+            return
         self._topics.clear()
         self._coordinators.clear()
         self._stale_at = asyncio.get_running_loop().time() + METADATA_AGE_S

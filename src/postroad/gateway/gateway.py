@@ -23,7 +23,7 @@ from postroad.gateway.exchange import PlainRoute
 from postroad.gateway.metrics import GatewayMetrics
 from postroad.gateway.origin import Visitors
 from postroad.gateway.receipts import Receipt, Receipts
-from postroad.gateway.receiver import Received, Receiver
+from postroad.gateway.receiver import IsGone, Received, Receiver
 from postroad.gateway.redrives import Redrives
 from postroad.gateway.settler import Settler
 from postroad.gateway.topic_ids import TopicIds
@@ -148,20 +148,31 @@ class Gateway:
     # --- out
 
     async def receive(
-        self, subscription: str, max_messages: int, wait_ms: int, lock_ms: int | None = None
+        self,
+        subscription: str,
+        max_messages: int,
+        wait_ms: int,
+        lock_ms: int | None = None,
+        is_gone: IsGone | None = None,
     ) -> list[Received]:
-        """Up to so many, locked for `lock_ms` or as the subscription says. Raises GroupIdNotFound."""
+        """Up to so many, locked for `lock_ms` or as the subscription says. Raises GroupIdNotFound.
+
+        `is_gone`: the caller has hung up; it gets nothing, and what had come for it was not delivered.
+        """
         info = await self.directory.subscription(subscription)
         if self.closing.is_set():
             return []
         receiver = self._receivers.get(subscription)
         if receiver is None:
             receiver = Receiver(
-                self.client, subscription, lambda: self._topics(subscription), self._settle_received
+                self.client, subscription, lambda: self._topics(subscription), self.settler.settle
             )
             self._receivers[subscription] = receiver
         lock_ms = info.lock_ms if lock_ms is None else lock_ms
-        received = await receiver.receive(max_messages, wait_ms, lock_ms)
+        received = await receiver.receive(max_messages, wait_ms, lock_ms, is_gone)
+        if received and is_gone is not None and is_gone():
+            await self.settle([each.receipt for each in received], AckType.RETURN)
+            return []
         self.metrics.messages_out.add(len(received))
         return received
 
@@ -174,11 +185,6 @@ class Gateway:
     ) -> list[PostroadError | None]:
         """For each: None when it is durable, else why nothing was changed."""
         return await self.settler.settle(receipts, type_, lock_ms, delay_ms)
-
-    async def _settle_received(
-        self, receipts: list[Receipt], type_: AckType, lock_ms: int | None
-    ) -> list[PostroadError | None]:
-        return await self.settler.settle(receipts, type_, lock_ms, 0 if type_ is AckType.RELEASE else None)
 
     async def _topics(self, subscription: str) -> list[str]:
         return list((await self.directory.subscription(subscription)).topics)

@@ -1,11 +1,12 @@
 """Receives for one subscription: any number of callers wait, few requests are under way.
 
 A pump asks the nodes that lead the subscription's partitions while anybody waits, for as many messages as are
-wanted in all, and deals out what comes, first come, first served. Callers may want different locks: it asks
-for the longest that is wanted, and shortens those of the others before they get theirs.
+wanted in all. What a node gives is dealt out as it comes, first come, first served. Callers may want
+different locks: a fetch asks for the longest that is wanted, and the others get theirs before their messages.
 
-R1 a caller gets no more than it asked for; what nobody takes any more is released at once.
+R1 a caller gets no more than it asked for; what nobody takes (any more) is returned at once, not delivered.
 R2 each fetch locks in the name of an owner of its own, which the receipts carry.
+R3 what is handed out is locked, for as long as the caller asked for.
 """
 
 from __future__ import annotations
@@ -22,16 +23,22 @@ from postroad.client.metadata import TopicPartition
 from postroad.client.share_message import AckType, ShareMessage, read_delivery
 from postroad.client.share_session import Place, ShareSession
 from postroad.errors import PostroadError, TryAgain, by_code
+from postroad.gateway.leaders import Leaders, Topics
 from postroad.gateway.receipts import OWNER_BYTES, Receipt
 
 SLICE_S: Final = 1.0  # one request waits so long; a longer wait is several
 MESSAGES_MAX: Final = 1000  # asked for at once
 PATIENCE_S: Final = 10.0  # a node that does not answer is waited for so long
 GLANCE_S: Final = 0.02  # while a request waits at the node there is nothing: no need to ask again
-RETRY_S: Final = 0.1
+LOCK_MS_MIN: Final = 1000  # of a fetch: a lock must outlive the way to its caller, and is shortened there
+RETRY_S: Final = 0.1  # a node that fails is left alone for so long
 IDLE_S: Final = 30.0  # a pump that nobody needed for so long lets its connections go
 
 log = logging.getLogger(__name__)
+
+
+IsGone = Callable[[], bool]
+"""Whether a caller has hung up: nobody waits for the answer any more."""
 
 
 class Received(NamedTuple):
@@ -43,11 +50,18 @@ class Wish(NamedTuple):
     max_messages: int
     lock_ms: int
     deadline: float  # on the loop's clock
+    is_gone: IsGone | None
     future: asyncio.Future[list[Received]]
 
 
+class Lock(NamedTuple):
+    """Of all that a fetch brings."""
+
+    ms: int
+    ends_at: float  # on the loop's clock; not before that
+
+
 Settle = Callable[[list[Receipt], AckType, int | None], Awaitable[list[PostroadError | None]]]
-Topics = Callable[[], Awaitable[list[str]]]
 
 
 class Receiver:
@@ -56,23 +70,25 @@ class Receiver:
     def __init__(self, client: Client, subscription: str, topics: Topics, settle: Settle) -> None:
         self._client = client
         self._subscription = subscription
-        self._topics = topics
+        self._leaders = Leaders(client, subscription, topics)
         self._settle = settle
         self._member = os.urandom(12).hex()
         self._wishes: deque[Wish] = deque()
         self._wished = asyncio.Event()
         self._sessions: dict[int, ShareSession] = {}
-        self._under_way: dict[int, asyncio.Task[list[Received]]] = {}
+        self._under_way: dict[int, asyncio.Task[None]] = {}
         self._handing: set[asyncio.Task[None]] = set()
         self._pump: asyncio.Task[None] | None = None
 
-    async def receive(self, max_messages: int, wait_ms: int, lock_ms: int) -> list[Received]:
+    async def receive(
+        self, max_messages: int, wait_ms: int, lock_ms: int, is_gone: IsGone | None = None
+    ) -> list[Received]:
         """Up to so many, as soon as there are any; none if none came in time. Raises PostroadError."""
         loop = asyncio.get_running_loop()
         wait_s = wait_ms / 1000
         before_us = list(self._under_way.values())
         patience_s = max(wait_s, GLANCE_S) if before_us else wait_s + PATIENCE_S
-        wish = Wish(max_messages, lock_ms, loop.time() + wait_s, loop.create_future())
+        wish = Wish(max_messages, lock_ms, loop.time() + wait_s, is_gone, loop.create_future())
         self._wishes.append(wish)
         self._wished.set()
         if self._pump is None or self._pump.done():
@@ -82,7 +98,7 @@ class Receiver:
             return await wish.future
         except asyncio.CancelledError:
             if not wish.future.cancelled() and wish.future.exception() is None:
-                self._later(self._release(wish.future.result()))  # R1: they came at the same moment
+                self._later(self._return(wish.future.result()))  # R1: they came at the same moment
             raise
         finally:
             timer.cancel()
@@ -93,7 +109,7 @@ class Receiver:
         return self._pump is None or self._pump.done()
 
     async def close(self) -> None:
-        """Whoever waits gets nothing; what is under way is released when it comes."""
+        """Whoever waits gets nothing; what is under way is returned when it comes."""
         for wish in self._wishes:
             if not wish.future.done():
                 wish.future.set_result([])
@@ -109,9 +125,7 @@ class Receiver:
             while await self._wanted():
                 try:
                     await self._round()
-                except TryAgain as error:
-                    log.info("receiving for %s: %s", self._subscription, error)
-                    self._client.forget()
+                except TryAgain:
                     self._answer_late(list(self._wishes))
                     await asyncio.sleep(RETRY_S)
                 except PostroadError as error:
@@ -121,7 +135,7 @@ class Receiver:
 
     async def _wanted(self) -> bool:
         """Wait until somebody wants something; False if nobody did for a while."""
-        while not any(not wish.future.done() for wish in self._wishes):
+        while not any(map(_waits, self._wishes)):
             self._wishes.clear()
             self._wished.clear()
             try:
@@ -132,36 +146,47 @@ class Receiver:
         return True
 
     async def _round(self) -> None:
-        """Ask the nodes that are not being asked, and deal out what comes first."""
+        """Ask the nodes that are not being asked, until one of them has answered."""
         loop = asyncio.get_running_loop()
-        wishes = [wish for wish in self._wishes if not wish.future.done()]
-        lock_ms = max(wish.lock_ms for wish in wishes)
+        by_node = await self._leaders.by_node()
+        wishes = [wish for wish in self._wishes if _waits(wish)]
+        if not wishes:
+            return
+        lock_ms = max(LOCK_MS_MIN, *[wish.lock_ms for wish in wishes])
         wanted = min(sum(wish.max_messages for wish in wishes), MESSAGES_MAX)
         wait_s = min(max(wish.deadline for wish in wishes) - loop.time(), SLICE_S)
-        for node, places in (await self._places()).items():
+        for node, places in by_node.items():
             if node not in self._under_way:
                 fetching = self._fetch(node, places, wanted, max(int(wait_s * 1000), 0), lock_ms)
                 self._under_way[node] = asyncio.create_task(fetching)
         if not self._under_way:
             await asyncio.sleep(RETRY_S)
         else:
-            await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
-        for node in [node for node, task in self._under_way.items() if task.done()]:
-            self._deal(deque(self._under_way.pop(node).result()), lock_ms)
+            done, _ = await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
+            for fetch in done:
+                fetch.result()
         self._answer_late(wishes)
-
-    async def _places(self) -> dict[int, dict[Place, str]]:
-        """By the node that leads them: the partitions of all topics, and their topics' names."""
-        found: dict[int, dict[Place, str]] = {}
-        for name in await self._topics():
-            topic = await self._client.topic(name)
-            for index in range(len(topic.partitions)):
-                found.setdefault(topic.leader(index), {})[topic.id, index] = name
-        return found
 
     async def _fetch(
         self, node: int, places: dict[Place, str], wanted: int, wait_ms: int, lock_ms: int
-    ) -> list[Received]:
+    ) -> None:
+        """Ask a node once, and deal out what comes."""
+        try:
+            lock = Lock(lock_ms, asyncio.get_running_loop().time() + lock_ms / 1000)
+            self._deal(await self._ask(node, places, wanted, wait_ms, lock_ms), lock)
+        except TryAgain as error:
+            for topic in set(places.values()):
+                self._leaders.doubt(topic, error)
+            await asyncio.sleep(RETRY_S)
+        except PostroadError as error:
+            self._fail(error)
+        finally:
+            del self._under_way[node]
+
+    async def _ask(
+        self, node: int, places: dict[Place, str], wanted: int, wait_ms: int, lock_ms: int
+    ) -> deque[Received]:
+        """What the node has. Raises if it refuses all of the partitions."""
         session = self._sessions.get(node)
         if session is None:
             session = ShareSession(self._client, node, self._subscription, self._member)
@@ -170,10 +195,16 @@ class Receiver:
         answers = await session.fetch(
             places, max_records=wanted, max_wait_ms=wait_ms, lock_ms=lock_ms, owner=owner.hex()
         )
-        received: list[Received] = []
+        received: deque[Received] = deque()
+        refused = 0
         for (topic_id, index), answer in answers:
-            if answer.error_code and not received:
-                raise by_code(answer.error_code, answer.error_message)
+            if answer.error_code:
+                error = by_code(answer.error_code, answer.error_message)
+                self._leaders.doubt(places[topic_id, index], error)
+                refused += 1
+                if refused == len(places):
+                    raise error
+                continue
             delivery = read_delivery(TopicPartition(places[topic_id, index], index), answer)
             received += [
                 Received(m, Receipt(self._subscription, topic_id, index, m.offset, owner, m.delivery_count))
@@ -183,28 +214,40 @@ class Receiver:
 
     # --- dealing out
 
-    def _deal(self, received: deque[Received], lock_ms: int) -> None:
+    def _deal(self, received: deque[Received], lock: Lock) -> None:
+        is_locked = asyncio.get_running_loop().time() < lock.ends_at
         while received and self._wishes:
             wish = self._wishes.popleft()
-            if wish.future.done():
+            if not _waits(wish):
                 continue
             share = [received.popleft() for _ in range(min(wish.max_messages, len(received)))]
-            if wish.lock_ms == lock_ms:
+            if wish.lock_ms == lock.ms and is_locked:
                 wish.future.set_result(share)
             else:
-                self._later(self._shorten(wish, share))
+                self._later(self._hand_relocked(wish, share, lock))
         if received:
-            self._later(self._release(list(received)))
+            self._later(self._return(list(received)))
 
-    async def _shorten(self, wish: Wish, share: list[Received]) -> None:
-        await self._settle([each.receipt for each in share], AckType.RENEW, wish.lock_ms)
-        if wish.future.done():
-            await self._release(share)
+    async def _hand_relocked(self, wish: Wish, share: list[Received], lock: Lock) -> None:
+        """R3. Where locks can't be renewed one that is longer than asked for has to do."""
+        errors = await self._settle([each.receipt for each in share], AckType.RENEW, wish.lock_ms)
+        has_to_do = wish.lock_ms < lock.ms and asyncio.get_running_loop().time() < lock.ends_at
+        held: list[Received] = []
+        lost: list[Received] = []
+        for each, error in zip(share, errors, strict=True):
+            (held if error is None or has_to_do else lost).append(each)
+        if not _waits(wish):
+            lost += held
+        elif held:
+            wish.future.set_result(held)
         else:
-            wish.future.set_result(share)
+            self._wishes.appendleft(wish)
+            self._wished.set()
+        if lost:
+            await self._return(lost)
 
-    async def _release(self, share: list[Received]) -> None:
-        await self._settle([each.receipt for each in share], AckType.RELEASE, None)
+    async def _return(self, share: list[Received]) -> None:
+        await self._settle([each.receipt for each in share], AckType.RETURN, None)
 
     def _later(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
@@ -236,17 +279,23 @@ class Receiver:
 
     async def _let_go(self) -> None:
         """A fetch that is under way is seen through, or its messages would be locked for nobody."""
-        left = await asyncio.gather(*self._under_way.values(), return_exceptions=True)
-        self._under_way.clear()
-        for received in left:
-            if isinstance(received, list) and received:
-                await self._release(received)
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()
 
 
-def _lose_patience(wish: Wish, before_us: Sequence[asyncio.Task[list[Received]]] = ()) -> None:
+def _waits(wish: Wish) -> bool:
+    """Whether it is to be served. Whoever has hung up waits no longer."""
+    if wish.future.done():
+        return False
+    if wish.is_gone is None or not wish.is_gone():
+        return True
+    wish.future.set_result([])
+    return False
+
+
+def _lose_patience(wish: Wish, before_us: Sequence[asyncio.Task[None]] = ()) -> None:
     """Nothing came in time. But if the fetches that were under way are over, we are asked for only now."""
     if wish.future.done():
         return

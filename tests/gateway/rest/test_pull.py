@@ -101,7 +101,18 @@ async def test_what_comes_for_one_who_has_hung_up_goes_to_the_next(api: Api, nam
     await asyncio.sleep(0.1)
     await api.publish(name, "a")
     (came,) = await api.receive(name)
-    assert came["value"] == "a"
+    assert (came["value"], came["deliveries"]) == ("a", 1)
+
+
+async def test_a_topic_that_was_deleted_does_not_stop_the_subscriptions_others(api: Api, name: str) -> None:
+    for topic in (f"{name}-a", f"{name}-b"):
+        await api.post("/v1/topics", {"name": topic}, status=201)
+    topics = [f"{name}-a", f"{name}-b"]
+    await api.post("/v1/subscriptions", {"name": name, "topics": topics}, status=201)
+    await api.publish(f"{name}-b", "b")
+    await api.call("DELETE", f"/v1/topics/{name}-a", status=204)
+    (came,) = await api.receive(name)
+    assert came["value"] == "b"
 
 
 async def test_ten_consumers_share_a_queue(api: Api, name: str) -> None:

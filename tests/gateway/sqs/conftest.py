@@ -15,14 +15,14 @@ from tests.gateway.conftest import RunningGateway, StartGateway
 MakeQueue = Callable[..., str]
 
 
-def connect(url: str, key: str = "key", secret: str = "secret") -> Any:
+def connect(url: str, key: str = "key", secret: str = "secret", **more: Any) -> Any:
     return boto3.client(
         "sqs",
         endpoint_url=url,
         region_name="eu-west-1",
         aws_access_key_id=key,
         aws_secret_access_key=secret,
-        config=Config(retries={"max_attempts": 0}, max_pool_connections=50),
+        config=Config(retries={"max_attempts": 0}, max_pool_connections=50, **more),
     )
 
 

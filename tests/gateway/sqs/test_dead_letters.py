@@ -8,9 +8,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
-from tests.gateway.sqs.conftest import MakeQueue, arn_of, attributes_of, delete, receive, receive_all
+from tests.gateway.conftest import RunningGateway
+from tests.gateway.sqs.conftest import (
+    MakeQueue,
+    arn_of,
+    attributes_of,
+    connect,
+    delete,
+    receive,
+    receive_all,
+)
 
 
 def code_of(error: pytest.ExceptionInfo[ClientError]) -> str:
@@ -74,6 +83,20 @@ def test_without_a_policy_a_message_comes_for_ever(sqs: Any, queue: str) -> None
     for _ in range(8):
         (got,) = receive(sqs, queue, VisibilityTimeout=0, AttributeNames=["ApproximateReceiveCount"])
     assert got["Attributes"]["ApproximateReceiveCount"] == "8"
+
+
+def test_a_message_that_came_for_one_who_had_hung_up_is_no_dead_letter(
+    sqs: Any, gateway: RunningGateway, dead: str, new_queue: MakeQueue
+) -> None:
+    source = new_queue(RedrivePolicy=policy(sqs, dead, receives=1))
+    impatient = connect(gateway.url, read_timeout=0.5)
+    with pytest.raises(ReadTimeoutError):
+        receive(impatient, source, wait_s=20)
+    impatient.close()
+    sqs.send_message(QueueUrl=source, MessageBody="hello")
+    (message,) = receive(sqs, source, AttributeNames=["All"])
+    assert message["Body"] == "hello"
+    assert message["Attributes"]["ApproximateReceiveCount"] == "1"
 
 
 def test_a_policy_is_told_changed_and_taken_away(sqs: Any, source: str, dead: str) -> None:

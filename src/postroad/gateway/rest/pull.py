@@ -81,12 +81,11 @@ class SettleAnswer(Struct):
 )  # fmt: skip
 async def receive(call: Call[Receive, Nothing]) -> ReceiveAnswer:
     """A message comes again when its lock ends before it is acknowledged. Whoever hangs up while waiting
-    gets nothing, and costs nobody anything: what came for them is released."""
+    gets nothing, and costs nobody anything: what came for them was not delivered, and goes to others."""
     gateway, wish = call.gateway, call.body
-    received = await gateway.receive(call.path["subscription"], wish.max, wish.wait_ms, wish.lock_ms)
-    if received and call.client_has_gone:
-        await gateway.settle([each.receipt for each in received], AckType.RELEASE, delay_ms=0)
-        received = []
+    received = await gateway.receive(
+        call.path["subscription"], wish.max, wish.wait_ms, wish.lock_ms, lambda: call.client_has_gone
+    )
     return ReceiveAnswer([_message(gateway, each, wish.values) for each in received])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from typing import Final
 
-from postroad.client.share_message import AckType, ShareMessage
+from postroad.client.share_message import ShareMessage
 from postroad.errors import PostroadError
 from postroad.gateway import message_ids
 from postroad.gateway.receiver import Received
@@ -59,10 +59,8 @@ async def receive_message(service: Service, caller: Caller, asked: ReceiveMessag
         1 if count is None else count,
         queue.wait_ms if wait_s is None else wait_s * 1000,
         None if lock_s is None else lock_s * 1000,
+        lambda: caller.is_gone,
     )
-    if received and caller.is_gone:
-        await service.gateway.settle([each.receipt for each in received], AckType.RELEASE, delay_ms=0)
-        return answers.Messages()
     return answers.Messages([await view.of(each) for each in received] or None)
 
 

@@ -1,0 +1,79 @@
+"""Which node leads which of a subscription's partitions, as far as that is known.
+
+E1 what one topic or partition lacks does not stop the others.
+E2 a topic in doubt is looked up again, but not all the time; why it is is said once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from postroad.client.client import Client
+from postroad.client.metadata import NO_LEADER, Topic
+from postroad.client.share_session import Place
+from postroad.errors import LeaderNotAvailable, PostroadError
+
+LOOK_AGAIN_S: Final = 1.0
+
+Topics = Callable[[], Awaitable[list[str]]]
+
+log = logging.getLogger(__name__)
+
+
+class Leaders:
+    """`topics` tells the names of the subscription's topics, as they are now."""
+
+    def __init__(self, client: Client, subscription: str, topics: Topics) -> None:
+        self._client = client
+        self._subscription = subscription
+        self._topics = topics
+        self._doubts: dict[str, PostroadError] = {}  # by topic: why it is to be looked up again
+        self._asked_at: dict[str, float] = {}
+        self._said: set[tuple[str, type[PostroadError]]] = set()
+
+    async def by_node(self) -> dict[int, dict[Place, str]]:
+        """The partitions that each leads, and their topics' names. Raises if there is none left, and why."""
+        found: dict[int, dict[Place, str]] = {}
+        lacks: PostroadError | None = None
+        for name in await self._topics():
+            topic = None if name in self._doubts else self._client.known_topic(name)
+            if topic is None:
+                topic = await self._look_up(name)
+            if topic is not None:
+                self._place(topic, found)
+            lacks = self._doubts.get(name, lacks)
+        if not found and lacks is not None:
+            raise lacks
+        return found
+
+    def doubt(self, topic: str, error: PostroadError) -> None:
+        """Something of it could not be had."""
+        self._doubts[topic] = error
+        if (topic, type(error)) not in self._said:
+            self._said.add((topic, type(error)))
+            log.info("receiving for %s: %s: %s", self._subscription, topic, error)
+
+    def _place(self, topic: Topic, found: dict[int, dict[Place, str]]) -> None:
+        for index, partition in enumerate(topic.partitions):
+            if partition.leader == NO_LEADER:
+                self.doubt(topic.name, LeaderNotAvailable(f"Partition {index} has no leader now."))
+            else:
+                found.setdefault(partition.leader, {})[topic.id, index] = topic.name
+
+    async def _look_up(self, name: str) -> Topic | None:
+        now = asyncio.get_running_loop().time()
+        if name in self._doubts and now < self._asked_at.get(name, -math.inf) + LOOK_AGAIN_S:
+            return self._client.known_topic(name)
+        self._asked_at[name] = now
+        self._client.forget(name)
+        try:
+            topic = await self._client.topic(name)
+        except PostroadError as error:
+            self.doubt(name, error)
+            return None
+        self._doubts.pop(name, None)
+        return topic

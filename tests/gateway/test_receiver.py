@@ -1,0 +1,200 @@
+"""Receiving from several nodes: what each caller gets, and what becomes of what nobody gets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from postroad.client.metadata import NO_LEADER
+from postroad.errors import NotLeaderOrFollower, TopicAuthorizationFailed, UnknownTopicOrPartition
+from postroad.gateway.receiver import Received, Receiver
+from postroad.gateway.settler import Settler
+from postroad.gateway.topic_ids import TopicIds
+from tests.gateway.cluster import Cluster
+
+SOON_S = 2.0
+
+
+@asynccontextmanager
+async def receiving(cluster: Cluster, topics: list[str] | None = None) -> AsyncIterator[Receiver]:
+    async def names() -> list[str]:
+        return topics or list(cluster.topics)
+
+    settler = Settler(cluster, TopicIds(cluster))
+    receiver = Receiver(cluster, "workers", names, settler.settle)
+    try:
+        yield receiver
+    finally:
+        await receiver.close()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SOON_S):
+        while not holds():  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.005)
+
+
+def values(received: list[Received]) -> list[bytes | None]:
+    return [each.message.value for each in received]
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(10):
+            await work()
+
+    asyncio.run(bounded())
+
+
+def test_what_several_nodes_give_too_much_is_not_counted_as_delivered() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1, 2])
+        first, second = cluster.topics["jobs"]
+        first.publish()
+        second.publish()
+        async with receiving(cluster) as receiver:
+            assert len(await receiver.receive(1, 1000, 30_000)) == 1
+            await until(lambda: len(first.available) + len(second.available) == 1)
+        assert first.deliveries[0] + second.deliveries[0] == 1
+
+    run(work)
+
+
+def test_what_comes_while_nobody_waits_is_returned_at_once() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1, 2])
+        first, second = cluster.topics["jobs"]
+        first.publish()
+        async with receiving(cluster) as receiver:
+            assert values(await receiver.receive(1, 500, 30_000)) == [b"jobs/0/0"]
+            second.publish()
+            await until(lambda: second.deliveries[0] == 1)
+            await until(lambda: second.available == [0])
+            assert second.deliveries[0] == 0
+            assert values(await receiver.receive(1, 500, 30_000)) == [b"jobs/1/0"]
+
+    run(work)
+
+
+def test_caller_has_the_lock_that_it_asked_for_whoever_the_fetch_was_for() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1])
+        (partition,) = cluster.topics["jobs"]
+        async with receiving(cluster) as receiver:
+            gone = asyncio.ensure_future(receiver.receive(1, 900, 3_000))
+            await asyncio.sleep(0.05)
+            gone.cancel()
+            long = asyncio.ensure_future(receiver.receive(1, 900, 600_000))
+            short = asyncio.ensure_future(receiver.receive(1, 900, 0))
+            await asyncio.sleep(0.05)
+            partition.publish()
+            assert values(await long) == [b"jobs/0/0"]
+            assert partition.held[0].lock_ms == 600_000
+            partition.publish()
+            assert values(await short) == [b"jobs/0/1"]
+            assert partition.held[1].lock_ms == 0
+
+    run(work)
+
+
+def test_message_whose_lock_has_ended_on_its_way_is_handed_to_nobody() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1])
+        (partition,) = cluster.topics["jobs"]
+        cluster.slow_s = 1.1
+        partition.publish()
+        async with receiving(cluster) as receiver:
+            waiting = asyncio.ensure_future(receiver.receive(1, 5_000, 1_000))
+            await until(lambda: bool(partition.held))
+            cluster.slow_s = 0
+            await asyncio.sleep(1.2)
+            assert not waiting.done()
+            partition.publish()
+            assert values(await waiting) == [b"jobs/0/1"]
+
+    run(work)
+
+
+def test_whoever_has_hung_up_gets_nothing_and_the_next_one_does() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1])
+        (partition,) = cluster.topics["jobs"]
+        async with receiving(cluster) as receiver:
+            gone = asyncio.ensure_future(receiver.receive(10, 5_000, 30_000, is_gone=lambda: True))
+            here = asyncio.ensure_future(receiver.receive(10, 5_000, 30_000))
+            await asyncio.sleep(0.05)
+            partition.publish()
+            assert values(await here) == [b"jobs/0/0"]
+            assert await gone == []
+        assert partition.deliveries[0] == 1
+
+    run(work)
+
+
+@pytest.mark.parametrize("error", [NotLeaderOrFollower, TopicAuthorizationFailed, UnknownTopicOrPartition])
+def test_partition_that_fails_takes_no_message_of_others_along(error: type[Exception]) -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1, 1])
+        broken, sound = cluster.topics["jobs"]
+        broken.error = error.code  # type: ignore[attr-defined]
+        async with receiving(cluster) as receiver:
+            sound.publish()
+            assert values(await receiver.receive(1, 1000, 30_000)) == [b"jobs/1/0"]
+            waiting = asyncio.ensure_future(receiver.receive(1, 3000, 30_000))
+            await asyncio.sleep(1.2)  # more than one fetch
+            sound.publish()
+            assert values(await waiting) == [b"jobs/1/1"]
+            broken.error = 0
+            broken.publish()
+            assert values(await receiver.receive(1, 3000, 30_000)) == [b"jobs/0/0"]
+
+    run(work)
+
+
+def test_partition_without_a_leader_does_not_stop_the_others_and_is_found_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def work() -> None:
+        cluster = Cluster(jobs=[NO_LEADER, 2], others=[1])
+        lost, sound = cluster.topics["jobs"]
+        async with receiving(cluster, ["gone", "jobs", "others"]) as receiver:
+            for n in range(20):
+                sound.publish()
+                assert values(await receiver.receive(1, 1000, 30_000)) == [b"jobs/1/%d" % n]
+            assert cluster.asked["Metadata"] < 8, "not with each receive"
+            lost.leader = 1
+            lost.publish()
+            assert values(await receiver.receive(1, 3000, 30_000)) == [b"jobs/0/0"]
+
+    run(work)
+    assert len([line for line in caplog.messages if "jobs: Partition 0 has no leader" in line]) == 1
+    assert len([line for line in caplog.messages if "There is no topic gone" in line]) == 1
+
+
+def test_node_that_is_away_holds_up_no_other() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1, 2])
+        _, sound = cluster.topics["jobs"]
+        cluster.away = {1}
+        async with receiving(cluster) as receiver:
+            began = asyncio.get_running_loop().time()
+            for n in range(20):
+                sound.publish()
+                assert values(await receiver.receive(1, 1000, 30_000)) == [b"jobs/1/%d" % n]
+            assert asyncio.get_running_loop().time() - began < 1
+
+    run(work)
+
+
+def test_with_no_partition_at_all_a_receive_still_ends_in_time() -> None:
+    async def work() -> None:
+        async with receiving(Cluster(jobs=[NO_LEADER]), ["gone", "jobs"]) as receiver:
+            assert await receiver.receive(1, 300, 30_000) == []
+
+    run(work)
