@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from postroad.client import topics
 from postroad.client.share_message import AckType
-from postroad.errors import InvalidRecordState
+from postroad.errors import InvalidRecordState, NotLeaderOrFollower
+from postroad.gateway import settler
 from postroad.gateway.gateway import Message
 from postroad.gateway.receipts import Receipt
+from postroad.gateway.settler import Settler
+from postroad.gateway.topic_ids import TopicIds
+from tests.gateway.cluster import Cluster
 from tests.gateway.conftest import RunningGateway, StartGateway
 
 
@@ -58,6 +64,59 @@ def test_a_receipt_that_is_named_twice_is_settled_once_and_both_are_told(
         assert await running.gateway.settle([*receipts, receipts[0]], AckType.ACCEPT) == [None] * 3
 
     running.run(work())
+
+
+def test_what_one_partition_refuses_is_not_forgotten_while_another_is_asked_again() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1, 1])
+        moving, refusing = cluster.topics["jobs"]
+        owner = b"o" * 16
+        for partition, count in ((moving, 1), (refusing, 3)):
+            for _ in range(count):
+                partition.publish()
+            partition.acquire(count, owner.hex(), 30_000)
+        del refusing.held[1]  # its lock has ended
+        moving.error = NotLeaderOrFollower.code
+        topic = await cluster.topic("jobs")
+        receipts = [Receipt("workers", topic.id, 0, 0, owner, 1)]
+        receipts += [Receipt("workers", topic.id, 1, offset, owner, 1) for offset in range(3)]
+        settling = asyncio.ensure_future(Settler(cluster, TopicIds(cluster)).settle(receipts, AckType.ACCEPT))
+        await asyncio.sleep(0.1)
+        moving.error = 0
+        outcomes = await settling
+        assert [type(outcome) for outcome in outcomes] == [
+            type(None),
+            type(None),
+            InvalidRecordState,
+            type(None),
+        ]
+        assert not moving.held
+        assert not refusing.held
+
+    asyncio.run(work())
+
+
+def test_what_one_partition_refuses_is_said_though_another_never_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settler, "TRY_S", 0.3)
+
+    async def work() -> None:
+        cluster = Cluster(jobs=[1, 1])
+        lost, sound = cluster.topics["jobs"]
+        owner = b"o" * 16
+        for _ in range(2):
+            sound.publish()
+        sound.acquire(1, owner.hex(), 30_000)
+        lost.error = NotLeaderOrFollower.code
+        topic = await cluster.topic("jobs")
+        places = [(0, 0), (1, 0), (1, 1)]
+        receipts = [Receipt("workers", topic.id, *place, owner, 1) for place in places]
+        outcomes = await Settler(cluster, TopicIds(cluster)).settle(receipts, AckType.ACCEPT)
+        assert [type(each) for each in outcomes] == [NotLeaderOrFollower, type(None), InvalidRecordState]
+        assert not sound.held
+
+    asyncio.run(work())
 
 
 def test_nothing_to_settle_is_no_error(running: RunningGateway) -> None:

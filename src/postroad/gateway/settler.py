@@ -98,22 +98,26 @@ class Settler:
 
     async def _say_at(self, node: int, kind: Kind, wanted: Offsets, failures: Failures) -> None:
         left = dict(wanted)  # what is not yet answered: only that is said again
+        refused: dict[Place, PostroadError] = {}
 
-        async def attempt() -> dict[Place, PostroadError]:
-            refused = await self._ask(node, kind, left)
-            for place in [place for place in left if not isinstance(refused.get(place), TryAgain)]:
-                del left[place]
-            for error in refused.values():
+        async def attempt() -> None:
+            errors = await self._ask(node, kind, left)
+            again: TryAgain | None = None
+            for place in list(left):
+                error = errors.get(place)
                 if isinstance(error, TryAgain):
-                    raise error
-            return refused
+                    again = error
+                    continue
+                del left[place]
+                if error is not None:
+                    refused[place] = error
+            if again is not None:
+                raise again
 
         try:
-            refused = await self._client.retry(attempt, timeout_s=TRY_S)
+            await self._client.retry(attempt, timeout_s=TRY_S)
         except PostroadError as failed:
-            for place, offsets in left.items():
-                _fail(failures, place, offsets, failed)
-            return
+            refused.update(dict.fromkeys(left, failed))
         halves: list[Offsets] = []
         for place, error in refused.items():
             offsets = wanted[place]
