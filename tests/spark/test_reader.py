@@ -172,6 +172,15 @@ def test_range_within_one_batch_has_its_own_records_only(node: Node, topic: str)
         assert [offset for batch in batches for offset in batch.column(0).to_pylist()] == list(range(17, 23))
 
 
+def test_small_range_of_large_records_is_read_to_its_end(node: Node, topic: str) -> None:
+    create(node.bootstrap, topic)
+    values = [b"%d" % number * (200_000 if number % 3 else 10) for number in range(10, 40)]
+    send(node.bootstrap, topic, [Message(value) for value in values])
+    with Cluster(node.bootstrap) as cluster:
+        batches = read_range(cluster, OffsetRange(topic, 0, 1, 29), columns.Columns(("value",)))
+        assert [value for batch in batches for value in batch.column(0).to_pylist()] == values[1:29]
+
+
 def test_empty_topic_has_no_rows(load: Callable[..., DataFrame], node: Node, topic: str) -> None:
     create(node.bootstrap, topic, 3)
     assert load(subscribe=topic).count() == 0
