@@ -327,7 +327,7 @@ def test_dead_letters_that_cannot_be_copied_are_tried_again(start: Callable[...,
     assert running.partition(f"{GROUP}.dead").high_watermark == 1
 
 
-class _Owned:
+class Owned:
     """ShareFetch and ShareAcknowledge in the name of an owner: the generated codec, and our tag behind it."""
 
     def __init__(self, api: ModuleType, owner: str) -> None:
@@ -399,7 +399,7 @@ def acquire_as(running: Running, topic_id: bytes, owner: str) -> list[int]:
         request = share_fetch.ShareFetchRequest(
             GROUP, member.member_id, 0, 1000, 1, 1 << 20, 9, 9, topics=topics
         )
-        answer = member.connection.call(_Owned(share_fetch, owner), 1, request)  # type: ignore[arg-type]
+        answer = member.connection.call(Owned(share_fetch, owner), 1, request)  # type: ignore[arg-type]
         runs = answer.responses[0].partitions[0].acquired_records
         return [offset for run in runs for offset in range(run.first_offset, run.last_offset + 1)]
 
@@ -409,5 +409,5 @@ def settle_as(running: Running, topic_id: bytes, owner: str, offset: int, fate: 
     part = share_acknowledge.AcknowledgePartition(0, [batch])
     topics = [share_acknowledge.AcknowledgeTopic(topic_id, [part])]
     asked = share_acknowledge.ShareAcknowledgeRequest(GROUP, "whoever", 7, topics=topics)
-    answer = running.call(_Owned(share_acknowledge, owner), 1, asked)  # type: ignore[arg-type]
+    answer = running.call(Owned(share_acknowledge, owner), 1, asked)  # type: ignore[arg-type]
     return int(answer.error_code or answer.responses[0].partitions[0].error_code)

@@ -6,6 +6,8 @@ the oldest of these snapshots is deleted:
 
 N1 a ledger can be rebuilt from the records from `since` on. A snapshot tells the state up to the last applied
    record; updates that are still on their way lie before it in the log, so they, too, must be kept.
+N2 behind a tombstone nothing is written of the ledger that it ended, or a start would find it again. So while
+   a ledger comes or goes nobody finds it, and nothing else is written of its key.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from postroad.broker.record_log import RecordLog, Stored
 from postroad.broker.replies import Reply
 from postroad.broker.turn import Turn
 from postroad.broker.workers import Workers
-from postroad.errors import ApiError
+from postroad.errors import ApiError, CoordinatorNotAvailable
 from postroad.queues.ledger import Ledger
 from postroad.queues.update import Key, Update, decode, encode_key, encode_update
 
@@ -53,6 +55,7 @@ class QueueStates:
         self._log = RecordLog(partition, clock, turn)
         self._kept: dict[Key, Kept] = {}
         self._groups: dict[str, dict[Key, Ledger]] = {}  # the same, by group
+        self._changing: set[Key] = set()  # coming or going: that is on its way to the disk (N2)
         self._applied_to = 0  # below it everything is applied: one offset for each record that was committed
 
     async def load(self, workers: Workers) -> None:
@@ -98,38 +101,53 @@ class QueueStates:
         return list(self._groups.get(group_id, {}).values())
 
     def find(self, key: Key) -> Ledger | None:
+        """The ledger to work with; None also while it comes or goes (N2)."""
         kept = self._kept.get(key)
-        return None if kept is None else kept.ledger
+        return None if kept is None or key in self._changing else kept.ledger
 
     # --- changes
 
     def create(self, key: Key, start: int, committed: Reply) -> None:
         """A ledger that begins at this offset; it is there when it is committed."""
+        if key in self._changing:
+            committed(_busy())
+            return
         kept = Kept(Ledger(key), self._applied_to)
-        update = Update(generation=1, start=start)
 
         def done(error: ApiError | None) -> None:
+            self._changing.discard(key)
             if error is None:
                 self._keep(kept)
             committed(error)
 
-        self._append(kept, update, done)
+        self._changing.add(key)
+        self._append(kept, Update(generation=1, start=start), done)
 
     def write(self, ledger: Ledger, update: Update, committed: Reply) -> None:
         """The update is applied when it is committed; then `committed` hears of it."""
+        if self.find(ledger.key) is not ledger:
+            committed(_busy())
+            return
         self._append(self._kept[ledger.key], update, committed)
 
     def remove(self, key: Key, committed: Reply) -> None:
-        """The ledger is gone when that is committed."""
-        kept = self._kept[key]
+        """The ledger is gone when that is committed; nobody finds it from now on."""
+        if key in self._changing:
+            committed(_busy())
+            return
+        if key not in self._kept:
+            committed(None)
+            return
 
         def done(error: ApiError | None) -> None:
+            self._changing.discard(key)
             if error is None:
                 self._applied_to += 1
                 self._drop(key)
             committed(error)
 
-        self._log.append([(kept.key, None)], done)
+        self._changing.add(key)
+        self._log.append([(self._kept[key].key, None)], done)
 
     def _append(self, kept: Kept, update: Update, committed: Reply) -> None:
         value = encode_update(update)
@@ -149,7 +167,7 @@ class QueueStates:
     # --- snapshots
 
     def _snapshot(self, kept: Kept) -> None:
-        if kept.snapshotting:
+        if kept.snapshotting or self.find(kept.ledger.key) is not kept.ledger:
             return
         kept.snapshotting = True
         values = [encode_update(update) for update in kept.ledger.snapshots()]
@@ -172,6 +190,10 @@ class QueueStates:
             self._snapshot(oldest)
         if since - self._partition.log.start_offset >= PRUNE_RECORDS:
             self._partition.log.delete_before(since)
+
+
+def _busy() -> CoordinatorNotAvailable:
+    return CoordinatorNotAvailable("The subscription is just beginning or forgetting this partition.")
 
 
 _since: Callable[[Kept], int] = lambda kept: kept.since  # noqa: E731

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -324,24 +324,31 @@ class Subscriptions:
         return found
 
     def _forget(self, topic: Topic) -> None:
-        for subscription in self._subscriptions.values():
-            for place in [place for place in subscription.queues if place[0] == topic.id]:
-                subscription.queues.pop(place).close()
         for states in self._topic.states.values():
             for key in [ledger.key for ledger in states.ledgers() if ledger.key.topic_id == topic.id]:
-                states.remove(key, _ignore)
+                self._remove(states, key, _ignore)
+
+    def _remove(self, states: QueueStates, key: Key, done: Reply) -> None:
+        """The ledger goes, and its queue at once. No other can come up over it: nobody finds the ledger."""
+        states.remove(key, done)
+        subscription = self._subscriptions.get(key.group)
+        queue = None if subscription is None else subscription.queues.pop((key.topic_id, key.partition), None)
+        if queue is not None:
+            queue.close()
 
     # --- administration
 
-    async def remove(self, group_id: str, keys: Iterable[Key]) -> None:
+    async def remove(self, group_id: str, keys: Sequence[Key]) -> None:
         """These ledgers go: the subscription is as if it had never heard of the partitions."""
         states = self._states_of(group_id)
-        subscription = self.subscription(group_id)
-        for key in keys:
-            queue = subscription.queues.pop((key.topic_id, key.partition), None)
-            if queue is not None:
-                queue.close()
-            await heard(partial(states.remove, key))
+
+        def remove_all(done: Reply) -> None:
+            all_done = _After(len(keys), done)
+            for key in keys:
+                self._remove(states, key, all_done)
+
+        if keys:
+            await heard(remove_all)
 
     async def delete(self, group_id: str) -> None:
         """The subscription goes with all that it knows. Raises NonEmptyGroup while it has members."""
@@ -352,7 +359,9 @@ class Subscriptions:
         await self.remove(group_id, [ledger.key for ledger in self.ledgers(group_id)])
         if group_id in self._node.image.groups:
             await self._node.topics.decide(lambda image: controller.delete_group_config(image, group_id))
-        self._subscriptions.pop(group_id, None)
+        subscription = self._subscriptions.get(group_id)
+        if subscription is not None and not subscription.queues:  # a consumer may have begun a new one
+            del self._subscriptions[group_id]
 
     async def reset(self, key: Key, start: int) -> None:
         """Go on from this offset, whatever was acknowledged or is held. Raises what is wrong with that."""
