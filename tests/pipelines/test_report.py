@@ -18,6 +18,7 @@ from postroad.cli.root import main
 from postroad.errors import UnknownTopicOrPartition
 from postroad.pipelines.errors import PipelineError
 from postroad.testing import Node
+from postroad.wire import header_names as names
 from tests.spark import plain
 from tests.spark.plain import Message
 
@@ -212,6 +213,35 @@ def test_time_and_archive_narrow_what_is_read(made: Made, spark: SparkSession, t
     ]
     assert tables[0] == tables[1]
     assert "Not known: " in (tmp_path / "kept/report.html").read_text()
+
+
+def test_no_message_can_spoil_a_report(node: Node, spark: SparkSession, tmp_path: Path, topic: str) -> None:
+    """Times of a broken clock, numbers that are none, and a different name for everything in each letter."""
+    from postroad.pipelines.report import ReportSettings, report
+    from postroad.pipelines.report.letters import NAMES_MAX, OTHERS
+
+    def letter(number: int) -> Message:
+        told = {
+            names.DEAD_REASON: b"reason %d " % number + b"x" * 1000,
+            names.DEAD_TOPIC: b"topic %d" % number,
+            names.DEAD_SUBSCRIPTION: b"subscription %d" % number,
+            names.DEAD_DELIVERIES: b"%d" % (-3_000_000 + number),
+        }
+        return Message(b"", headers=list(told.items()), time_ms=ms(0))
+
+    letters = [letter(number) for number in range(3 * NAMES_MAX)]
+    plain.create(node.bootstrap, topic, message_timestamp_after_max_ms=str(2**63 - 1))
+    plain.send(node.bootstrap, topic, [*letters, letters[7], Message(b"", time_ms=300_000_000_000_000)])
+    told = report(spark, ReportSettings(node.bootstrap, [topic], str(tmp_path)))
+    assert told.messages == 3 * NAMES_MAX + 2
+    reasons = pq.read_table(tmp_path / "reasons.parquet").to_pylist()
+    assert sum(row["messages"] for row in reasons) == 3 * NAMES_MAX + 1
+    assert len(reasons) == NAMES_MAX + 1
+    (most,) = [row for row in reasons if row["messages"] == 2]
+    assert (most["topic"], len(most["reason"])) == ("topic 7", 256)
+    assert {row["reason"] for row in reasons if row["messages"] > 2} == {OTHERS}
+    deliveries = pq.read_table(tmp_path / "deliveries.parquet").to_pylist()
+    assert {row["deliveries"] for row in deliveries} == {None}
 
 
 def test_topic_without_messages_has_a_page(

@@ -15,6 +15,7 @@ from postroad.pipelines.report.findings import findings
 from postroad.pipelines.report.markup import Html, tag
 from postroad.pipelines.report.measured import Measured, Story
 from postroad.pipelines.report.page import page
+from postroad.pipelines.report.sections import REASONS_MAX
 from postroad.pipelines.report.settings import ReportSettings
 from postroad.pipelines.report.timeline import BINS_MAX, timeline
 
@@ -71,7 +72,7 @@ def minute(after: int, messages: int = 1, topic: str = "t") -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("last", [0, 119, 120, 10_000, 2_000_000])
+@pytest.mark.parametrize("last", [0, 119, 120, 10_000, 2_000_000, 4_190_000_000])
 def test_any_stretch_of_time_fits_in_a_chart_and_loses_nothing(last: int) -> None:
     drawn = timeline([minute(0, 5), minute(last, 7)])
     assert drawn is not None
@@ -133,11 +134,10 @@ def test_nothing_stands_out_where_all_is_even() -> None:
 
 
 def test_what_is_late_dead_skewed_or_hot_is_named() -> None:
-    dead = {"subscription": "w", "topic": "orders", "reason": "rejected", "messages": 2, "last": START}
     found = findings(
         measured(
             lag=[behind(90.0)],
-            reasons=[dead],
+            reasons=[dead("rejected", 2)],
             deliveries=[{"subscription": "w", "topic": "orders", "deliveries": 3, "messages": 2}],
             partitions=[partition(0, 900), partition(1, 100)],
             keys=[{"topic": "orders", "key": b"hot", "messages": 400, "bytes": 1}],
@@ -153,6 +153,29 @@ def test_what_is_late_dead_skewed_or_hot_is_named() -> None:
 
 def test_group_that_is_hardly_behind_is_no_finding() -> None:
     assert findings(measured(lag=[behind(3.0), behind(None, 0)])) == []
+
+
+def test_numbers_that_make_no_sense_are_not_drawn_to_scale() -> None:
+    tries = [-3_000_000, None, 1, 2_000_000_000]
+    rows = [{"subscription": "w", "topic": "orders", "deliveries": each, "messages": 1} for each in tries]
+    drawn = drawn_page(measured(reasons=[dead("attempts", 4)], deliveries=rows))
+    assert "0 deliveries: 2 messages" in drawn
+    assert "12 or more deliveries: 1 message" in drawn
+    assert len(drawn) < 100_000
+
+
+def test_page_names_the_most_frequent_reasons_and_counts_the_others() -> None:
+    tries = [{"subscription": "w", "topic": "orders", "deliveries": 1, "messages": 1}]
+    reasons = [dead(f"reason {number}", 100 + number) for number in range(1_000)]
+    drawn = drawn_page(measured(reasons=reasons, deliveries=tries))
+    assert "<td>reason 999</td>" in drawn
+    assert f"<td>reason {999 - REASONS_MAX}</td>" not in drawn
+    assert "950 others" in drawn
+    assert f">{sum(range(100, 1_050)):,}<" in drawn
+
+
+def dead(reason: str, messages: int) -> dict[str, Any]:
+    return {"subscription": "w", "topic": "orders", "reason": reason, "messages": messages, "last": START}
 
 
 def test_every_element_of_the_page_is_closed() -> None:

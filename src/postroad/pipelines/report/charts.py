@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from postroad.pipelines.report.markup import Html, Node, join, tag
 
 MINUTES_A_DAY: Final = 1440
+MINUTES_A_YEAR: Final = 365 * MINUTES_A_DAY
 _LEFT: Final = 64  # room for the labels of the vertical axis
 _TOP: Final = 12
 _BOTTOM: Final = 26
@@ -69,11 +70,13 @@ def columns_chart(
 
 
 def time_labels(starts: Sequence[datetime], step_min: int) -> list[str]:
-    """The time of day, or the day where bins are that long or where one begins."""
+    """The time of day, or the day where bins are that long or where one begins; or the year."""
     with_days = starts[0].date() != starts[-1].date()
     labels = []
     for at in starts:
-        if step_min >= MINUTES_A_DAY or (with_days and at.hour == 0 and at.minute == 0):
+        if step_min >= MINUTES_A_YEAR:
+            labels.append(at.strftime("%Y"))
+        elif step_min >= MINUTES_A_DAY or (with_days and at.hour == 0 and at.minute == 0):
             labels.append(at.strftime("%-d %b"))
         else:
             labels.append(at.strftime("%H:%M"))

@@ -1,6 +1,7 @@
 """The messages of a report, each reduced to what is measured: no value is kept.
 
-topic, partition, offset, timestamp, timestampType, key   as the source has them
+topic, partition, offset, timestampType, key   as the source has them
+timestamp    too, but within what Python knows as times: a producer may say anything
 bytes        of key, value and headers, before any compression
 is_tombstone whether there is no value
 created_ms   when it was created, where a header says it
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 # CloudEvents' time: as its Kafka binding writes it, and as its HTTP binding does.
 CREATION_HEADERS: Final = ("ce_time", "ce-time")
 
+LATEST_MS: Final = 253_402_300_799_999  # the end of the year 9999
+
 _BYTES: Final = """
     cast(coalesce(octet_length(key), 0) + coalesce(octet_length(value), 0) + aggregate(
         coalesce(headers, array()), 0,
@@ -39,9 +42,9 @@ def read(spark: SparkSession, settings: ReportSettings, topics: Sequence[str]) -
         rows = read_archive(spark, settings.archive).where(sf.col("topic").isin(*topics))
     # A source can only be told from which offset on: times need not rise from message to message.
     if settings.since_ms is not None:
-        rows = rows.where(sf.col("timestamp") >= sf.timestamp_millis(sf.lit(settings.since_ms)))
+        rows = rows.where(sf.col("timestamp") >= _moment(settings.since_ms))
     if settings.until_ms is not None:
-        rows = rows.where(sf.col("timestamp") < sf.timestamp_millis(sf.lit(settings.until_ms)))
+        rows = rows.where(sf.col("timestamp") < _moment(settings.until_ms))
     return rows
 
 
@@ -49,7 +52,8 @@ def reduced(rows: DataFrame, time_header: str | None) -> DataFrame:
     """What is measured of them."""
     names = (*((time_header,) if time_header else ()), *CREATION_HEADERS)
     return rows.select(
-        *("topic", "partition", "offset", "timestamp", "timestampType", "key"),
+        *("topic", "partition", "offset", "timestampType", "key"),
+        sf.least(sf.greatest("timestamp", _moment(0)), _moment(LATEST_MS)).alias("timestamp"),
         sf.expr(_BYTES).alias("bytes"),
         sf.isnull("value").alias("is_tombstone"),
         sf.coalesce(*(_moment_ms(header(name)) for name in names)).alias("created_ms"),
@@ -61,6 +65,10 @@ def header(name: str) -> Column:
     """The text of the first header of this name; null if there is none. What is no UTF-8 is replaced."""
     found = sf.get(sf.filter("headers", lambda each: each["key"] == sf.lit(name)), sf.lit(0))
     return sf.make_valid_utf8(found["value"].cast("string"))
+
+
+def _moment(ms: int) -> Column:
+    return sf.timestamp_millis(sf.lit(ms))
 
 
 def _moment_ms(text: Column) -> Column:

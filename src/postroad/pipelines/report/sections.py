@@ -13,6 +13,7 @@ from postroad.pipelines.report.measured import Measured, Row, Story, summed, tot
 from postroad.pipelines.report.timeline import Timeline, timeline
 
 PARTITIONS_MAX: Final = 64  # of a topic, that are drawn; the fullest if there are more
+REASONS_MAX: Final = 50  # rows of dead letters; the others are counted
 DELIVERIES_MAX: Final = 12  # columns; more deliveries are drawn together
 
 
@@ -258,8 +259,13 @@ def dead_letters(measured: Measured) -> Html:
             bar(row["messages"], dead),
             words.moment(row["last"]),
         ]
-        for row in rows
+        for row in rows[:REASONS_MAX]
     ]
+    if others := rows[REASONS_MAX:]:
+        last = words.moment(max(row["last"] for row in others))
+        left = total_of(others)
+        name = f"{words.count(len(others))} others"
+        cells.append([name, "", "", words.count(left), bar(left, dead), last])
     return section(
         "Dead letters",
         table(heads, cells),
@@ -274,9 +280,10 @@ def dead_letters(measured: Measured) -> Html:
 
 def _attempts(measured: Measured) -> Html:
     sums = summed(measured.deliveries.to_pylist(), "deliveries")
-    counts = {min(tries or 0, DELIVERIES_MAX): 0 for (tries,) in sums}
+    counts: dict[int, int] = {}
     for (tries,), messages in sums.items():
-        counts[min(tries or 0, DELIVERIES_MAX)] += messages
+        drawn = max(0, min(tries or 0, DELIVERIES_MAX))
+        counts[drawn] = counts.get(drawn, 0) + messages
     columns = []
     for tries in range(min(counts), max(counts) + 1):
         label = f"{tries} or more" if tries == DELIVERIES_MAX else str(tries)

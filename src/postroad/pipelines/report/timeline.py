@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from postroad.pipelines.report.charts import Labels
+from postroad.pipelines.report.charts import MINUTES_A_YEAR, Labels
 
 TOPICS_MAX: Final = 4  # with a colour of their own; the rest are drawn together
 BINS_MAX: Final = 120
-STEPS_MIN: Final = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080, 43200, 525_600)
+STEPS_MIN: Final = (
+    *(1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080, 43200),
+    *(MINUTES_A_YEAR * years for years in (1, 10, 100)),
+)
 OUTLIERS: Final = 0.001  # this share of the messages may be left out …
 WORTH: Final = 0.5  # … if the rest then fits in this part of the time
 
