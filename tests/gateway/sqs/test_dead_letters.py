@@ -219,6 +219,21 @@ def test_move_tasks_that_can_not_be_are_refused(
     assert sqs.list_message_move_tasks(SourceArn=arn_of(sqs, dead))["Results"] == []
 
 
+def test_a_letter_that_could_not_be_moved_was_not_received(sqs: Any, dead: str, new_queue: MakeQueue) -> None:
+    new_queue("-a", RedrivePolicy=policy(sqs, dead, 1))
+    gone = new_queue("-b", RedrivePolicy=policy(sqs, dead, 1))
+    sqs.send_message(QueueUrl=gone, MessageBody="homeless")
+    receive(sqs, gone, VisibilityTimeout=0)
+    wait_until(lambda: attributes_of(sqs, dead)["ApproximateNumberOfMessages"] == "1")
+    sqs.delete_queue(QueueUrl=gone)
+    arn = arn_of(sqs, dead)
+    sqs.start_message_move_task(SourceArn=arn)
+    wait_until(lambda: sqs.list_message_move_tasks(SourceArn=arn)["Results"][0]["Status"] == "FAILED")
+    (letter,) = receive(sqs, dead, AttributeNames=["All"])
+    assert letter["Body"] == "homeless"
+    assert letter["Attributes"]["ApproximateReceiveCount"] == "1"
+
+
 def test_letters_of_a_fifo_queue_come_back_in_their_order(sqs: Any, new_queue: MakeQueue) -> None:
     dead = new_queue("-dead.fifo", FifoQueue="true")
     source = new_queue(".fifo", FifoQueue="true", RedrivePolicy=policy(sqs, dead, 1))

@@ -80,18 +80,18 @@ class Move:
                 await self._stopping.wait()
 
     async def _move_some(self) -> bool:
-        """False when there is nothing left. Raises PostroadError, and what was not moved is released."""
+        """False when there is nothing left. Raises PostroadError, and what was not moved is returned."""
         wanted = BATCH if self._per_second is None else min(BATCH, self._per_second)
         received = await self._gateway.receive(self._source, wanted, WAIT_MS, LOCK_MS)
         old = [each for each in received if each.message.timestamp <= self._began_ms]
-        await self._release([each for each in received if each.message.timestamp > self._began_ms])
+        await self._return([each for each in received if each.message.timestamp > self._began_ms])
         failure = await self._move(old)
         if failure is not None:
             raise failure
         return bool(old)
 
     async def _move(self, letters: Sequence[Received]) -> PostroadError | None:
-        """Each on its own topic; those that could not be published are released. The first error."""
+        """Each on its own topic; those that could not be published are returned. The first error."""
         failure: PostroadError | None = None
         by_topic: dict[str, list[Received]] = {}
         for each in letters:
@@ -105,7 +105,7 @@ class Move:
                 (sent if isinstance(outcome, Sent) else unsent).append(each)
             failure = failure or next((got for got in outcomes if isinstance(got, PostroadError)), None)
             await self._gateway.settle([each.receipt for each in sent], AckType.ACCEPT)
-            await self._release(unsent)
+            await self._return(unsent)
             self._moved += len(sent)
         return failure
 
@@ -117,8 +117,8 @@ class Move:
             return [error] * len(messages)
         return await self._gateway.publish(topic, messages)
 
-    async def _release(self, letters: Sequence[Received]) -> None:
-        await self._gateway.settle([each.receipt for each in letters], AckType.RELEASE, delay_ms=0)
+    async def _return(self, letters: Sequence[Received]) -> None:
+        await self._gateway.settle([each.receipt for each in letters], AckType.RETURN)
 
 
 def origin_of(letter: ShareMessage) -> str | None:
