@@ -328,16 +328,16 @@ def test_dead_letters_that_cannot_be_copied_are_tried_again(start: Callable[...,
 
 
 class Owned:
-    """ShareFetch and ShareAcknowledge in the name of an owner: the generated codec, and our tag behind it."""
+    """ShareFetch and ShareAcknowledge in the name of an owner: the generated codec, our tags behind it."""
 
-    def __init__(self, api: ModuleType, owner: str) -> None:
-        self._api, self._owner = api, owner
+    def __init__(self, api: ModuleType, owner: str, **times: int) -> None:
+        self._api, self._tags = api, write_private_tags(owner=owner, **times)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._api, name)
 
     def encode_request(self, body: Any, version: int) -> bytes:
-        return bytes(self._api.encode_request(body, version)[:-1] + write_private_tags(owner=self._owner))
+        return bytes(self._api.encode_request(body, version)[:-1] + self._tags)
 
 
 def test_owners_lock_outlives_its_connection_and_anybody_may_settle_in_its_name(
@@ -393,21 +393,23 @@ def test_owners_accept_counts_though_its_lock_has_ended_and_its_release_does_not
     assert running.node.subscriptions.ledgers(GROUP)[0].start == 1
 
 
-def acquire_as(running: Running, topic_id: bytes, owner: str) -> list[int]:
+def acquire_as(running: Running, topic_id: bytes, owner: str, **times: int) -> list[int]:
     with session(running.bootstrap, GROUP, "jobs") as member:
         topics = [share_fetch.FetchTopic(topic_id, [share_fetch.FetchPartition(0, [])])]
         request = share_fetch.ShareFetchRequest(
             GROUP, member.member_id, 0, 1000, 1, 1 << 20, 9, 9, topics=topics
         )
-        answer = member.connection.call(Owned(share_fetch, owner), 1, request)  # type: ignore[arg-type]
+        answer = member.connection.call(Owned(share_fetch, owner, **times), 1, request)  # type: ignore[arg-type]
         runs = answer.responses[0].partitions[0].acquired_records
         return [offset for run in runs for offset in range(run.first_offset, run.last_offset + 1)]
 
 
-def settle_as(running: Running, topic_id: bytes, owner: str, offset: int, fate: Fate = Fate.ACCEPT) -> int:
+def settle_as(
+    running: Running, topic_id: bytes, owner: str, offset: int, fate: Fate = Fate.ACCEPT, **times: int
+) -> int:
     batch = share_acknowledge.AcknowledgementBatch(offset, offset, [fate])
     part = share_acknowledge.AcknowledgePartition(0, [batch])
     topics = [share_acknowledge.AcknowledgeTopic(topic_id, [part])]
     asked = share_acknowledge.ShareAcknowledgeRequest(GROUP, "whoever", 7, topics=topics)
-    answer = running.call(Owned(share_acknowledge, owner), 1, asked)  # type: ignore[arg-type]
+    answer = running.call(Owned(share_acknowledge, owner, **times), 1, asked)  # type: ignore[arg-type]
     return int(answer.error_code or answer.responses[0].partitions[0].error_code)

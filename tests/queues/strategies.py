@@ -20,7 +20,7 @@ SETTINGS = st.builds(
     partition_locks_max=st.sampled_from([5, 1000, 1000, 1000]),
     member_locks_max=st.sampled_from([3, 1000, 1000, 1000]),
     locks_max=st.sampled_from([4, 1000, 1000, 1000]),
-    at_most_once=st.just(False),
+    at_most_once=st.sampled_from([False, False, False, True]),
     waiting_max=st.just(100),
     delayed_max=st.just(100),
 )

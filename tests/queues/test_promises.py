@@ -413,8 +413,7 @@ def test_record_that_expires_while_it_is_held_may_still_be_accepted() -> None:
 def test_at_most_once_is_done_before_it_is_sent() -> None:
     shell = Shell(at_most_once=True)
     shell.send(Entry(0, 9))
-    got = shell.partition.acquire("anna", 5, shell.now)
-    shell.settle(shell.partition.acknowledge_acquired("anna", got))
+    shell.settle(shell.partition.finish(shell.acquire("anna", 5)))
     assert shell.partition.start == 5
     shell.acknowledge(RELEASE, 0, 4)  # whatever is said of it now
     shell.crash(Entry(0, 9))

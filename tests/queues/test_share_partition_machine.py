@@ -179,6 +179,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
         model.doomed |= doomed
         if back == 0 and offsets:
             self._give_back(offsets[len(offsets) // 2 :], member)
+            del offsets[len(offsets) // 2 :]
+        if model.settings.at_most_once and offsets:
+            self._decided(self.partition.finish([(o, o) for o in offsets]), Outcome(done=set(offsets)))
         self._archived(self.partition.take_expired(now), doomed)
 
     def _check_choice(self, offsets: list[int], fit: list[int], doomed: bool) -> None:
@@ -241,28 +244,39 @@ class SharePartitionMachine(RuleBasedStateMachine):
         if held is not None and held.member == member and held.until > self.now.ms:
             return
         mine = sorted(o for o, held in self.model.held.items() if held.member == member)
+        if self._is_passed_over(offset):
+            assert self.partition.acknowledge(member, _batches([offset], [2]), self.now).update is None
+            return
         offsets = sorted({offset, *mine[:1]})
         with pytest.raises(InvalidRecordState):
             self.partition.acknowledge(member, _batches(offsets, [1] * len(offsets)), self.now)
 
+    def _is_passed_over(self, offset: int) -> bool:
+        """At most once, what is done was so when it was sent."""
+        ledger = self.partition.ledger
+        done = offset < ledger.start or ledger.done.contains(offset)
+        return self.model.settings.at_most_once and done
+
     @precondition(lambda self: self.model.messages)
     @rule(member=MEMBERS, data=st.data(), at_once=st.booleans())
     def accept_late(self, member: str, data: Any, at_once: bool) -> None:
-        """It counts where nobody else has the messages; S5 where one of them is not to be had."""
+        """It counts where nobody else has the messages, and they were or may have been delivered; S5 where
+        one of them is not to be had."""
         model = self.model
+        unknown_below = data.draw(st.sampled_from([0, model.log_end // 2, model.log_end]))
         first = data.draw(st.sampled_from(sorted(model.messages)))
         offsets = sorted(
             {first, data.draw(st.sampled_from([first, first + 2, first - 3]))} & set(model.messages)
         )
-        refusals = {refusal for offset in offsets if (refusal := self._refusal(offset, member)) is not None}
+        refusals = {self._refusal(offset, member, unknown_below) for offset in offsets} - {None}
         batches = [AckBatch(offset, offset, (1,)) for offset in offsets]
         if refusals:
-            with pytest.raises(tuple(refusals)):
-                self.partition.acknowledge(member, batches, self.now, late_below=model.log_end)
+            with pytest.raises(tuple(each for each in refusals if each is not None)):
+                self.partition.acknowledge(member, batches, self.now, unknown_below=unknown_below)
             return
-        settlement = self.partition.acknowledge(member, batches, self.now, late_below=model.log_end)
-        outcome = Outcome(done=set(offsets))
-        for offset in offsets:
+        settlement = self.partition.acknowledge(member, batches, self.now, unknown_below=unknown_below)
+        outcome = Outcome(done={offset for offset in offsets if not self._is_passed_over(offset)})
+        for offset in outcome.done:
             if offset not in model.held:
                 known = offset < model.frontier
                 outcome.late[offset] = model.available_at.get(offset, 0) if known else 0
@@ -270,14 +284,17 @@ class SharePartitionMachine(RuleBasedStateMachine):
         if at_once:
             self.commit_some(len(self.pending))
 
-    def _refusal(self, offset: int, member: str) -> type[Exception] | None:
+    def _refusal(self, offset: int, member: str, unknown_below: int) -> type[Exception] | None:
+        if self._is_passed_over(offset):
+            return None
         held = self.model.held.get(offset)
         if held is not None:
             return None if held.member == member else InvalidRecordState
         state = self.model.state(offset, self.now)
         if state == "settling":
             return CoordinatorNotAvailable
-        return None if state in ("available", "delayed") else InvalidRecordState
+        delivered = offset < unknown_below or self.model.deliveries.get(offset)
+        return None if delivered and state in ("available", "delayed") else InvalidRecordState
 
     @precondition(lambda self: self.model.held)
     @rule(member=MEMBERS)

@@ -59,6 +59,7 @@ class Partition:
         "leader_epoch",
         "log",
         "min_insync_replicas",
+        "opened_at",
         "producers",
         "readers",
         "sync_timer",
@@ -93,6 +94,7 @@ class Partition:
         self.min_insync_replicas = min_insync_replicas  # acks=all needs so many; there is one so far
         self.internal = internal  # of a topic that the nodes keep for themselves
         self.inspect = inspect  # only where the topic's configs ask to look inside batches
+        self.opened_at = log.end_offset  # what lies before was here before this process was
         self.high_watermark = log.end_offset  # what recovery kept is committed: there is one copy
         self.producers: deque[tuple[int, Committed]] = deque()
         self.readers: dict[Reader, None] = {}
@@ -113,11 +115,13 @@ class Partition:
         """Clients may append to it, and nothing is to be looked at but a batch's header."""
         return not self.internal and self.inspect is None and self.min_insync_replicas <= REPLICAS
 
-    def append(self, batch: memoryview, header: Fields, now_ms: int) -> Appended:
-        """Stage a checked batch; it is in the file when this turn has ended (or `write_error` is set)."""
+    def append(self, batch: memoryview, header: Fields, now_ms: int, *, any_size: bool = False) -> Appended:
+        """Stage a checked batch; it is in the file when this turn has ended (or `write_error` is set).
+
+        `any_size`: the topic's limits are not for this one."""
         if self.closed:
             raise StorageFailed("The partition is closing.")
-        appended = self.log.append(batch, header, self.leader_epoch, now_ms)
+        appended = self.log.append(batch, header, self.leader_epoch, now_ms, any_size=any_size)
         if not self._staged:
             self._staged = True
             self._turn.stage(self)

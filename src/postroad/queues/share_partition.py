@@ -14,7 +14,8 @@ S1 each offset from the start to the frontier is in exactly one place, so no mes
 S2 one lock for each message at most; it ends when now.ms reaches `until`.
 S3 a held message's deliveries are one more than the ledger knows of.
 S4 what the ledger knows as done or dying is in no place from which it could be delivered.
-S5 `acknowledge` changes all of what it names, or nothing.
+S5 `acknowledge` changes all of what it names, or nothing, and only what its member holds (but for
+`late_accepts`).
 S6 the start never falls, and is not above the frontier.
 Q1 what is held here is counted in the holdings. Q2 with an order, what is ready or delayed is at the head of
 its lane, and one message of a key is in flight at most (but for those that were before the order changed).
@@ -25,9 +26,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from postroad.errors import CoordinatorNotAvailable, InvalidRecordState
+from postroad.errors import InvalidRecordState
 from postroad.now import Now
-from postroad.queues.acknowledgement import ACCEPT, RELEASE, RENEW, RETURN, AckBatch, runs_of
+from postroad.queues import late_accepts
+from postroad.queues.acknowledgement import ACCEPT, RELEASE, RENEW, RETURN, AckBatch, Run, runs_of
 from postroad.queues.backlog import WORK_MAX, Backlog
 from postroad.queues.checks import check
 from postroad.queues.entry import Entry
@@ -170,31 +172,35 @@ class SharePartition:
         now: Now,
         lock_ms: int | None = None,
         delay_ms: int | None = None,
-        late_below: int = 0,
+        unknown_below: int | None = None,
     ) -> Settlement:
         """What a member says of messages that it holds: all of it counts, or none (S5).
 
         Raises InvalidRequest, or InvalidRecordState if it does not hold one of them (any longer). Renewals,
         for `lock_ms`, and returns take effect at once. `delay_ms` stands in for the backoff of a release.
 
-        `late_below`: below this offset an accept counts, too, when its lock is over or forgotten, as long as
-        nobody else has the message: it is done, so why should another do it again? For members that outlive
-        their connection, and this node. Raises CoordinatorNotAvailable while that is not decided.
+        `unknown_below`: accepts may come late (`late_accepts`). For members that outlive their connection,
+        and this node. Raises CoordinatorNotAvailable while it is not decided whether they count.
+
+        At most once, what was done when it was sent is passed over, whatever is said of it.
         """
         settlement = Settlement()
-        if self.settings.at_most_once:
-            return settlement
         runs = runs_of(batches)
+        if self.settings.at_most_once:
+            runs = self._without_done(runs)
         number = self.members.known(member)
         late: list[tuple[int, int]] = []
         for first, last, kind in runs:
-            may_be_late = kind == ACCEPT and last < late_below
-            if number is not None and self.locks.held_by(number, first, last, 0 if may_be_late else now.ms):
+            below = unknown_below if kind == ACCEPT else None
+            held_at = now.ms if below is None else 0
+            if number is not None and self.locks.held_by(number, first, last, held_at):
                 continue
-            if not may_be_late or not self._is_open(first, last):
+            if below is None or not late_accepts.count(self, first, last, below):
                 raise InvalidRecordState
             late.append((first, last))
-        self._withdraw(settlement, late, now)
+        if late:
+            late_accepts.withdraw(self, settlement, late, now)
+            self._seen = max(self._seen, late[-1][1] + 1)
         for first, last, kind in runs:
             if kind == RENEW:
                 self.locks.renew(
@@ -215,13 +221,11 @@ class SharePartition:
                     self._archive(settlement, row[0], row[1], Reason.REJECTED, row[DELIVERIES:TENANT])
         return self._seal(settlement)
 
-    def acknowledge_acquired(self, member: str, acquired: Sequence[Acquired]) -> Settlement | None:
-        """At most once: what was acquired is done when it is sent. The caller sends it when this is settled.
-        None where messages may be delivered again."""
-        if not self.settings.at_most_once or not acquired:
-            return None
+    def finish(self, ranges: Iterable[tuple[int, int]]) -> Settlement:
+        """These were acquired a moment ago, and are done: at most once, when they are sent (which the caller
+        does when this is settled), or because they are no longer in the log."""
         settlement = Settlement()
-        for first, last, _ in acquired:
+        for first, last in ranges:
             self._end_locks(settlement, self.locks.carve(first, last))
             settlement.accept(first, last)
         return self._seal(settlement)
@@ -252,7 +256,7 @@ class SharePartition:
             self.locks.hold(row)
             member, tenant = self._holder(row)
             self.holdings.take(member, row[1] - row[0] + 1, tenant)
-        self._put_back(settlement, now)
+        late_accepts.put_back(self, settlement, now)
         for first, last, reason in settlement.doomed:
             first, last = max(first, start), min(last, self.frontier - 1)  # behind, they will be met again
             if first <= last:
@@ -405,33 +409,13 @@ class SharePartition:
         self.locks.hold(row)
         return row
 
-    def _is_open(self, first: int, last: int) -> bool:
-        """Whether these messages are neither done nor held, so that anyone could get them. Raises while it is
-        being decided."""
-        ledger = self.ledger
-        if first < self.start or self.locks.cut(first, last):
-            return False
-        if ledger.done.cut(first, last) or ledger.dying.cut(first, last):
-            return False
-        settling = [each for settlement in self._settling.values() for each in settlement.ranges()]
-        settling += [(low, high) for low, high, _ in self.backlog.doomed]
-        if any(low <= last and first <= high for low, high in settling):
-            raise CoordinatorNotAvailable("Something is being decided about this message: say it again.")
-        return True
-
-    def _withdraw(self, settlement: Settlement, late: list[tuple[int, int]], now: Now) -> None:
-        """All of them, or none. What lies behind the frontier is withdrawn by being settled."""
-        for first, last in late:
-            available_at = self.backlog.withdraw(first, last) if first < self.frontier else 0
-            if available_at is None:
-                self._put_back(settlement, now)
-                raise InvalidRecordState
-            settlement.late.append((first, last, available_at))
-        self._seen = max([self._seen, *(last + 1 for _, last in late)])
-
-    def _put_back(self, settlement: Settlement, now: Now) -> None:
-        for first, last, available_at in settlement.late:
-            self.backlog.release(max(first, self.start), last, available_at, now.ms)
+    def _without_done(self, runs: list[Run]) -> list[Run]:
+        done, start = self.ledger.done, self.ledger.start
+        return [
+            (low, high, kind)
+            for first, last, kind in runs
+            for low, high in done.missing(max(first, start), last)
+        ]
 
     def _end_locks(self, settlement: Settlement, rows: list[Row]) -> list[Row]:
         """These are no longer held: they are being settled."""

@@ -3,7 +3,8 @@
 The answer waits until what was said is durable (S4). With the session's final epoch the member leaves: what
 it still holds is released. Where an owner is named (a tag of our own) it speaks of what was acquired in that
 name, and no session is asked for: any gateway may settle what another one has received. An owner's accept
-counts without a lock, too, as long as nobody else has the message: its receipts outlive this node.
+counts without a lock, too, if the message was delivered and nobody else has it (`queues.late_accepts`): its
+receipts outlive this node.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
+from postroad.cluster.group_config import LOCK_MS_MAX
 from postroad.errors import ApiError, InvalidRequest, InvalidShareSessionEpoch
 from postroad.queues.share_partition import AckBatch
 from postroad.wire import share_acknowledge as codec
@@ -89,8 +91,9 @@ def named_in(partitions: Sequence[PartitionAcknowledgements]) -> dict[TopicParti
 
 
 def given(ms: int) -> int | None:
-    """A private tag's value: None where the subscription's own holds."""
-    return None if ms == NOT_GIVEN else ms
+    """A private tag's value: None where the subscription's own holds. No request gets more than a config
+    could ask for."""
+    return None if ms == NOT_GIVEN else min(ms, LOCK_MS_MAX)
 
 
 def _answer(place: TopicPartition, error: ApiError | None) -> codec.PartitionAnswer:

@@ -84,6 +84,7 @@ class Queue:
         self._looks_on = False  # the last look found nothing and did not come to the end: the next is due
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
+        self._unknown_below = partition.opened_at  # of messages here it is not known who held them before
 
     # --- out
 
@@ -166,7 +167,8 @@ class Queue:
             self.core.give_back(back, member)
         if not kept:
             return None
-        return Delivery(parts, size, kept, self.core.acknowledge_acquired(member, kept))
+        done = self.core.finish(map(_range, kept)) if self.core.settings.at_most_once else None
+        return Delivery(parts, size, kept, done)
 
     def _stretch_at(self, offset: int) -> Stretch | None:
         stretch = self._stretch
@@ -305,11 +307,11 @@ class Queue:
     ) -> None:
         """All of it or nothing; `reply` hears when it is durable, or what is wrong with it.
 
-        `late`: accepts count as long as nobody else has the messages."""
+        `late`: accepts count as long as nobody else has the messages (`queues.late_accepts`)."""
         now = self.now()
-        late_below = self.partition.high_watermark if late else 0
+        unknown_below = self._unknown_below if late else None
         try:
-            settlement = self.core.acknowledge(member, batches, now, lock_ms, delay_ms, late_below)
+            settlement = self.core.acknowledge(member, batches, now, lock_ms, delay_ms, unknown_below)
         except ApiError as error:
             reply(error)
             return
@@ -348,6 +350,7 @@ class Queue:
         def done(error: ApiError | None) -> None:
             if error is None:
                 self._stretch = None
+                self._unknown_below = 0
                 self._duplicates = _duplicates_of(self.subscription)
                 self.core.after_reset(self.now())
             reply(error)
@@ -451,6 +454,10 @@ class Queue:
 def _duplicates_of(subscription: Subscription) -> Duplicates | None:
     window_ms = subscription.settings.deduplicate_ms
     return Duplicates(window_ms) if window_ms else None
+
+
+def _range(acquired: Acquired) -> tuple[int, int]:
+    return acquired.first, acquired.last
 
 
 def _count(acquired: Sequence[Acquired]) -> int:

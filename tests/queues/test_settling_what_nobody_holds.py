@@ -1,0 +1,121 @@
+"""Accepts that come late, in an owner's name, and what is said of messages that were done when sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from postroad.errors import InvalidRecordState
+from postroad.queues.entry import Entry
+from postroad.queues.settings import Order
+from tests.queues.shell import ACCEPT, REJECT, RELEASE, RENEW, RETURN, Shell
+
+# -- accepts that come late ----------------------------------------------------------------------------------
+
+
+def test_record_that_was_never_delivered_can_not_be_accepted() -> None:
+    shell = Shell()
+    shell.send(Entry(0, 999))
+    with pytest.raises(InvalidRecordState):
+        shell.acknowledge(ACCEPT, 0, 999, member="nobody", unknown_below=0)
+    assert shell.log == []
+    assert shell.acquire(count=1000) == [(0, 999)]
+
+
+def test_accept_counts_after_its_lock_is_over_while_nobody_else_has_the_record() -> None:
+    shell = Shell(lock_ms=100)
+    shell.send(Entry(0, 1))
+    shell.acquire("anna")
+    shell.wait(100)
+    shell.acknowledge(ACCEPT, 0, member="anna", unknown_below=0)
+    assert shell.acquire("ben") == [(1, 1)]
+    with pytest.raises(InvalidRecordState):
+        shell.acknowledge(ACCEPT, 1, member="anna", unknown_below=0)
+
+
+@pytest.mark.parametrize("kind", [RELEASE, REJECT, RENEW, RETURN])
+def test_nothing_but_an_accept_counts_late(kind: int) -> None:
+    shell = Shell(lock_ms=100)
+    shell.send(Entry(0, 0))
+    shell.acquire("anna")
+    shell.wait(100)
+    with pytest.raises(InvalidRecordState):
+        shell.acknowledge(kind, 0, member="anna", unknown_below=10)
+
+
+def test_late_accept_needs_a_delivery_of_each_record_that_it_names() -> None:
+    shell = Shell(lock_ms=100)
+    shell.send(Entry(0, 4))
+    shell.acquire("anna", 3)
+    shell.wait(100)
+    with pytest.raises(InvalidRecordState):
+        shell.acknowledge(ACCEPT, 0, 3, member="anna", unknown_below=0)
+    shell.acknowledge(ACCEPT, 0, 2, member="anna", unknown_below=0)
+    assert shell.partition.start == 3
+
+
+def test_record_that_was_returned_was_not_delivered_so_no_accept_of_it_comes_late() -> None:
+    shell = Shell()
+    shell.send(Entry(0, 0))
+    shell.acquire("anna")
+    shell.acknowledge(RETURN, 0, member="anna")
+    with pytest.raises(InvalidRecordState):
+        shell.acknowledge(ACCEPT, 0, member="anna", unknown_below=0)
+
+
+def test_accept_counts_after_a_crash_that_forgot_the_delivery() -> None:
+    shell = Shell()
+    shell.send(Entry(0, 4))
+    shell.acquire("anna")
+    shell.crash(Entry(0, 9))
+    shell.acknowledge(ACCEPT, 0, 4, member="anna", unknown_below=5)  # what lay in the log when the node began
+    with pytest.raises(InvalidRecordState):
+        shell.acknowledge(ACCEPT, 5, member="anna", unknown_below=5)
+    assert shell.partition.start == 5
+
+
+# -- at most once --------------------------------------------------------------------------------------------
+
+
+def test_accept_of_what_was_held_before_the_subscription_delivered_at_most_once_is_final() -> None:
+    shell = Shell()
+    shell.send(Entry(0, 1))
+    shell.acquire("anna")
+    shell.partition.change_settings(shell.settings._replace(at_most_once=True))
+    shell.acknowledge(ACCEPT, 0)
+    assert shell.partition.start == 1
+    shell.wait(30_000)
+    assert shell.acquire("ben") == [(1, 1)]
+
+
+def test_whatever_is_said_of_a_record_that_was_done_when_it_was_sent_changes_nothing() -> None:
+    shell = Shell(at_most_once=True)
+    shell.send(Entry(0, 3))
+    shell.settle(shell.partition.finish(shell.acquire("anna")))
+    for kind in (ACCEPT, RELEASE, REJECT, RENEW, RETURN):
+        shell.acknowledge(kind, 0, 3)
+    assert len(shell.log) == 1
+    assert shell.acquire("ben") == []
+
+
+def test_accept_of_a_record_that_is_free_again_is_refused_at_most_once_too() -> None:
+    shell = Shell(lock_ms=100)
+    shell.send(Entry(0, 0))
+    shell.acquire("anna")
+    shell.wait(100)
+    shell.partition.change_settings(shell.settings._replace(at_most_once=True))
+    with pytest.raises(InvalidRecordState):
+        shell.acknowledge(ACCEPT, 0)
+
+
+# -- what the log has lost -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", Order)
+def test_acquired_records_that_are_no_longer_in_the_log_are_done_and_others_move_up(order: Order) -> None:
+    shell = Shell(order=order, lock_ms=0)
+    shell.send(Entry(0, 2, b"k"))
+    lost = shell.acquire("anna")
+    shell.settle(shell.partition.finish(lost))
+    assert shell.partition.start == lost[-1][1] + 1
+    assert not shell.holdings.by_member
+    assert shell.acquire("ben") == ([] if order is Order.NONE else [(1, 1)])
