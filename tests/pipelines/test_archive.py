@@ -68,6 +68,23 @@ def test_checkpoint_of_a_deleted_table_is_refused(
         run(spark, node.bootstrap, topic, tmp_path / "lake", checkpoint=checkpoint)
 
 
+def test_checkpoint_that_is_ahead_of_its_table_is_refused(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    """The table is a copy from before."""
+    lake, copy, checkpoint = tmp_path / "lake", tmp_path / "copy", str(tmp_path / "notes")
+    plain.create(node.bootstrap, topic)
+    plain.send(node.bootstrap, topic, plain.numbered(3))
+    run(spark, node.bootstrap, topic, lake, checkpoint=checkpoint)
+    shutil.copytree(lake, copy)
+    plain.send(node.bootstrap, topic, plain.numbered(3))
+    run(spark, node.bootstrap, topic, lake, checkpoint=checkpoint)
+    with pytest.raises(PipelineError, match="is an older copy"):
+        run(spark, node.bootstrap, topic, copy, checkpoint=checkpoint)
+    shutil.rmtree(checkpoint)
+    assert run(spark, node.bootstrap, topic, copy, checkpoint=checkpoint).rows == 3
+
+
 def test_several_topics_share_a_table(spark: SparkSession, node: Node, topic: str, tmp_path: Path) -> None:
     names = [f"{topic}.a", f"{topic}-b"]
     for number, name in enumerate(names):

@@ -10,6 +10,7 @@ import pytest
 from postroad.errors import UnknownTopicOrPartition
 from postroad.pipelines.errors import PipelineError, WrongTable
 from postroad.pipelines.history import Sources, history, view
+from postroad.pipelines.tables import TableAddress, create_table
 from postroad.testing import Node
 from tests.pipelines.archives import FORMATS, run, varied
 from tests.spark import plain
@@ -63,7 +64,7 @@ def test_hole_between_archive_and_topic_is_an_error(
         history(spark, topic, Sources(node.bootstrap, str(tmp_path)))
 
 
-def test_topic_that_ends_before_its_archive_is_an_error(
+def test_topic_that_was_made_anew_is_not_joined_with_the_archive_of_the_old_one(
     spark: SparkSession, node: Node, topic: str, tmp_path: Path
 ) -> None:
     plain.create(node.bootstrap, topic)
@@ -71,8 +72,12 @@ def test_topic_that_ends_before_its_archive_is_an_error(
     run(spark, node.bootstrap, topic, tmp_path)
     plain.delete(node.bootstrap, topic)
     plain.create(node.bootstrap, topic)
-    with pytest.raises(PipelineError, match="the archive ends at offset 10, and the topic at 0"):
+    plain.send(node.bootstrap, topic, plain.numbered(15))
+    with pytest.raises(PipelineError, match=f"{topic} is not the topic that was archived .it has another id"):
         history(spark, topic, Sources(node.bootstrap, str(tmp_path)))
+    with pytest.raises(PipelineError, match=f"{topic} is not the topic that was archived .it has another id"):
+        run(spark, node.bootstrap, topic, tmp_path)
+    assert history(spark, topic, Sources(None, str(tmp_path))).count() == 10
 
 
 def test_what_is_not_there_is_told(spark: SparkSession, node: Node, topic: str, tmp_path: Path) -> None:
@@ -82,3 +87,6 @@ def test_what_is_not_there_is_told(spark: SparkSession, node: Node, topic: str, 
         history(spark, topic, Sources(node.bootstrap, str(tmp_path / "nothing")))
     with pytest.raises(PipelineError, match="an archive or a cluster"):
         history(spark, topic, Sources(None))
+    create_table(TableAddress(str(tmp_path), "delta"))
+    with pytest.raises(PipelineError, match=f"{topic} is not in the archive .*, which has no topic yet"):
+        history(spark, topic, Sources(None, str(tmp_path)))

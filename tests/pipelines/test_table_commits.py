@@ -9,12 +9,14 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.tables import Table, TableAddress, create_table
 from postroad.pipelines.tables.delta import Delta
-from postroad.pipelines.tables.schema import Kind
+from postroad.pipelines.tables.json_columns import JsonColumns
+from postroad.pipelines.tables.schema import Kind, json_kinds
 from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.sink import ArchiveWriter, Written
-from postroad.pipelines.tables.table import Batch, Conflict, Place, Recorded
+from postroad.pipelines.tables.table import Batch, Conflict, Place, Reached, Recorded
 from tests.pipelines.archives import FORMATS, append_batches, offsets_in, record_batch, unused_files, written
 
 
@@ -73,10 +75,44 @@ def test_batch_whose_tasks_failed_leaves_no_files(table: Table) -> None:
     assert offsets_in(table) == list(range(20))
 
 
+def test_batch_without_records_moves_the_end_all_the_same(table: Table) -> None:
+    append_batches(table, range(1))
+    table.append(Batch("q", 1, (), (Reached("orders", 1, 0, 12), Reached("orders", 1, 3, 5))), {})
+    assert table.ends(["orders"]) == {("orders", 0): 12, ("orders", 3): 5}
+    assert not table.append(Batch("q", 1, (), (Reached("orders", 1, 0, 12),)), {})
+    assert offsets_in(table) == list(range(10))
+
+
+def test_topic_that_was_made_anew_is_refused(table: Table) -> None:
+    files = written(table, record_batch(0, 10))
+    table.append(Batch("q", 0, files, (Reached("orders", 7, 0, 10),)), {})
+    append_batches(table, [1])  # of a broker that knows no ids
+    assert table.snapshot().topic_numbers == {"orders": 7}
+    anew = written(table, record_batch(20, 10))
+    with pytest.raises(PipelineError, match="orders was deleted and created anew since it was archived"):
+        table.append(Batch("q", 2, anew, (Reached("orders", 8, 0, 30),)), {})
+    assert offsets_in(table) == list(range(20))
+    assert not unused_files(table)
+
+
+def test_column_that_another_archive_has_added_meanwhile_keeps_its_type(table: Table) -> None:
+    ours, same, others = JsonColumns({}), JsonColumns({}), JsonColumns({})
+    files = written(table, record_batch(10, 1, values=[b'{"a": 1, "b": 1}']), json=ours)
+    fitting = written(table, record_batch(10, 1, values=[b'{"a": 1}']), json=same)
+    theirs = record_batch(0, 1, topic="payments", values=[b'{"a": 2, "B": "text"}'])
+    table.append(Batch("another", 0, written(table, theirs, json=others)), others.kinds)
+
+    with pytest.raises(PipelineError, match="another archive has just added the column b"):
+        table.append(Batch("q", 0, files), ours.kinds)
+    table.append(Batch("q", 0, fitting), same.kinds)
+    assert json_kinds(table.schema()) == {"bad": "string", "a": "bigint", "B": "string"}
+
+
 def _writer(table: Table) -> ArchiveWriter:
     return ArchiveWriter(FileSettings(TableAddress(str(table.location), table.format)))
 
 
 def _written(table: Table, number: int) -> Written:
     """What a task of that micro-batch says."""
-    return Written("q", list(written(table, record_batch(number * 10, 10))))
+    reached = Reached("orders", 1, 0, number * 10 + 10)
+    return Written("q", list(written(table, record_batch(number * 10, 10))), [reached])

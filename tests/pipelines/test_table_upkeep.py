@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from postroad.pipelines.archive import ArchiveSettings, Upkeep
 from postroad.pipelines.tables import Table, TableAddress, create_table
 from postroad.pipelines.tables.compaction import SmallFile, Swap, compact
 from postroad.pipelines.tables.delta import Delta
@@ -129,6 +131,19 @@ def test_parquet_compaction_beside_another_meets_no_missing_file(tmp_path: Path)
     append_batches(table, range(3))
     SeenLate(table.location).optimize()
     assert offsets_in(table) == list(range(30))
+
+
+def test_upkeep_that_fails_ends_no_archive(
+    table: Table, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = ArchiveSettings("", ["orders"], str(tmp_path), optimize=True, retention_days=1)
+    upkeep = Upkeep(table, settings, every_s=0)
+    append_batches(table, range(3))
+    upkeep.now_and_then()
+    assert (upkeep.deleted, upkeep.optimized) == (3, (0, 0))
+    shutil.rmtree(tmp_path / "lake")
+    upkeep.now_and_then()
+    assert "no upkeep now, the next time will do" in caplog.text
 
 
 def small_files(table: Table) -> list[SmallFile]:

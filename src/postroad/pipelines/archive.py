@@ -8,6 +8,7 @@ archived. A checkpoint that is lost costs nothing, and one that doesn't fit the 
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import tempfile
 import threading
@@ -19,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
+from postroad.errors import ConfigurationError
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.running import Report, follow
 from postroad.pipelines.tables import OURS, TableAddress, create_table
@@ -29,7 +31,9 @@ from postroad.pipelines.tables.sink import NAME as SINK
 from postroad.pipelines.tables.sink import ArchiveSink
 from postroad.pipelines.tables.source import NAME as SOURCE
 from postroad.pipelines.tables.source import ROWS, ArchiveSource
-from postroad.pipelines.tables.table import COMMIT_ATTEMPTS, Conflict, Optimized, Table
+from postroad.pipelines.tables.table import COMMIT_ATTEMPTS, ELSEWHERE, Conflict, Optimized, Place, Table
+from postroad.pipelines.tables.topics import check_is_archived
+from postroad.spark import offsets
 from postroad.spark.cluster import Cluster, TopicInfo
 
 if TYPE_CHECKING:
@@ -41,6 +45,8 @@ OBSERVED: Final = "archived"  # the metric that counts records: a row of the str
 EARLIEST: Final = -2  # as startingOffsets writes it
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -91,18 +97,22 @@ def archive(
 ) -> Archived:
     """Runs until all is archived (`once`), or until `stop` is set.
 
-    Before anything is written it is an error if the cluster or a topic is not there, or if something
-    else than this archive lies at the path.
+    Before anything is written it is an error if the cluster or a topic is not there, if a topic is not the
+    one that was archived, or if something else than this archive lies at the path.
     """
     with Cluster(settings.bootstrap, isolation="read_committed") as cluster:
         infos = cluster.topics(list(settings.topics))
         table = create_table(settings.address)
-        ends = table.ends(list(settings.topics))
+        known = table.recorded("", list(settings.topics))
+        for info in infos.values():
+            check_is_archived(info, known.ends, known.topic_numbers, ELSEWHERE)
+        ends = known.ends
         latest = cluster.latest([place for info in infos.values() for place in info.places])
         earliest = cluster.earliest(list(latest))
-    total = sum(max(0, end - max(ends.get(place, 0), earliest[place])) for place, end in latest.items())
-    upkeep = _Upkeep(table, settings)
-    with _checkpoint(settings, has_rows=bool(ends)) as checkpoint:
+    begin = {place: max(ends.get(place, 0), first) for place, first in earliest.items()}
+    total = sum(max(0, end - begin[place]) for place, end in latest.items())
+    upkeep = Upkeep(table, settings)
+    with _checkpoint(settings, {place: begin[place] for place in ends}) as checkpoint:
         query = _start(spark, settings, _starting_offsets(infos, ends), checkpoint)
         try:
             rows = follow(query, total, report, stop or threading.Event(), upkeep.now_and_then, _rows)
@@ -147,8 +157,11 @@ def _files(spark: SparkSession, settings: ArchiveSettings, starting: str) -> Dat
 
 
 @contextmanager
-def _checkpoint(settings: ArchiveSettings, *, has_rows: bool) -> Iterator[str]:
-    """Where Spark keeps its own notes. For a table that is no directory a passing place will do."""
+def _checkpoint(settings: ArchiveSettings, ends: Mapping[Place, int]) -> Iterator[str]:
+    """Where Spark keeps its own notes, which may not be ahead of the table.
+
+    For a table that is no directory a passing place will do.
+    """
     directory = Location(settings.to).directory
     if settings.checkpoint is None and directory is None:
         passing = tempfile.mkdtemp(prefix="postroad-checkpoint-")
@@ -158,12 +171,30 @@ def _checkpoint(settings: ArchiveSettings, *, has_rows: bool) -> Iterator[str]:
             shutil.rmtree(passing, ignore_errors=True)
         return
     checkpoint = settings.checkpoint or str(directory / OURS / "checkpoint" if directory else "")
-    if not has_rows and any((Path(checkpoint) / "commits").glob("[0-9]*")):
+    done = _committed(Path(checkpoint))
+    is_ahead = any(offset > ends.get(place, offset) for place, offset in done.items())
+    if is_ahead or (done and not ends):
         raise PipelineError(
             f"the checkpoint {checkpoint} has archived rows that are not in {settings.to}: it belongs to "
-            "another table, or the table was deleted. Delete it, or name another with --checkpoint"
+            "another table, or the table was deleted or is an older copy. Delete it, or name another with "
+            "--checkpoint"
         )
     yield checkpoint
+
+
+def _committed(checkpoint: Path) -> offsets.Offsets:
+    """The offsets that a query has done with, as Spark notes them; none if it has done nothing yet."""
+    batches = [int(path.name) for path in (checkpoint / "commits").glob("[0-9]*") if path.name.isdecimal()]
+    if not batches:
+        return {}
+    try:
+        # A version, then what concerns the query, then a line for each of its sources: here it has one.
+        lines = (checkpoint / "offsets" / str(max(batches))).read_text().splitlines()
+        return offsets.from_json(json.loads(lines[2]))
+    except (OSError, ValueError, IndexError, ConfigurationError) as error:
+        raise PipelineError(
+            f"the checkpoint {checkpoint} can't be read ({error}): delete it, which costs nothing"
+        ) from None
 
 
 def _starting_offsets(infos: Mapping[str, TopicInfo], ends: Mapping[tuple[str, int], int]) -> str:
@@ -189,20 +220,25 @@ def _by_topic(ends: Mapping[tuple[str, int], int]) -> dict[str, dict[int, int]]:
     return topics
 
 
-class _Upkeep:
+class Upkeep:
     """Compaction and retention: after a run that ends, and once an hour in one that doesn't."""
 
-    def __init__(self, table: Table, settings: ArchiveSettings) -> None:
+    def __init__(self, table: Table, settings: ArchiveSettings, every_s: float = UPKEEP_EVERY_S) -> None:
         self._table = table
         self._settings = settings
-        self._next = time.monotonic() + UPKEEP_EVERY_S
+        self._every_s = every_s
+        self._next = time.monotonic() + every_s
         self.optimized: Optimized | None = None
         self.deleted = 0
 
     def now_and_then(self) -> None:
+        """Rows come first: upkeep that fails is told, and ends no archive."""
         if not self._settings.once and time.monotonic() >= self._next:
-            self.run()
-            self._next = time.monotonic() + UPKEEP_EVERY_S
+            try:
+                self.run()
+            except Exception as error:
+                log.warning("%s: no upkeep now, the next time will do: %s", self._table.location, error)
+            self._next = time.monotonic() + self._every_s
 
     def run(self) -> None:
         days = self._settings.retention_days

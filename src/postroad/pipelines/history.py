@@ -11,16 +11,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.tables import find_table
 from postroad.pipelines.tables.schema import RECORD, Kind, ddl, json_kinds
 from postroad.pipelines.tables.table import Place, Snapshot
+from postroad.pipelines.tables.topics import check_is_archived
 from postroad.spark.cluster import Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_ALONE: Final = "To read the archive alone, name no cluster"
 
 
 @dataclass(frozen=True)
@@ -37,15 +40,14 @@ class Sources:
 def history(spark: SparkSession, topic: str, sources: Sources) -> DataFrame:
     """All records of a topic, with the columns of the archive (or of an archive without JSON columns).
 
-    PipelineError if there is a gap between archive and topic, UnknownTopicOrPartition if the cluster has no
-    such topic.
+    PipelineError if there is a gap between archive and topic, if they are of two topics of one name, or if
+    an archive alone has never had it; UnknownTopicOrPartition if the cluster has no such topic.
     """
     snapshot = _snapshot(topic, sources)
     kinds = {} if snapshot is None else json_kinds(snapshot.schema)
     parts = [] if snapshot is None else [read_snapshot(spark, snapshot).where(f"topic = '{topic}'")]
     if sources.bootstrap is not None:
-        ends = {} if snapshot is None else snapshot.ends
-        parts.append(_as_archived(_live(spark, topic, sources, ends), kinds))
+        parts.append(_as_archived(_live(spark, topic, sources, snapshot), kinds))
     if not parts:
         raise PipelineError("a history needs an archive or a cluster: name one of them")
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
@@ -77,14 +79,25 @@ def read_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
 def _snapshot(topic: str, sources: Sources) -> Snapshot | None:
     if sources.archive is None:
         return None
-    return find_table(sources.archive, sources.catalog, sources.table).snapshot([topic])
+    snapshot = find_table(sources.archive, sources.catalog, sources.table).snapshot([topic])
+    was_archived = topic in snapshot.topics or any(name == topic for name, _ in snapshot.ends)
+    if sources.bootstrap is None and not was_archived:
+        raise PipelineError(
+            f"{topic} is not in the archive {sources.archive}, "
+            f"which has {', '.join(snapshot.topics) or 'no topic yet'}"
+        )
+    return snapshot
 
 
-def _live(spark: SparkSession, topic: str, sources: Sources, ends: Mapping[Place, int]) -> DataFrame:
+def _live(spark: SparkSession, topic: str, sources: Sources, archived: Snapshot | None) -> DataFrame:
     """The topic from where the archive ends to where it ends now."""
     assert sources.bootstrap is not None
+    ends = {} if archived is None else archived.ends
     with Cluster(sources.bootstrap, isolation="read_committed") as cluster:
-        places = cluster.topics([topic])[topic].places
+        info = cluster.topics([topic])[topic]
+        places = info.places
+        if archived is not None:
+            check_is_archived(info, ends, archived.topic_numbers, _ALONE)
         earliest, latest = cluster.earliest(places), cluster.latest(places)
     start = {place: ends.get(place, earliest[place]) for place in places}
     for place, offset in start.items():
@@ -106,13 +119,12 @@ def _check_joins(place: Place, archived_to: int, earliest: int, latest: int) -> 
     if archived_to < earliest:
         raise PipelineError(
             f"{topic}/{partition}: offsets {archived_to} to {earliest - 1} are neither in the archive nor in "
-            "the topic any more. Archive more often than the topic's retention deletes; to read the archive "
-            "alone, name no cluster"
+            f"the topic any more. Archive more often than the topic's retention deletes. {_ALONE}"
         )
     if archived_to > latest:
         raise PipelineError(
             f"{topic}/{partition}: the archive ends at offset {archived_to}, and the topic at {latest}: "
-            "it was deleted and created anew, or this is another cluster"
+            f"it was deleted and created anew, or this is another cluster. {_ALONE}"
         )
 
 

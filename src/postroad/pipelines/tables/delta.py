@@ -6,6 +6,7 @@ Delta keeps the last version for each name, over checkpoints and for ever:
     postroad/query/<query id>             the last micro-batch
     postroad/end/<topic>/<partition>      the offset after the last one archived
     postroad/partitions/<topic>           1 + the highest partition that has an end
+    postroad/topic/<topic>                which topic of that name it was
     postroad/optimize                     the last compaction
 
 Two writers that commit the same name at once get in each other's way, and Delta lets one of them win. For
@@ -33,7 +34,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from postroad.pipelines.errors import PipelineError, WrongTable
 from postroad.pipelines.tables.compaction import SmallFile, compact
 from postroad.pipelines.tables.location import Location
-from postroad.pipelines.tables.schema import PARTITIONED_BY, RECORD, Kind, misfit
+from postroad.pipelines.tables.schema import PARTITIONED_BY, RECORD, Kind, json_kinds, misfit
 from postroad.pipelines.tables.table import (
     KEPT_HOURS,
     Batch,
@@ -80,11 +81,14 @@ class Delta(Table):
         found = {str(labels["topic"]) for labels in table.partitions()}
         ends = _ends(table, found.union(topics))
         files = tuple(self.location.below(path) for path in _files(table))
-        return Snapshot(self._schema(table), str(self.location), files, tuple(sorted(found)), ends)
+        numbers = _numbers(table, found.union(topics))
+        return Snapshot(self._schema(table), str(self.location), files, tuple(sorted(found)), ends, numbers)
 
     def recorded(self, query: str, topics: Collection[str]) -> Recorded:
         table = self._opened()
-        return Recorded(table, table.transaction_version(_query(query)), _ends(table, topics))
+        number = table.transaction_version(_query(query))
+        kinds = json_kinds(self._schema(table))
+        return Recorded(table, number, _ends(table, topics), _numbers(table, topics), kinds)
 
     def commit(
         self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
@@ -124,7 +128,8 @@ class Delta(Table):
         if any(small.path not in known for small in group):
             return False
         now = _now_ms()
-        removed = [RemoveAction(small.path, False, now) for small in group]
+        labels: dict[str, str | None] = {"topic": merged.topic, "date": merged.date}
+        removed = [RemoveAction(small.path, False, now, small.bytes, labels) for small in group]
         _write(table, [_added(merged, is_new=False), *removed], [Transaction(_OPTIMIZE, now)])
         return True
 
@@ -196,6 +201,7 @@ def _transactions(table: DeltaTable, batch: Batch, ends: Mapping[Place, int]) ->
         highest = max(partition for name, partition in ends if name == topic)
         count = max(highest + 1, table.transaction_version(_partitions(topic)) or 0)
         transactions.append(Transaction(_partitions(topic), count))
+    transactions += [Transaction(_topic(name), number) for name, number in batch.topic_numbers.items()]
     transactions += [Transaction(_end(*place), end) for place, end in sorted(ends.items())]
     return transactions
 
@@ -210,6 +216,11 @@ def _ends(table: DeltaTable, topics: Collection[str]) -> dict[Place, int]:
     return ends
 
 
+def _numbers(table: DeltaTable, topics: Collection[str]) -> dict[str, int]:
+    found = {topic: table.transaction_version(_topic(topic)) for topic in topics}
+    return {topic: number for topic, number in found.items() if number is not None}
+
+
 def _query(query: str) -> str:
     return f"postroad/query/{query}"
 
@@ -220,3 +231,7 @@ def _end(topic: str, partition: int) -> str:
 
 def _partitions(topic: str) -> str:
     return f"postroad/partitions/{topic}"
+
+
+def _topic(topic: str) -> str:
+    return f"postroad/topic/{topic}"

@@ -3,6 +3,7 @@
 A commit is one transaction: the files as a snapshot, new columns, and these properties of the table:
 
     postroad.ends             JSON: {"topic": {"partition": the offset after the last one archived}}
+    postroad.topics           JSON: {"topic": which topic of that name it was}
     postroad.query.<query id> the last micro-batch
 
 Without a catalogue of yours the table has one in its own directory (`catalog.db`, SQLite). pyiceberg would
@@ -53,6 +54,7 @@ from postroad.pipelines.tables.table import (
 
 _OWN_CATALOG: Final = "catalog.db"
 _ENDS: Final = "postroad.ends"
+_TOPICS: Final = "postroad.topics"
 _QUERY: Final = "postroad.query."
 _CUTS: Final = re.compile(r"[?#]")
 _PROPERTIES: Final = {
@@ -116,13 +118,15 @@ class Iceberg(Table):
         files = tuple(sorted(task.file.file_path for task in tasks))
         found = {str(task.file.partition[0]) for task in tasks}
         base = self._url(self.files_below.rstrip("/"))
-        return Snapshot(self._schema(table), base, files, tuple(sorted(found)), _ends(table))
+        schema, ends = self._schema(table), _ends(table)
+        return Snapshot(schema, base, files, tuple(sorted(found)), ends, _topic_numbers(table))
 
     def recorded(self, query: str, topics: Collection[str]) -> Recorded:
         table = self._opened()
         number = table.properties.get(_QUERY + query)
         ends = {place: end for place, end in _ends(table).items() if place[0] in topics}
-        return Recorded(table, None if number is None else int(number), ends)
+        kinds = json_kinds(self._schema(table))
+        return Recorded(table, None if number is None else int(number), ends, _topic_numbers(table), kinds)
 
     def commit(
         self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
@@ -133,10 +137,13 @@ class Iceberg(Table):
                 with transaction.update_schema() as update:
                     for name, kind in new_columns.items():
                         update.add_column(name, _TYPES[kind])
-            transaction.add_files([self._url(file.path) for file in batch.files], check_duplicate_files=False)
+            if batch.files:
+                urls = [self._url(file.path) for file in batch.files]
+                transaction.add_files(urls, check_duplicate_files=False)
             transaction.set_properties(
                 {
                     _ENDS: _ends_text({**_ends(table), **ends}),
+                    _TOPICS: json.dumps(_topic_numbers(table) | batch.topic_numbers),
                     _QUERY + batch.query: str(batch.number),
                 }
             )
@@ -247,6 +254,11 @@ def _conflicts() -> Iterator[None]:
 def _ends(table: IcebergTable) -> dict[Place, int]:
     topics = json.loads(table.properties.get(_ENDS, "{}"))
     return {(topic, int(number)): end for topic, ends in topics.items() for number, end in ends.items()}
+
+
+def _topic_numbers(table: IcebergTable) -> dict[str, int]:
+    found: dict[str, int] = json.loads(table.properties.get(_TOPICS, "{}"))
+    return found
 
 
 def _ends_text(ends: Mapping[Place, int]) -> str:

@@ -9,7 +9,7 @@ Whoever lists *.parquet sees each record once. What makes that so is a log of co
 An entry of the log holds
     batches   query id → its last micro-batch         ends   {"topic": {"partition": offset}}
     kinds     the JSON columns                        remove paths that are no longer part of it
-    add       [staged path, path that readers see]
+    add       [staged path, path that readers see]    topics {"topic": which topic of that name it was}
 
 A commit is the creation of the next entry, which succeeds for one writer only (a hard link to a finished
 file). Then it is carried out: what it removes is deleted, and what it adds is renamed from its staged name.
@@ -65,6 +65,7 @@ class Entry(NamedTuple):
     version: int
     batches: dict[str, int]
     ends: dict[str, dict[str, int]]
+    topics: dict[str, int]
     kinds: dict[str, Kind]
     add: list[tuple[str, str]]
     remove: list[str]
@@ -88,7 +89,7 @@ class Parquet(Table):
 
     def create(self) -> None:
         self.location.make_directory(_LOG)
-        self._commit(Entry(0, {}, {}, {}, [], []))
+        self._commit(Entry(0, {}, {}, {}, {}, [], []))
 
     def schema(self) -> Any:
         return with_json(self._newest().kinds)
@@ -97,12 +98,13 @@ class Parquet(Table):
         entry, paths = self._seen()
         found = {_labels(path)["topic"] for path in paths}
         files = tuple(str(self._root / path) for path in paths)
-        return Snapshot(with_json(entry.kinds), str(self._root), files, tuple(sorted(found)), _places(entry))
+        schema, topics = with_json(entry.kinds), tuple(sorted(found))
+        return Snapshot(schema, str(self._root), files, topics, _places(entry), entry.topics)
 
     def recorded(self, query: str, topics: Collection[str]) -> Recorded:
         entry = self._newest()
         ends = {place: end for place, end in _places(entry).items() if place[0] in topics}
-        return Recorded(entry, entry.batches.get(query), ends)
+        return Recorded(entry, entry.batches.get(query), ends, entry.topics, entry.kinds)
 
     def commit(
         self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
@@ -116,6 +118,7 @@ class Parquet(Table):
                 version=before.version + 1,
                 batches={**before.batches, batch.query: batch.number},
                 ends=all_ends,
+                topics=before.topics | batch.topic_numbers,
                 kinds={**before.kinds, **new_columns},
                 add=_named(batch.files, before.version + 1),
                 remove=[],

@@ -24,8 +24,8 @@ from postroad.pipelines.tables.files import rewritten
 from postroad.pipelines.tables.json_columns import JsonColumns, is_settled, merged
 from postroad.pipelines.tables.schema import Kind, json_kinds
 from postroad.pipelines.tables.settings import FileSettings
-from postroad.pipelines.tables.source import FILE
-from postroad.pipelines.tables.table import Batch, DataFile, Table
+from postroad.pipelines.tables.source import FILE, REACHED
+from postroad.pipelines.tables.table import Batch, DataFile, Reached, Table
 
 NAME: Final = "postroad-archive"
 QUERY_ID: Final = "sql.streaming.queryId"
@@ -37,6 +37,7 @@ class Written(WriterCommitMessage):
 
     query: str
     files: list[DataFile]
+    reached: list[Reached]
 
 
 class ArchiveSink(DataSource):
@@ -61,14 +62,17 @@ class ArchiveWriter(DataSourceStreamArrowWriter):
         """In a task: says which files are to be committed."""
         context = TaskContext.get()
         assert context is not None, "a task runs in Spark"
-        files = [DataFile.of_json(text) for batch in iterator for text in batch.column(FILE).to_pylist()]
-        return Written(str(context.getLocalProperty(QUERY_ID)), files)
+        rows = [row for batch in iterator for row in batch.to_pylist()]
+        files = [DataFile.of_json(row[FILE]) for row in rows if row[FILE] is not None]
+        reached = [Reached.of_json(row[REACHED]) for row in rows if row[REACHED] is not None]
+        return Written(str(context.getLocalProperty(QUERY_ID)), files, reached)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's)
         """On the driver, when all tasks are done: the batch is in the table, once."""
         written = [message for message in messages if isinstance(message, Written)]
         files = [file for message in written for file in message.files]
-        if not files:
+        reached = tuple(to for message in written for to in message.reached)
+        if not reached:
             return
         table = open_table(self._settings.address)
         known = json_kinds(table.schema())
@@ -76,8 +80,7 @@ class ArchiveWriter(DataSourceStreamArrowWriter):
         if self._settings.has_json:
             wanted = merged(known, [dict(self._settings.kinds), *(file.kinds for file in files)])
         settled = tuple(again for file in files for again in self._settled(table, file, wanted))
-        new = {name: kind for name, kind in wanted.items() if name not in known}
-        table.append(Batch(written[0].query, batchId, settled), new)
+        table.append(Batch(written[0].query, batchId, settled, reached), wanted)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's)
         """On the driver, when a task or the commit failed.

@@ -2,7 +2,8 @@
 
 A record is decoded and written in one process. As a row of Spark's it would go from Python to the JVM, from
 columns to rows and back to columns, and to Python again: that took more time than all the rest. The rows of
-this stream are few: one for each file, with how many records are in it.
+this stream are few: one for each file, with how many records are in it, and one for each task, with the
+offset that it has reached.
 
 Offsets, limits and the checkpoint are those of the source `postroad`, whose reader this one is but for what
 its tasks do. Files are nobody's until `sink` commits them.
@@ -10,7 +11,7 @@ its tasks do. Files are nobody's until `sink` commits them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,17 +20,21 @@ from pyspark.sql.types import StructType
 
 from postroad.errors import ConfigurationError
 from postroad.pipelines.tables.settings import FileSettings
+from postroad.pipelines.tables.table import Reached
+from postroad.pipelines.tables.topics import topic_number
 from postroad.spark import columns
 from postroad.spark.options import ReadOptions, parse_read
-from postroad.spark.reader import Task
+from postroad.spark.ranges import OffsetRange
+from postroad.spark.reader import RangePartition, Task
 from postroad.spark.stream_reader import StreamReader
 
 NAME: Final = "postroad-archive-files"
 
 ROWS: Final = "rows"
 FILE: Final = "file"
-DDL: Final = f"{ROWS} bigint, {FILE} string"
-_SCHEMA: Final = pa.schema([(ROWS, pa.int64()), (FILE, pa.string())])
+REACHED: Final = "reached"
+DDL: Final = f"{ROWS} bigint, {FILE} string, {REACHED} string"
+_SCHEMA: Final = pa.schema([(ROWS, pa.int64()), (FILE, pa.string()), (REACHED, pa.string())])
 
 
 class ArchiveSource(DataSource):
@@ -59,13 +64,27 @@ class ArchiveSource(DataSource):
         return options
 
 
+class FilesPartition(RangePartition):
+    """`topic_number`: which topic of that name it is."""
+
+    def __init__(self, range_: OffsetRange, topic_number: int) -> None:
+        super().__init__(range_)
+        self.topic_number = topic_number
+
+
 class FilesReader(StreamReader):
     def __init__(self, options: ReadOptions, settings: FileSettings) -> None:
         super().__init__(options, Task(options, columns.every(headers=True)))
         self._settings = settings
 
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        parts = [part.range for part in super().partitions(start, end) if isinstance(part, RangePartition)]
+        ids = self._cluster.topic_ids({part.topic for part in parts})
+        return [FilesPartition(part, topic_number(ids[part.topic])) for part in parts]
+
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """In a task: files that no reader sees yet; none are left after an error."""
+        assert isinstance(partition, FilesPartition)
         files = self._settings.files()
         try:
             for batch in super().read(partition):
@@ -74,5 +93,8 @@ class FilesReader(StreamReader):
         except BaseException:
             files.abandon()
             raise
-        rows = [{ROWS: file.rows, FILE: file.to_json()} for file in done]
+        topic, number, _, until = partition.range
+        reached = Reached(topic, partition.topic_number, number, until)
+        rows: list[dict[str, Any]] = [{ROWS: file.rows, FILE: file.to_json()} for file in done]
+        rows.append({ROWS: 0, REACHED: reached.to_json()})
         yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)

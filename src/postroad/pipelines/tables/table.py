@@ -1,15 +1,17 @@
 """A table that keeps records, each once: what the three formats have in common.
 
 Tasks write Parquet files that nobody sees yet. The driver then appends them all with one commit, which
-also records two things about itself:
+also records this about itself:
 
     (query, batch)   the micro-batch that it is. Spark repeats a batch whose commit it has not heard of;
                      the table knows better, and the repetition changes nothing.
-    ends             for each topic partition the offset after the last one archived. They are the seam
+    ends             for each topic partition the offset up to which it is archived. They are the seam
                      for `history`, and where a query begins whose checkpoint was lost. A batch that would
                      go back behind them is refused: no offset is ever in a table twice.
+    numbers          which topic of that name it was. One that was deleted and created anew has other
+                     records under the same offsets: it is refused, too.
 
-Both are part of the commit, never a second step, so a kill at any moment leaves a batch wholly in the
+All are part of the commit, never a second step, so a kill at any moment leaves a batch wholly in the
 table or wholly out of it.
 """
 
@@ -26,12 +28,14 @@ import msgspec
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import Kind
+from postroad.pipelines.tables.topics import made_anew
 
 Place = tuple[str, int]
 
 COMMIT_ATTEMPTS: Final = 10  # others commit, too: compaction, retention; each attempt looks again
 TARGET_BYTES: Final = 128 * 1024 * 1024  # of a file after compaction: what the formats themselves aim at
 KEPT_HOURS: Final = 7 * 24  # how long files that no reader should need any more are kept: the formats' own
+ELSEWHERE: Final = "Archive the new topic into a directory of its own; this one keeps the old one"
 
 log = logging.getLogger(__name__)
 
@@ -63,12 +67,45 @@ class DataFile(NamedTuple):
         return msgspec.json.decode(text, type=cls)
 
 
+class Reached(NamedTuple):
+    """Up to where a task has read: offsets, not records, of which there may be none."""
+
+    topic: str
+    topic_number: int
+    partition: int
+    end: int
+
+    def to_json(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def of_json(cls, text: str) -> Reached:
+        return msgspec.json.decode(text, type=cls)
+
+
 class Batch(NamedTuple):
     """What one micro-batch of one query adds."""
 
     query: str
     number: int
     files: tuple[DataFile, ...]
+    reached: tuple[Reached, ...] = ()
+
+    @property
+    def topics(self) -> set[str]:
+        return {file.topic for file in self.files} | {to.topic for to in self.reached}
+
+    @property
+    def topic_numbers(self) -> dict[str, int]:
+        return {to.topic: to.topic_number for to in self.reached if to.topic_number}
+
+    def ends(self) -> dict[Place, int]:
+        """The offset after the last one of each topic partition."""
+        ends = {place: span.last + 1 for place, span in self.spans().items()}
+        for to in self.reached:
+            place = to.topic, to.partition
+            ends[place] = max(to.end, ends.get(place, 0))
+        return ends
 
     def spans(self) -> dict[Place, Span]:
         """From the first to the last offset of each topic partition."""
@@ -89,6 +126,7 @@ class Snapshot(NamedTuple):
     files: tuple[str, ...]  # whole paths or URLs
     topics: tuple[str, ...]
     ends: dict[Place, int]
+    topic_numbers: dict[str, int]
 
 
 class Recorded(NamedTuple):
@@ -97,6 +135,8 @@ class Recorded(NamedTuple):
     handle: Any
     batch: int | None  # the query's last micro-batch
     ends: dict[Place, int]
+    topic_numbers: dict[str, int]
+    kinds: dict[str, Kind]  # the table's JSON columns
 
 
 class Optimized(NamedTuple):
@@ -165,20 +205,22 @@ class Table(ABC):
         """The offset after the last one archived, for each partition of these topics that has any."""
         return self.recorded("", topics).ends
 
-    def append(self, batch: Batch, new_columns: Mapping[str, Kind]) -> bool:
-        """The batch is in the table, once; False if it was there before."""
-        spans = batch.spans()
-        ends = {place: span.last + 1 for place, span in spans.items()}
+    def append(self, batch: Batch, kinds: Mapping[str, Kind]) -> bool:
+        """The batch is in the table, once; False if it was there before. `kinds`: its files' JSON columns."""
         for attempt in range(COMMIT_ATTEMPTS):
-            at = self.recorded(batch.query, {topic for topic, _ in spans})
+            at = self.recorded(batch.query, batch.topics)
             if at.batch is not None and at.batch >= batch.number:
                 if attempt:
                     return True  # by our own commit, it may be: its answer was lost, and it met itself
                 self.discard(batch.files)
                 return False
-            self._check_is_after(at, batch)
+            if (why := _misfit(at, batch, kinds)) is not None:
+                self.discard(batch.files)
+                raise PipelineError(f"{self.location}: {why}")
+            ends = {place: max(end, at.ends.get(place, 0)) for place, end in batch.ends().items()}
+            new = {name: kind for name, kind in kinds.items() if name not in at.kinds}
             try:
-                self.commit(at, batch, ends, new_columns)
+                self.commit(at, batch, ends, new)
                 return True
             except Conflict as conflict:
                 log.info("%s has moved on (%s): looking again", self.location, conflict)
@@ -189,12 +231,19 @@ class Table(ABC):
         for file in files:
             self.location.delete(file.path)
 
-    def _check_is_after(self, at: Recorded, batch: Batch) -> None:
-        for (topic, partition), span in batch.spans().items():
-            if span.first < (end := at.ends.get((topic, partition), 0)):
-                self.discard(batch.files)
-                raise PipelineError(
-                    f"{topic}/{partition} is archived up to offset {end} already, and offset {span.first} "
-                    f"came again: another archive writes to {self.location}, or the topic was deleted and "
-                    "created anew. Let one archive write there, or give it a directory of its own"
-                )
+
+def _misfit(at: Recorded, batch: Batch, kinds: Mapping[str, Kind]) -> str | None:
+    """Why the batch can't be part of the table; None if it can."""
+    if (topic := made_anew(at.topic_numbers, batch.topic_numbers)) is not None:
+        return f"{topic} was deleted and created anew since it was archived. {ELSEWHERE}"
+    for (topic, partition), span in batch.spans().items():
+        if span.first < (end := at.ends.get((topic, partition), 0)):
+            return (
+                f"{topic}/{partition} is archived up to offset {end} already, and offset {span.first} came "
+                "again: another archive writes there. Let one do it, or give it a directory of its own"
+            )
+    known = {name.lower(): (name, kind) for name, kind in at.kinds.items()}
+    for name, kind in kinds.items():
+        if known.get(name.lower(), (name, kind)) != (name, kind):
+            return f"another archive has just added the column {name}, of another type: start this one again"
+    return None
