@@ -114,6 +114,20 @@ def test_too_large_batches_are_refused_and_change_nothing() -> None:
     assert log.end_offset == 0
 
 
+def test_what_the_node_itself_writes_may_be_larger_than_a_segment() -> None:
+    disk = MemoryDisk()
+    log = open_log(disk, replace(SMALL, max_message_bytes=200))
+    large = batch(size=3 * SMALL.segment_bytes)
+    send(log, batch())
+    log.append(large, read_header(large), 0, NOW, any_size=True)
+    send(log, batch())
+    assert [segment.base_offset for segment in log.segments] == [0, 1, 2]
+    sync(log)
+    kept = stored(log)
+    assert [entry.offset for entry in kept] == [0, 1, 2]
+    assert stored(open_log(crashed(disk, all_lost))) == kept
+
+
 def test_a_batch_that_miscounts_its_records_is_refused() -> None:
     log, sent = open_log(MemoryDisk()), batch(2)
     with pytest.raises(InvalidRecord):

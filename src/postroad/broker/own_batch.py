@@ -16,11 +16,12 @@ def append_own(
 ) -> None:
     """Append the records as one batch; `reply` hears when it is committed, never before this returns.
 
-    Raises ApiError if the partition does not take it; then nothing is heard.
+    A topic's limits are for those who publish to it: what the node must keep may have any size. Raises
+    ApiError if the partition does not take it; then nothing is heard.
     """
     batch = memoryview(encode_batch(records))
     header = batches.read_header(batch)
-    appended = partition.append(batch, header, now_ms)
+    appended = partition.append(batch, header, now_ms, any_size=True)
     turn.settle(_Pending(partition, appended.base_offset + header.last_offset_delta + 1, reply))
 
 

@@ -80,10 +80,13 @@ class WritableLog:
 
     # --- in
 
-    def append(self, batch: memoryview, header: Fields, leader_epoch: int, now_ms: int) -> Appended:
+    def append(
+        self, batch: memoryview, header: Fields, leader_epoch: int, now_ms: int, *, any_size: bool = False
+    ) -> Appended:
         """Stage one producer's batch, checked by `wire.batch.check` and writable; it gets its offset.
 
-        The bytes must stay as they are until `write`. A duplicate is not staged. Raises StorageFailed,
+        The bytes must stay as they are until `write`. A duplicate is not staged. `any_size`: the limits are
+        for those who publish; where it is larger than a segment it is one by itself. Raises StorageFailed,
         MessageTooLarge, InvalidTimestamp, InvalidRecord, OutOfOrderSequence, DuplicateSequence,
         InvalidProducerEpoch; nothing has changed then.
         """
@@ -94,7 +97,8 @@ class WritableLog:
         )
         settings = self.settings
         size = length + LENGTH_END
-        if size > settings.max_message_bytes or size > settings.segment_bytes or count != delta + 1:
+        too_large = size > settings.max_message_bytes or size > settings.segment_bytes
+        if count != delta + 1 or (too_large and not any_size):
             raise _refusal(size, settings)
         assert size == len(batch), "more than one batch, or less"
         append_time = -1

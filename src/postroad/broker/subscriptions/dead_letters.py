@@ -68,12 +68,15 @@ class DeadLetters:
     async def _bury_some(self, queue: Queue) -> None:
         dying = list(islice(queue.core.ledger.dying, COPIES_MAX))
         copies, ranges = self._copies(queue, dying)
+        buried = queue.core.bury(
+            ranges
+        )  # made now: what a seek brings back meanwhile is not buried with them
         if copies:
             partition, node = await self._partition(queue), self._node
             await heard(partial(append_own, partition, node.turn, copies, node.clock.now_ms()))
         if queue.closed:
             return
-        await heard(partial(queue.write, queue.core.bury(ranges)))
+        await heard(partial(queue.write, buried))
         queue.subscription.something_settled(queue)
 
     def _copies(self, queue: Queue, dying: Sequence[Dying]) -> tuple[list[Record], list[tuple[int, int]]]:
@@ -90,7 +93,7 @@ class DeadLetters:
                 ranges.append((offset, offset))
                 if found is not None:
                     copies.append(self._copy(queue, found, dead, len(copies)))
-                    size += len(found.value or b"") + len(found.key or b"")
+                    size += _size(copies[-1])
                 if len(ranges) >= COPIES_MAX or size >= COPY_BYTES_MAX:
                     return copies, ranges
         return copies, ranges
@@ -154,3 +157,8 @@ class DeadLetters:
             return await self._node.create_topic(name, partitions=1)
         except TopicAlreadyExists:  # another queue of the subscription was faster
             return self._node.image.topic(name)
+
+
+def _size(record: Record) -> int:
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers

@@ -78,6 +78,11 @@ class Subscriptions:
     def partition_opened(self, topic: str, index: int) -> None:
         """A partition that was offline is back, perhaps one of ours."""
         self._topic.partition_opened(topic, index)
+        partition = self._node.partitions.find(topic, index)
+        if partition is not None:
+            for ledger in self._ledgers_of(partition.topic_id):
+                if ledger.key.partition == index and ledger.dying and self.queue_in_use(ledger.key) is None:
+                    self._queue_of(ledger.key)
 
     def _keep(self, partition: Partition) -> QueueStates:
         return QueueStates(partition, self._node.clock, self._node.turn)
@@ -87,10 +92,8 @@ class Subscriptions:
         for ledger in list(states.ledgers()):
             if ledger.key.topic_id not in image.topics_by_id:  # deleted just before the node stopped
                 states.remove(ledger.key, _ignore)
-            elif ledger.dying:  # archived, and perhaps not copied
-                queue = self._queue_of(ledger.key)
-                if queue is not None:
-                    self.dead_letters.take(queue)
+            elif ledger.dying:
+                self._queue_of(ledger.key)
         for group_id in list(image.groups):
             if self._topic.find(group_id) is states:
                 await self.configured(group_id)
@@ -122,15 +125,14 @@ class Subscriptions:
         states = self._topic.find(group_id)
         return [] if states is None else states.of_group(group_id)
 
+    def _ledgers_of(self, topic_id: bytes) -> list[Ledger]:
+        ledgers = (ledger for states in self._topic.states.values() for ledger in states.ledgers())
+        return [ledger for ledger in ledgers if ledger.key.topic_id == topic_id]
+
     def done_below(self, topic_id: bytes, index: int) -> int | None:
         """The offset below which every subscription is done with the partition, and needs nothing more to
         tell duplicates by; None without any. Raises what reading the log raises."""
-        ledgers = [
-            ledger
-            for states in self._topic.states.values()
-            for ledger in states.ledgers()
-            if ledger.key.topic_id == topic_id and ledger.key.partition == index
-        ]
+        ledgers = [ledger for ledger in self._ledgers_of(topic_id) if ledger.key.partition == index]
         if not ledgers:
             return None
         done = min(ledger.start for ledger in ledgers)
@@ -216,6 +218,8 @@ class Subscriptions:
             ledger, queue_settings(subscription.settings), subscription.holdings, random.random
         )
         queue = subscription.queues[place] = Queue(self._node, subscription, partition, core, states)
+        if ledger.dying:  # archived, and perhaps not copied
+            self.dead_letters.take(queue)
         return queue
 
     def _states_of(self, group_id: str) -> QueueStates:
@@ -313,8 +317,7 @@ class Subscriptions:
 
     def _interested_in(self, topic: Topic) -> dict[str, None]:
         """Groups that have begun with the topic, were created for it, or have members that name it."""
-        ledgers = (ledger for states in self._topic.states.values() for ledger in states.ledgers())
-        found = dict.fromkeys(ledger.key.group for ledger in ledgers if ledger.key.topic_id == topic.id)
+        found = dict.fromkeys(ledger.key.group for ledger in self._ledgers_of(topic.id))
         for group_id, config in self._node.image.groups.items():
             if topic.name in config.get(TOPICS_CONFIG, "").split(","):
                 found[group_id] = None

@@ -1,0 +1,126 @@
+"""Dead letters, seen from inside: none is lost or stuck, however large it is, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from clients.share_session import Error, Fate, Word, session
+from faults.raw import send_batch
+
+from broker.failing_disk import use_failing_disk
+from broker.harness import Running, running_node, until
+from broker.test_queues import GROUP, configure
+from postroad.queues.update import Key
+from postroad.wire.batch import walk
+from postroad.wire.records import Record, decode_records, encode_batch
+
+DEAD = f"{GROUP}.dead"
+MEGABYTE = 1_000_000
+
+
+def test_letter_larger_than_its_topic_takes_from_publishers_is_stored_and_blocks_no_other(
+    start: Callable[..., Running],
+) -> None:
+    running = start()
+    running.create("jobs", max_message_bytes=8 * MEGABYTE)
+    running.create(DEAD, segment_bytes=MEGABYTE)
+    configure(running)
+    running.publish("jobs", b"x" * 2 * MEGABYTE, b"a", b"b")
+    reject(running, 3)
+    assert [letter.value for letter in letters(running, 3)] == [b"x" * 2 * MEGABYTE, b"a", b"b"]
+
+
+@pytest.mark.parametrize("compression", [0, 4])
+def test_messages_that_die_together_become_letters_however_much_they_amount_to(
+    start: Callable[..., Running], compression: int
+) -> None:
+    running = start()
+    running.create("jobs")
+    configure(running)
+    now, headers = int(time.time() * 1000), [("trace", b"h" * 9000)]
+    for first in range(0, 200, 100):
+        records = [Record(n, now, None, b"%d" % (first + n), headers) for n in range(100)]
+        with running.connect() as connection:
+            batch = encode_batch(records, compression=compression)
+            assert send_batch(connection, "jobs", batch).error_code == 0
+    reject(running, 200)
+    assert [letter.value for letter in letters(running, 200)] == [b"%d" % n for n in range(200)]
+    assert max(header.size for _, header in walk(stored(running))) < MEGABYTE
+
+
+def test_message_that_a_seek_brings_back_is_delivered_though_it_was_being_buried(
+    start: Callable[..., Running],
+) -> None:
+    running = start()
+    topic_id = running.create("jobs")
+    disk = use_failing_disk(running)
+    running.create(DEAD)
+    configure(running)
+    running.publish("jobs", b"x")
+    disk.gate.clear()
+    reject(running, 1)
+    until(lambda: running.partition(DEAD).producers, "the copy waits for the disk")
+    running.run(running.node.subscriptions.reset(Key(GROUP, topic_id, 0), 0))
+    disk.gate.set()
+    assert [letter.value for letter in letters(running, 1)] == [b"x"]
+    with session(running.bootstrap, GROUP, "jobs") as member:
+        assert member.fetch_some().offsets == [0]
+
+
+def test_letters_of_a_partition_that_was_offline_are_written_when_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroad.broker.topics.REOPEN_S", 0.1)
+    with running_node(tmp_path) as running:
+        running.create("jobs")
+        disk = use_failing_disk(running)
+        running.create(DEAD)
+        disk.fail("append", "", errno.ENOSPC)
+        configure(running)
+        running.publish("jobs", b"x")
+        reject(running, 1)
+        home = Path(running.partition("jobs").log.directory)
+    home.rename(tmp_path / "elsewhere")
+    home.write_bytes(b"no directory")
+    with running_node(tmp_path) as running:
+        assert running.node.partitions.offline() == [("jobs", 0)]
+        home.unlink()
+        (tmp_path / "elsewhere").rename(home)
+        assert [letter.value for letter in letters(running, 1)] == [b"x"]
+
+
+def reject(running: Running, count: int) -> None:
+    """All messages of the topic, at once."""
+    held = 0
+    with session(running.bootstrap, GROUP, "jobs") as member:
+        while held < count:
+            held += len(member.fetch_some().held)
+        assert member.acknowledge(Word(0, count - 1, [Fate.REJECT])) == Error.NONE
+
+
+def letters(running: Running, count: int) -> list[Record]:
+    def are_stored() -> bool:
+        partition = running.node.partitions.find(DEAD, 0)
+        return partition is not None and partition.high_watermark >= count
+
+    until(are_stored, "they are stored")
+    data = stored(running)
+    return [
+        record
+        for position, header in walk(data)
+        for record in decode_records(data[position : position + header.size])
+    ]
+
+
+def stored(running: Running) -> memoryview:
+    """All batches of the dead-letter topic."""
+    partition, offset, data = running.partition(DEAD), 0, b""
+    while offset < partition.high_watermark:
+        data += bytes(running.fetch(DEAD, offset).records)
+        *_, (_, last) = walk(memoryview(data))
+        offset = last.next_offset
+    return memoryview(data)
