@@ -119,6 +119,17 @@ def test_commits_of_consumer_groups_hold_messages_back_where_they_shall(
         until(lambda: log_start(reader, topic) == 20, "all is gone")
 
 
+def test_topic_without_subscriptions_keeps_what_consumer_groups_have_committed(
+    running: Node, admin: AdminClient, unused_name: str, group: str
+) -> None:
+    config = {"postroad.retention": "acknowledged", "postroad.retention.groups": "true"}
+    admin.create_topics([NewTopic(unused_name, 1, 1, config=config)])[unused_name].result(10)
+    send_values(running.bootstrap, unused_name, 10)
+    with consumer(running.bootstrap, group) as reader:
+        reader.commit(offsets=[TopicPartition(unused_name, 0, 10)], asynchronous=False)
+        assert not _starts_later(reader, unused_name)
+
+
 def test_subscription_that_is_deleted_holds_nothing_back(
     running: Node, admin: AdminClient, topic: str, group: str
 ) -> None:

@@ -57,7 +57,7 @@ class GroupCoordination:
     def all(self) -> list[Coordinator]:
         return list(self._topic.states.values())
 
-    def committed_below(self, topic: str, index: int, below: int | None) -> int | None:
+    def committed_below(self, topic: str, index: int, below: int) -> int:
         """The lowest committed offset of all groups there, or `below` if that is lower."""
         for coordinator in self.all():
             if not coordinator.loaded:
@@ -65,7 +65,7 @@ class GroupCoordination:
             for group_id in coordinator.groups.groups_with_offsets(topic):
                 for found in coordinator.groups.fetch(group_id, [(topic, index)]):
                     if found.value is not None:
-                        below = found.value.offset if below is None else min(below, found.value.offset)
+                        below = min(below, found.value.offset)
         return below
 
     @property

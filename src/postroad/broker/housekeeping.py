@@ -70,9 +70,11 @@ class Housekeeping:
         if settings is None or not settings.retention_acknowledged or not self._node.subscriptions.loaded:
             return
         done = self._node.subscriptions.done_below(partition.topic_id, partition.index)
+        if done is None:
+            return
         if settings.retention_groups:
             done = self._node.groups.committed_below(partition.topic, partition.index, done)
-        if done is not None and done > partition.log.start_offset:
+        if done > partition.log.start_offset:
             partition.log.delete_before(min(done, partition.high_watermark))
 
     async def compact(self, partition: Partition) -> None:
