@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket as sockets
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from aiohttp import web
@@ -14,6 +14,8 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from postroad.gateway import push
 from postroad.gateway.gateway import Gateway
+from postroad.gateway.push.json_frames import JsonFormat
+from postroad.gateway.push.stream import Options, Stream
 from postroad.gateway.push.websocket import WebSocketEdge
 from tests.gateway.conftest import RunningGateway, StartGateway, gateway_in_thread
 from tests.gateway.push.conftest import Queue
@@ -76,6 +78,30 @@ def test_a_client_that_speaks_and_does_not_read_is_cut_off(queue: Queue, mute: s
         came = queue.pull(5_000)
         assert came
         pulled += len(came)
+
+
+def test_what_had_not_been_sent_to_a_client_that_is_lost_was_not_delivered(queue: Queue) -> None:
+    gateway = queue.running.gateway
+    queue.publish([b"%d" % n for n in range(5)])
+
+    async def stream() -> dict[bytes | None, int]:
+        """How often each was delivered, when a client was lost that took nothing."""
+        sending = asyncio.Event()
+
+        async def send(_: bytes) -> None:
+            sending.set()
+            await asyncio.Event().wait()
+
+        async def lost() -> AsyncIterator[str]:
+            await sending.wait()
+            for nothing in ():
+                yield nothing
+
+        await Stream(gateway, queue.name, Options(credit=5), JsonFormat(1), send).run(lost())
+        again = await gateway.receive(queue.name, 5, 5_000)
+        return {each.message.value: each.message.delivery_count for each in again}
+
+    assert queue.running.run(stream()) == {b"0": 2, b"1": 1, b"2": 1, b"3": 1, b"4": 1}
 
 
 async def test_two_streams_share_a_subscription_and_no_message_goes_to_both(queue: Queue) -> None:

@@ -6,7 +6,7 @@ H2 ids rise and are never used again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from postroad.gateway.receipts import Receipt
@@ -71,9 +71,9 @@ class Held:
             self._take(id_)
         return ended
 
-    def clear(self) -> Sequence[Receipt]:
-        """All that was still held."""
-        left = [holding.receipt for holding in self._holdings.values()]
+    def clear(self) -> dict[int, Receipt]:
+        """All that was still held, by their ids."""
+        left = {id_: holding.receipt for id_, holding in self._holdings.items()}
         self._holdings.clear()
         self._ids.clear()
         return left

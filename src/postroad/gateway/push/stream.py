@@ -2,7 +2,8 @@
 subscription, one that pushes them to the client, and one that settles.
 
 W1 never more is sent than the credit that was granted, nor more held than `held.HELD_MAX`.
-W2 what is held when the connection ends, however it ends, is released; what was said before that is done.
+W2 what is held when the connection ends, however it ends, is released, or returned if it was not sent yet;
+   what was said before that is done.
 W3 nothing grows with a client that doesn't read: at most one receive is ahead of what is being sent;
    settlements wait with their answers, and then the client's own frames are no longer read.
 W4 what the client says while settlements are under way gathers, and goes out as one.
@@ -75,6 +76,7 @@ class Stream:
         self._ahead: asyncio.Queue[list[Outgoing]] = asyncio.Queue(1)
         self._message_bytes = 1024.0  # a running mean, to foresee how much so many messages are
         self._held = Held(by_receipt=options.receipts)
+        self._sent_id = 0  # the client may know of what has ids up to this one
         self._settlements = Settlements(
             gateway, subscription, options.lock_ms, self._held, format_, send, self._changed.set
         )
@@ -103,8 +105,12 @@ class Stream:
         """W2"""
         await self._settlements.finish()
         left = self._held.clear()
-        if left:
-            await self._gateway.settle(left, AckType.RELEASE, delay_ms=0)
+        sent = [receipt for id_, receipt in left.items() if id_ <= self._sent_id]
+        unsent = [receipt for id_, receipt in left.items() if id_ > self._sent_id]
+        if sent:
+            await self._gateway.settle(sent, AckType.RELEASE, delay_ms=0)
+        if unsent:
+            await self._gateway.settle(unsent, AckType.RETURN)
 
     # --- in
 
@@ -165,7 +171,7 @@ class Stream:
         return (await self._gateway.directory.subscription(self._subscription)).lock_ms
 
     def _hold(self, received: Sequence[Received], lock_ms: int) -> list[Outgoing]:
-        """From here on they are the client's: they count, and are released if they don't reach it."""
+        """From here on they are the client's: they count against its credit."""
         self._credit -= len(received)
         ends_at = asyncio.get_running_loop().time() + lock_ms / 1000
         write = self._gateway.receipts.write if self._options.receipts else _no_receipt
@@ -177,6 +183,7 @@ class Stream:
     async def _push(self) -> None:
         while True:
             for frame in self._frames(await self._ahead.get()):
+                self._sent_id = frame[-1].id
                 await self._send(self._format.messages(frame))
 
     def _frames(self, outgoing: list[Outgoing]) -> Iterator[list[Outgoing]]:
