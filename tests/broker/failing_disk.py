@@ -15,6 +15,7 @@ class FailingDisk(OsDisk):
     def __init__(self) -> None:
         super().__init__()
         self._errors: dict[tuple[str, str], int] = {}
+        self.refusals = 0
         self.gate = threading.Event()  # a sync waits while it is closed
         self.gate.set()
 
@@ -28,6 +29,7 @@ class FailingDisk(OsDisk):
     def check(self, operation: str, path: str) -> None:
         for (failing, within), code in list(self._errors.items()):
             if failing == operation and within in path:
+                self.refusals += 1
                 raise OSError(code, os.strerror(code), path)
 
     def open(self, path: str, create: bool = False) -> OsFile:

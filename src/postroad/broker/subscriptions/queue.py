@@ -84,6 +84,9 @@ class Queue:
         self._looks_on = False  # the last look found nothing and did not come to the end: the next is due
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
+        self._quiet_until = (
+            0  # until then nothing is settled that nobody asks for: the state can't be written
+        )
         self._unknown_below = partition.opened_at  # of messages here it is not known who held them before
 
     # --- out
@@ -337,7 +340,7 @@ class Queue:
             self.core.settled(settlement, now)
         else:
             self.core.unsettle(settlement, now)
-            self._node.loop.call_later(RETRY_MS / 1000, self._due)
+            self._quiet_until = now.ms + RETRY_MS
         reply(error)
         if self.core.ledger.dying:
             self._node.subscriptions.dead_letters.take(self)
@@ -378,19 +381,19 @@ class Queue:
     def expire(self, now: Now) -> None:
         """Locks that have ended and delays that are over take effect."""
         at = self.core.next_deadline()
-        if at is not None and at <= now.ms:
+        if at is not None and max(at, self._quiet_until) <= now.ms:
             settlement = self.core.expire(now)
             if settlement is not None:
                 self.commit(settlement, _ignore)
 
     def _settle_expired(self, now: Now) -> None:
-        settlement = self.core.take_expired(now)
+        settlement = self.core.take_expired(now) if self._quiet_until <= now.ms else None
         if settlement is not None:
             self.commit(settlement, _ignore)
 
     def _arm(self, now: Now) -> None:
         """One timer, for the next deadline; a later one finds its own when this one has come."""
-        at = self.core.next_deadline()
+        at = self._quiet_until if self._quiet_until > now.ms else self.core.next_deadline()
         if at is None:
             return
         at = min(max(at, now.ms + 1), now.ms + TIMER_MS_MAX)
@@ -407,6 +410,7 @@ class Queue:
             return
         now = self.now()
         self.expire(now)
+        self._settle_expired(now)
         self.wake()
         self._arm(now)
 
