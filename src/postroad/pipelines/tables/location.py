@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -82,7 +83,8 @@ class Location:
         system, root = self._system()
         whole = _join(root, path)
         if system.get_file_info(whole).type != fs.FileType.NotFound:
-            system.delete_file(whole)
+            with suppress(FileNotFoundError):  # somebody else was quicker
+                system.delete_file(whole)
 
     def _system(self) -> tuple[Any, str]:
         if self._opened is None:
