@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from postroad.client.client import Client
 from postroad.client.share_message import AckType
+from postroad.client.share_session import FINAL
 from postroad.errors import InvalidRecordState, NetworkException, UnknownTopicOrPartition
 from postroad.wire import share_acknowledge, share_fetch
 from postroad.wire.messages import metadata
@@ -79,6 +80,7 @@ class Cluster(Client):
         }
         self.away: set[int] = set()
         self.slow_s = 0.0  # an answer with messages is on the way for so long
+        self.slow_close_s = 0.0  # and the end of a session takes so long
         self.asked: Counter[str] = Counter()
         self._sessions: dict[int, set[tuple[bytes, int]]] = {}  # by node: what is read there
 
@@ -103,7 +105,10 @@ class Cluster(Client):
         request = api.encode_request(body, VERSION)
         if api.KEY == share_fetch.KEY:
             return await self._fetch(node, share_fetch.decode(request, VERSION))
-        return self._acknowledge(share_acknowledge.decode(request, VERSION))
+        asked = share_acknowledge.decode(request, VERSION)
+        if asked.share_session_epoch == FINAL:
+            await asyncio.sleep(self.slow_close_s)
+        return self._acknowledge(asked)
 
     def _metadata(self, body: Any) -> Any:
         names = list(self.topics) if body.topics is None else [topic.name for topic in body.topics]

@@ -11,6 +11,7 @@ import pytest
 
 from postroad.client.metadata import NO_LEADER
 from postroad.errors import NotLeaderOrFollower, TopicAuthorizationFailed, UnknownTopicOrPartition
+from postroad.gateway import receiver as receiver_module
 from postroad.gateway.receiver import Received, Receiver
 from postroad.gateway.settler import Settler
 from postroad.gateway.topic_ids import TopicIds
@@ -188,6 +189,24 @@ def test_node_that_is_away_holds_up_no_other() -> None:
                 sound.publish()
                 assert values(await receiver.receive(1, 1000, 30_000)) == [b"jobs/1/%d" % n]
             assert asyncio.get_running_loop().time() - began < 1
+
+    run(work)
+
+
+def test_whoever_comes_while_an_idle_receiver_closes_its_connections_is_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(receiver_module, "IDLE_S", 0.05)
+
+    async def work() -> None:
+        cluster = Cluster(jobs=[1])
+        (partition,) = cluster.topics["jobs"]
+        cluster.slow_close_s = 0.2
+        async with receiving(cluster) as receiver:
+            assert await receiver.receive(1, 0, 30_000) == []
+            await until(lambda: cluster.asked["ShareAcknowledge"] == 1)
+            partition.publish()
+            assert values(await receiver.receive(1, 1000, 30_000)) == [b"jobs/0/0"]
 
     run(work)
 

@@ -91,8 +91,8 @@ class Receiver:
         wish = Wish(max_messages, lock_ms, loop.time() + wait_s, is_gone, loop.create_future())
         self._wishes.append(wish)
         self._wished.set()
-        if self._pump is None or self._pump.done():
-            self._pump = asyncio.create_task(self._run(), name=f"receive {self._subscription}")
+        if self.idle:
+            self._start()
         timer = loop.call_later(patience_s, _lose_patience, wish, before_us)
         try:
             return await wish.future
@@ -119,6 +119,19 @@ class Receiver:
         await asyncio.gather(*self._handing, return_exceptions=True)
 
     # --- the pump
+
+    def _start(self) -> None:
+        self._pump = asyncio.create_task(self._run(), name=f"receive {self._subscription}")
+        self._pump.add_done_callback(self._ended)
+
+    def _ended(self, pump: asyncio.Task[None]) -> None:
+        """Whoever came while it let its connections go is the next one's affair."""
+        if pump.cancelled():
+            return
+        if pump.exception() is not None:
+            log.error("receiving for %s failed", self._subscription, exc_info=pump.exception())
+        elif any(map(_waits, self._wishes)):
+            self._start()
 
     async def _run(self) -> None:
         try:
