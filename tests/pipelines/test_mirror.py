@@ -312,6 +312,8 @@ def test_where_clusters_mirror_each_other_a_position_is_before_all_that_is_unrea
         both = Translation(there, {place: 0}, lambda: back)
         assert [both(place, offset) for offset in range(5)] == [0, 0, 0, 1, 4]
         assert Translation(there, {place: 2}, lambda: back)(place, 1) == 3
+        there.add({place: [Span(0, 1, 4), Span(4, 5, 6)]})  # a step that was stored twice, then another
+        assert Translation(there, {place: 0}, lambda: back)(place, 6) == 8
         assert Translation(there, None, lambda: back)(place, 1) == 3
 
 

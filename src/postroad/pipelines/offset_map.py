@@ -117,7 +117,10 @@ class OffsetMap:
         spans = self._spans.setdefault(place, [])
         last = spans[-1] if spans else None
         if last is not None and span.last <= last.last:
-            return None
+            if span.target != last.reach:
+                return None
+            spans[-1] = last._replace(until=span.reach)  # stored twice, so it is of the source, too
+            return spans[-1]
         if last is not None and span.first <= last.last:
             known = last.last + 1 - span.first
             span = span._replace(first=span.first + known, target=span.target + known)

@@ -96,7 +96,9 @@ class Positions:
         spans: list[Span] = []
         for offset, source in self._origins(cluster, start, end):
             last = spans[-1] if spans else None
-            if last is not None and source <= last.last:
+            if last is not None and source <= last.last:  # stored twice
+                if offset == last.reach:
+                    spans[-1] = last._replace(until=offset + 1)
                 continue
             if last is not None and source == last.last + 1 and offset == last.target + last.size:
                 spans[-1] = last._replace(last=source)
