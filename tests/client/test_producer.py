@@ -235,3 +235,21 @@ async def test_delivery_ends_with_an_error_when_the_node_stays_away(postroad: No
         with pytest.raises(NetworkException, match="nothing listens"):
             await (await producer.send("t", b"after"))
         assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize("acks", [-1, 0])
+async def test_a_topic_that_others_made_anew_gets_what_is_sent_from_then_on(
+    client: Client, new_topic: TopicMaker, postroad_session: Node, acks: int
+) -> None:
+    topic = await new_topic()
+    async with Producer(client, acks=acks) as producer:
+        former = await (await producer.send(topic, b"to the former"))
+        async with Client(postroad_session.bootstrap) as somebody:
+            await topics.delete(somebody, [topic])
+            await topics.create(somebody, topic)
+            found = await somebody.topic(topic)
+        sent = await (await producer.send(topic, b"to the new one"))
+        assert former.topic_id != found.id
+        assert acks == 0 or sent.topic_id == found.id
+        (record,) = await read_all(client, topic, 1)
+        assert (record.offset, record.value) == (0, b"to the new one")
