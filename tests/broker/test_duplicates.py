@@ -202,7 +202,7 @@ def test_duplicates_are_known_after_a_restart(tmp_path: Path) -> None:
 def test_much_that_lies_before_the_frontier_is_read_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroad.broker.subscriptions.queue.SCAN_BYTES", 2000)
+    monkeypatch.setattr("postroad.broker.subscriptions.scanner.SCAN_BYTES", 2000)
     with running_node(tmp_path) as running:
         begin(running)
         for number in range(50):

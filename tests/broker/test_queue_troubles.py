@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 
 import pytest
-from clients.share_session import session
+from clients.share_session import Error, Fate, one, session
 
 from broker.harness import Running, until
 from broker.test_queues import GROUP, configure, publish_with_header, refuse_writes_of_state
+from postroad.broker.subscriptions.stretch import Stretch
 
 
 @pytest.mark.parametrize("trouble", ["lock", "expiry"])
@@ -37,3 +38,33 @@ def test_state_that_can_not_be_written_is_tried_again_once_a_second(
         disk.heal()
         (ledger,) = running.node.subscriptions.ledgers(GROUP)
         until(lambda: ledger.start == 1, "it is dead, and nobody had to ask")
+
+
+def test_subscription_goes_on_when_compaction_took_messages_that_were_held(
+    start: Callable[..., Running],
+) -> None:
+    running = start()
+    running.create("jobs", cleanup_policy="compact", segment_bytes=2000, min_cleanable_dirty_ratio=0.01)
+    configure(running, share_record_lock_duration_ms=600_000, share_delivery_count_limit=0)
+    partition = running.partition("jobs")
+    with session(running.bootstrap, GROUP, "jobs") as other:
+        with session(running.bootstrap, GROUP, "jobs") as holder:
+            running.publish("jobs", *[b"old"] * 20)
+            held: list[int] = []
+            while len(held) < 20:
+                held += holder.fetch_some().offsets
+            running.publish("jobs", *[b"x" * 500] * 20)  # in the same key: the old ones will go
+            later: list[int] = []
+            while len(later) < 20:
+                fetched = other.fetch_some()
+                later += fetched.offsets
+                assert other.acknowledge(*[one(offset, Fate.ACCEPT) for offset in fetched.offsets]) == 0
+            running.run(running.node.housekeeping.compact(partition))
+            found = partition.read(0, 1 << 20)
+            assert found is not None
+            assert Stretch(found.file.read(found.position, found.length)).first > 20
+        running.publish("jobs", b"new")
+        assert [held.value for held in other.fetch_some().held] == [b"new"]
+        assert other.acknowledge(one(40, Fate.ACCEPT)) == Error.NONE
+    (ledger,) = running.node.subscriptions.ledgers(GROUP)
+    until(lambda: ledger.start == 41, "nothing is left")

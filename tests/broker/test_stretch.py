@@ -94,3 +94,12 @@ def test_small_compressed_batch_is_sent_whole_and_a_large_one_is_cut() -> None:
     assert len(large) > WHOLE_BYTES_MAX
     parts, _, _ = Stretch(large).cut([(1, 2)], 1 << 20)
     assert offsets_in(parts) == [1, 2]
+
+
+def test_cut_ends_where_compaction_took_a_batch_and_holes_tell_which_messages_it_held() -> None:
+    stretch = Stretch(batch(10, 5) + batch(20, 5) + batch(40, 5))
+    parts, _, reached = stretch.cut([(12, 13), (16, 22)], 10_000)
+    assert (offsets_in(parts), reached) == ([12, 13], 16)
+    assert stretch.cut([(16, 22)], 10_000) == ([], 0, 16)
+    assert stretch.holes([(16, 22), (24, 30), (39, 60)]) == [(16, 19), (25, 30), (39, 39)]
+    assert stretch.holes([(0, 2), (9, 10), (20, 24)]) == [(0, 2), (9, 9)]

@@ -1,10 +1,9 @@
 """A subscription's queue on one partition: the room's `SharePartition`, bound to the log.
 
 *Out.* `deliver` asks the core for messages. What it does not know yet is read from the log and told to it
-(`_scan`): bytes that this process wrote or has checked at once, others in a thread. Where duplicates are left
-out, what tells them is read before it (`lookback`). What was acquired is cut out of the log's batches. An
-offset that was acquired and is not in the answer would be taken for a gap by the client and be archived, so
-whatever can't be read or does not fit is given back before the answer is made.
+(`Scanner`). What was acquired is cut out of the log's batches. An offset that was acquired and is not in the
+answer would be taken for a gap by the client and be archived, so whatever can't be read or does not fit is
+given back before the answer is made. What compaction took out of the log since it was read is done.
 
 *Back.* An acknowledgement is decided by the core, written by `states`, and answered when it is applied.
 
@@ -16,38 +15,31 @@ the log is short, however much lies before what is available: the next one follo
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply
-from postroad.broker.subscriptions.duplicates import Duplicates
-from postroad.broker.subscriptions.lookback import lookback
+from postroad.broker.subscriptions.scanner import SCAN_BYTES, Scanner
 from postroad.broker.subscriptions.states import QueueStates
-from postroad.broker.subscriptions.stretch import Stretch
-from postroad.errors import ApiError, OffsetOutOfRange
-from postroad.log.partition_log import Slice
+from postroad.broker.subscriptions.stretch import Range, Stretch
+from postroad.errors import ApiError
 from postroad.now import Now
-from postroad.queues.entry import Entry
-from postroad.queues.settings import Order, QueueSettings
+from postroad.queues.ranges import RangeSet
+from postroad.queues.settings import QueueSettings
 from postroad.queues.settlement import Settlement
 from postroad.queues.share_partition import AckBatch, Acquired, SharePartition
 from postroad.queues.update import Update
-from postroad.wire.scan import scan
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
     from postroad.broker.subscriptions.subscription import Subscription
 
-SCAN_BYTES: Final = 1 << 19  # read and told to the core at a time
 SCANS_MAX: Final = 4  # in one go; then others have their turn
 LOOK_MS: Final = 5  # also then: where each message asks for something a scan takes long
-RETRY_MS: Final = 1_000  # after the log could not be read or the state could not be written
+RETRY_MS: Final = 1_000  # after the state could not be written
 TIMER_MS_MAX: Final = 60_000  # a timer looks again after this, however far away the deadline is
-
-log = logging.getLogger(__name__)
 
 
 class Waiter(Protocol):
@@ -78,9 +70,7 @@ class Queue:
         self.closed = False
         self._node = node
         self._states = states
-        self._stretch: Stretch | None = None  # what was scanned last: likely what is acquired next
-        self._scanning = False  # a thread reads
-        self._duplicates = _duplicates_of(subscription)
+        self._scanner = Scanner(node, subscription, partition, core, self._commit_unasked, self._look_on)
         self._looks_on = False  # the last look found nothing and did not come to the end: the next is due
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
@@ -126,7 +116,7 @@ class Queue:
         for _ in range(SCANS_MAX):
             if core.frontier >= self.partition.high_watermark or not core.wants_more(now):
                 return acquired
-            scanned = self._scan(now, bytes_max)
+            scanned = self._scanner.scan(now, bytes_max)
             if not scanned:
                 return acquired
             more = core.acquire(member, wanted, now, lock_ms)
@@ -143,16 +133,26 @@ class Queue:
 
     def _look_on(self) -> None:
         self._looks_on = False
-        self.wake()
+        if not self.closed:
+            self.wake()
+
+    def look_ahead(self, upto: int) -> None:
+        """Know what lies below this offset, as far as a few reads tell."""
+        now = self.now()
+        for _ in range(SCANS_MAX):
+            if self.core.frontier >= upto or not self._scanner.scan(now, SCAN_BYTES):
+                break
+        self._arm(now)
 
     def _read(self, acquired: list[Acquired], bytes_max: int, member: str) -> Delivery | None:
         """Cut what was acquired out of the log; what does not fit or can't be read is given back."""
         parts: list[memoryview | bytes] = []
         size, reached, place = 0, acquired[0].first, 0
         ranges = [(first, last) for first, last, _ in acquired]
+        stretch: Stretch | None = None
         while place < len(ranges) and (size < bytes_max or not parts):
             reached = max(reached, ranges[place][0])
-            stretch = self._stretch_at(reached)
+            stretch = self._scanner.stretch_at(reached)
             if stretch is None:
                 break
             left = [(reached, ranges[place][1]), *ranges[place + 1 :]]
@@ -167,135 +167,25 @@ class Queue:
         kept = acquired
         if place < len(ranges):
             kept, back = _split(acquired, reached)
+            if not kept and stretch is not None:
+                back = self._pass_over(stretch.holes(back), back)
             self.core.give_back(back, member)
         if not kept:
             return None
         done = self.core.finish(map(_range, kept)) if self.core.settings.at_most_once else None
         return Delivery(parts, size, kept, done)
 
-    def _stretch_at(self, offset: int) -> Stretch | None:
-        stretch = self._stretch
-        if stretch is not None and stretch.holds(offset):
-            return stretch
-        try:
-            found = self.partition.read(offset, SCAN_BYTES)
-            if found is None:
-                return None
-            if not found.verified:  # the core knows it, so it was checked once; compaction may have moved it
-                self.partition.log.verify(found)
-                self.partition.log.mark_verified(found)
-            stretch = Stretch(found.file.read(found.position, found.length))
-        except (ApiError, OSError) as error:
-            self._unreadable(error)
-            return None
-        return stretch if stretch.holds(offset) else None
-
-    # --- telling the core what lies in the log
-
-    def _scan(self, now: Now, bytes_max: int) -> int:
-        """Read on from the frontier; how many bytes. 0: there is nothing more, or a thread reads it."""
-        if self._scanning:
-            return 0
-        frontier = self.core.frontier
-        try:
-            known_to = frontier if self._duplicates is None else self._duplicates_known_to(now)
-            found = self.partition.read(known_to, min(SCAN_BYTES, max(bytes_max, 1)))
-        except (ApiError, OSError) as error:
-            self._unreadable(error)
-            return 0
-        if found is None:
-            return 0
-        if not found.verified:
-            self._scan_cold(found)
-            return 0
-        data = found.file.read(found.position, found.length)
-        if known_to < frontier:
-            self._remember(data, known_to)
-        else:
-            self._learn(data, now)
-        return found.length
-
-    def _duplicates_known_to(self, now: Now) -> int:
-        """Up to where it is known which messages repeat which: the frontier, or what is read before it."""
-        duplicates, frontier = self._duplicates, self.core.frontier
-        assert duplicates is not None
-        upto = duplicates.upto
-        if upto is None or not self.partition.log.start_offset <= upto <= frontier:
-            begin = lookback(self.partition, frontier, duplicates.window_ms, now.wall_ms)
-            duplicates.begin(*begin)
-            upto = begin.first
-        return upto
-
-    def _remember(self, data: bytes, first: int) -> None:
-        """What lies before the frontier only tells what is repeated behind it."""
-        duplicates, frontier = self._duplicates, self.core.frontier
-        assert duplicates is not None
-
-        def remember(identity: bytes, offset: int, timestamp: int) -> bool:
-            if offset < frontier:
-                duplicates.remember(identity, offset, timestamp)
-            return False
-
-        scan(data, first, is_duplicate=remember)
-        duplicates.upto = min(Stretch(data).upto, frontier)
-
-    def look_ahead(self, upto: int) -> None:
-        """Know what lies below this offset, as far as a few reads tell."""
-        now = self.now()
-        for _ in range(SCANS_MAX):
-            if self.core.frontier >= upto or not self._scan(now, SCAN_BYTES):
-                break
-        self._arm(now)
-
-    def _learn(self, data: bytes, now: Now) -> None:
-        stretch = Stretch(data)
-        self._stretch = stretch
-        entries = self._entries(data)
-        for settlement in (self.core.extend(stretch.upto, entries, now), self.core.pass_gaps()):
-            if settlement is not None:
-                self.commit(settlement, _ignore)
-        if self._duplicates is not None:
-            self._duplicates.upto = stretch.upto
-
-    def _entries(self, data: bytes) -> list[Entry]:
-        found = scan(
-            data,
-            self.core.frontier,
-            keys=self.core.settings.order is Order.KEY,
-            tenant_header=self.subscription.settings.fair_by.encode() or None,
-            is_duplicate=None if self._duplicates is None else self._duplicates.is_duplicate,
-        )
-        return cast("list[Entry]", found)  # the same fields; there may be too many to build each anew
-
-    def _scan_cold(self, found: Slice) -> None:
-        """What lay on the disk is checked in a thread first; whoever waits is woken after it."""
-        self._scanning = True
-        partition = self.partition
-
-        def read() -> bytes:
-            partition.log.verify(found)
-            return found.file.read(found.position, found.length)
-
-        def done(data: bytes, error: BaseException | None) -> None:
-            self._scanning = False
-            if self.closed:
-                return
-            if error is not None:
-                self._unreadable(error)
-                return
-            partition.log.mark_verified(found)
-            self.wake()
-
-        self._node.cold_workers.run(read, done)
-
-    def _unreadable(self, error: BaseException) -> None:
-        """Nothing is skipped: it is tried again, and operators are told."""
-        if isinstance(error, OffsetOutOfRange):
-            return  # retention was faster; the core hears of it with the next look
-        log.error("%s-%d can't be read: %s", self.partition.topic, self.partition.index, error)
-        if not isinstance(error, (ApiError, OSError)):
-            raise error
-        self._node.loop.call_later(RETRY_MS / 1000, self.wake)
+    def _pass_over(self, holes: list[Range], acquired: list[Range]) -> list[Range]:
+        """Compaction took these since they were read: they are done. The rest comes when that is settled."""
+        if not holes:
+            return acquired
+        self._commit_unasked(self.core.finish(holes))
+        left = RangeSet()
+        for each in acquired:
+            left.add(*each)
+        for hole in holes:
+            left.carve(*hole)
+        return list(left)
 
     # --- back
 
@@ -324,7 +214,7 @@ class Queue:
         """It has left: what it holds is there for others."""
         settlement = self.core.release_member(member, self.now())
         if settlement is not None:
-            self.commit(settlement, _ignore)
+            self._commit_unasked(settlement)
 
     def commit(self, settlement: Settlement, reply: Reply) -> None:
         """Make a decision of the core durable, then let it take effect."""
@@ -333,6 +223,10 @@ class Queue:
             self.subscription.something_settled(self)  # a return is there for others at once
             return
         self._states.write(self.core.ledger, settlement.update, partial(self._written, settlement, reply))
+
+    def _commit_unasked(self, settlement: Settlement) -> None:
+        """What fails is tried again when its time comes."""
+        self.commit(settlement, lambda error: None)
 
     def _written(self, settlement: Settlement, reply: Reply, error: ApiError | None) -> None:
         now = self.now()
@@ -352,9 +246,8 @@ class Queue:
 
         def done(error: ApiError | None) -> None:
             if error is None:
-                self._stretch = None
                 self._unknown_below = 0
-                self._duplicates = _duplicates_of(self.subscription)
+                self._scanner.begin_anew()
                 self.core.after_reset(self.now())
             reply(error)
             self.wake()
@@ -364,7 +257,7 @@ class Queue:
     def configure(self, settings: QueueSettings, now: Now, learn_anew: bool) -> None:
         """`learn_anew`: what is known of the messages no longer tells what must be known."""
         if learn_anew:
-            self._duplicates = _duplicates_of(self.subscription)
+            self._scanner.begin_anew()
         self.core.change_settings(settings, learn_anew)
         self._arm(now)
         self.wake()
@@ -384,12 +277,12 @@ class Queue:
         if at is not None and max(at, self._quiet_until) <= now.ms:
             settlement = self.core.expire(now)
             if settlement is not None:
-                self.commit(settlement, _ignore)
+                self._commit_unasked(settlement)
 
     def _settle_expired(self, now: Now) -> None:
         settlement = self.core.take_expired(now) if self._quiet_until <= now.ms else None
         if settlement is not None:
-            self.commit(settlement, _ignore)
+            self._commit_unasked(settlement)
 
     def _arm(self, now: Now) -> None:
         """One timer, for the next deadline; a later one finds its own when this one has come."""
@@ -455,12 +348,7 @@ class Queue:
         self.core.close()
 
 
-def _duplicates_of(subscription: Subscription) -> Duplicates | None:
-    window_ms = subscription.settings.deduplicate_ms
-    return Duplicates(window_ms) if window_ms else None
-
-
-def _range(acquired: Acquired) -> tuple[int, int]:
+def _range(acquired: Acquired) -> Range:
     return acquired.first, acquired.last
 
 
@@ -468,10 +356,10 @@ def _count(acquired: Sequence[Acquired]) -> int:
     return sum(last - first + 1 for first, last, _ in acquired)
 
 
-def _split(acquired: list[Acquired], at: int) -> tuple[list[Acquired], list[tuple[int, int]]]:
+def _split(acquired: list[Acquired], at: int) -> tuple[list[Acquired], list[Range]]:
     """(what lies below the offset, the ranges from it on)."""
     kept: list[Acquired] = []
-    back: list[tuple[int, int]] = []
+    back: list[Range] = []
     for first, last, deliveries in acquired:
         if last < at:
             kept.append(Acquired(first, last, deliveries))
@@ -481,7 +369,3 @@ def _split(acquired: list[Acquired], at: int) -> tuple[list[Acquired], list[tupl
             kept.append(Acquired(first, at - 1, deliveries))
             back.append((at, last))
     return kept, back
-
-
-def _ignore(_: ApiError | None) -> None:
-    """Nobody asked for it; what failed is tried again when its time comes."""

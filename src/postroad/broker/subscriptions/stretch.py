@@ -7,7 +7,7 @@ all the same, since packing it anew costs more.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from struct import Struct
 from typing import Final
@@ -50,14 +50,17 @@ class Stretch:
     def cut(self, ranges: Sequence[Range], bytes_max: int) -> tuple[list[memoryview | bytes], int, int]:
         """(batches with just these messages, their size, how far it got: an offset).
 
-        The ranges ascend, and the first begins in this stretch. It ends with the stretch, with the last
-        range, or when `bytes_max` would be passed; but one batch there is always.
+        The ranges ascend, and the first begins below the stretch's end. It ends with the stretch, with the
+        last range, at a message that lies in none of the batches, or when `bytes_max` would be passed; but
+        one batch there is, unless the first message is such a one.
         """
         parts: list[memoryview | bytes] = []
         size, place = 0, 0
         reached = ranges[0][0]
         while place < len(ranges) and (reached := max(reached, ranges[place][0])) < self.upto:
-            at = max(bisect_right(self._bases, reached) - 1, 0)
+            at = bisect_left(self._lasts, reached)
+            if self._bases[at] > reached:
+                break
             until = self._whole_until(at, reached, ranges, place)
             if until > at:  # whole batches, one behind the other: one piece
                 until = self._fitting(at, until, bytes_max - size, not parts)
@@ -77,6 +80,18 @@ class Stretch:
             if size >= bytes_max:
                 break
         return parts, size, reached
+
+    def holes(self, ranges: Sequence[Range]) -> list[Range]:
+        """What of the ranges lies before the stretch's end and in none of its batches: compaction took it."""
+        holes: list[Range] = []
+        for first, last in ranges:
+            at = bisect_left(self._lasts, first)
+            while first <= last and at < len(self._bases):
+                if first < self._bases[at]:
+                    holes.append((first, min(last, self._bases[at] - 1)))
+                first = self._lasts[at] + 1
+                at += 1
+        return holes
 
     def _start(self, at: int) -> int:
         return self._ends[at - 1] if at else 0

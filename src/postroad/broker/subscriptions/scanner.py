@@ -1,0 +1,179 @@
+"""`Scanner`: reads a partition's log for a queue.
+
+What the core does not know yet is read from the frontier on and told to it: bytes that this process wrote or
+has checked at once, others when a thread has checked them. Where duplicates are left out, what tells them is
+read before it (`lookback`). What was acquired is found again, most often in what was read last.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, cast
+
+from postroad.broker.partition import Partition
+from postroad.broker.subscriptions.duplicates import Duplicates
+from postroad.broker.subscriptions.lookback import lookback
+from postroad.broker.subscriptions.stretch import Stretch
+from postroad.errors import ApiError, OffsetOutOfRange
+from postroad.log.partition_log import Slice
+from postroad.now import Now
+from postroad.queues.entry import Entry
+from postroad.queues.settings import Order
+from postroad.queues.settlement import Settlement
+from postroad.queues.share_partition import SharePartition
+from postroad.wire.scan import scan
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+    from postroad.broker.subscriptions.subscription import Subscription
+
+SCAN_BYTES: Final = 1 << 19  # read and told to the core at a time
+RETRY_MS: Final = 1_000  # after the log could not be read
+
+log = logging.getLogger(__name__)
+
+
+class Scanner:
+    def __init__(
+        self,
+        node: Node,
+        subscription: Subscription,
+        partition: Partition,
+        core: SharePartition,
+        commit: Callable[[Settlement], None],
+        go_on: Callable[[], None],
+    ) -> None:
+        """`commit` takes what the core decides when it hears of messages. `go_on` is called when it is worth
+        trying again, after `scan` or `stretch_at` had nothing to show."""
+        self._node = node
+        self._subscription = subscription
+        self._partition = partition
+        self._core = core
+        self._commit = commit
+        self._go_on = go_on
+        self._stretch: Stretch | None = None  # what was scanned last: likely what is acquired next
+        self._checking = False  # a thread reads
+        self._duplicates: Duplicates | None = None
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """The core's frontier moves back, or it must know something else of the messages."""
+        window_ms = self._subscription.settings.deduplicate_ms
+        self._duplicates = Duplicates(window_ms) if window_ms else None
+        self._stretch = None
+
+    def scan(self, now: Now, bytes_max: int) -> int:
+        """Read on from the frontier; how many bytes. 0: there is nothing more, or a thread reads it."""
+        if self._checking:
+            return 0
+        frontier = self._core.frontier
+        try:
+            known_to = frontier if self._duplicates is None else self._duplicates_known_to(now)
+            found = self._partition.read(known_to, min(SCAN_BYTES, max(bytes_max, 1)))
+        except (ApiError, OSError) as error:
+            self._unreadable(error)
+            return 0
+        if found is None:
+            return 0
+        if not found.verified:
+            self._scan_cold(found)
+            return 0
+        data = found.file.read(found.position, found.length)
+        if known_to < frontier:
+            self._remember(data, known_to)
+        else:
+            self._learn(data, now)
+        return found.length
+
+    def stretch_at(self, offset: int) -> Stretch | None:
+        """Messages from this offset on, which the core knows; None if they can't be read now."""
+        stretch = self._stretch
+        if stretch is not None and stretch.holds(offset):
+            return stretch
+        try:
+            found = self._partition.read(offset, SCAN_BYTES)
+            if found is None:
+                return None
+            if not found.verified:  # the core knows it, so it was checked once; compaction may have moved it
+                self._partition.log.verify(found)
+                self._partition.log.mark_verified(found)
+            stretch = Stretch(found.file.read(found.position, found.length))
+        except (ApiError, OSError) as error:
+            self._unreadable(error)
+            return None
+        return stretch
+
+    def _duplicates_known_to(self, now: Now) -> int:
+        """Up to where it is known which messages repeat which: the frontier, or what is read before it."""
+        duplicates, frontier = self._duplicates, self._core.frontier
+        assert duplicates is not None
+        upto = duplicates.upto
+        if upto is None or not self._partition.log.start_offset <= upto <= frontier:
+            begin = lookback(self._partition, frontier, duplicates.window_ms, now.wall_ms)
+            duplicates.begin(*begin)
+            upto = begin.first
+        return upto
+
+    def _remember(self, data: bytes, first: int) -> None:
+        """What lies before the frontier only tells what is repeated behind it."""
+        duplicates, frontier = self._duplicates, self._core.frontier
+        assert duplicates is not None
+
+        def remember(identity: bytes, offset: int, timestamp: int) -> bool:
+            if offset < frontier:
+                duplicates.remember(identity, offset, timestamp)
+            return False
+
+        scan(data, first, is_duplicate=remember)
+        duplicates.upto = min(Stretch(data).upto, frontier)
+
+    def _learn(self, data: bytes, now: Now) -> None:
+        stretch = Stretch(data)
+        self._stretch = stretch
+        entries = self._entries(data)
+        for settlement in (self._core.extend(stretch.upto, entries, now), self._core.pass_gaps()):
+            if settlement is not None:
+                self._commit(settlement)
+        if self._duplicates is not None:
+            self._duplicates.upto = stretch.upto
+
+    def _entries(self, data: bytes) -> list[Entry]:
+        found = scan(
+            data,
+            self._core.frontier,
+            keys=self._core.settings.order is Order.KEY,
+            tenant_header=self._subscription.settings.fair_by.encode() or None,
+            is_duplicate=None if self._duplicates is None else self._duplicates.is_duplicate,
+        )
+        return cast("list[Entry]", found)  # the same fields; there may be too many to build each anew
+
+    def _scan_cold(self, found: Slice) -> None:
+        """What lay on the disk is checked in a thread first; then it is worth trying again."""
+        self._checking = True
+        partition = self._partition
+
+        def read() -> bytes:
+            partition.log.verify(found)
+            return found.file.read(found.position, found.length)
+
+        def done(data: bytes, error: BaseException | None) -> None:
+            self._checking = False
+            if partition.closed:
+                return
+            if error is not None:
+                self._unreadable(error)
+                return
+            partition.log.mark_verified(found)
+            self._go_on()
+
+        self._node.cold_workers.run(read, done)
+
+    def _unreadable(self, error: BaseException) -> None:
+        """Nothing is skipped: it is tried again, and operators are told."""
+        if isinstance(error, OffsetOutOfRange):
+            return  # retention was faster; the core hears of it with the next look
+        log.error("%s-%d can't be read: %s", self._partition.topic, self._partition.index, error)
+        if not isinstance(error, (ApiError, OSError)):
+            raise error
+        self._node.loop.call_later(RETRY_MS / 1000, self._go_on)
