@@ -173,3 +173,11 @@ def test_fair_subscription_looks_behind_a_noisy_tenant() -> None:
     assert shell.partition.wants_more(shell.now)
     shell.send(*(Entry(at, at, None, b"%d" % (at % 2)) for at in range(100_000, 100_020)))
     assert not shell.partition.wants_more(shell.now)
+
+
+def test_window_of_a_fair_subscription_is_bounded() -> None:
+    shell = Shell(fair=True, fair_window=1000)
+    shell.send(Entry(0, 999, None, b"noisy"))
+    assert not shell.partition.wants_more(shell.now)
+    shell.acquire(count=1)
+    assert shell.partition.wants_more(shell.now)

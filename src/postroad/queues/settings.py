@@ -47,4 +47,5 @@ class QueueSettings(NamedTuple):
     member_locks_max: int = 100_000
     locks_max: int = 1_000_000  # of the whole subscription
     waiting_max: int = 100_000  # entries that are known and can't go out yet: keys, tenants
+    fair_window: int = 1_000_000  # messages that are known, to be fair
     delayed_max: int = 4_000_000  # ranges that wait for their time: some 100 MB for each partition

@@ -99,7 +99,7 @@ class SharePartition:
             return False
         if settings.order is Order.PARTITION and self.waiting >= READY_LOW:
             return False
-        return settings.fair or backlog.pool.messages < READY_LOW
+        return backlog.pool.messages < (settings.fair_window if settings.fair else READY_LOW)
 
     def extend(self, upto: int, entries: Sequence[Entry], now: Now) -> Settlement | None:
         """The log's messages from the frontier up to `upto` are exactly these, ascending; offsets in no entry

@@ -71,7 +71,7 @@ class Queue:
         self._node = node
         self._states = states
         self._scanner = Scanner(node, subscription, partition, core, self._commit_unasked, self._look_on)
-        self._looks_on = False  # the last look found nothing and did not come to the end: the next is due
+        self._looks_on = False  # the last look did not come to the end: the next is due
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
         self._quiet_until = (
@@ -101,6 +101,8 @@ class Queue:
         core, partition = self.core, self.partition
         if partition.log.start_offset > core.start:
             core.log_starts_at(partition.log.start_offset)
+        if core.settings.fair and not self._looks_on:
+            self._look_around(now)
         acquired = core.acquire(member, records_max, now, lock_ms) if core.ready else []
         wanted = records_max - _count(acquired)
         if wanted > 0 and bytes_max > 0 and not self._looks_on:
@@ -127,14 +129,35 @@ class Queue:
             if wanted <= 0 or bytes_max <= 0 or clock.monotonic_ms() >= end:
                 break
         if not acquired:
-            self._looks_on = True
-            self._node.loop.call_soon(self._look_on)
+            self._look_later()
         return acquired
+
+    def _look_around(self, now: Now) -> None:
+        """To be fair one must know who else waits, so the log is read before anyone is served; a long one
+        over many turns, also while nobody asks."""
+        core, clock, end = self.core, self._node.clock, now.ms + LOOK_MS
+        for _ in range(SCANS_MAX):
+            if core.frontier >= self.partition.high_watermark or not core.wants_more(now):
+                return
+            if not self._scanner.scan(now, SCAN_BYTES):
+                return
+            if clock.monotonic_ms() >= end:
+                break
+        self._look_later()
+
+    def _look_later(self) -> None:
+        self._looks_on = True
+        self._node.loop.call_soon(self._look_on)
 
     def _look_on(self) -> None:
         self._looks_on = False
-        if not self.closed:
-            self.wake()
+        if self.closed:
+            return
+        if self.core.settings.fair:
+            now = self.now()
+            self._look_around(now)
+            self._arm(now)
+        self.wake()
 
     def look_ahead(self, upto: int) -> None:
         """Know what lies below this offset, as far as a few reads tell."""

@@ -53,6 +53,7 @@ class Scanner:
         self._commit = commit
         self._go_on = go_on
         self._stretch: Stretch | None = None  # what was scanned last: likely what is acquired next
+        self._again: Stretch | None = None  # what was read again last, for what was known for longer
         self._checking = False  # a thread reads
         self._duplicates: Duplicates | None = None
         self.begin_anew()
@@ -61,7 +62,7 @@ class Scanner:
         """The core's frontier moves back, or it must know something else of the messages."""
         window_ms = self._subscription.settings.deduplicate_ms
         self._duplicates = Duplicates(window_ms) if window_ms else None
-        self._stretch = None
+        self._stretch = self._again = None
 
     def scan(self, now: Now, bytes_max: int) -> int:
         """Read on from the frontier; how many bytes. 0: there is nothing more, or a thread reads it."""
@@ -88,9 +89,9 @@ class Scanner:
 
     def stretch_at(self, offset: int) -> Stretch | None:
         """Messages from this offset on, which the core knows; None if they can't be read now."""
-        stretch = self._stretch
-        if stretch is not None and stretch.holds(offset):
-            return stretch
+        for stretch in (self._stretch, self._again):
+            if stretch is not None and stretch.holds(offset):
+                return stretch
         try:
             found = self._partition.read(offset, SCAN_BYTES)
             if found is None:
@@ -98,11 +99,11 @@ class Scanner:
             if not found.verified:  # the core knows it, so it was checked once; compaction may have moved it
                 self._partition.log.verify(found)
                 self._partition.log.mark_verified(found)
-            stretch = Stretch(found.file.read(found.position, found.length))
+            self._again = Stretch(found.file.read(found.position, found.length))
         except (ApiError, OSError) as error:
             self._unreadable(error)
             return None
-        return stretch
+        return self._again
 
     def _duplicates_known_to(self, now: Now) -> int:
         """Up to where it is known which messages repeat which: the frontier, or what is read before it."""
