@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from postroad.queues.ledger import Ledger
 from postroad.queues.update import Dying, Key, Reason, Released, Update
@@ -42,7 +45,7 @@ def test_snapshots_rebuild_everything_wherever_they_are_written(
     updates: list[Update], data: st.DataObject
 ) -> None:
     taken = data.draw(st.integers(0, len(updates)))
-    snapshots = ledger_of(*updates[:taken]).snapshots(ranges_max=2)
+    snapshots = list(ledger_of(*updates[:taken]).snapshots(ranges_max=2))
     whole = ledger_of(*updates).snapshot()
     assert all(len(each.done) + len(each.released) + len(each.dying) <= 2 for each in snapshots)
     recovered = Ledger(KEY)
@@ -50,6 +53,30 @@ def test_snapshots_rebuild_everything_wherever_they_are_written(
         recovered.apply(update)
     assert recovered.snapshot() == whole
     assert ledger_of(*updates, *snapshots).snapshot() == whole  # written late: nothing is taken back
+
+
+LATER = st.one_of(
+    UPDATES, st.just(Update(2, 7)), UPDATES.map(lambda update: structs.replace(update, generation=2))
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(updates=st.lists(UPDATES, max_size=8), later=st.lists(LATER, max_size=8), data=st.data())
+def test_snapshot_whose_parts_are_made_while_the_ledger_goes_on_rebuilds_everything(
+    updates: list[Update], later: list[Update], data: st.DataObject
+) -> None:
+    ledger = ledger_of(*updates)
+    parts = ledger.snapshots(ranges_max=1)
+    log = [next(parts)]
+    for update in later:
+        log += islice(parts, data.draw(st.integers(0, 3)))
+        ledger.apply(update)
+        log.append(update)
+    log += parts
+    recovered = Ledger(KEY)
+    for update in log:
+        recovered.apply(update)
+    assert recovered.snapshot() == ledger.snapshot()
 
 
 def test_done_wins_over_dying_and_dying_over_released() -> None:

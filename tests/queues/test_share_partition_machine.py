@@ -360,7 +360,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.log)
     @rule(ranges_max=st.integers(1, 5))
     def take_snapshot(self, ranges_max: int) -> None:
-        self.snapshots.append((len(self.log), self.partition.ledger.snapshots(ranges_max)))
+        self.snapshots.append((len(self.log), list(self.partition.ledger.snapshots(ranges_max))))
 
     @precondition(lambda self: self.snapshots)
     @rule(data=st.data())

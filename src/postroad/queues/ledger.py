@@ -100,17 +100,21 @@ class Ledger:
         (update,) = self.snapshots(ranges_max=len(self.done) + len(self.attempts) + len(self.dying) + 1)
         return update
 
-    def snapshots(self, ranges_max: int = SNAPSHOT_RANGES_MAX) -> list[Update]:
-        """All of it, in updates of at most so many ranges. In any order, or twice, they say the same."""
+    def snapshots(self, ranges_max: int = SNAPSHOT_RANGES_MAX) -> Iterator[Update]:
+        """All of it, in updates of at most so many ranges. In any order, or twice, they say the same.
+
+        The ledger may change between them: with the updates that it takes meanwhile they tell all of it."""
+        generation, start = self.generation, self.start
         done, released, dying = iter(self.done), iter(self.attempts), iter(self.dying)
-        updates: list[Update] = []
+        first = True
         while True:
             some_done = list(islice(done, ranges_max))
             some_released = list(islice(released, ranges_max - len(some_done)))
             some_dying = list(islice(dying, ranges_max - len(some_done) - len(some_released)))
-            if updates and not (some_done or some_released or some_dying):
-                return updates
-            updates.append(Update(self.generation, self.start, some_done, some_released, some_dying))
+            if not (first or some_done or some_released or some_dying):
+                return
+            first = False
+            yield Update(generation, start, some_done, some_released, some_dying)
 
     def _begin(self, generation: int, start: int) -> None:
         self.generation = generation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import cast
 
 from postroad.queues.table import Table
 
@@ -15,8 +16,7 @@ class RangeSet(Table):
         super().__init__(0)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        for firsts, lasts, _ in self.chunks:
-            yield from zip(firsts, lasts, strict=True)
+        return cast("Iterator[tuple[int, int]]", self.each())  # rows without values
 
     def add(self, first: int, last: int) -> None:
         """Afterwards the set holds all of the range, whatever it held of it before."""

@@ -41,9 +41,13 @@ class Table:
         return self.rows
 
     def each(self) -> Iterator[Row]:
-        """All rows, ascending. The table must not change meanwhile."""
-        for chunk in self.chunks:
-            yield from self._slice(chunk, 0, len(chunk[0]))
+        """All rows, ascending. The table may change meanwhile: what comes or goes then is told or not."""
+        at, row = 0, 0
+        while at < len(self.chunks):
+            chunk = self.chunks[at]
+            last = chunk[1][-1]
+            yield from self._slice(chunk, row, len(chunk[0]))
+            at, row = self._seek(last + 1)
 
     # -- looking ---------------------------------------------------------------------------------------
 
@@ -193,6 +197,7 @@ class Table:
         return (at, row) if row < len(lasts) else (at + 1, 0)
 
     def _slice(self, chunk: Chunk, begin: int, end: int) -> Iterator[Row]:
+        """Some of its rows, as they are now."""
         firsts, lasts, values = chunk
         width = self.width
         some = values[begin * width : end * width]

@@ -5,13 +5,15 @@ An update is appended, committed, applied to its ledger, and only then does whoe
 the oldest of these snapshots is deleted:
 
 N1 a ledger can be rebuilt from the records from `since` on. A snapshot tells the state up to the last applied
-   record; updates that are still on their way lie before it in the log, so they, too, must be kept.
+   record; updates that are still on their way lie before it in the log, so they, too, must be kept, and are
+   applied when the snapshot has begun their ledger (`_early`).
 N2 behind a tombstone nothing is written of the ledger that it ended, or a start would find it again. So while
    a ledger comes or goes nobody finds it, and nothing else is written of its key.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Final
@@ -56,12 +58,14 @@ class QueueStates:
         self._kept: dict[Key, Kept] = {}
         self._groups: dict[str, dict[Key, Ledger]] = {}  # the same, by group
         self._changing: set[Key] = set()  # coming or going: that is on its way to the disk (N2)
+        self._early: dict[Key, list[tuple[int, Update]]] = {}  # read before their ledger's beginning (N1)
         self._applied_to = 0  # below it everything is applied: one offset for each record that was committed
 
     async def load(self, workers: Workers) -> None:
         """Rebuild every ledger. Raises what reading raises; call it again."""
         await self._log.load(self._replay, workers)
         self._applied_to = self._partition.high_watermark
+        self._early.clear()
         self.loaded = True
 
     def _replay(self, stored: Stored) -> None:
@@ -70,13 +74,25 @@ class QueueStates:
             return
         key, update = found
         if update is None:
+            self._early.pop(key, None)
             self._drop(key)
-            return
+        else:
+            self._tell(key, stored.offset, update)
+
+    def _tell(self, key: Key, offset: int, update: Update) -> None:
+        """While loading: apply it, now or when its generation has begun."""
         kept = self._kept.get(key)
+        if update.start is None and update.generation > (0 if kept is None else kept.ledger.generation):
+            self._early.setdefault(key, []).append((offset, update))
+            return
         if kept is None:
-            kept = Kept(Ledger(key), stored.offset)
+            since, _ = self._early.get(key, [(offset, update)])[0]
+            kept = Kept(Ledger(key), since)
             self._keep(kept)
         kept.ledger.apply(update)
+        if update.start is not None:
+            for each in self._early.pop(key, ()):
+                self._tell(key, *each)
 
     def _keep(self, kept: Kept) -> None:
         key = kept.ledger.key
@@ -167,20 +183,32 @@ class QueueStates:
     # --- snapshots
 
     def _snapshot(self, kept: Kept) -> None:
-        if kept.snapshotting or self.find(kept.ledger.key) is not kept.ledger:
-            return
-        kept.snapshotting = True
-        values = [encode_update(update) for update in kept.ledger.snapshots()]
-        kept.bytes, kept.snapshot_bytes = 0, sum(map(len, values))
-        since, records = self._applied_to, [(kept.key, value) for value in values]
-        self._log.append(records, partial(self._snapshot_written, kept, since, len(records)))
+        if not kept.snapshotting:
+            kept.snapshotting = True
+            kept.bytes = kept.snapshot_bytes = 0
+            self._write_part(kept, self._applied_to, kept.ledger.snapshots())
 
-    def _snapshot_written(self, kept: Kept, since: int, records: int, error: ApiError | None) -> None:
-        kept.snapshotting = False
-        if error is None:
-            self._applied_to += records
+    def _write_part(self, kept: Kept, since: int, parts: Iterator[Update]) -> None:
+        """The next part of a snapshot: a large one takes many turns, so that nobody waits for it."""
+        if self.find(kept.ledger.key) is not kept.ledger:  # N2
+            kept.snapshotting = False
+            return
+        part = next(parts, None)
+        if part is None:
+            kept.snapshotting = False
             kept.since = since
             self._prune()
+            return
+        value = encode_update(part)
+        kept.snapshot_bytes += len(value)
+        self._log.append([(kept.key, value)], partial(self._part_written, kept, since, parts))
+
+    def _part_written(self, kept: Kept, since: int, parts: Iterator[Update], error: ApiError | None) -> None:
+        if error is not None:
+            kept.snapshotting = False  # another may succeed
+            return
+        self._applied_to += 1
+        asyncio.get_running_loop().call_soon(self._write_part, kept, since, parts)
 
     def _prune(self) -> None:
         """Forget what no ledger needs; one that holds back too much is written anew first."""

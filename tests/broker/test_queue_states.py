@@ -1,0 +1,81 @@
+"""The state of subscriptions on a node: what is written of it, and what a start makes of that."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from clients.share_session import Error, Fate, Word, one, session
+
+from broker.harness import Running, running_node, until
+from broker.test_forgotten_topics import poll, subscribed
+from broker.test_queues import GROUP, STATE_TOPIC, publish_together, refuse_writes_of_state, settle_as
+from postroad.wire.batch import walk
+
+
+def snapshot_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"SNAPSHOT_BYTES": 10, "SNAPSHOT_FACTOR": 0, "PRUNE_RECORDS": 1}.items():
+        monkeypatch.setattr(f"postroad.broker.subscriptions.states.{name}", value)
+
+
+def test_s4_accept_that_was_under_way_when_a_snapshot_was_made_is_final(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot_often(monkeypatch)
+    with running_node(tmp_path) as running, ThreadPoolExecutor() as threads:
+        key = subscribed(running)
+        publish_together(running, "jobs", 3)
+        assert poll(running, key, "gateway") == [0, 1, 2]
+        disk, state = refuse_writes_of_state(running), running.partition(STATE_TOPIC)
+        disk.gate.clear()
+        first, accepts = state.log.written_offset, []
+        for offset in (2, 1):  # the second is written while the first is synced
+            accepts.append(threads.submit(settle_as, running, key.topic_id, "gateway", offset))
+            until(lambda: state.log.written_offset == first + len(accepts), "it is written")
+            until(lambda: state.syncing, "it waits for the disk")
+        disk.gate.set()
+        assert [accept.result(20) for accept in accepts] == [Error.NONE] * 2
+        until(lambda: state.log.start_offset == first + 1, "all before the second accept is deleted")
+    with running_node(tmp_path) as running:
+        assert poll(running, key, "another gateway") == [0]
+
+
+def test_large_state_is_written_in_parts_of_which_none_holds_up_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot_often(monkeypatch)
+    with running_node(tmp_path, durability_flush="os") as running:
+        subscribed(running)
+        state = running.partition(STATE_TOPIC).log
+        for _ in range(6):
+            publish_together(running, "jobs", 10_000)
+        with session(running.bootstrap, GROUP, "jobs") as member:
+            held = 0
+            while held < 60_000:
+                held += len(member.fetch_some(max_records=60_000).held)
+            for first in range(0, 60_000, 10_000):
+                fates = [Fate.RELEASE, Fate.ACCEPT] * 5_000
+                assert member.acknowledge(Word(first, first + 9_999, fates)) == Error.NONE
+            all_of_it = state.end_offset
+            while (
+                state.start_offset < all_of_it
+            ):  # each update is followed by a snapshot, if none is under way
+                (offset,) = member.fetch_some(max_records=1).offsets
+                assert member.acknowledge(one(offset, Fate.ACCEPT)) == Error.NONE
+        (ledger,) = running.node.subscriptions.ledgers(GROUP)
+        assert len(ledger.done) > 20_000
+        assert len(batch_sizes(running)) > 3
+        assert max(batch_sizes(running)) < 1_000_000
+        before = running.on_loop(ledger.snapshot)
+    with running_node(tmp_path, durability_flush="os") as running:
+        until(lambda: running.node.subscriptions.loaded, "its state is loaded")
+        (ledger,) = running.node.subscriptions.ledgers(GROUP)
+        assert running.on_loop(ledger.snapshot) == before
+
+
+def batch_sizes(running: Running) -> list[int]:
+    log = running.partition(STATE_TOPIC).log
+    found = log.read(log.start_offset, 1 << 30, log.written_offset)
+    assert found is not None
+    return [header.size for _, header in walk(memoryview(found.file.read(found.position, found.length)))]
