@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -72,6 +74,66 @@ def test_large_state_is_written_in_parts_of_which_none_holds_up_others(
         until(lambda: running.node.subscriptions.loaded, "its state is loaded")
         (ledger,) = running.node.subscriptions.ledgers(GROUP)
         assert running.on_loop(ledger.snapshot) == before
+
+
+def test_messages_that_take_the_offsets_of_lost_ones_are_delivered(tmp_path: Path) -> None:
+    with running_node(tmp_path, durability_flush="os") as running:
+        subscribed(running)
+        running.publish("jobs", *[b"old"] * 20)
+        with session(running.bootstrap, GROUP, "jobs") as member:
+            assert len(member.fetch_some().held) == 20
+            accepts = (Word(first, last, [Fate.ACCEPT]) for first, last in ((0, 2), (4, 14), (16, 19)))
+            releases = (one(offset, Fate.RELEASE) for offset in (3, 15))
+            assert member.acknowledge(*sorted([*accepts, *releases])) == Error.NONE
+        segment, middle = segment_of(running), position_of(running, 10)
+    os.truncate(segment, middle)  # as a power cut may leave it where nothing was synced
+    for _ in range(2):
+        with running_node(tmp_path, durability_flush="os") as running:
+            assert running.partition("jobs").high_watermark == 10
+    with running_node(tmp_path, durability_flush="os") as running:
+        running.publish("jobs", *[b"new"] * 15)
+        with session(running.bootstrap, GROUP, "jobs") as member:
+            found = {held.offset: held.delivery for held in member.fetch_some().held}
+        assert found == {3: 2} | dict.fromkeys(range(10, 25), 1)
+
+
+def test_nothing_is_passed_over_while_it_can_not_be_written_that_messages_were_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroad.broker.topics.REOPEN_S", 0.1)
+    with running_node(tmp_path) as running:
+        key = subscribed(running)
+        running.publish("jobs", *[b"old"] * 5)
+        assert poll(running, key, "gateway") == [0, 1, 2, 3, 4]
+        assert [settle_as(running, key.topic_id, "gateway", n) for n in range(5)] == [Error.NONE] * 5
+        segment, middle = segment_of(running), position_of(running, 2)
+    os.truncate(segment, middle)
+    aside = tmp_path / "aside"
+    segment.parent.rename(aside)
+    segment.parent.write_bytes(b"no directory")
+    with running_node(tmp_path) as running:
+        assert running.node.partitions.offline() == [("jobs", 0)]
+        disk = refuse_writes_of_state(running)
+        disk.fail("append", "", errno.ENOSPC)
+        segment.parent.unlink()
+        aside.rename(segment.parent)
+        until(lambda: not running.node.partitions.offline(), "it is back")
+        running.publish("jobs", *[b"new"] * 5)
+        assert poll(running, key, "gateway") == []
+        disk.heal()
+        until(lambda: running.node.subscriptions.ledgers(GROUP)[0].start == 2, "it is written")
+        assert poll(running, key, "gateway") == [2, 3, 4, 5, 6]
+
+
+def segment_of(running: Running) -> Path:
+    (found,) = Path(running.partition("jobs").log.directory).glob("*.log")
+    return found
+
+
+def position_of(running: Running, offset: int) -> int:
+    found = running.partition("jobs").read(offset, 1)
+    assert found is not None
+    return found.position
 
 
 def batch_sizes(running: Running) -> list[int]:

@@ -107,3 +107,22 @@ def test_new_generation_begins_anew_and_the_old_one_is_passed_over() -> None:
     ledger.apply(Update(1, done=[(10, 20)]))
     ledger.apply(Update(3, done=[(10, 20)]))  # its beginning was never seen
     assert (ledger.generation, ledger.start) == (2, 10)
+
+
+@settings(max_examples=100, deadline=None)
+@given(updates=st.lists(UPDATES, max_size=6), end=st.integers(0, 45))
+def test_log_that_has_lost_its_end_leaves_what_is_known_below_it(updates: list[Update], end: int) -> None:
+    ledger, expected = ledger_of(*updates), ledger_of(*updates)
+    correction = ledger.ending_at(end)
+    if correction is not None:
+        ledger.apply(correction)
+    ledger.check()
+    assert ledger.ending_at(end) is None
+    assert ledger.start == min(expected.start, end)
+    for table, whole in ((ledger.done, expected.done), (ledger.attempts, expected.attempts)):
+        assert list(table.each()) == whole.cut(0, end - 1)
+    assert list(ledger.dying.each()) == expected.dying.cut(0, end - 1)
+    before = ledger.snapshot()
+    for update in updates:  # they belong to the generation before
+        ledger.apply(update)
+    assert correction is None or ledger.snapshot() == before

@@ -83,9 +83,9 @@ class Ledger:
         was not seen: what it says can't be placed.
         """
         if update.generation != self.generation:
-            if update.generation < self.generation or update.start is None:
+            if update.generation < self.generation or not update.begins:
                 return
-            self._begin(update.generation, update.start)
+            self._begin(update)
         if update.start is not None:
             self._raise_start(update.start)
         for first, last in update.done:
@@ -116,12 +116,20 @@ class Ledger:
             first = False
             yield Update(generation, start, some_done, some_released, some_dying)
 
-    def _begin(self, generation: int, start: int) -> None:
-        self.generation = generation
-        self.start = start
-        self.done.clear()
-        self.attempts.clear()
-        self.dying.clear()
+    def ending_at(self, end: int) -> Update | None:
+        """The log ends here: what makes the ledger forget the offsets behind, so that messages which get them
+        anew are new. None if it knows of none."""
+        lasts = (table.last for table in (self.done, self.attempts, self.dying))
+        known_to = max(self.start, *(0 if last is None else last + 1 for last in lasts))
+        return Update(self.generation + 1, end=end) if known_to > end else None
+
+    def _begin(self, update: Update) -> None:
+        self.generation = update.generation
+        kept_below = update.end or 0
+        self.start = min(self.start, kept_below) if update.start is None else update.start
+        for table in (self.done, self.attempts, self.dying):
+            if table.last is not None:
+                table.carve(kept_below, table.last)
 
     def _raise_start(self, start: int) -> None:
         if start <= self.start:

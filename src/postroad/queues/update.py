@@ -6,7 +6,8 @@
 Updates of one turn are appended as one batch, which is there whole or not at all after a crash. Applying
 them in the log's order rebuilds the ledger. They only ever add (S4, S6), so an update that is applied twice,
 or a snapshot that comes after updates it does not know of, changes nothing that was true. A seek is the
-exception: it begins a new generation, and whatever speaks of an older one is passed over.
+exception: it begins a new generation, and whatever speaks of an older one is passed over. So does a log that
+has lost its end: its next messages take offsets that were spoken of before.
 """
 
 from __future__ import annotations
@@ -52,6 +53,12 @@ class Update(msgspec.Struct, frozen=True, omit_defaults=True):
     done: list[tuple[int, int]] = []  # acknowledged, archived, or not there at all
     released: list[Released] = []
     dying: list[Dying] = []
+    end: int | None = None  # a new generation begins with what the one before knew below this offset
+
+    @property
+    def begins(self) -> bool:
+        """Whether a generation can begin with it."""
+        return self.start is not None or self.end is not None
 
 
 class Key(NamedTuple):

@@ -8,7 +8,7 @@ N1 a ledger can be rebuilt from the records from `since` on. A snapshot tells th
    record; updates that are still on their way lie before it in the log, so they, too, must be kept, and are
    applied when the snapshot has begun their ledger (`_early`).
 N2 behind a tombstone nothing is written of the ledger that it ended, or a start would find it again. So while
-   a ledger comes or goes nobody finds it, and nothing else is written of its key.
+   a ledger comes, goes or is corrected nobody finds it, and nothing else is written of its key.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class QueueStates:
         self._log = RecordLog(partition, clock, turn)
         self._kept: dict[Key, Kept] = {}
         self._groups: dict[str, dict[Key, Ledger]] = {}  # the same, by group
-        self._changing: set[Key] = set()  # coming or going: that is on its way to the disk (N2)
+        self._changing: set[Key] = set()  # coming, going, corrected: that is on its way to the disk (N2)
         self._early: dict[Key, list[tuple[int, Update]]] = {}  # read before their ledger's beginning (N1)
         self._applied_to = 0  # below it everything is applied: one offset for each record that was committed
 
@@ -82,7 +82,7 @@ class QueueStates:
     def _tell(self, key: Key, offset: int, update: Update) -> None:
         """While loading: apply it, now or when its generation has begun."""
         kept = self._kept.get(key)
-        if update.start is None and update.generation > (0 if kept is None else kept.ledger.generation):
+        if not update.begins and update.generation > (0 if kept is None else kept.ledger.generation):
             self._early.setdefault(key, []).append((offset, update))
             return
         if kept is None:
@@ -90,7 +90,7 @@ class QueueStates:
             kept = Kept(Ledger(key), since)
             self._keep(kept)
         kept.ledger.apply(update)
-        if update.start is not None:
+        if update.begins:
             for each in self._early.pop(key, ()):
                 self._tell(key, *each)
 
@@ -117,7 +117,7 @@ class QueueStates:
         return list(self._groups.get(group_id, {}).values())
 
     def find(self, key: Key) -> Ledger | None:
-        """The ledger to work with; None also while it comes or goes (N2)."""
+        """The ledger to work with; None also while nobody may (N2)."""
         kept = self._kept.get(key)
         return None if kept is None or key in self._changing else kept.ledger
 
@@ -145,6 +145,17 @@ class QueueStates:
             committed(_busy())
             return
         self._append(self._kept[ledger.key], update, committed)
+
+    def correct(self, ledger: Ledger, update: Update, committed: Reply) -> None:
+        """Like `write`, but nobody finds the ledger until it is committed. If it can't be, call it again."""
+
+        def done(error: ApiError | None) -> None:
+            if error is None:
+                self._changing.discard(ledger.key)
+            committed(error)
+
+        self._changing.add(ledger.key)
+        self._append(self._kept[ledger.key], update, done)
 
     def remove(self, key: Key, committed: Reply) -> None:
         """The ledger is gone when that is committed; nobody finds it from now on."""
@@ -221,7 +232,9 @@ class QueueStates:
 
 
 def _busy() -> CoordinatorNotAvailable:
-    return CoordinatorNotAvailable("The subscription is just beginning or forgetting this partition.")
+    return CoordinatorNotAvailable(
+        "The subscription's state of this partition is being made, corrected or removed."
+    )
 
 
 _since: Callable[[Kept], int] = lambda kept: kept.since  # noqa: E731

@@ -41,7 +41,7 @@ from postroad.groups.settings import ShareGroupSettings
 from postroad.groups.share import ShareGroups
 from postroad.queues.ledger import Ledger
 from postroad.queues.share_partition import SharePartition
-from postroad.queues.update import Key
+from postroad.queues.update import Key, Update
 from postroad.wire.subscription_names import TOPICS_CONFIG
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ STATE_CONFIG: Final = {
     "max.message.bytes": str(16 * 1024 * 1024),  # a snapshot's part is far smaller
     "compression.type": "producer",
 }
+
+RETRY_S: Final = 1.0  # after a ledger could not be corrected
 
 log = logging.getLogger(__name__)
 
@@ -81,8 +83,8 @@ class Subscriptions:
         partition = self._node.partitions.find(topic, index)
         if partition is not None:
             for ledger in self._ledgers_of(partition.topic_id):
-                if ledger.key.partition == index and ledger.dying and self.queue_in_use(ledger.key) is None:
-                    self._queue_of(ledger.key)
+                if ledger.key.partition == index:
+                    self._meet(ledger, partition)
 
     def _keep(self, partition: Partition) -> QueueStates:
         return QueueStates(partition, self._node.clock, self._node.turn)
@@ -90,13 +92,40 @@ class Subscriptions:
     async def _loaded(self, states: QueueStates) -> None:
         image = self._node.image
         for ledger in list(states.ledgers()):
+            partition = self._node.partitions.find(ledger.key.topic_id, ledger.key.partition)
             if ledger.key.topic_id not in image.topics_by_id:  # deleted just before the node stopped
                 states.remove(ledger.key, _ignore)
-            elif ledger.dying:
-                self._queue_of(ledger.key)
+            elif partition is not None:
+                self._meet(ledger, partition)
         for group_id in list(image.groups):
             if self._topic.find(group_id) is states:
                 await self.configured(group_id)
+
+    def _meet(self, ledger: Ledger, partition: Partition) -> None:
+        """What was left when the node stopped: both are there for the first time since then."""
+        states = self._topic.find(ledger.key.group)
+        if states is None or not states.loaded:
+            return
+        correction = ledger.ending_at(partition.opened_at)
+        if correction is not None:
+            lost = "%s-%d has lost its end: %s goes on at offset %d with what comes next"
+            log.warning(lost, partition.topic, partition.index, ledger.key.group, partition.opened_at)
+            self._correct(states, ledger, correction)
+        elif ledger.dying and self.queue_in_use(ledger.key) is None:
+            self._queue_of(ledger.key)
+
+    def _correct(self, states: QueueStates, ledger: Ledger, correction: Update) -> None:
+        """Nobody is served before it is written, or what was lost would be passed over."""
+
+        def done(error: ApiError | None) -> None:
+            if error is not None:
+                _ignore(error)
+                self._node.loop.call_later(RETRY_S, self._correct, states, ledger, correction)
+            elif ledger.dying:
+                self._queue_of(ledger.key)
+
+        states.correct(ledger, correction, done)
+        self._close_queue(ledger.key)
 
     def close(self) -> None:
         if self._timer is not None:
@@ -209,15 +238,13 @@ class Subscriptions:
         partition = self._node.partitions.find(key.topic_id, key.partition)
         if states is None or ledger is None or partition is None:
             return None
+        self._close_queue(key)  # of a partition that was closed and has been opened anew
         subscription = self.subscription(key.group)
-        place = key.topic_id, key.partition
-        old = subscription.queues.pop(place, None)
-        if old is not None:  # its partition was closed and has been opened anew
-            old.close()
         core = SharePartition(
             ledger, queue_settings(subscription.settings), subscription.holdings, random.random
         )
-        queue = subscription.queues[place] = Queue(self._node, subscription, partition, core, states)
+        queue = Queue(self._node, subscription, partition, core, states)
+        subscription.queues[key.topic_id, key.partition] = queue
         if ledger.dying:  # archived, and perhaps not copied
             self.dead_letters.take(queue)
         return queue
@@ -334,6 +361,9 @@ class Subscriptions:
     def _remove(self, states: QueueStates, key: Key, done: Reply) -> None:
         """The ledger goes, and its queue at once. No other can come up over it: nobody finds the ledger."""
         states.remove(key, done)
+        self._close_queue(key)
+
+    def _close_queue(self, key: Key) -> None:
         subscription = self._subscriptions.get(key.group)
         queue = None if subscription is None else subscription.queues.pop((key.topic_id, key.partition), None)
         if queue is not None:
