@@ -22,6 +22,7 @@ SETTINGS = st.builds(
     locks_max=st.sampled_from([4, 1000, 1000, 1000]),
     at_most_once=st.sampled_from([False, False, False, True]),
     waiting_max=st.just(100),
+    fair_ranges_max=st.just(100),
     delayed_max=st.just(100),
 )
 

@@ -10,6 +10,7 @@ from copy import deepcopy
 
 from postroad.now import Now
 from postroad.queues.entry import Entry
+from postroad.queues.keys import Lanes
 from postroad.queues.ranges import RangeSet
 from postroad.queues.schedule import Schedule
 from postroad.queues.share_partition import AckBatch
@@ -68,6 +69,18 @@ def test_delayed_record_costs_no_more_than_30_bytes() -> None:
     due = schedule.take_due(10**7, 10_000)
     assert 300 < len(due) < 500
     schedule.check()
+
+
+def test_record_in_line_behind_others_of_its_key_costs_no_more_than_20_bytes() -> None:
+    lanes = Lanes()
+    with measured() as used:
+        for offset in range(0, 80_000, 2):
+            lanes.join(offset, offset, b"hot")
+        assert used() < 40_000 * 20
+    assert lanes.drop_below(40_001) == [0]
+    assert (lanes.entries, lanes.waiting) == (19_999, 19_999)
+    assert lanes.leave(0) == 40_002
+    lanes.check()
 
 
 def test_range_of_a_ragged_set_costs_no_more_than_24_bytes() -> None:

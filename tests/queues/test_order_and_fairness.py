@@ -98,11 +98,25 @@ def test_subscription_that_starts_to_keep_order_keeps_it_for_what_is_in_flight()
 
 
 def test_window_of_waiting_records_is_bounded() -> None:
-    shell = Shell(order=Order.KEY, waiting_max=10)
-    shell.send(*keyed(*["a"] * 5))
+    shell = Shell(order=Order.KEY, waiting_max=40)
+    shell.send(*keyed(*["a"] * 50))
     assert shell.partition.wants_more(shell.now)  # neighbours of a key are one entry
-    shell.send(*(Entry(at, at, b"ab"[at % 2 : at % 2 + 1]) for at in range(5, 30)))
+    shell.send(*(Entry(at, at, b"ab"[at % 2 : at % 2 + 1]) for at in range(50, 90)))
     assert not shell.partition.wants_more(shell.now)
+
+
+def test_other_keys_go_on_however_many_records_wait_behind_the_head_of_one() -> None:
+    shell = Shell(order=Order.KEY)
+    partition, now = shell.partition, shell.now
+    shell.send(Entry(0, 0, b"hot"))
+    assert shell.acquire("slow") == [(0, 0)]
+    for first in range(0, 300_000, 20_000):
+        apart = range(first + 1, first + 20_000, 2)  # neighbours would count as one
+        partition.extend(first + 20_000, [Entry(at, at, b"hot") for at in apart], now)
+        assert partition.wants_more(now)
+    assert partition.waiting == 150_000
+    partition.extend(300_001, [Entry(300_000, 300_000, b"other")], now)
+    assert [each[:2] for each in partition.acquire("anna", 10, now)] == [(300_000, 300_000)]
 
 
 def test_quiet_tenant_is_served_before_the_noisy_one_goes_on() -> None:
@@ -168,7 +182,7 @@ def test_fairness_and_key_order_hold_together() -> None:
 
 
 def test_fair_subscription_looks_behind_a_noisy_tenant() -> None:
-    shell = Shell(fair=True, waiting_max=10)
+    shell = Shell(fair=True, fair_ranges_max=10)
     shell.send(Entry(0, 99_999, None, b"noisy"))
     assert shell.partition.wants_more(shell.now)
     shell.send(*(Entry(at, at, None, b"%d" % (at % 2)) for at in range(100_000, 100_020)))

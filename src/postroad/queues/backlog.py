@@ -43,10 +43,9 @@ class Backlog:
         self.strays: dict[int, bool] = {}
 
     @property
-    def entries(self) -> int:
-        """Ranges in memory because they can't go out yet, or to be fair."""
-        in_line = self.lanes.entries if self.lanes is not None else 0
-        return in_line + (self.pool.entries if isinstance(self.pool, FairPool) else 0)
+    def kept_in_line(self) -> int:
+        """Ranges in memory because they wait for others, and what of messages must be known until then."""
+        return self.traits.rows + (self.lanes.weight if self.lanes is not None else 0)
 
     def meet(self, trait: Trait, key: bytes | None, now_ms: int) -> None:
         """These messages are in the log, and nothing else is known of them."""

@@ -4,16 +4,18 @@ The head of a lane is the message that is available, delayed, in flight or being
 key wait in line behind it, and take its place one by one when it is done or archived.
 
 N1 a key with a line has a head. N2 a line ascends and lies behind its head. N3 `waiting` and `entries` count
-the messages and ranges in all lines.
+the messages and ranges in all lines, `with_line` the keys that have one.
 """
 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
 WHOLE_PARTITION: Final = b""  # the key that all messages share where the order is the partition's
+LINE_WEIGHT: Final = 10  # a line costs as much as so many ranges in it
 
 
 class Line:
@@ -51,10 +53,19 @@ class Line:
             self.used = 0
         return first
 
-    def drop_below(self, offset: int) -> None:
-        kept = [(max(first, offset), last) for first, last in self if last >= offset]
-        self.pairs = array("q", [bound for pair in kept for bound in pair])
+    def drop_below(self, offset: int) -> int:
+        """How many messages that were. Only these are looked at: a line may be long."""
+        pairs, used = self.pairs, self.used
+        ranges = range(used, len(pairs), 2)
+        whole = bisect_left(ranges, offset, key=lambda at: pairs[at + 1])
+        end = used + 2 * whole
+        dropped = sum(pairs[used + 1 : end : 2]) - sum(pairs[used:end:2]) + whole
+        del pairs[:end]
         self.used = 0
+        if pairs and pairs[0] < offset:
+            dropped += offset - pairs[0]
+            pairs[0] = offset
+        return dropped
 
 
 class Lanes:
@@ -63,6 +74,12 @@ class Lanes:
         self.lines: dict[bytes, Line | None] = {}  # for each key with a head; None: nothing waits
         self.waiting = 0
         self.entries = 0
+        self.with_line = 0
+
+    @property
+    def weight(self) -> int:
+        """What the lines cost, in ranges."""
+        return self.entries + LINE_WEIGHT * self.with_line
 
     def join(self, first: int, last: int, key: bytes) -> int | None:
         """The range comes last in its lane. The offset that heads it now, if it was empty."""
@@ -77,6 +94,7 @@ class Lanes:
         line = self.lines[key]
         if line is None:
             line = self.lines[key] = Line()
+            self.with_line += 1
         before = len(line)
         line.append(first, last)
         self.entries += len(line) - before
@@ -96,18 +114,18 @@ class Lanes:
         self.waiting -= 1
         self.heads[follower] = key
         if not len(line):
-            self.lines[key] = None
+            self._end_line(key)
         return follower
 
     def drop_below(self, offset: int) -> list[int]:
         """Forgets who waits below this offset. The heads below it, ascending: each must `leave`."""
         for key, line in self.lines.items():
             if line is not None:
-                line.drop_below(offset)
+                before = len(line)
+                self.waiting -= line.drop_below(offset)
+                self.entries -= before - len(line)
                 if not len(line):
-                    self.lines[key] = None
-        self.waiting = sum(last - first + 1 for first, last in self.in_line())
-        self.entries = sum(len(line) for line in self.lines.values() if line is not None)
+                    self._end_line(key)
         return sorted(head for head in self.heads if head < offset)
 
     def in_line(self) -> Iterator[tuple[int, int]]:
@@ -116,9 +134,14 @@ class Lanes:
             if line is not None:
                 yield from line
 
+    def _end_line(self, key: bytes) -> None:
+        self.lines[key] = None
+        self.with_line -= 1
+
     def check(self) -> None:
         assert sorted(self.heads.values()) == sorted(self.lines), "N1"
-        assert self.entries == sum(len(line) for line in self.lines.values() if line is not None), "N3"
+        lines = [line for line in self.lines.values() if line is not None]
+        assert (self.entries, self.with_line) == (sum(map(len, lines)), len(lines)), "N3"
         assert self.waiting == sum(last - first + 1 for first, last in self.in_line()), "N3"
         for head, key in self.heads.items():
             line = self.lines[key]

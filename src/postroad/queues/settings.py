@@ -46,6 +46,8 @@ class QueueSettings(NamedTuple):
     partition_locks_max: int = 100_000
     member_locks_max: int = 100_000
     locks_max: int = 1_000_000  # of the whole subscription
-    waiting_max: int = 100_000  # entries that are known and can't go out yet: keys, tenants
-    fair_window: int = 1_000_000  # messages that are known, to be fair
-    delayed_max: int = 4_000_000  # ranges that wait for their time: some 100 MB for each partition
+    # What may be known of one partition. Beyond it the log is read on when some of that is done.
+    waiting_max: int = 4_000_000  # ranges behind others of their key, with what they ask for: some 100 MB
+    fair_window: int = 1_000_000  # messages that can go out, where one must be fair
+    fair_ranges_max: int = 100_000  # the ranges of one tenant that these are
+    delayed_max: int = 4_000_000  # ranges that wait for their time: some 100 MB

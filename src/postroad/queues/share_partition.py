@@ -95,11 +95,14 @@ class SharePartition:
         settings, backlog = self.settings, self.backlog
         if self.locks.messages >= settings.partition_locks_max or self.holdings.total >= settings.locks_max:
             return False
-        if backlog.entries >= settings.waiting_max or backlog.schedule.rows >= settings.delayed_max:
+        if backlog.kept_in_line >= settings.waiting_max or backlog.schedule.rows >= settings.delayed_max:
             return False
         if settings.order is Order.PARTITION and self.waiting >= READY_LOW:
             return False
-        return backlog.pool.messages < (settings.fair_window if settings.fair else READY_LOW)
+        pool = backlog.pool
+        if settings.fair:
+            return pool.messages < settings.fair_window and pool.entries < settings.fair_ranges_max
+        return pool.messages < READY_LOW
 
     def extend(self, upto: int, entries: Sequence[Entry], now: Now) -> Settlement | None:
         """The log's messages from the frontier up to `upto` are exactly these, ascending; offsets in no entry
