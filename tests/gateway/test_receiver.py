@@ -81,6 +81,22 @@ def test_what_comes_while_nobody_waits_is_returned_at_once() -> None:
     run(work)
 
 
+def test_short_receive_behind_a_slow_one_finds_what_is_there() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1])
+        (partition,) = cluster.topics["jobs"]
+        partition.publish()
+        partition.publish()
+        cluster.slow_s = 3 * receiver_module.GLANCE_S
+        async with receiving(cluster) as receiver:
+            first = asyncio.ensure_future(receiver.receive(1, 0, 30_000))
+            await until(lambda: bool(partition.held))
+            assert values(await receiver.receive(1, 0, 30_000)) == [b"jobs/0/1"]
+            assert values(await first) == [b"jobs/0/0"]
+
+    run(work)
+
+
 def test_caller_has_the_lock_that_it_asked_for_whoever_the_fetch_was_for() -> None:
     async def work() -> None:
         cluster = Cluster(jobs=[1])

@@ -54,6 +54,11 @@ class Wish(NamedTuple):
     future: asyncio.Future[list[Received]]
 
 
+class Fetch(NamedTuple):
+    task: asyncio.Task[None]
+    may_wait: bool  # at the node, until there is something
+
+
 class Lock(NamedTuple):
     """Of all that a fetch brings."""
 
@@ -76,7 +81,7 @@ class Receiver:
         self._wishes: deque[Wish] = deque()
         self._wished = asyncio.Event()
         self._sessions: dict[int, ShareSession] = {}
-        self._under_way: dict[int, asyncio.Task[None]] = {}
+        self._under_way: dict[int, Fetch] = {}
         self._handing: set[asyncio.Task[None]] = set()
         self._pump: asyncio.Task[None] | None = None
 
@@ -86,7 +91,7 @@ class Receiver:
         """Up to so many, as soon as there are any; none if none came in time. Raises PostroadError."""
         loop = asyncio.get_running_loop()
         wait_s = wait_ms / 1000
-        before_us = list(self._under_way.values())
+        before_us = [fetch.task for fetch in self._under_way.values() if fetch.may_wait]
         patience_s = max(wait_s, GLANCE_S) if before_us else wait_s + PATIENCE_S
         wish = Wish(max_messages, lock_ms, loop.time() + wait_s, is_gone, loop.create_future())
         self._wishes.append(wish)
@@ -170,14 +175,16 @@ class Receiver:
         wait_s = min(max(wish.deadline for wish in wishes) - loop.time(), SLICE_S)
         for node, places in by_node.items():
             if node not in self._under_way:
-                fetching = self._fetch(node, places, wanted, max(int(wait_s * 1000), 0), lock_ms)
-                self._under_way[node] = asyncio.create_task(fetching)
+                wait_ms = max(int(wait_s * 1000), 0)
+                fetching = self._fetch(node, places, wanted, wait_ms, lock_ms)
+                self._under_way[node] = Fetch(asyncio.create_task(fetching), wait_ms > 0)
         if not self._under_way:
             await asyncio.sleep(RETRY_S)
         else:
-            done, _ = await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
-            for fetch in done:
-                fetch.result()
+            tasks = [fetch.task for fetch in self._under_way.values()]
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         self._answer_late(wishes)
 
     async def _fetch(
@@ -292,7 +299,7 @@ class Receiver:
 
     async def _let_go(self) -> None:
         """A fetch that is under way is seen through, or its messages would be locked for nobody."""
-        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        await asyncio.gather(*(fetch.task for fetch in self._under_way.values()), return_exceptions=True)
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()
