@@ -68,9 +68,11 @@ class DeadLetters:
     async def _bury_some(self, queue: Queue) -> None:
         dying = list(islice(queue.core.ledger.dying, COPIES_MAX))
         copies, ranges = self._copies(queue, dying)
-        buried = queue.core.bury(
-            ranges
-        )  # made now: what a seek brings back meanwhile is not buried with them
+        # Made now: a seek that comes while they are copied brings them back, and they stay so.
+        buried = queue.core.bury(ranges)
+        if gone := len(ranges) - len(copies):
+            told = "%d messages of %s-%d were deleted before they could become dead letters"
+            log.warning(told, gone, queue.partition.topic, queue.partition.index)
         if copies:
             partition, node = await self._partition(queue), self._node
             await heard(partial(append_own, partition, node.turn, copies, node.clock.now_ms()))
