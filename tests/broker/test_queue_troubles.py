@@ -11,6 +11,7 @@ from clients.share_session import Error, Fate, one, session
 
 from broker.harness import Running, until
 from broker.test_queues import GROUP, configure, publish_with_header, refuse_writes_of_state
+from postroad.broker.clock import Clock
 from postroad.broker.subscriptions.stretch import Stretch
 
 
@@ -68,3 +69,23 @@ def test_subscription_goes_on_when_compaction_took_messages_that_were_held(
         assert other.acknowledge(one(40, Fate.ACCEPT)) == Error.NONE
     (ledger,) = running.node.subscriptions.ledgers(GROUP)
     until(lambda: ledger.start == 41, "nothing is left")
+
+
+class SteppedClock(Clock):
+    """Its wall clock was set an hour ahead."""
+
+    def now_ms(self) -> int:
+        return super().now_ms() + 3_600_000
+
+
+def test_delayed_message_goes_out_when_the_clock_says_so_though_it_was_set(
+    start: Callable[..., Running],
+) -> None:
+    running = start()
+    running.create("jobs")
+    configure(running)
+    publish_with_header(running, "jobs", "postroad-delay-ms", 600_000)
+    with session(running.bootstrap, GROUP, "jobs") as member:
+        assert member.fetch().held == []
+        running.node.clock = SteppedClock()
+        assert member.fetch_some().offsets == [0]

@@ -130,6 +130,13 @@ class Model:
         self.frontier = upto
         return expired
 
+    def clock_stepped(self, ms: int, now: Now) -> None:
+        for offset, at in self.available_at.items():
+            in_line = not self._head(offset)
+            if at and (in_line or (at > now.ms and offset not in self.deliveries)):
+                self.available_at[offset] = max(at - ms, 1)
+        self.expires_at = {offset: max(at - ms, 1) for offset, at in self.expires_at.items()}
+
     def forget(self) -> None:
         self.frontier = max(self.start, self.log_start)
         self.available_at.clear()

@@ -62,3 +62,15 @@ class Shell:
         self.partition = SharePartition(ledger, self.settings, self.holdings, lambda: 0.0)
         if entries:
             self.send(*entries)
+
+
+def batches_of(offsets: list[int], types: list[int]) -> list[AckBatch]:
+    """Neighbours in one batch, as clients send them."""
+    batches: list[AckBatch] = []
+    for offset, kind in zip(offsets, types, strict=True):
+        if batches and batches[-1].last + 1 == offset:
+            first, _, before = batches[-1]
+            batches[-1] = AckBatch(first, offset, [*before, kind])
+        else:
+            batches.append(AckBatch(offset, offset, [kind]))
+    return batches

@@ -19,7 +19,7 @@ from postroad.queues.settlement import Settlement
 from postroad.queues.share_partition import AckBatch, SharePartition
 from postroad.queues.update import Key, Update, decode, encode_key, encode_update
 from tests.queues.model import Held, Model, Outcome
-from tests.queues.shell import RETURN
+from tests.queues.shell import RETURN, batches_of
 from tests.queues.strategies import MEMBERS, MESSAGES, SETTINGS
 
 KEY = Key("workers", b"\x01" * 16, 3)
@@ -215,9 +215,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
         types = [data.draw(st.sampled_from([0, 1, 1, 2, 2, 3, 4, RETURN])) for _ in offsets]
         if any(self.model.held[offset].until <= self.now.ms for offset in offsets):
             with pytest.raises(InvalidRecordState):  # S2, S5
-                self.partition.acknowledge(member, _batches(offsets, types), self.now, lock_ms, delay_ms)
+                self.partition.acknowledge(member, batches_of(offsets, types), self.now, lock_ms, delay_ms)
             return
-        settlement = self.partition.acknowledge(member, _batches(offsets, types), self.now, lock_ms, delay_ms)
+        settlement = self.partition.acknowledge(
+            member, batches_of(offsets, types), self.now, lock_ms, delay_ms
+        )
         outcome = Outcome()
         for offset, kind in zip(offsets, types, strict=True):
             if kind <= 1:
@@ -245,11 +247,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
             return
         mine = sorted(o for o, held in self.model.held.items() if held.member == member)
         if self._is_passed_over(offset):
-            assert self.partition.acknowledge(member, _batches([offset], [2]), self.now).update is None
+            assert self.partition.acknowledge(member, batches_of([offset], [2]), self.now).update is None
             return
         offsets = sorted({offset, *mine[:1]})
         with pytest.raises(InvalidRecordState):
-            self.partition.acknowledge(member, _batches(offsets, [1] * len(offsets)), self.now)
+            self.partition.acknowledge(member, batches_of(offsets, [1] * len(offsets)), self.now)
 
     def _is_passed_over(self, offset: int) -> bool:
         """At most once, what is done was so when it was sent."""
@@ -309,9 +311,16 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     # -- time ------------------------------------------------------------------------------------------
 
-    @rule(ms=st.sampled_from([1, 30, 99, 100, 350, 2000]), jump=st.sampled_from([0, 0, 0, -100, 3000]))
-    def time_passes(self, ms: int, jump: int) -> None:
+    @rule(
+        ms=st.sampled_from([1, 30, 99, 100, 350, 2000]),
+        jump=st.sampled_from([0, 0, 0, -100, 3000]),
+        noticed=st.booleans(),
+    )
+    def time_passes(self, ms: int, jump: int, noticed: bool) -> None:
         self.now = Now(self.now.ms + ms, self.now.wall_ms + ms + jump)
+        if noticed:
+            self.partition.clock_stepped(jump, self.now)
+            self.model.clock_stepped(jump, self.now)
 
     @precondition(lambda self: self.partition.next_deadline() is not None)
     @rule()
@@ -467,18 +476,6 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
 class KeyOrderMachine(SharePartitionMachine):
     order = Order.KEY
-
-
-def _batches(offsets: list[int], types: list[int]) -> list[AckBatch]:
-    """Neighbours in one batch, as clients send them."""
-    batches: list[AckBatch] = []
-    for offset, kind in zip(offsets, types, strict=True):
-        if batches and batches[-1].last + 1 == offset:
-            first, _, before = batches[-1]
-            batches[-1] = AckBatch(first, offset, [*before, kind])
-        else:
-            batches.append(AckBatch(offset, offset, [kind]))
-    return batches
 
 
 pytestmark = pytest.mark.usefixtures("small_chunks")

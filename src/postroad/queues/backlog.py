@@ -13,6 +13,7 @@ from typing import Final
 
 from postroad.queues.holdings import Holdings
 from postroad.queues.keys import WHOLE_PARTITION, Lanes
+from postroad.queues.ledger import Attempts
 from postroad.queues.names import Names
 from postroad.queues.pool import Pool, Taken
 from postroad.queues.ranges import RangeSet
@@ -84,6 +85,19 @@ class Backlog:
             return
         for first, last in self.schedule.take_due(now_ms, WORK_MAX):
             self._make_ready(first, last)
+
+    def clock_stepped(self, ms: int, now_ms: int, attempts: Attempts) -> None:
+        """What was delivered before backs off, whatever the wall clock says; the others follow it."""
+        self.wake(now_ms)
+        self.traits.shift(-ms)
+        rows = [
+            (at if piece[2] else max(at - ms, 1), piece[0], piece[1])
+            for at, first, last in self.schedule
+            for piece in attempts.pieces(first, last)
+        ]
+        self.schedule.clear()
+        for row in sorted(rows):
+            self.schedule.add(*row)
 
     def take(self, count: int, upto: int | None) -> list[Taken]:
         return self.pool.take(count, upto)

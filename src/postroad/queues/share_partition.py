@@ -295,6 +295,11 @@ class SharePartition:
                 self._archive(settlement, low, high, reason, tuple(counts))
         return self._seal(settlement)
 
+    def clock_stepped(self, ms: int, now: Now) -> None:
+        """The wall clock has gained so much on the monotonic one (lost, if negative): the times that messages
+        ask for are told by it. What is available stays so. Looks at all that is delayed."""
+        self.backlog.clock_stepped(ms, now.ms, self.ledger.attempts)
+
     def release_member(self, member: str, now: Now) -> Settlement | None:
         """It left: all that it holds is released at once. Deliveries stay counted."""
         number = self.members.known(member)

@@ -29,6 +29,13 @@ class Traits(Table):
         row = self.find(offset) if self.rows else None
         return Trait(offset, offset) if row is None else Trait._make(row)
 
+    def shift(self, ms: int) -> None:
+        """All times come so much later (sooner, if negative)."""
+        for _, _, values in self.chunks:
+            for at in range(len(values)):
+                if at % self.width and values[at]:
+                    values[at] = max(values[at] + ms, 1)
+
     def tenants(self) -> Iterator[int]:
         for _, _, values in self.chunks:
             yield from values[:: self.width]

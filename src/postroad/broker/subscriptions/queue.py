@@ -40,6 +40,7 @@ SCANS_MAX: Final = 4  # in one go; then others have their turn
 LOOK_MS: Final = 5  # also then: where each message asks for something a scan takes long
 RETRY_MS: Final = 1_000  # after the state could not be written
 TIMER_MS_MAX: Final = 60_000  # a timer looks again after this, however far away the deadline is
+STEP_MS: Final = 1_000  # by less the wall clock may gain or lose against the monotonic one
 
 
 class Waiter(Protocol):
@@ -77,6 +78,8 @@ class Queue:
         self._quiet_until = (
             0  # until then nothing is settled that nobody asks for: the state can't be written
         )
+        now = self.now()
+        self._wall_ahead = now.wall_ms - now.ms
         self._unknown_below = partition.opened_at  # of messages here it is not known who held them before
 
     # --- out
@@ -84,6 +87,7 @@ class Queue:
     def deliver(self, member: str, records_max: int, bytes_max: int, lock_ms: int | None) -> Delivery | None:
         """Messages for this member, locked; None if there are none now."""
         core, now = self.core, self.now()
+        self._notice_step(now)
         at = core.next_deadline()
         if at is not None and at <= now.ms:
             self.expire(now)
@@ -302,6 +306,13 @@ class Queue:
             if settlement is not None:
                 self._commit_unasked(settlement)
 
+    def _notice_step(self, now: Now) -> None:
+        """The wall clock was set, or the machine slept: noticed when somebody asks, or by the timer."""
+        gained = now.wall_ms - now.ms - self._wall_ahead
+        if not -STEP_MS < gained < STEP_MS:
+            self._wall_ahead += gained
+            self.core.clock_stepped(gained, now)
+
     def _settle_expired(self, now: Now) -> None:
         settlement = self.core.take_expired(now) if self._quiet_until <= now.ms else None
         if settlement is not None:
@@ -325,6 +336,7 @@ class Queue:
         if self.closed:
             return
         now = self.now()
+        self._notice_step(now)
         self.expire(now)
         self._settle_expired(now)
         self.wake()
