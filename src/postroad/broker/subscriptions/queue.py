@@ -71,13 +71,11 @@ class Queue:
         self.closed = False
         self._node = node
         self._states = states
-        self._scanner = Scanner(node, subscription, partition, core, self._commit_unasked, self._look_on)
+        self._scanner = Scanner(node, subscription, partition, core, self._commit_unasked, self._look_again)
         self._looks_on = False  # the last look did not come to the end: the next is due
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
-        self._quiet_until = (
-            0  # until then nothing is settled that nobody asks for: the state can't be written
-        )
+        self._quiet_until = 0  # the state can't be written: until then nothing is settled unasked
         now = self.now()
         self._wall_ahead = now.wall_ms - now.ms
         self._unknown_below = partition.opened_at  # of messages here it is not known who held them before
@@ -162,6 +160,11 @@ class Queue:
             self._look_around(now)
             self._arm(now)
         self.wake()
+
+    def _look_again(self) -> None:
+        """The log can be read now."""
+        if not self._looks_on:
+            self._look_on()
 
     def look_ahead(self, upto: int) -> None:
         """Know what lies below this offset, as far as a few reads tell."""
