@@ -6,7 +6,7 @@
 
 Counts are those of compact arrays. Lengths are checked against the bytes that are left before anything
 is made of them; tags that are not ours are skipped. Our own stand at the end of a request, where Kafka's
-brokers skip them in turn. A node takes no time for longer than 12 hours:
+brokers skip them in turn. A node locks nothing for more than 12 hours, nor delays it for more than a day:
 
     10001  lock_ms    int32   how long to lock what is acquired or renewed
     10002  delay_ms   int32   released messages come back after this time (ShareAcknowledge only)

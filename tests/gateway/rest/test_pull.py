@@ -38,6 +38,15 @@ async def test_a_released_message_comes_again_after_its_delay(api: Api, name: st
     assert asyncio.get_running_loop().time() - began > 0.4
 
 
+async def test_a_release_for_longer_than_a_day_is_refused(api: Api, name: str) -> None:
+    await api.queue(name)
+    await api.publish(name, "a")
+    (came,) = await api.receive(name)
+    wish = {"receipts": [came["receipt"]], "delay_ms": 86_400_001}
+    await api.post(f"/v1/subscriptions/{name}/release", wish, status=400)
+    await api.settle(name, "release", [came], delay_ms=86_400_000)
+
+
 async def test_an_extended_lock_holds(api: Api, name: str) -> None:
     await api.queue(name)
     await api.publish(name, "a")

@@ -16,7 +16,7 @@ from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
-from postroad.cluster.group_config import LOCK_MS_MAX
+from postroad.cluster.group_config import BACKOFF_MS_MAX, LOCK_MS_MAX
 from postroad.errors import ApiError, InvalidRequest, InvalidShareSessionEpoch
 from postroad.queues.share_partition import AckBatch
 from postroad.wire import share_acknowledge as codec
@@ -53,9 +53,8 @@ def handle(node: Node, call: Call) -> Result:
 
     holder = request.owner or request.member_id or ""
     acknowledgements = Acknowledgements(node, group, holder, request.is_renew_ack, done)
-    acknowledgements.take(
-        named_in(request.partitions), given(request.lock_ms), given(request.delay_ms), bool(request.owner)
-    )
+    delay_ms = given(request.delay_ms, BACKOFF_MS_MAX)
+    acknowledgements.take(named_in(request.partitions), given(request.lock_ms), delay_ms, bool(request.owner))
     return answer
 
 
@@ -90,10 +89,10 @@ def named_in(partitions: Sequence[PartitionAcknowledgements]) -> dict[TopicParti
     return named
 
 
-def given(ms: int) -> int | None:
+def given(ms: int, most: int = LOCK_MS_MAX) -> int | None:
     """A private tag's value: None where the subscription's own holds. No request gets more than a config
     could ask for."""
-    return None if ms == NOT_GIVEN else min(ms, LOCK_MS_MAX)
+    return None if ms == NOT_GIVEN else min(ms, most)
 
 
 def _answer(place: TopicPartition, error: ApiError | None) -> codec.PartitionAnswer:

@@ -11,7 +11,8 @@ from msgspec import Meta
 from postroad.gateway import message_ids
 
 TIME_MS_MAX: Final = 253_402_300_799_999  # the last millisecond of the year 9999
-YEAR_MS: Final = 366 * 86_400_000
+DAY_MS: Final = 86_400_000
+YEAR_MS: Final = 366 * DAY_MS
 LOCK_MS_MAX: Final = 43_200_000
 NAME_MAX: Final = 249
 
@@ -26,6 +27,7 @@ PartitionNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 TimeMs = Annotated[int, Meta(ge=0, le=TIME_MS_MAX, description="Milliseconds since 1970, UTC.")]
 DelayMs = Annotated[int, Meta(ge=0, le=YEAR_MS, description="Milliseconds.")]
+ReleaseDelayMs = Annotated[int, Meta(ge=0, le=DAY_MS, description="Milliseconds; a day at most.")]
 LockMs = Annotated[int, Meta(ge=0, le=LOCK_MS_MAX, description="Milliseconds; 12 hours at most.")]
 PageSize = Annotated[int, Meta(ge=1, le=1000, description="How many at most.")]
 

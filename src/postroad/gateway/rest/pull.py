@@ -15,7 +15,7 @@ from postroad.gateway.receiver import Received
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.content import MessageContent, Values, content
 from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
-from postroad.gateway.rest.fields import DelayMs, LockMs
+from postroad.gateway.rest.fields import LockMs, ReleaseDelayMs
 from postroad.gateway.rest.problems import NOT_FOUND, WRONG_RECEIPT, Problem
 
 WAIT_MS_MAX: Final = 60_000
@@ -51,7 +51,8 @@ class Settle(Struct, forbid_unknown_fields=True):
 class Release(Struct, forbid_unknown_fields=True):
     receipts: ReceiptTexts
     delay_ms: Annotated[
-        DelayMs | None, Meta(description="Come again after this time. Without: the subscription's backoff.")
+        ReleaseDelayMs | None,
+        Meta(description="Come again after this time. Without: the subscription's backoff."),
     ] = None
 
 
