@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
+import traceback
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 
@@ -21,8 +23,10 @@ def main(bootstrap: str, topic: str, home: str, *formats: str) -> None:
         running = [
             threads.submit(archive, spark, settings(str(Path(home) / name), format=name)) for name in formats
         ]
-        for each in running:
-            each.result()
+        for each in as_completed(running):  # one that fails is not to be overlooked beside the others
+            if each.exception() is not None:
+                traceback.print_exception(each.exception())
+                os._exit(1)
 
 
 if __name__ == "__main__":

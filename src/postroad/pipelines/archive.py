@@ -48,6 +48,9 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+# Spark refuses a name that another thread registers at the same moment.
+_REGISTERING: Final = threading.Lock()
+
 
 @dataclass(frozen=True)
 class ArchiveSettings:
@@ -128,8 +131,9 @@ def _start(spark: SparkSession, settings: ArchiveSettings, starting: str, checkp
 
     # A stream's sink is looked up in the thread's active session, and a thread that is new to Spark has none.
     spark.createDataFrame([], "nothing int")
-    spark.dataSource.register(ArchiveSource)
-    spark.dataSource.register(ArchiveSink)
+    with _REGISTERING:
+        spark.dataSource.register(ArchiveSource)
+        spark.dataSource.register(ArchiveSink)
     writer = (
         _files(spark, settings, starting)
         .observe(OBSERVED, sf.sum(ROWS).alias(ROWS))
