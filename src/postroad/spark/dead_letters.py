@@ -23,11 +23,10 @@ import pyarrow as pa
 from postroad.errors import RequestRefused
 from postroad.spark import columns
 from postroad.spark.cluster import Cluster
-from postroad.spark.encode import encode
 from postroad.spark.identity import of_task
 from postroad.spark.ranges import OffsetRange
 from postroad.spark.router import Place
-from postroad.spark.storing import Outgoing, Store, too_large
+from postroad.spark.storing import Outgoing, Store, outgoing, too_large
 from postroad.wire import header_names as names
 from postroad.wire.compression import GZIP, NONE
 
@@ -85,14 +84,8 @@ class DeadLetters:
         self._letters, self._bytes = [], 0
 
     def _encode(self, rows: Any, sequence: int) -> Outgoing:
-        data = encode(
-            rows,
-            compression=NONE if rows.nbytes <= LETTER_BYTES else GZIP,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.epoch,
-            base_sequence=sequence,
-        )
-        return Outgoing(sequence, rows, bytes(data))
+        compression = NONE if rows.nbytes <= LETTER_BYTES else GZIP
+        return outgoing(rows, sequence, self._identity, compression)
 
     def _target(self) -> Place:
         """One partition for a task, looked up for the first letter: most tasks have none."""

@@ -33,6 +33,7 @@ from postroad.errors import (
     RequestRefused,
 )
 from postroad.spark.cluster import Cluster
+from postroad.spark.encode import encode
 from postroad.spark.identity import Identity
 from postroad.spark.router import Place
 from postroad.spark.stored import SEQUENCE_MASK, Earlier, rows_between
@@ -47,6 +48,18 @@ class Outgoing(NamedTuple):
     sequence: int  # of the first row
     rows: Any
     data: bytes
+
+
+def outgoing(rows: Any, sequence: int, identity: Identity, compression: int) -> Outgoing:
+    """All the rows as one batch of this producer."""
+    data = encode(
+        rows,
+        compression=compression,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+        base_sequence=sequence,
+    )
+    return Outgoing(sequence, rows, bytes(data))
 
 
 Encode = Callable[[Any, int], Outgoing]

@@ -14,7 +14,6 @@ from postroad.spark import placing
 from postroad.spark.cluster import Cluster
 from postroad.spark.columns import KEY, PARTITION, TOPIC
 from postroad.spark.cuts import cut
-from postroad.spark.encode import encode
 from postroad.spark.identity import Identity
 from postroad.spark.loads import loads
 from postroad.spark.placing import Turn
@@ -22,7 +21,7 @@ from postroad.spark.router import Place
 from postroad.spark.rows import column, sizes, with_times
 from postroad.spark.sending import Sender
 from postroad.spark.stored import SEQUENCE_MASK
-from postroad.spark.storing import Outgoing, Store
+from postroad.spark.storing import Outgoing, Store, outgoing
 from postroad.spark.write_options import WriteOptions
 from postroad.wire.compression import codec_of
 
@@ -75,14 +74,7 @@ class _Task:
 
     def encode(self, rows: Any, sequence: int) -> Outgoing:
         """One record batch of all the rows."""
-        data = encode(
-            rows,
-            compression=self._compression,
-            producer_id=self._identity.producer_id,
-            producer_epoch=self._identity.epoch,
-            base_sequence=sequence,
-        )
-        return Outgoing(sequence, rows, bytes(data))
+        return outgoing(rows, sequence, self._identity, self._compression)
 
     def _next(self, place: Place, rows: Any) -> Outgoing:
         sequence = self._sequences.get(place, 0)
