@@ -121,6 +121,10 @@ class Client:
         """One answer, over as many connections as it takes; for what may safely be asked twice."""
         return await self.retry(lambda: self.call(api, body, node=node))
 
+    async def topic_now(self, name: str) -> Topic | None:
+        """As the nodes know it now, whatever is cached; None if there is none."""
+        return (await self.retry(lambda: self.cluster([name]))).topics.get(name)
+
     def forget(self, topic: str | None = None) -> None:
         """What was cached, of this topic or at all, may be out of date."""
         if topic is not None:

@@ -61,8 +61,7 @@ def checked_plan(wanted: Mapping[str, str], fifo: bool) -> Plan:
 async def check_one_partition(service: Service, topic: str) -> None:
     """Raises SqsError if there are several: a deduplication id is compared within a partition, so that of a
     whole queue needs a single one."""
-    client = service.gateway.client
-    found = (await client.retry(lambda: client.cluster([topic]))).topics.get(topic)
+    found = await service.gateway.client.topic_now(topic)
     if found is not None and len(found.partitions) > 1:
         why = f"The topic has {len(found.partitions)} partitions: only messageGroup is possible."
         raise attributes.wrong(attributes.SCOPE, why)

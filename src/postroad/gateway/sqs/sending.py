@@ -137,8 +137,7 @@ async def _forget_former(service: Service, topic: str, words: Sequence[bytes]) -
     known = service.duplicates.known(words)
     if not known:
         return
-    client = service.gateway.client
-    found = (await client.retry(lambda: client.cluster([topic]))).topics.get(topic)
+    found = await service.gateway.client.topic_now(topic)
     for word, waiting in known:
         outcome = await asyncio.shield(waiting)
         if isinstance(outcome, Sent) and (found is None or outcome.topic_id != found.id):
