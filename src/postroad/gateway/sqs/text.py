@@ -5,10 +5,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _CONTROL: Final = bytes(set(range(32)) - {9, 10, 13})
 _BEYOND: Final = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")  # U+FFFE and U+FFFF
+
+_UNFIT: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def fit(text: str) -> str:
+    """The same, with what is not allowed replaced."""
+    return _UNFIT.sub("\ufffd", text)
 
 
 def encode(text: str) -> bytes | None:

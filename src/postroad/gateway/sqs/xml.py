@@ -5,14 +5,14 @@ Lists and maps are flat: each member of `Messages` is an element `Message` of it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
+from postroad.gateway.sqs.text import fit
+
 NAMESPACE: Final = "http://queue.amazonaws.com/doc/2012-11-05/"
 
-_UNFIT: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # as in `text.py`
 _HEAD: Final = '<?xml version="1.0"?>\n'
 _LISTS: Final = {
     "Messages": "Message",
@@ -74,4 +74,4 @@ def _element(action: str, name: str, value: Any) -> str:
 
 def _text(value: str) -> str:
     """A carriage return would be read as a line feed; what XML can't hold at all is replaced."""
-    return escape(_UNFIT.sub("\ufffd", value), {"\r": "&#13;"})
+    return escape(fit(value), {"\r": "&#13;"})
