@@ -205,6 +205,9 @@ class QueueStates:
             kept.snapshotting = False
             return
         part = next(parts, None)
+        if part is not None and part.generation != kept.ledger.generation:
+            kept.snapshotting = False  # of a former generation, with rows of this one
+            return
         if part is None:
             kept.snapshotting = False
             kept.since = since
