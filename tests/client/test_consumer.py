@@ -174,9 +174,14 @@ async def test_members_share_partitions_and_the_last_one_gets_all(
     first, second = Consumer(client, **options), Consumer(client, **options)  # type: ignore[arg-type]
     await first.subscribe([topic])
     await second.subscribe([topic])
-    async with asyncio.timeout(PATIENCE_S):
+
+    async def read(consumer: Consumer) -> None:
+        # Each in its own time: one of them may have to poll again before the other one's poll can end.
         while not (len(first.positions) == len(second.positions) == 2):
-            await asyncio.gather(first.poll(0.05), second.poll(0.05))
+            await consumer.poll(0.05)
+
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.gather(read(first), read(second))
     assert {*first.positions, *second.positions} == everything
     described = await groups.describe(client, name)
     assert (described.state, described.assignor, len(described.members)) == ("Stable", "range", 2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import time
@@ -55,16 +56,33 @@ class Machine:
         return subprocess.run(command, capture_output=True).returncode == 0
 
     def cut_power(self, running: Node) -> None:
-        """The disk goes first; then the node, which may notice and must not acknowledge what it lost."""
+        """The disk goes first; then the node, which may notice and must not acknowledge what it lost.
+        The node stands still while the disk goes: an fsync that is under way at that moment may be answered
+        with success by ext4 though nothing was written (seen with a ten-line program, on Linux 6.18)."""
+        stand_still(running.pid)
         directory = os.open(self.data, os.O_RDONLY)
         fcntl.ioctl(directory, IOCTL_SHUTDOWN, WITHOUT_THE_JOURNAL)
         os.close(directory)
+        os.kill(running.pid, signal.SIGCONT)
         time.sleep(0.05)
         running.kill()
         self.unmount()
 
     def unmount(self) -> None:
         subprocess.run(["umount", str(self.data)], check=True)
+
+
+def stand_still(pid: int) -> None:
+    """Back when no thread of the process runs or is inside of a system call any more."""
+    os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + 10
+    while not all(state_of(thread) == "T" for thread in Path(f"/proc/{pid}/task").iterdir()):
+        assert time.monotonic() < deadline, "the node does not stand still"
+        time.sleep(0.001)
+
+
+def state_of(thread: Path) -> str:
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.fixture

@@ -73,7 +73,8 @@ class Consumer:
         self._member.must_join = True
 
     async def poll(self, timeout_s: float) -> list[Fetched]:
-        """Records of any number of partitions, or nothing if none came in time."""
+        """Records of any number of partitions, or nothing if none came in time. To join the group first
+        takes as long as its other members need to come: each member polls in a task of its own."""
         if self._member is not None and self._topics:
             if self._member.failure is not None:
                 raise self._member.failure
