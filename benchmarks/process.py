@@ -61,7 +61,7 @@ class Process:
 
     def cpu_seconds(self) -> float:
         """What all threads of the process and of its living children have used so far, to the nanosecond."""
-        return sum(_cpu_seconds(pid) for pid in process_tree(self._child.pid))
+        return sum(cpu_seconds_of(pid) for pid in process_tree(self._child.pid))
 
     def resident_mb(self) -> float:
         """Memory that the process and its children hold."""
@@ -89,11 +89,16 @@ def process_tree(root: int) -> Iterator[int]:
     while waiting:
         pid = waiting.pop()
         yield pid
-        for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
-                waiting += map(int, children.read_text().split())
-            except OSError:
-                continue  # the thread ended meanwhile
+        with contextlib.suppress(OSError):  # it ended meanwhile, and has no children any more
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                waiting += _children(thread)
+
+
+def _children(thread: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in (thread / "children").read_text().split()]
+    except OSError:
+        return []  # it ended meanwhile
 
 
 def free_port() -> int:
@@ -103,7 +108,7 @@ def free_port() -> int:
         return port
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds_of(pid: int) -> float:
     # /proc/PID/stat has the same figure in steps of 10 ms, too coarse for a broker that needs 0.1 s.
     try:
         return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)

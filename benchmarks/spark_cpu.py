@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+import threading
+import time
+from typing import Final, Self
 
-from benchmarks.process import process_tree
+from benchmarks.process import cpu_seconds_of, process_tree
 
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_seconds(jvm: int) -> float:
-    """So far. Workers that have ended count: whoever waited for them has their time."""
-    used = sum(_ticks(pid) for pid in process_tree(jvm)) / _TICKS_PER_SECOND
-    times = os.times()
-    return used + times.user + times.system  # without this process's children: the broker is one
+LOOK_S: Final = 0.5
 
 
-def _ticks(pid: int) -> int:
-    """User and system time of the process and of the children that it has waited for."""
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0  # it ended meanwhile, and its parent has its time
-    return sum(map(int, after_name[11:15]))
+class CpuMeter:
+    """Python workers leave without a trace: whoever started them does not ask what they used. So they are
+    looked at again and again, and only what one used after the last look is missed."""
+
+    def __init__(self, jvm: int) -> None:
+        self._jvm = jvm
+        self._used: dict[int, float] = {}
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._looking = threading.Thread(target=self._look_again, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._looking.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._looking.join()
+
+    def seconds(self) -> float:
+        """So far, of those that live and of those that have ended."""
+        with self._lock:
+            for pid in process_tree(self._jvm):
+                self._used[pid] = max(cpu_seconds_of(pid), self._used.get(pid, 0.0))
+            # This process without its children: the broker is one.
+            return sum(self._used.values()) + time.process_time()
+
+    def _look_again(self) -> None:
+        while not self._done.wait(LOOK_S):
+            self.seconds()

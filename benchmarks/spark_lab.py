@@ -22,7 +22,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.servers import Mode, Postroad
 from benchmarks.spark_connector import Connector
-from benchmarks.spark_cpu import cpu_seconds
+from benchmarks.spark_cpu import CpuMeter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,14 +52,13 @@ class Measured:
 
 
 class Lab:
-    def __init__(self, spark: SparkSession, bootstrap: str, home: Path) -> None:
+    def __init__(self, spark: SparkSession, cpu: CpuMeter, bootstrap: str, home: Path) -> None:
         self.spark = spark
         self._bootstrap = bootstrap
         self._home = home
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
         self._numbers = itertools.count()
-        gateway: Any = spark.sparkContext._gateway
-        self._jvm = int(gateway.proc.pid)
+        self._cpu = cpu
 
     # --- rows that are read ---
 
@@ -126,7 +125,7 @@ class Lab:
         """Of small micro-batches, one after the other: the time of one is that of the median."""
         frame = self._small(connector)
         with self._scratch() as scratch:
-            used = cpu_seconds(self._jvm)
+            used = self._cpu.seconds()
             query = (
                 frame.writeStream.format("noop")
                 .option("checkpointLocation", str(scratch))
@@ -137,7 +136,7 @@ class Lab:
                 progress = _progress(query, WARM_TRIGGERS + TRIGGERS)
             finally:
                 query.stop()
-            used = cpu_seconds(self._jvm) - used
+            used = self._cpu.seconds() - used
         took = [each.durationMs["triggerExecution"] / 1000 for each in progress[WARM_TRIGGERS:]]
         per_trigger = statistics.median(took)
         return Measured(per_trigger * TRIGGERS, used / len(progress) * TRIGGERS, TRIGGERS)
@@ -165,10 +164,10 @@ class Lab:
         frame.write.format(connector).options(**options).mode("append").save()
 
     def _measure(self, count: int, work: Callable[[], object]) -> Measured:
-        used, begun = cpu_seconds(self._jvm), time.perf_counter()
+        used, begun = self._cpu.seconds(), time.perf_counter()
         work()
         seconds = time.perf_counter() - begun
-        return Measured(seconds, cpu_seconds(self._jvm) - used, count)
+        return Measured(seconds, self._cpu.seconds() - used, count)
 
     def _files(self, size: int) -> Path:
         return self._home / f"files-{size}"
@@ -203,7 +202,9 @@ def lab(home: Path, connector: Connector | None) -> Iterator[Lab]:
             **(connector.config() if connector else {}),
         }
         with session("benchmark", "local[2]", config) as spark:
-            yield Lab(spark, f"127.0.0.1:{broker.port}", home)
+            gateway: Any = spark.sparkContext._gateway
+            with CpuMeter(int(gateway.proc.pid)) as cpu:
+                yield Lab(spark, cpu, f"127.0.0.1:{broker.port}", home)
     finally:
         broker.stop()
         shutil.rmtree(home, ignore_errors=True)

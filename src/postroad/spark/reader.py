@@ -58,7 +58,7 @@ class Task(NamedTuple):
         workers.settle()
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(workers.Dispatched, DataSourceReader):
     """A read of what there is, from the starting to the ending offsets."""
 
     def __init__(self, options: ReadOptions, task: Task) -> None:

@@ -30,6 +30,7 @@ from postroad.errors import ConfigurationError
 from postroad.spark.identity import Identity, of_task
 from postroad.spark.rows import check_columns
 from postroad.spark.task_writer import write_task
+from postroad.spark.workers import Dispatched
 from postroad.spark.write_options import WriteOptions
 
 QUERY: Final = "sql.streaming.queryId"
@@ -47,7 +48,7 @@ class Written(WriterCommitMessage):
     bytes: int
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(Dispatched, DataSourceArrowWriter):
     """`df.write.format("postroad")`; made once on the driver, so its random id is that of the job."""
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
@@ -68,7 +69,7 @@ class BatchWriter(DataSourceArrowWriter):
         _report("written", messages)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(Dispatched, DataSourceStreamArrowWriter):
     """`df.writeStream.format("postroad")`; made anew for each micro-batch and for each commit."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:

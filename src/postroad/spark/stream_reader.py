@@ -45,6 +45,7 @@ from postroad.spark.ranges import OffsetRange
 from postroad.spark.reader import RangePartition, Task
 from postroad.spark.router import Place
 from postroad.spark.subscription import existing
+from postroad.spark.workers import Dispatched
 from postroad.wire.batch import walk
 
 SAMPLE_BYTES: Final = 64 * 1024
@@ -55,7 +56,7 @@ COMMIT_PATIENCE_S: Final = 2.0  # a trigger waits no longer for a group's coordi
 log = logging.getLogger(__name__)
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(Dispatched, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, task: Task) -> None:
         self._options = options
         self._task = task

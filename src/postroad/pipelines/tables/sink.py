@@ -26,6 +26,7 @@ from postroad.pipelines.tables.schema import Kind, json_kinds
 from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.source import FILE, REACHED
 from postroad.pipelines.tables.table import Batch, DataFile, Reached, Table
+from postroad.spark.workers import Dispatched
 
 NAME: Final = "postroad-archive"
 QUERY_ID: Final = "sql.streaming.queryId"
@@ -54,7 +55,7 @@ class ArchiveSink(DataSource):
         return ArchiveWriter(FileSettings.of(self.options))
 
 
-class ArchiveWriter(DataSourceStreamArrowWriter):
+class ArchiveWriter(Dispatched, DataSourceStreamArrowWriter):
     def __init__(self, settings: FileSettings) -> None:
         self._settings = settings
 
