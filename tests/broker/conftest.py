@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from broker.harness import Running, running_node
+from tests.shared_node import CHECK_MS
 
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running_node(tmp_path_factory.mktemp("shared"), durability_flush="os") as running:
+    settings = {"durability_flush": "os", "storage_retention_check_ms": CHECK_MS}
+    with running_node(tmp_path_factory.mktemp("shared"), **settings) as running:
         yield running
 
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests import shared_node
+
 from .wait import until
 
 ELSEWHERE = os.environ.get("POSTROAD_TEST_BOOTSTRAP")
 
 # KIP-848 members learn of a rebalance at their next heartbeat; the server sets its rhythm (default 5 s).
-BROKER_CONFIG = {"groups.consumer_heartbeat_ms": 300}
+BROKER_CONFIG = {**shared_node.SETTINGS, "groups.consumer_heartbeat_ms": 300}
 
 
 @dataclass(frozen=True)

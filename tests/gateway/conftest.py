@@ -28,6 +28,7 @@ from postroad.gateway.gateway import Gateway, GatewaySettings
 from postroad.gateway.serve import bind
 from postroad.gateway.short_way import Counter
 from postroad.testing import Node, node
+from tests import shared_node
 
 START_TIMEOUT_S = 20.0
 
@@ -120,7 +121,7 @@ def _run(
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Node]:
     """One node for all tests; they keep to topics of their own."""
-    with node({"http.enabled": False}) as running:
+    with node({**shared_node.SETTINGS, "http.enabled": False}) as running:
         yield running
 
 

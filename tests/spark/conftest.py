@@ -12,6 +12,7 @@ import pytest
 
 from postroad.testing import Node
 from postroad.testing import node as start_node
+from tests import shared_node
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def node() -> Iterator[Node]:
     """A node that stays up; tests keep to topics of their own. One that is to be restarted: `postroad`."""
-    with start_node() as running:
+    with start_node(shared_node.SETTINGS) as running:
         yield running
 
 
