@@ -41,7 +41,7 @@ from postroad.wire.messages import (
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 READ_COMMITTED: Final = "read_committed"
-FETCH_BYTES: Final = 4 * 1024 * 1024  # a chunk that decodes at full speed; more brings nothing
+FETCH_BYTES: Final = 8 * 1024 * 1024  # a chunk that decodes at full speed; more brings nothing
 WAIT_MS: Final = 500
 ALL_REPLICAS: Final = -1
 _NOT_FOUND: Final = -1

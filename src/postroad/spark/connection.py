@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from struct import Struct
 from typing import Any, Final
 
+import numpy as np
+
 from postroad import __version__
 from postroad.client.connection import (
     CONNECT_TIMEOUT_S,
@@ -88,7 +90,7 @@ class Connection:
             (length,) = _INT.unpack(_receive(connected, 4, deadline))
             if not _INT.size <= length <= FRAME_BYTES_MAX:
                 raise ProtocolError(f"{self.address} sent a frame of {length} bytes: is it a Kafka port?")
-            frame = memoryview(_receive(connected, length, deadline))
+            frame = _receive(connected, length, deadline)
             if _INT.unpack_from(frame)[0] != correlation:
                 raise ProtocolError(f"{self.address} answered out of order.")
             return decode_answer(api, version, frame)
@@ -144,14 +146,13 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
     return connected
 
 
-def _receive(connected: socket.socket, size: int, deadline: float) -> bytearray:
+def _receive(connected: socket.socket, size: int, deadline: float) -> memoryview:
     """Exactly `size` bytes. Pages that nothing is written to cost no memory, so it follows what came."""
-    data = bytearray(size)
-    view, filled = memoryview(data), 0
+    view, filled = memoryview(np.empty(size, dtype=np.uint8)), 0  # a bytearray would be written twice
     while filled < size:
         connected.settimeout(max(0.001, deadline - time.monotonic()))
         received = connected.recv_into(view[filled:])
         if not received:
             raise ConnectionResetError
         filled += received
-    return data
+    return view
