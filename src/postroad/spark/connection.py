@@ -148,7 +148,7 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
 
 def _receive(connected: socket.socket, size: int, deadline: float) -> memoryview:
     """Exactly `size` bytes. Pages that nothing is written to cost no memory, so it follows what came."""
-    view, filled = memoryview(np.empty(size, dtype=np.uint8)), 0  # a bytearray would be written twice
+    view, filled = np.empty(size, dtype=np.uint8).data, 0  # a bytearray would be written twice
     while filled < size:
         connected.settimeout(max(0.001, deadline - time.monotonic()))
         received = connected.recv_into(view[filled:])
