@@ -160,6 +160,16 @@ def test_missing_topic_writes_nothing(spark: SparkSession, node: Node, topic: st
     assert not (tmp_path / "lake").exists()
 
 
+@pytest.mark.parametrize("option", [("maxOffsetPerTrigger", "5"), ("valueFormat", "json")])
+def test_option_that_the_source_does_not_have_is_named_and_nothing_is_written(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path, option: tuple[str, str]
+) -> None:
+    plain.create(node.bootstrap, topic)
+    with pytest.raises(PostroadError, match=f"(?i){option[0]}"):
+        run(spark, node.bootstrap, topic, tmp_path / "lake", source=dict([option]))
+    assert not (tmp_path / "lake").exists()
+
+
 def test_broker_that_is_down_is_named_and_nothing_is_written(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PostroadError, match=r"127\.0\.0\.1:1\b"):
         run(spark, "127.0.0.1:1", "orders", tmp_path / "lake")

@@ -30,7 +30,7 @@ from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.sink import NAME as SINK
 from postroad.pipelines.tables.sink import ArchiveSink
 from postroad.pipelines.tables.source import NAME as SOURCE
-from postroad.pipelines.tables.source import ROWS, ArchiveSource
+from postroad.pipelines.tables.source import ROWS, ArchiveSource, read_options
 from postroad.pipelines.tables.table import COMMIT_ATTEMPTS, ELSEWHERE, Conflict, Optimized, Place, Table
 from postroad.pipelines.tables.topics import check_is_archived
 from postroad.spark import offsets
@@ -101,8 +101,10 @@ def archive(
     """Runs until all is archived (`once`), or until `stop` is set.
 
     Before anything is written it is an error if the cluster or a topic is not there, if a topic is not the
-    one that was archived, or if something else than this archive lies at the path.
+    one that was archived, if something else than this archive lies at the path, or if there is no such
+    option of the source.
     """
+    read_options(_options(settings, "earliest"))
     with Cluster(settings.bootstrap, isolation="read_committed") as cluster:
         infos = cluster.topics(list(settings.topics))
         table = create_table(settings.address)
@@ -148,7 +150,11 @@ def _start(spark: SparkSession, settings: ArchiveSettings, starting: str, checkp
 
 def _files(spark: SparkSession, settings: ArchiveSettings, starting: str) -> DataFrame:
     """The stream of files that are to be committed."""
-    options = {
+    return spark.readStream.format(SOURCE).options(**_options(settings, starting)).load()
+
+
+def _options(settings: ArchiveSettings, starting: str) -> dict[str, str]:
+    return {
         "kafka.bootstrap.servers": settings.bootstrap,
         "subscribe": ",".join(settings.topics),
         "startingOffsets": starting,
@@ -157,7 +163,6 @@ def _files(spark: SparkSession, settings: ArchiveSettings, starting: str) -> Dat
         **settings.source,
         **settings.files.options(),
     }
-    return spark.readStream.format(SOURCE).options(**options).load()
 
 
 @contextmanager

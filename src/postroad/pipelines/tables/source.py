@@ -11,7 +11,7 @@ its tasks do. Files are nobody's until `sink` commits them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -48,20 +48,22 @@ class ArchiveSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        self._read_options()
+        read_options(self.options)
         return DDL
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's)
-        return FilesReader(self._read_options(), FileSettings.of(self.options))
+        return FilesReader(read_options(self.options), FileSettings.of(self.options))
 
-    def _read_options(self) -> ReadOptions:
-        options = parse_read(FileSettings.others(self.options), streaming=True)
-        if options.values is not None:
-            raise ConfigurationError(
-                "Option valueFormat: an archive keeps values as they are. Leave it out; "
-                "JSON columns are another matter (--json-columns)."
-            )
-        return options
+
+def read_options(options: Mapping[str, str]) -> ReadOptions:
+    """ConfigurationError if one of them is none of the source's, or none for an archive."""
+    found = parse_read(FileSettings.others(options), streaming=True)
+    if found.values is not None:
+        raise ConfigurationError(
+            "Option valueFormat: an archive keeps values as they are. Leave it out; "
+            "JSON columns are another matter (--json-columns)."
+        )
+    return found
 
 
 class FilesPartition(RangePartition):
