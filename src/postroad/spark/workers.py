@@ -67,8 +67,8 @@ class Dispatched:
 def _acknowledge() -> None:
     """What this process has received is acknowledged at once: on all of its sockets, since nobody says which
     one leads to the JVM, and on the others it does no harm. Linux alone has a name for it."""
-    if sys.platform != "linux":
-        return
+    if sys.platform != "linux" or socket.getdefaulttimeout() is not None:
+        return  # a timeout that somebody set for new sockets would become that of these
     for number in os.listdir(_OPEN_FILES):
         with suppress(OSError):  # it was closed meanwhile, as the list itself was
             if os.readlink(f"{_OPEN_FILES}/{number}").startswith("socket:"):
