@@ -18,6 +18,8 @@ class FailingDisk(OsDisk):
         self.refusals = 0
         self.gate = threading.Event()  # a sync waits while it is closed
         self.gate.set()
+        self.door = threading.Event()  # so does the opening of a file
+        self.door.set()
 
     def fail(self, operation: str, within: str, code: int) -> None:
         """From now on the operation raises this error on every file whose path contains `within`."""
@@ -33,6 +35,7 @@ class FailingDisk(OsDisk):
                 raise OSError(code, os.strerror(code), path)
 
     def open(self, path: str, create: bool = False) -> OsFile:
+        self.door.wait(10)
         self.check("open", path)
         opened = super().open(path, create)
         size, descriptor = opened.size(), os.dup(opened.fileno())

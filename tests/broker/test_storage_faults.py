@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from broker.fetching import offsets_of
 from broker.harness import Running, until
 from postroad.wire.messages import list_offsets, offset_commit, produce
 
-STORAGE_ERROR, NOT_AVAILABLE = 56, 15
+NOT_LEADER, NOT_AVAILABLE, STORAGE_ERROR = 6, 15, 56
 
 
 def pipelined(running: Running, *topics: str, acks: int = -1) -> list[Any]:
@@ -197,13 +198,35 @@ def test_a_failed_read_is_told_as_such_by_list_offsets(start: Callable[..., Runn
     running.create("unreadable")
     running.publish("unreadable", b"x")
     disk.fail("read", log_of(running, "unreadable"), errno.EIO)
-    partition = list_offsets.ListOffsetsPartition(0, -1, 0)
-    request = list_offsets.ListOffsetsRequest(
-        -1, 0, [list_offsets.ListOffsetsTopic("unreadable", [partition])]
-    )
-    answer = running.call(list_offsets, 7, request).topics[0].partitions[0]
-    assert answer.error_code == STORAGE_ERROR
+    assert ends_code(running, "unreadable") == STORAGE_ERROR
     disk.heal()
+
+
+def ends_code(running: Running, topic: str) -> int:
+    """What the question for a topic's end is answered with."""
+    partition = list_offsets.ListOffsetsPartition(0, -1, 0)
+    request = list_offsets.ListOffsetsRequest(-1, 0, [list_offsets.ListOffsetsTopic(topic, [partition])])
+    return int(running.call(list_offsets, 7, request).topics[0].partitions[0].error_code)
+
+
+def test_a_topic_that_is_told_of_while_its_log_is_being_opened_is_not_unknown(
+    start: Callable[..., Running],
+) -> None:
+    running = start(durability_flush="os")
+    disk = use_failing_disk(running)
+    disk.door.clear()
+    creating = threading.Thread(target=running.create, args=["slow"])
+    creating.start()
+    try:
+        until(lambda: "slow" in running.node.image.topics, "metadata tell of it")
+        assert ends_code(running, "slow") == NOT_LEADER
+        assert running.fetch("slow", 0).error_code == NOT_LEADER
+        assert codes(pipelined(running, "slow")) == [NOT_LEADER]
+        assert running.node.partitions.offline() == []
+    finally:
+        disk.door.set()
+        creating.join(10)
+    assert codes(pipelined(running, "slow")) == [0]
 
 
 # --- the coordinator's own log

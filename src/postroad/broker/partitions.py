@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from postroad.broker.partition import Partition
-from postroad.errors import StorageFailed, UnknownTopicId, UnknownTopicOrPartition
+from postroad.errors import (
+    ApiError,
+    NotLeaderOrFollower,
+    StorageFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 
 TopicKey = str | bytes
 TopicPartition = tuple[bytes, int]
@@ -19,7 +25,7 @@ TopicPartition = tuple[bytes, int]
 class Partitions:
     def __init__(self) -> None:
         # by index, under the topic's name and under its id: the same dict
-        self._topics: dict[TopicKey, dict[int, Partition | StorageFailed]] = {}
+        self._topics: dict[TopicKey, dict[int, Partition | ApiError]] = {}
 
     def find(self, topic: TopicKey, index: int) -> Partition | None:
         """The partition, if it is here and online."""
@@ -27,7 +33,7 @@ class Partitions:
         if found is None:
             return None
         partition = found.get(index)
-        return None if isinstance(partition, StorageFailed) else partition
+        return None if isinstance(partition, ApiError) else partition
 
     def lead(self, topic: TopicKey, index: int) -> Partition:
         """The partition, to work with. Raises what a client should be told if it is not there."""
@@ -37,8 +43,8 @@ class Partitions:
         partition = found.get(index)
         if partition is None:
             raise UnknownTopicOrPartition()
-        if isinstance(partition, StorageFailed):
-            raise partition
+        if isinstance(partition, ApiError):
+            raise partition.with_traceback(None)  # or each raise would make it longer
         return partition
 
     def of(self, topic: TopicKey) -> list[Partition]:
@@ -46,7 +52,12 @@ class Partitions:
         found = self._topics.get(topic, {})  # in the order in which their logs were opened
         return [partition for _, partition in sorted(found.items()) if isinstance(partition, Partition)]
 
-    def put(self, name: str, topic_id: bytes, index: int, partition: Partition | StorageFailed) -> None:
+    def expect(self, name: str, topic_id: bytes, index: int) -> None:
+        """Its log is being opened. Metadata tell of it already, so whoever asks is to come back."""
+        if index not in self._topics.get(topic_id, ()):
+            self.put(name, topic_id, index, NotLeaderOrFollower("The partition's log is being opened."))
+
+    def put(self, name: str, topic_id: bytes, index: int, partition: Partition | ApiError) -> None:
         there = self._topics.setdefault(name, {})
         self._topics[topic_id] = there
         there[index] = partition

@@ -132,7 +132,9 @@ class Topics:
     # --- opening, altering, closing
 
     async def _open(self, topic: Topic, indexes: Iterable[int], clean: bool) -> None:
-        settings = self.settings_of(topic)
+        settings, indexes = self.settings_of(topic), list(indexes)
+        for index in indexes:
+            self._node.partitions.expect(topic.name, topic.id, index)
         open_log = partial(
             PartitionLog.open,
             self._disk,

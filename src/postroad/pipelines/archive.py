@@ -48,8 +48,10 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-# Spark refuses a name that another thread registers at the same moment.
-_REGISTERING: Final = threading.Lock()
+# Archives of one session begin one after the other, each with its own registration. Spark refuses a name that
+# another thread registers at the same moment; and queries that share a registration share a map in it, which
+# one may change while the other's task is being serialized (OptionalDataException).
+_BEGINNING: Final = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ def archive(
     total = sum(max(0, end - begin[place]) for place, end in latest.items())
     upkeep = Upkeep(table, settings)
     with _checkpoint(settings, {place: begin[place] for place in ends}) as checkpoint:
-        query = _start(spark, settings, _starting_offsets(infos, ends), checkpoint)
+        with _BEGINNING:
+            query = _start(spark, settings, _starting_offsets(infos, ends), checkpoint)
         try:
             rows = follow(query, total, report, stop or threading.Event(), upkeep.now_and_then, _rows)
         finally:
@@ -133,9 +136,8 @@ def _start(spark: SparkSession, settings: ArchiveSettings, starting: str, checkp
 
     # A stream's sink is looked up in the thread's active session, and a thread that is new to Spark has none.
     spark.createDataFrame([], "nothing int")
-    with _REGISTERING:
-        spark.dataSource.register(ArchiveSource)
-        spark.dataSource.register(ArchiveSink)
+    spark.dataSource.register(ArchiveSource)
+    spark.dataSource.register(ArchiveSink)
     writer = (
         _files(spark, settings, starting)
         .observe(OBSERVED, sf.sum(ROWS).alias(ROWS))
