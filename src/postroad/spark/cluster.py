@@ -38,6 +38,7 @@ from postroad.wire.messages import (
     offset_fetch,
     produce,
 )
+from postroad.wire.primitives import Buffer
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 READ_COMMITTED: Final = "read_committed"
@@ -291,7 +292,7 @@ class Cluster:
         return outcome
 
     def produce_many(
-        self, batches: Mapping[Place, bytes], acks: int = ALL_REPLICAS, timeout_s: float | None = None
+        self, batches: Mapping[Place, Buffer], acks: int = ALL_REPLICAS, timeout_s: float | None = None
     ) -> dict[Place, int | RequestRefused]:
         """One batch for each of several partitions, a request to each leader. For each its base offset,
         or why it was refused for good; those that were not yet decided are sent again."""
@@ -418,7 +419,7 @@ def _error(part: Any, place: Place) -> ApiError:
     return about(f"{place[0]}/{place[1]}", by_code(part.error_code, getattr(part, "error_message", None)))
 
 
-def _produce_request(batches: Mapping[Place, bytes], acks: int, timeout_ms: int) -> produce.ProduceRequest:
+def _produce_request(batches: Mapping[Place, Buffer], acks: int, timeout_ms: int) -> produce.ProduceRequest:
     topics = [
         produce.TopicProduceData(
             name=topic,

@@ -47,7 +47,7 @@ class Outgoing(NamedTuple):
 
     sequence: int  # of the first row
     rows: Any
-    data: bytes
+    data: bytearray
 
 
 def outgoing(rows: Any, sequence: int, identity: Identity, compression: int) -> Outgoing:
@@ -59,7 +59,7 @@ def outgoing(rows: Any, sequence: int, identity: Identity, compression: int) -> 
         producer_epoch=identity.epoch,
         base_sequence=sequence,
     )
-    return Outgoing(sequence, rows, bytes(data))
+    return Outgoing(sequence, rows, data)
 
 
 Encode = Callable[[Any, int], Outgoing]

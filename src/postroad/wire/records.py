@@ -143,9 +143,8 @@ def _unpack(batch: memoryview, limit: int) -> tuple[BatchHeader, bytes]:
 
 def pack_batch(header: BatchHeader, payload: codecs.Data, codec: int) -> bytearray:
     """A whole batch of these plain records, packed: length, CRC and compression are set here."""
-    packed = codecs.compress(codec, payload)
-    batch = bytearray(HEADER_BYTES + len(packed))
-    batch[HEADER_BYTES:] = packed
+    batch = bytearray(HEADER_BYTES)
+    batch += payload if codec == codecs.NONE else codecs.compress(codec, payload)
     header = header._replace(
         length=len(batch) - LENGTH_END, attributes=header.attributes & ~COMPRESSION_MASK | codec
     )
