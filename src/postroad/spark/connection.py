@@ -13,7 +13,7 @@ from __future__ import annotations
 import socket
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from struct import Struct
 from typing import Any, Final
@@ -39,6 +39,7 @@ from postroad.errors import (
 )
 from postroad.wire.messages import api_versions
 
+JOINED_BYTES_MAX: Final = 64 * 1024
 _INT: Final = Struct(">i")
 
 
@@ -78,8 +79,7 @@ class Connection:
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
         parts = frame_request(api, version, self._correlation, self._client_id, body)
         with self._unbroken(timeout_s) as connected:
-            connected.settimeout(timeout_s)
-            connected.sendall(b"".join(parts))
+            _send(connected, parts, time.monotonic() + timeout_s)
         self._under_way.append((self._correlation, api, version))
 
     def receive(self, timeout_s: float) -> Any:
@@ -144,6 +144,15 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
         raise BrokerNotAvailable(f"can't connect to {address}: {error.strerror or error}") from None
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connected
+
+
+def _send(connected: socket.socket, parts: Sequence[bytes], deadline: float) -> None:
+    """All of it. A long body is not copied to make one piece with what comes before it."""
+    *head, body = parts
+    pieces = [b"".join(parts)] if len(body) < JOINED_BYTES_MAX else [b"".join(head), body]
+    for piece in pieces:
+        connected.settimeout(max(0.001, deadline - time.monotonic()))
+        connected.sendall(piece)
 
 
 def _receive(connected: socket.socket, size: int, deadline: float) -> memoryview:
