@@ -52,10 +52,11 @@ _GROWTH: Final = 4
 _GUESS_BYTES_MIN: Final = 16 * 1024
 
 
-def compress(codec: int, data: Data) -> bytes:
-    """`data` packed as Kafka's clients expect it; UnsupportedCompressionType for an unknown codec."""
+def compress(codec: int, data: Data) -> Data:
+    """`data` packed as Kafka's clients expect it; UnsupportedCompressionType for an unknown codec. `data`
+    itself, and no copy, where nothing is to be packed."""
     if codec == NONE:
-        return bytes(data)
+        return data
     pack = _PACKERS.get(codec)
     if pack is None:
         raise UnsupportedCompressionType()

@@ -24,7 +24,7 @@ from typing import Final
 
 from postroad.errors import CorruptMessage, MessageTooLarge, UnsupportedCompressionType
 from postroad.wire.batch import CRC_START, HEADER_BYTES, LENGTH_END, crc32c, read_header
-from postroad.wire.compression import NONE, compress, decompress
+from postroad.wire.compression import NONE, Data, compress, decompress
 from postroad.wire.record_walk import walk_records
 from postroad.wire.records import read_varint
 
@@ -120,7 +120,7 @@ class Excerpts:
                 raise CorruptMessage("A record reaches past the end of its batch.")
             starts.append(position)
 
-    def _pack(self, count: int, pieces: list[bytes | memoryview]) -> bytes:
+    def _pack(self, count: int, pieces: Sequence[Data]) -> bytes:
         header = self._header
         if header.compression != NONE:
             pieces = [compress(header.compression, b"".join(pieces))]

@@ -144,7 +144,7 @@ def _unpack(batch: memoryview, limit: int) -> tuple[BatchHeader, bytes]:
 def pack_batch(header: BatchHeader, payload: codecs.Data, codec: int) -> bytearray:
     """A whole batch of these plain records, packed: length, CRC and compression are set here."""
     batch = bytearray(HEADER_BYTES)
-    batch += payload if codec == codecs.NONE else codecs.compress(codec, payload)
+    batch += codecs.compress(codec, payload)
     header = header._replace(
         length=len(batch) - LENGTH_END, attributes=header.attributes & ~COMPRESSION_MASK | codec
     )
