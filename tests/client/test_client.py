@@ -63,13 +63,13 @@ async def test_wrong_topics_are_refused_by_name(client: Client, new_topic: Topic
         await topics.alter_config(client, topic, {"no.such.config": "1"})
 
 
-async def test_unknown_topic_is_an_answer_within_a_second(client: Client, name: str) -> None:
+async def test_unknown_topic_is_an_answer_long_before_the_timeout(client: Client, name: str) -> None:
     started = time.monotonic()
     with pytest.raises(UnknownTopicOrPartition):
         await topics.delete(client, [name])
     with pytest.raises(UnknownTopicOrPartition):
         await offsets.latest(client, [TopicPartition(name, 0)])
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 0.8 * client.timeout_s
 
 
 async def test_offsets_are_found_by_place_and_by_time(client: Client, new_topic: TopicMaker) -> None:

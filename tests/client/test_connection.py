@@ -144,7 +144,7 @@ async def test_nonsense_ends_the_connection_with_a_clean_error(answer: bytes) ->
     async with listening(peer) as port:
         connection = await open_connection("127.0.0.1", port, "test")
         with pytest.raises(PostroadError) as caught:
-            await connection.call(metadata, ALL_METADATA, 5)
+            await connection.call(metadata, ALL_METADATA, 20)
         assert isinstance(caught.value, ProtocolError | NetworkException)
         assert not connection.is_open
 
@@ -158,7 +158,7 @@ async def test_answer_nobody_asked_for_ends_the_connection() -> None:
 
     async with listening(peer) as port:
         connection = await open_connection("127.0.0.1", port, "test")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while connection.is_open:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
 

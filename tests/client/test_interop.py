@@ -14,7 +14,7 @@ from postroad.wire.compression import NAMES
 from .conftest import TopicMaker
 
 MESSAGES = [(b"key %d" % n, b"value %d " % n * 30, [("h", b"%d" % n), ("null", None)]) for n in range(500)]
-PATIENCE_S = 20.0
+PATIENCE_S = 30.0
 
 
 @pytest.mark.parametrize("compression", NAMES)

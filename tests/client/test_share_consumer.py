@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import statistics
 import time
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +15,7 @@ from postroad.testing import Node
 
 from .conftest import TopicMaker
 
-PATIENCE_S = 15.0
+PATIENCE_S = 25.0  # less than a lock lasts
 
 
 async def publish(client: Client, topic: str, numbers: Iterable[int], partition: int | None = None) -> None:
@@ -152,12 +153,12 @@ async def test_acknowledgement_does_not_wait_for_a_poll_that_waits(
         messages = await take(consumer, 20)
         polling = asyncio.create_task(consumer.poll(10, 10_000))
         await asyncio.sleep(0.05)
-        slowest = 0.0
+        waits: list[float] = []
         for message in messages:
             began = time.monotonic()
             assert await consumer.settle([message]) == []
-            slowest = max(slowest, time.monotonic() - began)
-        assert slowest < 0.4  # a fetch waits 0.5 s
+            waits.append(time.monotonic() - began)
+        assert statistics.median(waits) < 0.3  # a fetch waits 0.5 s
         await publish(client, topic, [99])
         assert numbers(await polling) == [99]
 
@@ -194,10 +195,10 @@ async def test_lock_may_be_shorter_for_one_poll_and_ends(
     topic = await new_topic()
     await publish(client, topic, [5])
     async with ShareConsumer(client, group, [topic]) as consumer:
-        (message,) = await take(consumer, 1, lock_ms=200)
         began = time.monotonic()
+        (message,) = await take(consumer, 1, lock_ms=500)
         (again,) = await take(consumer, 1)
-        assert 0.15 < time.monotonic() - began < 5
+        assert 0.5 <= time.monotonic() - began < 15
         assert again.delivery_count == 2
         assert await consumer.settle([again]) == []
         assert len(await consumer.settle([message])) == 1
@@ -209,7 +210,7 @@ async def test_lock_is_renewed_for_as_long_as_asked(
     topic = await new_topic()
     await publish(client, topic, range(2))
     async with ShareConsumer(client, group, [topic]) as consumer:
-        kept, lost = await take(consumer, 2, lock_ms=400)
+        kept, lost = await take(consumer, 2, lock_ms=1500)
         assert await consumer.settle([kept], AckType.RENEW, lock_ms=60_000) == []
         (again,) = await take(consumer, 1)
         assert again.offset == lost.offset
@@ -226,7 +227,7 @@ async def test_released_message_comes_again_after_its_delay(
         began = time.monotonic()
         assert await consumer.settle([message], AckType.RELEASE, delay_ms=300) == []
         await take(consumer, 1)
-        assert 0.25 < time.monotonic() - began < 5
+        assert 0.25 < time.monotonic() - began < 15
 
 
 async def test_several_topics_are_one_subscription(client: Client, new_topic: TopicMaker, group: str) -> None:
@@ -273,5 +274,6 @@ async def test_consumer_goes_on_when_its_node_comes_back(postroad: Node) -> None
             again = await take(consumer, 6)
             assert sorted(numbers(again)) == list(range(4, 10))
             assert await consumer.settle(again) == []
-            await asyncio.sleep(0.3)  # some heartbeats: it has joined the new group
-            assert len((await subscriptions.describe(client, "g")).members) == 1
+            async with asyncio.timeout(PATIENCE_S):  # some heartbeats: then it has joined the new group
+                while len((await subscriptions.describe(client, "g")).members) != 1:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
