@@ -1,7 +1,8 @@
 """A node as a process of its own: started, killed, stopped and restarted at will.
 
 The node listens on a free port that the kernel chose and says which in a file (`--ready-file`) once
-it takes connections; nothing is guessed and no output is parsed. A restart keeps ports and data.
+it takes connections; nothing is guessed and no output is parsed. A restart keeps ports and data: while
+no node has its ports they are held here, so that nobody else is given one of them meanwhile.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,8 +21,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-START_TIMEOUT_S: Final = 20.0  # some 0.3 s is usual; a machine under load takes longer
-STOP_TIMEOUT_S: Final = 20.0
+START_TIMEOUT_S: Final = 60.0  # some 0.3 s is usual; a machine under load takes longer
+STOP_TIMEOUT_S: Final = 60.0
+PORT_TIMEOUT_S: Final = 10.0  # for the gateway of a node that was killed to see that, and end
 POLL_S: Final = 0.005
 LOG_TAIL_CHARS: Final = 4000
 
@@ -52,6 +55,7 @@ class Node:
         self._config_file.write_text(_toml({**DEFAULTS, **(config or {})}))
         self._listen = "127.0.0.1:0"
         self._http_listen = ""
+        self._held: dict[str, socket.socket] = {}  # by address
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -61,6 +65,13 @@ class Node:
     def start(self) -> None:
         """Takes connections afterwards. NodeFailed with the end of its log if it doesn't come up."""
         assert not self.is_running, "the node is running already"
+        self._hold_ports(PORT_TIMEOUT_S)
+        try:
+            self._start()
+        finally:
+            self._release_ports()
+
+    def _start(self) -> None:
         self._ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "postroad", "serve", "--config", str(self._config_file)]
         command += [
@@ -89,6 +100,7 @@ class Node:
         if self._process is not None:
             self._process.kill()
             self._process.wait(STOP_TIMEOUT_S)
+            self._hold_ports()
 
     def stop(self) -> None:
         """SIGTERM: drains, syncs and ends. NodeFailed if it doesn't end, or not well."""
@@ -100,6 +112,7 @@ class Node:
         except subprocess.TimeoutExpired:
             self.kill()
             raise self._failed(f"did not stop within {STOP_TIMEOUT_S:g} s") from None
+        self._hold_ports()
         if code != 0:
             raise self._failed(f"ended with exit code {code}")
 
@@ -119,6 +132,22 @@ class Node:
             time.sleep(POLL_S)
         facts: dict[str, str] = json.loads(self._ready_file.read_bytes())
         return facts
+
+    def _hold_ports(self, patience_s: float = 0) -> None:
+        """Those it has been given; who still has one of them is waited for."""
+        deadline = time.monotonic() + patience_s
+        for address in filter(_may_be_held, (self._listen, self._http_listen)):
+            while address not in self._held:
+                try:
+                    self._held[address] = _hold(address)
+                except OSError:
+                    if time.monotonic() > deadline:
+                        break
+                    time.sleep(POLL_S)
+
+    def _release_ports(self) -> None:
+        while self._held:
+            self._held.popitem()[1].close()
 
     def _failed(self, what: str) -> NodeFailed:
         written = self.log_file.read_text(errors="replace")[-LOG_TAIL_CHARS:]
@@ -142,8 +171,27 @@ def node(
         running.stop()
     finally:
         running.kill()
+        running._release_ports()
         if directory is None:
             shutil.rmtree(home, ignore_errors=True)
+
+
+def _may_be_held(address: str) -> bool:
+    """Linux lets a node listen on what another process holds without listening; others don't."""
+    return sys.platform == "linux" and address != "" and not address.endswith(":0")
+
+
+def _hold(address: str) -> socket.socket:
+    """From here on the kernel gives the port to nobody who asks for any. OSError if somebody has it."""
+    host, _, port = address.rpartition(":")
+    held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind((host.strip("[]"), int(port)))
+    except OSError:
+        held.close()
+        raise
+    return held
 
 
 def _toml(config: Mapping[str, Setting]) -> str:
