@@ -20,7 +20,7 @@ from postroad.cluster.sqlite import SqliteStore
 from postroad.cluster.sqlite_file import APPLICATION_ID
 from postroad.cluster.store import Put, Store
 from postroad.errors import ConfigurationError, HistoryCompacted, StorageFailed, StoreUnavailable
-from tests.cluster.store_contract import Elapse, StoreContract, keys, next_events, put
+from tests.cluster.store_contract import LEASE_MS, Elapse, StoreContract, keys, next_events, put
 
 
 @pytest.fixture
@@ -198,16 +198,16 @@ async def test_a_full_disk_refuses_the_commit_and_heals_without_a_restart(store:
 
 
 async def test_a_lease_whose_end_met_a_full_disk_is_ended_later(store: SqliteStore, elapse: Elapse) -> None:
-    lease = await store.grant(1000)
+    lease = await store.grant(LEASE_MS)
     watch = store.watch("", await put(store, "a", lease=lease))
     await execute(store, "CREATE TABLE filler (bytes BLOB)")
     fill = "INSERT INTO filler VALUES (zeroblob(200000));"
     await execute(store, f"CREATE TRIGGER fill BEFORE DELETE ON entries BEGIN {fill} END")
     await limit_pages(store, 10)
-    await elapse(2000)
+    await elapse(LEASE_MS + 1000)
     assert await keys(store) == ["a"]
     await limit_pages(store, 1_000_000)
-    await elapse(2000)
+    await elapse(LEASE_MS)
     assert (await next_events(watch))[0].value is None
 
 
