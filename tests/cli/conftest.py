@@ -17,7 +17,8 @@ from postroad.testing import Node
 
 Command = Callable[..., Result]
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
-PATIENCE_S = 30
+PATIENCE_S = 60
+WAIT = f"{PATIENCE_S}s"  # for messages that come
 
 
 @pytest.fixture

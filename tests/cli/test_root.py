@@ -73,7 +73,7 @@ def test_starting_a_command_loads_neither_rich_nor_the_broker() -> None:
         "'postroad.broker' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "[] False\n"
 

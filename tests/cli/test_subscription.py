@@ -12,7 +12,7 @@ import pytest
 
 from postroad.testing import Node
 
-from .conftest import PATIENCE_S, Command, read_json, read_lines
+from .conftest import PATIENCE_S, WAIT, Command, read_json, read_lines
 
 
 @pytest.fixture
@@ -51,8 +51,13 @@ def described(run: Command, name: str) -> Any:
     return read_json(run("subscription", "describe", name, "--json").stdout)
 
 
-def consumed(run: Command, name: str, *options: str) -> str:
-    return run("subscription", "consume", name, "--wait", "300ms", *options).stdout
+def consumed(run: Command, name: str, count: int, *options: str) -> str:
+    """The next `count` messages, however long they take, and none beyond them."""
+    return run("subscription", "consume", name, "--max", str(count), "--wait", WAIT, *options).stdout
+
+
+def assert_nothing_comes(run: Command, name: str) -> None:
+    assert run("subscription", "consume", name, "--wait", "300ms").stdout == ""
 
 
 def test_created_subscription_has_what_it_was_promised(run: Command, topic: str) -> None:
@@ -96,7 +101,7 @@ def test_start_may_be_a_time(run: Command, topic: str) -> None:
 def test_subscription_holds_messages_before_a_consumer_comes(run: Command, topic: str) -> None:
     run("subscription", "create", topic, "--topic", topic)
     run("publish", topic, "after")
-    assert consumed(run, topic) == "after\n"
+    assert consumed(run, topic, 1) == "after\n"
 
 
 def test_subscription_that_exists_is_not_created_again(run: Command, subscription: str) -> None:
@@ -114,7 +119,7 @@ def test_topic_that_is_not_there_is_noted_and_held_once_it_is(run: Command, name
     noted = run("subscription", "create", name, "-t", name)
     assert f"there is no topic {name}" in noted.stderr
     run("publish", name, "first")
-    assert consumed(run, name) == "first\n"
+    assert consumed(run, name, 1) == "first\n"
 
 
 def test_wrong_value_is_refused_with_what_would_be_right(run: Command, topic: str) -> None:
@@ -205,19 +210,20 @@ def test_purged_messages_do_not_come(run: Command, subscription: str) -> None:
         run("subscription", "purge", subscription, "--yes").stdout == f"purged {subscription}: 5 messages\n"
     )
     run("publish", subscription, "new")
-    assert consumed(run, subscription) == "new\n"
+    assert consumed(run, subscription, 1) == "new\n"
 
 
 def test_messages_come_again_from_where_it_is_sought_to(run: Command, subscription: str) -> None:
-    assert consumed(run, subscription) == "0\n1\n2\n3\n4\n"
+    assert consumed(run, subscription, 5) == "0\n1\n2\n3\n4\n"
+    assert_nothing_comes(run, subscription)
     tried = run("subscription", "seek", subscription, "--to", "3", "--dry-run", "--json")
     assert read_json(tried.stdout) == [{"topic": subscription, "partition": 0, "before": 5, "after": 3}]
     run("subscription", "seek", subscription, "--to", "3", "--topic", f"{subscription}:0")
-    assert consumed(run, subscription) == "3\n4\n"
+    assert consumed(run, subscription, 2) == "3\n4\n"
     run("subscription", "seek", subscription, "--to", "1h")
-    assert consumed(run, subscription, "--max", "2") == "0\n1\n"
+    assert consumed(run, subscription, 2) == "0\n1\n"
     run("subscription", "seek", subscription, "--to", "latest")
-    assert consumed(run, subscription) == ""
+    assert_nothing_comes(run, subscription)
 
 
 def test_only_topics_of_the_subscription_are_sought(run: Command, subscription: str) -> None:
@@ -226,11 +232,12 @@ def test_only_topics_of_the_subscription_are_sought(run: Command, subscription: 
 
 
 def test_released_messages_come_again_and_rejected_ones_are_dead(run: Command, subscription: str) -> None:
-    taken = consumed(run, subscription, "--ack", "release", "--json")
+    taken = consumed(run, subscription, 5, "--ack", "release", "--json")
     assert [(line["value"], line["deliveries"]) for line in read_lines(taken)] == [(v, 1) for v in "01234"]
-    taken = consumed(run, subscription, "--ack", "reject", "--json", "--max", "2")
+    taken = consumed(run, subscription, 2, "--ack", "reject", "--json")
     assert [(line["value"], line["deliveries"]) for line in read_lines(taken)] == [("0", 2), ("1", 2)]
-    assert consumed(run, subscription) == "2\n3\n4\n"
+    assert consumed(run, subscription, 3) == "2\n3\n4\n"
+    assert_nothing_comes(run, subscription)
 
 
 def test_peek_shows_states_and_touches_nothing(run: Command, subscription: str, name: str) -> None:
@@ -254,10 +261,10 @@ def test_peek_shows_states_and_touches_nothing(run: Command, subscription: str, 
 
 
 def test_peek_skips_what_is_done(run: Command, subscription: str) -> None:
-    run("subscription", "consume", subscription, "--max", "3")
+    consumed(run, subscription, 3)
     seen = read_json(run("subscription", "peek", subscription, "--json", "--from", "1").stdout)
     assert [message["offset"] for message in seen] == [3, 4]
-    consumed(run, subscription)
+    consumed(run, subscription, 2)
     assert run("subscription", "peek", subscription).stderr == "nothing is left to do\n"
 
 
