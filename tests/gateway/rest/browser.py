@@ -22,7 +22,7 @@ FLAGS = [
     *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"),
     *("--remote-debugging-port=0", "about:blank"),
 ]
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 CTRL = 2
 
 
@@ -37,13 +37,17 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> Any:
+        told = self._answer(method, **parameters)
+        assert "error" not in told, told
+        return told["result"]
+
+    def _answer(self, method: str, **parameters: Any) -> dict[str, Any]:
         self._calls += 1
         self._socket.send(json.dumps({"id": self._calls, "method": method, "params": parameters}))
         while True:
-            told = json.loads(self._socket.recv(timeout=PATIENCE_S))
+            told: dict[str, Any] = json.loads(self._socket.recv(timeout=PATIENCE_S))
             if told.get("id") == self._calls:
-                assert "error" not in told, told
-                return told["result"]
+                return told
             self.events.append(told)
 
     def run(self, script: str) -> Any:
@@ -53,20 +57,27 @@ class Browser:
         return result["result"].get("value")
 
     def wait_for(self, script: str) -> None:
-        """Until it is something."""
+        """Until it is something. A page that is just being left throws: then it is not yet."""
         deadline = time.monotonic() + PATIENCE_S
-        while not self.run(f"Boolean({script})"):
+        while not self._holds(script):
             assert time.monotonic() < deadline, script
             time.sleep(0.02)
 
+    def _holds(self, script: str) -> bool:
+        told = self._answer("Runtime.evaluate", expression=f"Boolean({script})", returnByValue=True)
+        return bool(told.get("result", {}).get("result", {}).get("value"))
+
     def open(self, url: str) -> None:
         self.call("Page.navigate", url=url)
+        self.wait_for(f"location.href === {json.dumps(url)}")
 
     def look(self, width: int, height: int, scheme: str) -> None:
+        """The page has been told when this returns."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.call("Emulation.setEmulatedMedia", features=[feature])
+        self.wait_for(f"innerWidth === {width} && matchMedia('(prefers-color-scheme: {scheme})').matches")
 
     def focus(self, selector: str) -> None:
         self.run(f"document.querySelector({json.dumps(selector)}).focus()")
@@ -106,20 +117,27 @@ def started(path: str, home: Path) -> Iterator[Browser]:
     command = [path, f"--user-data-dir={home}", *FLAGS]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            with connect(_page_url(home), max_size=None) as socket:
+            # It answers no pings while it is busy.
+            patience: dict[str, Any] = {"open_timeout": PATIENCE_S, "ping_timeout": None}
+            with connect(_page_url(home), max_size=None, **patience) as socket:
                 yield Browser(socket)
         finally:
             process.kill()
 
 
 def _page_url(home: Path) -> str:
-    """The browser writes down at which port it can be told what to do."""
+    """The browser writes down at which port it can be told what to do; its page may come a little later."""
     told = home / "DevToolsActivePort"
     deadline = time.monotonic() + PATIENCE_S
-    while not told.exists() or not told.read_text().strip():
+    while not (pages := _pages(told)):
         assert time.monotonic() < deadline, "the browser does not start"
         time.sleep(0.02)
-    port = told.read_text().split()[0]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=PATIENCE_S) as answer:
-        pages = [page for page in json.load(answer) if page["type"] == "page"]
     return str(pages[0]["webSocketDebuggerUrl"])
+
+
+def _pages(told: Path) -> list[dict[str, Any]]:
+    port = told.read_text().split()[:1] if told.exists() else []
+    if not port:
+        return []
+    with urllib.request.urlopen(f"http://127.0.0.1:{port[0]}/json", timeout=PATIENCE_S) as answer:
+        return [page for page in json.load(answer) if page["type"] == "page"]

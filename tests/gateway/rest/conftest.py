@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 from postroad.gateway import rest
 from tests.gateway.conftest import RunningGateway, StartGateway
+
+LOOKS = 1000  # at what comes soon, 50 ms apart
 
 
 class Api:
@@ -71,6 +74,21 @@ class Api:
                 f"/v1/subscriptions/{subscription}/{action}", {"receipts": receipts, **fields}, status=status
             )
         )["results"]
+
+
+async def state_of(api: Api, message_id: str, subscription: str) -> Any:
+    found = (await api.get(f"/v1/messages/{message_id}"))["subscriptions"]
+    return next(state for state in found if state["subscription"] == subscription)
+
+
+async def dead(api: Api, message_id: str, subscription: str) -> Any:
+    """Its state, once its letter has arrived."""
+    for _ in range(LOOKS):
+        state = await state_of(api, message_id, subscription)
+        if state["dead_letter"]:
+            return state
+        await asyncio.sleep(0.05)
+    raise AssertionError(state)
 
 
 @pytest.fixture(scope="module")

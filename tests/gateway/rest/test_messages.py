@@ -2,22 +2,7 @@ import asyncio
 from typing import Any
 
 from postroad.gateway import message_ids
-from tests.gateway.rest.conftest import Api
-
-
-async def state_of(api: Api, message_id: str, subscription: str) -> Any:
-    found = (await api.get(f"/v1/messages/{message_id}"))["subscriptions"]
-    return next(state for state in found if state["subscription"] == subscription)
-
-
-async def dead(api: Api, message_id: str, subscription: str) -> Any:
-    """Its state, once its letter has arrived."""
-    for _ in range(100):
-        state = await state_of(api, message_id, subscription)
-        if state["dead_letter"]:
-            return state
-        await asyncio.sleep(0.05)
-    raise AssertionError(state)
+from tests.gateway.rest.conftest import LOOKS, Api, dead, state_of
 
 
 async def test_a_peek_shows_each_messages_state_and_touches_none(api: Api, name: str) -> None:
@@ -132,7 +117,7 @@ async def test_dead_letters_are_listed_and_sent_back(api: Api, name: str) -> Non
 
 
 async def completed(api: Api, redrive: str) -> Any:
-    for _ in range(200):
+    for _ in range(LOOKS):
         state = await api.get(f"/v1/redrives/{redrive}")
         if state["state"] != "running":
             assert state["state"] == "completed", state

@@ -35,6 +35,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(chromium: Browser, gateway: RunningGateway) -> Browser:
+    chromium.open("about:blank")
     chromium.events.clear()
     chromium.look(1200, 900, "light")
     opened(chromium, gateway.url)
@@ -50,7 +51,7 @@ def opened(chromium: Browser, url: str, place: str = "") -> None:
 def unfold(page: Browser, operation: str) -> None:
     page.focus(f"#{operation} > summary")
     page.enter()
-    assert page.run(f"document.querySelector('#{operation}').open")
+    page.wait_for(f"document.querySelector('#{operation}').open")
 
 
 def send(page: Browser, operation: str, body: Any = None, **fields: str) -> tuple[str, Any]:
@@ -92,8 +93,9 @@ def test_problems_are_told_and_explained(page: Browser, gateway: RunningGateway)
     assert status.startswith("404")
     assert page.run("document.querySelector('#get_topic .bad') !== null")
     opened(page, gateway.url, problem["type"].removeprefix("/docs"))
+    page.wait_for("document.querySelector('.found')")
     assert page.run("document.querySelector('.found').textContent") == "404 not-found"
-    assert page.run("document.querySelector('.found').getBoundingClientRect().top < innerHeight")
+    page.wait_for("document.querySelector('.found').getBoundingClientRect().top < innerHeight")
 
 
 def test_a_command_for_the_terminal_quotes_what_was_typed(page: Browser) -> None:

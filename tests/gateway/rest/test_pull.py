@@ -1,19 +1,27 @@
 import asyncio
+from typing import Any
 
 import aiohttp
 
 from postroad.gateway import rest
 from tests.gateway.conftest import StartGateway
-from tests.gateway.rest.conftest import Api
+from tests.gateway.rest.conftest import Api, dead
+
+LOCK_MS = 100
 
 
 async def test_an_acknowledged_message_does_not_come_again(api: Api, name: str) -> None:
-    await api.queue(name, lock_ms=300)
+    await api.queue(name)
     await api.publish(name, "a", "b")
     came = await api.receive(name, 2)
     assert await api.settle(name, "acknowledge", came[:1]) == [{"done": True, "problem": None}]
-    again = await api.receive(name)
+    # The locks of both are to end now, but one of them holds nothing any more.
+    ended = await api.settle(name, "extend", came, status=207, lock_ms=LOCK_MS)
+    assert [result["done"] for result in ended] == [False, True]
+    again = await api.receive(name, max=10)
     assert [(message["value"], message["deliveries"]) for message in again] == [("b", 2)]
+    await api.settle(name, "acknowledge", again)
+    assert (await api.get(f"/v1/subscriptions/{name}"))["counts"]["lag"] == 0
 
 
 async def test_a_receipt_is_good_at_any_gateway(api: Api, name: str, start_gateway: StartGateway) -> None:
@@ -50,16 +58,31 @@ async def test_a_release_for_longer_than_a_day_is_refused(api: Api, name: str) -
 async def test_an_extended_lock_holds(api: Api, name: str) -> None:
     await api.queue(name)
     await api.publish(name, "a")
-    came = await api.receive(name, lock_ms=300)
-    await api.settle(name, "extend", came, lock_ms=60_000)
-    assert (await api.post(f"/v1/subscriptions/{name}/receive", {"wait_ms": 600}))["messages"] == []
+    came, lock_ms = await held_and_extended(api, name)
+    assert (await api.post(f"/v1/subscriptions/{name}/receive", {"wait_ms": 2 * lock_ms}))["messages"] == []
     await api.settle(name, "acknowledge", came)
 
 
+async def held_and_extended(api: Api, name: str) -> tuple[list[Any], int]:
+    """A message whose lock was extended by a minute, and how long it was before. Who is held up for longer
+    than that tries again with a longer one."""
+    for lock_ms in (300, 1000, 5000):
+        came = await api.receive(name, lock_ms=lock_ms)
+        wish = {"receipts": [came[0]["receipt"]], "lock_ms": 60_000}
+        async with api.session.post(f"/v1/subscriptions/{name}/extend", json=wish) as response:
+            if response.status == 200:
+                return came, lock_ms
+    raise AssertionError("no lock could be extended")
+
+
 async def test_a_rejected_message_is_a_dead_letter(api: Api, name: str) -> None:
-    await api.queue(name, lock_ms=100)
-    await api.publish(name, "a")
-    await api.settle(name, "reject", await api.receive(name))
+    await api.queue(name)
+    (published,) = await api.publish(name, "a")
+    came = await api.receive(name)
+    await api.settle(name, "reject", came)
+    assert (await dead(api, published["id"], name))["status"] == "dead"
+    results = await api.settle(name, "release", came, status=207)
+    assert results[0]["problem"]["type"] == "/docs#lock-lost"
     assert (await api.post(f"/v1/subscriptions/{name}/receive", {"wait_ms": 300}))["messages"] == []
 
 
@@ -82,13 +105,18 @@ async def test_each_receipt_has_its_own_result(api: Api, name: str) -> None:
 
 
 async def test_a_long_poll_wakes_with_the_message(api: Api, name: str) -> None:
+    """And not when its request to the node is over, after a second."""
     await api.queue(name)
-    waiting = asyncio.create_task(api.post(f"/v1/subscriptions/{name}/receive", {"wait_ms": 20_000}))
-    await asyncio.sleep(0.2)
-    began = asyncio.get_running_loop().time()
-    await api.publish(name, "a")
-    assert len((await waiting)["messages"]) == 1
-    assert asyncio.get_running_loop().time() - began < 1
+    wish = {"wait_ms": 20_000, "lock_ms": 600_000}
+    took: list[float] = []
+    while not took or took[-1] > 0.4:
+        assert len(took) < 10, took  # one may be held up for other reasons, but not all of them
+        waiting = asyncio.create_task(api.post(f"/v1/subscriptions/{name}/receive", wish))
+        await asyncio.sleep(0.2)
+        began = asyncio.get_running_loop().time()
+        await api.publish(name, "a")
+        assert len((await waiting)["messages"]) == 1
+        took.append(asyncio.get_running_loop().time() - began)
 
 
 async def test_without_messages_a_receive_ends_in_time(api: Api, name: str) -> None:
@@ -96,7 +124,7 @@ async def test_without_messages_a_receive_ends_in_time(api: Api, name: str) -> N
     began = asyncio.get_running_loop().time()
     assert (await api.post(f"/v1/subscriptions/{name}/receive"))["messages"] == []
     assert (await api.post(f"/v1/subscriptions/{name}/receive", {"wait_ms": 300}))["messages"] == []
-    assert asyncio.get_running_loop().time() - began < 3
+    assert asyncio.get_running_loop().time() - began < 8
 
 
 async def test_what_comes_for_one_who_has_hung_up_goes_to_the_next(api: Api, name: str) -> None:

@@ -14,6 +14,8 @@ from tests.gateway.conftest import RunningGateway, StartGateway
 
 MakeQueue = Callable[..., str]
 
+WAIT_S = 20  # the longest that SQS takes: for what is sure to come
+
 
 def connect(url: str, key: str = "key", secret: str = "secret", **more: Any) -> Any:
     return boto3.client(
@@ -63,7 +65,7 @@ def attributes_of(sqs: Any, queue: str, *names: str) -> dict[str, str]:
     return found
 
 
-def receive(sqs: Any, queue: str, count: int = 1, wait_s: int = 2, **more: Any) -> list[dict[str, Any]]:
+def receive(sqs: Any, queue: str, count: int = 1, wait_s: int = WAIT_S, **more: Any) -> list[dict[str, Any]]:
     answer = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=count, WaitTimeSeconds=wait_s, **more)
     messages: list[dict[str, Any]] = answer.get("Messages", [])
     return messages

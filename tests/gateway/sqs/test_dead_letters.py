@@ -54,7 +54,7 @@ def kill(sqs: Any, queue: str, bodies: list[str]) -> list[dict[str, Any]]:
     return messages
 
 
-def wait_until(right: Callable[[], bool], timeout_s: float = 10) -> None:
+def wait_until(right: Callable[[], bool], timeout_s: float = 30) -> None:
     deadline = time.monotonic() + timeout_s
     while not right():
         assert time.monotonic() < deadline
@@ -63,7 +63,7 @@ def wait_until(right: Callable[[], bool], timeout_s: float = 10) -> None:
 
 def test_a_message_that_fails_too_often_becomes_a_dead_letter(sqs: Any, source: str, dead: str) -> None:
     (first, _) = kill(sqs, source, ["poison"])
-    (letter,) = receive(sqs, dead, wait_s=5, AttributeNames=["All"], MessageAttributeNames=["All"])
+    (letter,) = receive(sqs, dead, AttributeNames=["All"], MessageAttributeNames=["All"])
     assert letter["Body"] == "poison"
     assert letter["MessageId"] == first["MessageId"]
     assert letter["MessageAttributes"] == {"n": {"DataType": "Number", "StringValue": "5"}}
@@ -74,15 +74,15 @@ def test_a_message_that_fails_too_often_becomes_a_dead_letter(sqs: Any, source: 
 def test_a_visibility_timeout_that_ends_counts_as_a_failure(sqs: Any, source: str, dead: str) -> None:
     sqs.send_message(QueueUrl=source, MessageBody="slow")
     for _ in range(2):
-        assert receive(sqs, source, VisibilityTimeout=1, wait_s=5)
-    assert receive(sqs, dead, wait_s=5)[0]["Body"] == "slow"
+        assert receive(sqs, source, VisibilityTimeout=1)
+    assert receive(sqs, dead)[0]["Body"] == "slow"
 
 
 def test_without_a_policy_a_message_comes_for_ever(sqs: Any, queue: str) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="again")
     for _ in range(8):
         (got,) = receive(sqs, queue, VisibilityTimeout=0, AttributeNames=["ApproximateReceiveCount"])
-    assert got["Attributes"]["ApproximateReceiveCount"] == "8"
+    assert int(got["Attributes"]["ApproximateReceiveCount"]) >= 8
 
 
 def test_a_message_that_came_for_one_who_had_hung_up_is_no_dead_letter(
@@ -181,20 +181,20 @@ def test_one_task_of_a_queue_runs_at_a_time_and_can_be_cancelled(
     sqs: Any, source: str, dead: str, new_queue: MakeQueue
 ) -> None:
     other = new_queue("-other")
-    for number in range(5):
-        sqs.send_message(QueueUrl=dead, MessageBody=str(number))
+    for _ in range(2):
+        entries = [{"Id": str(number), "MessageBody": str(number)} for number in range(10)]
+        sqs.send_message_batch(QueueUrl=dead, Entries=entries)
     target = {"SourceArn": arn_of(sqs, dead), "DestinationArn": arn_of(sqs, other)}
     handle = sqs.start_message_move_task(**target, MaxNumberOfMessagesPerSecond=1)["TaskHandle"]
     with pytest.raises(sqs.exceptions.UnsupportedOperation):
         sqs.start_message_move_task(**target)
     assert status_of(sqs, dead)["TaskHandle"] == handle
     assert status_of(sqs, dead)["DestinationArn"] == arn_of(sqs, other)
-    moved = receive(sqs, other, wait_s=5)
-    assert len(moved) == 1
-    delete(sqs, other, moved[0])
+    (moved,) = receive(sqs, other)
+    delete(sqs, other, moved)
     assert sqs.cancel_message_move_task(TaskHandle=handle)["ApproximateNumberOfMessagesMoved"] >= 1
     wait_until(lambda: status_of(sqs, dead)["Status"] == "CANCELLED")
-    assert int(attributes_of(sqs, dead)["ApproximateNumberOfMessages"]) >= 3
+    assert int(attributes_of(sqs, dead)["ApproximateNumberOfMessages"]) >= 10  # one a second had gone
 
 
 def test_move_tasks_that_can_not_be_are_refused(
@@ -242,7 +242,7 @@ def test_letters_of_a_fifo_queue_come_back_in_their_order(sqs: Any, new_queue: M
             QueueUrl=source, MessageBody=str(number), MessageGroupId="g", MessageDeduplicationId=str(number)
         )
     for _ in range(3):
-        (message,) = receive(sqs, source, wait_s=5)
+        (message,) = receive(sqs, source)
         sqs.change_message_visibility(
             QueueUrl=source, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
         )
@@ -250,7 +250,7 @@ def test_letters_of_a_fifo_queue_come_back_in_their_order(sqs: Any, new_queue: M
     sqs.start_message_move_task(SourceArn=arn_of(sqs, dead))
     bodies: list[str] = []
     for _ in range(3):
-        (message,) = receive(sqs, source, wait_s=5)
+        (message,) = receive(sqs, source)
         bodies.append(message["Body"])
         delete(sqs, source, message)
     assert bodies == ["0", "1", "2"]

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from postroad.client import topics
 from tests.gateway.conftest import RunningGateway
-from tests.gateway.sqs.conftest import MakeQueue, attributes_of, delete, receive
+from tests.gateway.sqs.conftest import MakeQueue, attributes_of, delete, receive, receive_all
 
 
 @pytest.fixture
@@ -48,9 +48,8 @@ def test_other_groups_go_on(sqs: Any, fifo: str) -> None:
     for group in "abc":
         for number in range(2):
             send(sqs, fifo, f"{group}{number}", group)
-    messages: list[dict[str, Any]] = []
-    while len(messages) < 3:
-        messages += receive(sqs, fifo, 10)
+    messages = receive_all(sqs, fifo, 3)
+    assert receive(sqs, fifo, 10, wait_s=0) == []
     assert sorted(message["Body"] for message in messages) == ["a0", "b0", "c0"]
 
 
@@ -58,7 +57,7 @@ def test_a_message_that_fails_comes_again_before_the_next(sqs: Any, fifo: str) -
     send(sqs, fifo, "1")
     send(sqs, fifo, "2")
     (first,) = receive(sqs, fifo, 10, VisibilityTimeout=1)
-    (again,) = receive(sqs, fifo, 10, wait_s=5)
+    (again,) = receive(sqs, fifo, 10)
     assert again["MessageId"] == first["MessageId"]
 
 
@@ -83,7 +82,7 @@ def test_duplicates_at_the_same_time_are_one_message(sqs: Any, fifo: str) -> Non
     for sender in senders:
         sender.start()
     for sender in senders:
-        sender.join()
+        sender.join(60)
     assert len(ids) == 8
     assert len(set(ids)) == 1
 
@@ -122,11 +121,10 @@ def test_the_scope_of_deduplication_may_be_the_group(sqs: Any, new_queue: MakeQu
     for group in ("a", "b", "a"):
         send(sqs, queue, "body", group, MessageDeduplicationId="same")
     groups: list[str] = []
-    while len(groups) < 2:
-        for message in receive(sqs, queue, 10, AttributeNames=["All"]):
-            groups.append(message["Attributes"]["MessageGroupId"])
-            assert message["Attributes"]["MessageDeduplicationId"] == "same"
-            delete(sqs, queue, message)
+    for message in receive_all(sqs, queue, 2, AttributeNames=["All"]):
+        groups.append(message["Attributes"]["MessageGroupId"])
+        assert message["Attributes"]["MessageDeduplicationId"] == "same"
+        delete(sqs, queue, message)
     assert sorted(groups) == ["a", "b"]
     assert receive(sqs, queue, 10, wait_s=0) == []
 

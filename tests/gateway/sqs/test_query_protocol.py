@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.gateway.conftest import RunningGateway
+from tests.gateway.sqs.conftest import WAIT_S
 
 NAMESPACE = "{http://queue.amazonaws.com/doc/2012-11-05/}"
 
@@ -37,7 +38,7 @@ def ask(url: str, action: str, method: str = "POST", **form: Any) -> Answer:
     else:
         request = Request(url, data.encode(), {"Content-Type": "application/x-www-form-urlencoded"})
     try:
-        with urlopen(request, timeout=30) as response:
+        with urlopen(request, timeout=60) as response:
             return Answer(response.status, response.read())
     except HTTPError as refused:
         return Answer(refused.code, refused.read())
@@ -74,7 +75,7 @@ def test_a_message_is_sent_received_and_deleted(gateway: RunningGateway, url: st
         "ReceiveMessage",
         QueueUrl=url,
         MaxNumberOfMessages=10,
-        WaitTimeSeconds=2,
+        WaitTimeSeconds=WAIT_S,
         **{"AttributeName.1": "All", "MessageAttributeName.1": "All"},
     )
     assert got.one("ReceiveMessageResult/Message/Body") == body
@@ -102,7 +103,8 @@ def test_batches_are_numbered(url: str) -> None:
     assert answer.one("BatchResultErrorEntry/SenderFault") == "true"
     handles: list[str] = []
     while len(handles) < 9:
-        got = ask(url, "ReceiveMessage", MaxNumberOfMessages=9 - len(handles), WaitTimeSeconds=2)
+        got = ask(url, "ReceiveMessage", MaxNumberOfMessages=9 - len(handles), WaitTimeSeconds=WAIT_S)
+        assert got.all("Message/ReceiptHandle"), handles
         handles += got.all("Message/ReceiptHandle")
     form = {}
     for number, handle in enumerate(handles, 1):

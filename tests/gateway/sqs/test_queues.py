@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from postroad.client import subscriptions, topics
 from postroad.errors import UnknownTopicOrPartition
 from tests.gateway.conftest import RunningGateway
-from tests.gateway.sqs.conftest import MakeQueue, arn_of, attributes_of, delete, receive
+from tests.gateway.sqs.conftest import MakeQueue, arn_of, attributes_of, delete, receive, receive_all
 
 
 def code_of(error: pytest.ExceptionInfo[ClientError]) -> str:
@@ -217,12 +217,10 @@ def test_any_subscription_is_a_queue(sqs: Any, gateway: RunningGateway, name: st
     queue = sqs.get_queue_url(QueueName=f"{name}.audit")["QueueUrl"]
     for topic in both:
         gateway.run(gateway.gateway.producer.send(topic, topic.encode()))
-    bodies: set[str] = set()
-    while len(bodies) < 2:
-        for message in receive(sqs, queue, 10):
-            bodies.add(message["Body"])
-            delete(sqs, queue, message)
-    assert bodies == set(both)
+    messages = receive_all(sqs, queue, 2)
+    assert {message["Body"] for message in messages} == set(both)
+    for message in messages:
+        delete(sqs, queue, message)
     with pytest.raises(sqs.exceptions.UnsupportedOperation) as error:
         sqs.send_message(QueueUrl=queue, MessageBody="where to?")
     assert code_of(error) == "AWS.SimpleQueueService.UnsupportedOperation"

@@ -43,7 +43,7 @@ def signed(url: str, change: Callable[[AWSRequest], None] = lambda _: None) -> A
 
 def send(request: AWSRequest) -> tuple[int, str]:
     parts = urlsplit(request.url)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=10)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
     try:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request(request.method, target, request.data or None, dict(request.headers))

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from postroad.gateway import sqs as dialect
 from tests.gateway.conftest import StartGateway
-from tests.gateway.sqs.conftest import MakeQueue, connect, delete, receive
+from tests.gateway.sqs.conftest import MakeQueue, connect, delete, receive, receive_all
 
 
 def code_of(error: pytest.ExceptionInfo[ClientError]) -> str:
@@ -21,11 +21,10 @@ def code_of(error: pytest.ExceptionInfo[ClientError]) -> str:
 
 def test_a_message_is_invisible_for_its_visibility_timeout(sqs: Any, queue: str) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="x")
+    began = time.monotonic()
     (first,) = receive(sqs, queue, VisibilityTimeout=1)
-    received_at = time.monotonic()
-    assert receive(sqs, queue, wait_s=0) == []
-    (again,) = receive(sqs, queue, wait_s=5)
-    assert 0.8 < time.monotonic() - received_at < 2
+    (again,) = receive(sqs, queue, wait_s=0) or receive(sqs, queue)
+    assert 0.9 < time.monotonic() - began < 10
     assert again["MessageId"] == first["MessageId"]
     assert again["ReceiptHandle"] != first["ReceiptHandle"]
 
@@ -34,15 +33,28 @@ def test_visibility_zero_returns_a_message_at_once(sqs: Any, queue: str) -> None
     sqs.send_message(QueueUrl=queue, MessageBody="x")
     (got,) = receive(sqs, queue)
     sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=got["ReceiptHandle"], VisibilityTimeout=0)
-    assert receive(sqs, queue, wait_s=1)
+    assert receive(sqs, queue, wait_s=0)
 
 
 def test_a_longer_visibility_keeps_a_message(sqs: Any, queue: str) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="x")
-    (got,) = receive(sqs, queue, VisibilityTimeout=1)
-    sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=got["ReceiptHandle"], VisibilityTimeout=60)
-    assert receive(sqs, queue, wait_s=2) == []
+    got, timeout_s = received_and_kept(sqs, queue)
+    assert receive(sqs, queue, wait_s=timeout_s + 1) == []
     delete(sqs, queue, got)
+
+
+def received_and_kept(sqs: Any, queue: str) -> tuple[dict[str, Any], int]:
+    """A message that is to stay invisible for a minute, and for how long it would have been. Who is held up
+    for longer than that tries again."""
+    for timeout_s in (1, 2, 5):
+        (got,) = receive(sqs, queue, VisibilityTimeout=timeout_s)
+        longer = {"ReceiptHandle": got["ReceiptHandle"], "VisibilityTimeout": 60}
+        try:
+            sqs.change_message_visibility(QueueUrl=queue, **longer)
+        except sqs.exceptions.MessageNotInflight:
+            continue
+        return got, timeout_s
+    raise AssertionError("no message was kept")
 
 
 def test_an_old_receipt_deletes_silently_nothing(sqs: Any, queue: str) -> None:
@@ -84,9 +96,7 @@ def test_handles_that_are_none_are_refused(sqs: Any, new_queue: MakeQueue) -> No
 def test_entries_of_a_batch_fail_on_their_own(sqs: Any, queue: str) -> None:
     for number in range(3):
         sqs.send_message(QueueUrl=queue, MessageBody=str(number))
-    handles: list[str] = []
-    while len(handles) < 3:
-        handles += [message["ReceiptHandle"] for message in receive(sqs, queue, 3 - len(handles))]
+    handles = [message["ReceiptHandle"] for message in receive_all(sqs, queue, 3)]
     delete(sqs, queue, {"ReceiptHandle": handles[2]})
     answer = sqs.change_message_visibility_batch(
         QueueUrl=queue,
@@ -144,5 +154,5 @@ def test_ten_consumers_never_hold_the_same_message(sqs: Any, queue: str) -> None
     for consumer in consumers:
         consumer.start()
     for consumer in consumers:
-        consumer.join(30)
+        consumer.join(120)
     assert sorted(map(int, seen)) == list(range(messages))

@@ -32,7 +32,7 @@ def post(
     url: str, target: str | None, body: bytes, path: str = "/", **more: str
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
     """`_` stands for a hyphen in the names of further headers."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     headers = {"Content-Type": "application/x-amz-json-1.0"}
     headers |= {name.replace("_", "-"): value for name, value in more.items()}
     if target is not None:
@@ -93,7 +93,7 @@ def test_a_body_beyond_the_limit_is_refused(gateway: RunningGateway) -> None:
     assert refused(gateway, "AmazonSQS.SendMessage", body) == "RequestEntityTooLarge"
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_fuzzed_requests_get_proper_answers(gateway: RunningGateway, data: st.DataObject) -> None:
     action = data.draw(st.sampled_from(sorted(set(ACTIONS) - {"CreateQueue"})))
@@ -104,7 +104,7 @@ def test_fuzzed_requests_get_proper_answers(gateway: RunningGateway, data: st.Da
     assert (status == 200) != ("x-amzn-query-error" in headers)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     fields=st.lists(
         st.tuples(

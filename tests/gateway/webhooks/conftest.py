@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from postroad.client import subscriptions, topics
+from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.gateway import Message
 from postroad.gateway.webhooks import hook
 from postroad.gateway.webhooks.hook import Webhook
 from postroad.gateway.webhooks.supervisor import Supervisor
 from tests.gateway.conftest import RunningGateway, StartGateway
 
-SOON_S = 10.0
+SOON_S = 20.0  # and not only when a lock of 25 s ends
+PULL_MS = 15_000
 SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ="
 
 
@@ -50,18 +52,21 @@ class Queue:
         )
 
     async def hook(self) -> Webhook | None:
-        gateway = self.running.gateway
-        gateway.directory.forget(self.name)
-        info = await self.in_gateway(gateway.directory.subscription(self.name))
+        info = await self.in_gateway(self._info())
         return hook.read(info.config[hook.CONFIG])
+
+    async def _info(self) -> SubscriptionInfo:
+        directory = self.running.gateway.directory
+        directory.forget(self.name)
+        return await directory.subscription(self.name)
 
     async def lag(self) -> int:
         """How many messages are neither accepted nor dead."""
         found = await self.in_gateway(subscriptions.positions(self.running.gateway.client, self.name))
         return sum(position.lag for position in found.values())
 
-    async def pull(self, wait_ms: int = 0) -> list[bytes | None]:
-        received = await self.in_gateway(self.running.gateway.receive(self.name, 100, wait_ms, 30_000))
+    async def pull(self) -> list[bytes | None]:
+        received = await self.in_gateway(self.running.gateway.receive(self.name, 100, PULL_MS, 30_000))
         return [each.message.value for each in received]
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import NamedTuple
 
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
-SOON_S = 10.0
+SOON_S = 20.0  # and not only when a lock of 25 s ends
 
 
 class Got(NamedTuple):
+    """`at`: on the monotonic clock, before it was answered."""
+
     headers: CIMultiDictProxy[str]
     body: bytes
+    at: float
 
 
 Behaviour = Callable[[Got], Awaitable[web.StreamResponse] | web.StreamResponse]
@@ -43,7 +48,7 @@ class Endpoint:
         return [got.body for got in self.got]
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        got = Got(request.headers, await request.read())
+        got = Got(request.headers, await request.read(), time.monotonic())
         token = request.headers.get("Postroad-Challenge")
         if token is not None:
             self.challenges.append(got)
@@ -62,6 +67,14 @@ class Endpoint:
     async def has_got(self, count: int, within_s: float = SOON_S) -> None:
         async with asyncio.timeout(within_s), self._arrived:
             await self._arrived.wait_for(lambda: len(self.got) >= count)
+
+
+@contextmanager
+def nobody() -> Iterator[str]:
+    """A URL where nobody is, nor comes meanwhile: the port is taken, and refuses connections."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/hook"
 
 
 @asynccontextmanager

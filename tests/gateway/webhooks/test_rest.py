@@ -13,7 +13,7 @@ from postroad.gateway import push, rest
 from postroad.gateway.dialects import CONTEXTS, DIALECTS
 from tests.gateway.conftest import RunningGateway, StartGateway
 from tests.gateway.webhooks.conftest import Queue, eventually, served
-from tests.gateway.webhooks.receivers import endpoint
+from tests.gateway.webhooks.receivers import endpoint, nobody
 
 Ask = Callable[..., Awaitable[Any]]
 
@@ -74,9 +74,8 @@ async def test_an_endpoint_that_does_not_echo_gets_nothing_until_it_does(queue: 
 
 
 async def test_nobody_at_the_url_is_told_in_the_note(ask: Ask) -> None:
-    async with endpoint() as receiver:
-        url = receiver.url
-    made = await ask("PUT", {"url": url}, status=201)
+    with nobody() as url:
+        made = await ask("PUT", {"url": url}, status=201)
     assert not made["verified"]
     assert made["note"]
 

