@@ -82,7 +82,7 @@ def test_describe_configs_tells_no_secret() -> None:
     with node({**secrets, "http.enabled": False}) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap})
         (answer,) = admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, "1")]).values()
-        found = answer.result(10)
+        found = answer.result(60)
     assert found["postroad.http.access_keys"].is_sensitive
     assert found["postroad.http.access_keys"].value is None
     assert not found["postroad.http.url"].is_sensitive

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -22,18 +23,22 @@ async def publish(bootstrap: str, value: bytes) -> None:
         await producer.send("t", value)
 
 
-async def values(bootstrap: str) -> list[bytes | None]:
-    async with Client(bootstrap) as client, Consumer(client) as consumer:
+async def values(bootstrap: str, count: int) -> list[bytes | None]:
+    """All that is there, at least `count` messages, in as many polls as that takes."""
+    found: list[bytes | None] = []
+    async with asyncio.timeout(60), Client(bootstrap) as client, Consumer(client) as consumer:
         await consumer.assign({TopicPartition("t", 0): EARLIEST})
-        return [record.value for part in await consumer.poll(5) for record in part.records]
+        while len(found) < count:
+            found += [record.value for part in await consumer.poll(5) for record in part.records]
+    return found
 
 
 async def test_node_takes_clients_at_once_and_leaves_nothing_behind() -> None:
     started = time.monotonic()
     with node() as running:
-        assert time.monotonic() - started < 5, "usually 0.4 s"
+        assert time.monotonic() - started < 10, "usually 0.4 s"
         await publish(running.bootstrap, b"hello")
-        assert await values(running.bootstrap) == [b"hello"]
+        assert await values(running.bootstrap, 1) == [b"hello"]
         data, pid = running.data_dir, running.pid
         assert data.is_dir()
     assert not data.parent.exists()
@@ -51,7 +56,7 @@ async def test_data_and_port_survive_restart_and_kill() -> None:
         assert not running.is_running
         running.start()
         assert running.bootstrap == bootstrap
-        assert await values(bootstrap) == [b"one", b"two"]
+        assert await values(bootstrap, 2) == [b"one", b"two"]
 
 
 async def test_settings_reach_the_node() -> None:
@@ -116,7 +121,7 @@ def test_fixtures_come_with_the_package(pytester: pytest.Pytester) -> None:
 
         def reaches(node):
             host, port = node.bootstrap.split(":")
-            socket.create_connection((host, int(port)), timeout=5).close()
+            socket.create_connection((host, int(port)), timeout=30).close()
             return node.bootstrap
 
         def test_fresh_node(postroad, postroad_session):
@@ -129,5 +134,5 @@ def test_fixtures_come_with_the_package(pytester: pytest.Pytester) -> None:
 def test_stop_is_quick_and_clean(postroad: Node) -> None:
     started = time.monotonic()
     postroad.stop()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 10, "usually 0.1 s"
     assert not postroad.is_running

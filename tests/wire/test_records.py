@@ -266,7 +266,7 @@ def test_a_base_timestamp_beyond_all_times_is_corrupt() -> None:
 def test_a_claim_of_two_thousand_million_records_costs_nothing() -> None:
     batch = a_batch(1)
     batch[57:61] = (2**31 - 1).to_bytes(4, "big")
-    started = time.perf_counter()
+    started = time.thread_time()
     with pytest.raises(CorruptMessage):
         decode_records(batch)
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
