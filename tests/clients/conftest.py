@@ -18,7 +18,12 @@ from .wait import until
 ELSEWHERE = os.environ.get("POSTROAD_TEST_BOOTSTRAP")
 
 # KIP-848 members learn of a rebalance at their next heartbeat; the server sets its rhythm (default 5 s).
-BROKER_CONFIG = {**shared_node.SETTINGS, "groups.consumer_heartbeat_ms": 300}
+SHORTEST_SESSION_MS = 2000  # Kafka's is 6 s, for which a test would have to wait
+BROKER_CONFIG = {
+    **shared_node.SETTINGS,
+    "groups.consumer_heartbeat_ms": 300,
+    "groups.session_min_ms": SHORTEST_SESSION_MS,
+}
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def cutting_proxy(host: str, port: int, cut_every: int = 0) -> Iterator[CuttingP
     thread.start()
 
     def run(step: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(step, loop).result(10)
+        return asyncio.run_coroutine_threadsafe(step, loop).result(30)
 
     proxy = CuttingProxy(host, port, cut_every)
     try:
@@ -132,5 +132,5 @@ def cutting_proxy(host: str, port: int, cut_every: int = 0) -> Iterator[CuttingP
         run(proxy.close())
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(30)
         loop.close()

@@ -25,6 +25,7 @@ ACCEPT, RELEASE, REJECT = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, Ackno
 # Members learn of a change by a heartbeat. Kafka allows none shorter than 5 s, nor locks below 15 s.
 HEARTBEAT_MS = 100
 KAFKA_SHORTEST_LOCK_MS = 15_000
+LONG_LOCK_MS = 30_000  # no test takes so long; the default
 
 Decide = Callable[[Message], AcknowledgeType]
 
@@ -44,7 +45,7 @@ def configure(admin: AdminClient, broker: Broker, group: str, **config: str | in
 
 
 def short_lock_ms(broker: Broker) -> int:
-    """The shortest lock that a test may wait for."""
+    """The shortest lock that a test may wait for; it may be over before the test does anything else."""
     return 500 if broker.ours else KAFKA_SHORTEST_LOCK_MS
 
 

@@ -41,7 +41,7 @@ def create(bootstrap: str, name: str, partitions: int = 1, **config: str | int) 
 
 def test_topics_are_not_created_where_that_is_turned_off() -> None:
     with configured(topics__auto_create=False) as bootstrap:
-        through = producer(bootstrap, message_timeout_ms=5000, topic_metadata_propagation_max_ms=0)
+        through = producer(bootstrap, message_timeout_ms=25_000, topic_metadata_propagation_max_ms=0)
         error = refusal(through, "never-created", value=b"v")
         assert error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
         admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -66,7 +66,7 @@ def test_topics_are_not_deleted_where_that_is_turned_off() -> None:
 
 def test_old_segments_go_and_the_consumer_starts_at_what_is_left() -> None:
     with configured(storage__retention_check_ms=100) as bootstrap:
-        create(bootstrap, "short-lived", **{"retention.ms": 1000, "segment.bytes": 2000})
+        create(bootstrap, "short-lived", **{"retention.ms": 600_000, "segment.bytes": 2000})
         through, an_hour_ago = producer(bootstrap), int(time.time() * 1000) - 3_600_000
         for _ in range(10):
             send_all(through, "short-lived", [{"value": b"x" * 1000, "timestamp": an_hour_ago}])
@@ -74,11 +74,13 @@ def test_old_segments_go_and_the_consumer_starts_at_what_is_left() -> None:
         with consumer(bootstrap) as source:
             place = TopicPartition("short-lived", 0, OFFSET_BEGINNING)
             until(lambda: source.get_watermark_offsets(place, timeout=10)[0] > 0, "the start has moved")
-            low, high = source.get_watermark_offsets(place, timeout=10)
-            assert low <= 10
-            assert high == 11
             source.assign([place])
-            assert read(source, high - low)[-1].value() == b"new"
+            left = read(source, 1)
+            while left[-1].value() != b"new":  # how much is left of the old ones may change meanwhile
+                left += read(source, 1)
+        offsets = [message.offset() for message in left]
+        assert offsets[0] > 0
+        assert offsets[-1] == 10
 
 
 def test_log_stays_within_its_size() -> None:
@@ -120,7 +122,7 @@ def test_compaction_keeps_the_last_value_of_each_key_and_forgets_the_deleted_one
             # The newest segment is never compacted: fillers push the others into the past.
             send_all(through, "compacted", [{"key": b"filler", "value": random.randbytes(3000)}])
             seen = kept()
-            del seen[b"filler"]
+            seen.pop(b"filler", None)
             return seen == {b"0": [95], b"1": [96], b"2": [97], b"4": [99]}
 
         until(is_compacted, "only the last value of each key is left, at its old offset")

@@ -63,8 +63,7 @@ def test_groups_are_listed_by_state_and_type(
     with consumer(broker.bootstrap, group, **member_settings(protocol)) as member:
         member.subscribe([topic])
         settle([member], 1)
-        stable = admin.list_consumer_groups(states={ConsumerGroupState.STABLE}).result(10).valid
-        kinds = {listing.group_id: listing.type for listing in stable}
+        kinds = until(lambda: _kinds_of_stable(admin, group), "the group is stable")
         assert kinds[group] == (
             ConsumerGroupType.CLASSIC if protocol == "classic" else ConsumerGroupType.CONSUMER
         )
@@ -152,6 +151,13 @@ def test_offsets_of_a_deleted_topic_are_forgotten(
     bookmark(broker, group, topic, 4)
     admin.delete_topics([topic])[topic].result(10)
     until(lambda: committed(admin, group) == {}, "the offsets went with their topic")
+
+
+def _kinds_of_stable(admin: AdminClient, group: str) -> dict[str, ConsumerGroupType]:
+    """The types of all stable groups, as soon as this one is among them."""
+    stable = admin.list_consumer_groups(states={ConsumerGroupState.STABLE}).result(10).valid
+    kinds = {listing.group_id: listing.type for listing in stable}
+    return kinds if group in kinds else {}
 
 
 def _if_stable(admin: AdminClient, group: str) -> ConsumerGroupDescription | None:

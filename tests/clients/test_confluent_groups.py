@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from .confluent import QUICK_GROUP, consumer, producer, read, send_all, send_values, settle
-from .conftest import Broker, TopicMaker
+from .conftest import SHORTEST_SESSION_MS, Broker, TopicMaker
 from .wait import until
 
 PROTOCOLS = ["classic", "consumer"]
@@ -270,8 +270,8 @@ def test_outsider_may_not_commit_for_a_group_with_members(
 MEMBER_THAT_DIES = """
 import sys
 from confluent_kafka import Consumer
-member = Consumer({"bootstrap.servers": sys.argv[1], "group.id": sys.argv[3], "session.timeout.ms": 6000,
-                   "heartbeat.interval.ms": 200, "auto.offset.reset": "earliest"})
+member = Consumer({"bootstrap.servers": sys.argv[1], "group.id": sys.argv[3], "heartbeat.interval.ms": 200,
+                   "session.timeout.ms": sys.argv[4], "auto.offset.reset": "earliest"})
 member.subscribe([sys.argv[2]])
 while not member.assignment():
     member.poll(0.1)
@@ -285,7 +285,8 @@ while True:
 def test_killed_member_loses_its_partitions_after_the_session_timeout(
     broker: Broker, topic: str, group: str
 ) -> None:
-    command = [sys.executable, "-c", MEMBER_THAT_DIES, broker.bootstrap, topic, group]
+    session_ms = SHORTEST_SESSION_MS if broker.ours else 6000
+    command = [sys.executable, "-c", MEMBER_THAT_DIES, broker.bootstrap, topic, group, str(session_ms)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as dying:
         assert dying.stdout is not None
         assert dying.stdout.readline() == "joined\n"

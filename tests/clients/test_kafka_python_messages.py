@@ -90,7 +90,7 @@ def test_offset_out_of_range_is_raised_where_no_reset_is_wanted(broker: Broker, 
         (place,) = assigned(source, topic)
         source.seek(place, 500)
         with pytest.raises(OffsetOutOfRangeError):
-            until(lambda: source.poll(timeout_ms=200), "an error", 10)
+            until(lambda: source.poll(timeout_ms=200), "an error")
 
 
 def test_message_above_the_topics_limit_is_refused(broker: Broker, topic: str) -> None:

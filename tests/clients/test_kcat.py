@@ -148,17 +148,24 @@ def member_writing_to(file: Path, broker: Broker, topic: str, group: str) -> Ite
     ]
     command = ["kcat", "-b", broker.bootstrap, "-u", *quick, "-f", "message %p\\n", "-G", group, topic]
     with file.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
-        yield
-        process.terminate()
-        process.wait(PATIENCE_S)
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
 
 
 def _read_from(file: Path) -> list[str]:
     """The partition of each message that the member has read."""
-    return [line.split()[1] for line in file.read_text().splitlines() if line.startswith("message ")]
+    return [line.split()[1] for line in _whole_lines(file) if line.startswith("message ")]
 
 
 def _assigned(file: Path) -> int:
     """How many partitions kcat's last log line about its assignment names."""
-    lines = [line for line in file.read_text().splitlines() if "assigned:" in line or "revoked:" in line]
+    lines = [line for line in _whole_lines(file) if "assigned:" in line or "revoked:" in line]
     return lines[-1].count("[") if lines and "assigned:" in lines[-1] else 0
+
+
+def _whole_lines(file: Path) -> list[str]:
+    """kcat writes a line piece by piece."""
+    return file.read_text().split("\n")[:-1]

