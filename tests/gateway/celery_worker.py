@@ -1,4 +1,4 @@
-"""Tasks, and the process that works on them: `python -m tests.gateway.celery_worker URL QUEUE JOURNAL`.
+"""Tasks, and the process that works on them: `… celery_worker URL QUEUE JOURNAL VISIBILITY_S`.
 
 The journal is a file with a line for each run of a task: its name, its argument, how often it was retried,
 and when.
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from celery import Celery
 
-VISIBILITY_S = 3
 FOR_EVER_S = 600.0
 TRIES, RETRY_S = 3, 1
 
@@ -26,14 +25,14 @@ class Run(NamedTuple):
     at: float
 
 
-def application(url: str, queue: str) -> Celery:
+def application(url: str, queue: str, visibility_s: int) -> Celery:
     app = Celery("tasks", broker=f"sqs://key:secret@{url.removeprefix('http://')}//")
     app.conf.update(
         broker_connection_retry_on_startup=True,
         broker_transport_options={
             "is_secure": False,
             "region": "eu-west-1",
-            "visibility_timeout": VISIBILITY_S,
+            "visibility_timeout": visibility_s,
             "wait_time_seconds": 1,
             "polling_interval": 0.1,
         },
@@ -79,8 +78,8 @@ def runs(journal: Path) -> list[Run]:
     return [Run(task, argument, int(retries), float(at)) for task, argument, retries, at in lines]
 
 
-def main(url: str, queue: str, journal: str) -> None:
-    app = application(url, queue)
+def main(url: str, queue: str, journal: str, visibility_s: str) -> None:
+    app = application(url, queue, int(visibility_s))
     add_tasks(app, Path(journal))
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=WARNING"]
     app.worker_main(["worker", "--pool=solo", f"--hostname={os.getpid()}@worker", *quiet])

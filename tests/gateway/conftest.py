@@ -25,12 +25,12 @@ from postroad.config.sections import Http
 from postroad.gateway.app import Context, create_app
 from postroad.gateway.connections import Door
 from postroad.gateway.gateway import Gateway, GatewaySettings
-from postroad.gateway.serve import bind
+from postroad.gateway.serve import GRACE_S, bind
 from postroad.gateway.short_way import Counter
 from postroad.testing import Node, node
 from tests import shared_node
 
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0  # far above what anything here takes; it only bounds a failure
 
 Routes = Callable[[Gateway], list[web.RouteDef]]
 T = TypeVar("T")
@@ -93,9 +93,8 @@ def _run(
 ) -> None:
     async def serve() -> None:
         async with Gateway(GatewaySettings(bootstrap, Http(**http))) as gateway:
-            runner = web.AppRunner(
-                create_app(gateway, dialects, contexts), access_log=None, shutdown_timeout=1
-            )
+            app = create_app(gateway, dialects, contexts)
+            runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE_S)
             await runner.setup()
             counter = Counter(gateway)
             door = Door(runner, gateway.http, gateway.metrics, counter if short_way else None)
@@ -106,8 +105,8 @@ def _run(
             started.set_result(RunningGateway(url, bootstrap, gateway, door, loop))
             await loop.run_in_executor(None, stop.wait)
             door.close()
-            gateway.closing.set()
-            await counter.finish(1)
+            await gateway.end_waits()
+            await counter.finish(GRACE_S)
             await runner.cleanup()
 
     try:

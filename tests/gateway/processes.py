@@ -9,13 +9,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from postroad.testing import Node
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0  # far above what anything here takes; it only bounds a failure
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 GATEWAY = [sys.executable, "-m", "postroad", "gateway"]
 
 
@@ -45,6 +46,17 @@ def connect(url: str) -> socket.socket:
     return socket.create_connection(address(url), timeout=PATIENCE_S)
 
 
+def ask_for_health(sock: socket.socket) -> None:
+    """Over a connection that stays; nothing of the answer is left in it."""
+    sock.sendall(HEALTH)
+    answer = b""
+    while not answer.endswith(b"alive\n"):
+        more = sock.recv(1000)
+        assert more, f"the connection ends after {answer!r}"
+        answer += more
+    assert answer.startswith(b"HTTP/1.1 200"), answer
+
+
 def read_all(sock: socket.socket) -> bytes:
     """Until the peer closes; a reset is an end too."""
     received = b""
@@ -57,10 +69,10 @@ def read_all(sock: socket.socket) -> bytes:
 
 
 @contextmanager
-def alone(home: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def alone(home: Path, *arguments: str, program: Sequence[str] = GATEWAY) -> Iterator[subprocess.Popen[str]]:
     """`postroad gateway` on a free port; `url_of` waits until it serves."""
     ready = home / "gateway.json"
-    command = [*GATEWAY, "--http", "127.0.0.1:0", "--ready-file", str(ready), *arguments]
+    command = [*program, "--http", "127.0.0.1:0", "--ready-file", str(ready), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as gateway:
         try:
             yield gateway

@@ -12,18 +12,18 @@ from .processes import eventually, get
 def test_gateway_before_a_node_lives_and_is_ready(start_gateway: StartGateway) -> None:
     url = start_gateway([health.routes]).url
     assert get(url + "/healthz") == (200, "alive\n")
-    assert get(url + "/readyz") == (200, "ready\n")
+    eventually(lambda: get(url + "/readyz") == (200, "ready\n"), "it is not ready")
 
 
 def test_probes_may_ask_for_the_head_alone(start_gateway: StartGateway) -> None:
     url = start_gateway([health.routes]).url
     assert get(url + "/healthz", method="HEAD") == (200, "")
-    assert get(url + "/readyz", method="HEAD") == (200, "")
+    eventually(lambda: get(url + "/readyz", method="HEAD") == (200, ""), "it is not ready")
 
 
 def test_no_key_is_needed(start_gateway: StartGateway) -> None:
     url = start_gateway([health.routes], access_keys="id:secret").url
-    assert get(url + "/readyz")[0] == 200
+    eventually(lambda: get(url + "/readyz")[0] == 200, "it is not ready")
 
 
 def test_gateway_is_not_ready_while_no_node_answers() -> None:

@@ -39,6 +39,6 @@ def test_ordinary_values_pass(value: Any) -> None:
     "text", [b"[" * 4_000_000, b"[]" * 2_000_000, b'"a' * 2_000_000, b'"' + b'\\"' * 2_000_000 + b"\\"]
 )
 def test_hostile_texts_take_no_more_than_a_moment(text: bytes) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     is_too_deep(text)
-    assert time.process_time() - began < 3
+    assert time.thread_time() - began < 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import timeit
 from typing import Any
 
@@ -111,5 +112,6 @@ def test_it_takes_no_memory_of_many_addresses_and_no_time_of_a_program() -> None
         assert visitors.refusal({"host": f"127.0.0.1:{number}"}) is None
     assert len(visitors._known) <= 1000
     headers: Any = CIMultiDict({"Host": "127.0.0.1:1", "User-Agent": "x", "X-Amz-Target": "y", "Accept": "z"})
-    took_s = min(timeit.repeat(lambda: visitors.refusal(headers), number=10_000, repeat=5)) / 10_000
+    took = timeit.repeat(lambda: visitors.refusal(headers), timer=time.thread_time, number=10_000, repeat=5)
+    took_s = min(took) / 10_000
     assert took_s < 10e-6, took_s  # a third of a microsecond, where nothing else runs

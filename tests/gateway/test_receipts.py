@@ -21,7 +21,7 @@ async def held(running: RunningGateway, name: str) -> Received:
     backend = running.gateway
     await backend.publish(name, [Message(b"held")])
     await backend.directory.create(name, [name], {"share.auto.offset.reset": "earliest"})
-    (received,) = await backend.receive(name, 1, 5000)
+    (received,) = await backend.receive(name, 1, 10_000, lock_ms=600_000)
     return received
 
 

@@ -35,7 +35,8 @@ async def receipts_of(
     for wanted in fetches:
         got = 0
         while got < wanted:
-            received = await gateway.receive(name, wanted - got, 5_000)
+            received = await gateway.receive(name, wanted - got, 10_000, lock_ms=600_000)
+            assert received
             got += len(received)
             receipts += [each.receipt for each in received]
     return receipts
@@ -99,7 +100,7 @@ def test_what_one_partition_refuses_is_not_forgotten_while_another_is_asked_agai
 def test_what_one_partition_refuses_is_said_though_another_never_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(settler, "TRY_S", 0.3)
+    monkeypatch.setattr(settler, "TRY_S", 1.0)
 
     async def work() -> None:
         cluster = Cluster(jobs=[1, 1])

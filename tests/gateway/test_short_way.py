@@ -9,7 +9,7 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -20,10 +20,11 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from postroad.gateway import health, sqs
+from postroad.gateway.connections import Connection
 from postroad.testing import Node
 
 from .conftest import Routes, RunningGateway, StartGateway
-from .processes import alone, connect, eventually, get, read_all, url_of
+from .processes import PATIENCE_S, address, alone, connect, eventually, get, read_all, url_of
 from .test_plain_request import HEADERS, REQUEST_LINES
 
 LONG_WAY = {"TE": "trailers"}  # changes nothing, but is not plain
@@ -94,9 +95,21 @@ def alike(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:
     return status, list({**headers, **ours}.items()), re.sub(rb'"MessageId":"[^"]+"', b"", body)
 
 
-def ways(gateway: RunningGateway) -> list[bool]:
-    """Of each open connection: whether it is on the short way."""
-    return [connection.short_way is not None for connection in list(gateway.door.connections)]
+def connection_of(gateway: RunningGateway, talk: Talk) -> Connection:
+    """The gateway's end. Those of others, who have gone, may still be there."""
+    address = talk.sock.getsockname()
+    (found,) = [each for each in list(gateway.door.connections) if each.peername == address]
+    return found
+
+
+def is_short(gateway: RunningGateway, talk: Talk) -> bool:
+    """Whether its connection is on the short way."""
+    return connection_of(gateway, talk).short_way is not None
+
+
+def is_empty(gateway: RunningGateway) -> bool:
+    """Nobody is connected."""
+    return not gateway.door.connections
 
 
 def messages(gateway: RunningGateway, queue: str, wait_s: int = 0) -> list[dict[str, str]]:
@@ -156,11 +169,10 @@ def test_request_gets_the_same_answer_on_both_ways(
     data = body if isinstance(body, bytes) else json.dumps(body).replace("{queue}", name).encode()
     with Talk(gateway.url) as talk:
         short = talk.ask(ask(action, data))
-        assert (ways(gateway) == [True]) == (action != "Nothing")
-    eventually(lambda: not ways(gateway), "the connection is not closed")
+        assert is_short(gateway, talk) == (action != "Nothing")
     with Talk(gateway.url) as talk:
         long = talk.ask(ask(action, data, LONG_WAY))
-        assert ways(gateway) == [False]
+        assert not is_short(gateway, talk)
     assert alike(short) == alike(long)
     assert short[1]["Server"] == long[1]["Server"]
 
@@ -169,7 +181,7 @@ def test_queue_path_is_answered_as_the_root_is(gateway: RunningGateway, queue: s
     body = {"QueueUrl": queue, "MessageBody": "hello"}
     with Talk(gateway.url) as talk:
         assert talk.ask(ask("SendMessage", body, path=f"/000000000000/{name}"))[0] == 200
-        assert ways(gateway) == [True]
+        assert is_short(gateway, talk)
 
 
 def test_body_beyond_the_limit_is_refused_alike(start_gateway: StartGateway) -> None:
@@ -216,25 +228,27 @@ def signed(body: bytes, secret: str = "secret", at: float | None = None) -> dict
     return {name: request.headers[name] for name in ("X-Amz-Date", "Authorization")}
 
 
-SIGNED = {
-    "a right one": (signed(b"{}"), 200),
-    "another body": (signed(b"[]"), 403),
-    "another secret": (signed(b"{}", "wrong"), 403),
-    "an old one": (signed(b"{}", at=time.time() - 1000), 403),
-    "one for later": (signed(b"{}", at=time.time() + 3000), 403),
-    "none": ({}, 403),
-    "a header that is not signed": ({**signed(b"{}"), "X-Amz-Own": "a"}, 400),
+# Signed when they are needed: a signature grows old in a quarter of an hour.
+SIGNED: dict[str, tuple[Callable[[], dict[str, str]], int]] = {
+    "a right one": (lambda: signed(b"{}"), 200),
+    "another body": (lambda: signed(b"[]"), 403),
+    "another secret": (lambda: signed(b"{}", "wrong"), 403),
+    "an old one": (lambda: signed(b"{}", at=time.time() - 1000), 403),
+    "one for later": (lambda: signed(b"{}", at=time.time() + 3000), 403),
+    "none": (dict, 403),
+    "a header that is not signed": (lambda: {**signed(b"{}"), "X-Amz-Own": "a"}, 400),
 }
 
 
-@pytest.mark.parametrize(("headers", "status"), SIGNED.values(), ids=SIGNED)
+@pytest.mark.parametrize(("sign", "status"), SIGNED.values(), ids=SIGNED)
 def test_signature_is_checked_alike(
-    start_gateway: StartGateway, headers: dict[str, str], status: int
+    start_gateway: StartGateway, sign: Callable[[], dict[str, str]], status: int
 ) -> None:
     gateway = start_gateway(DIALECTS, access_keys="key:secret")
+    headers = sign()
     with Talk(gateway.url) as talk:
         short = talk.ask(ask("ListQueues", b"{}", headers))
-        assert ways(gateway) == [True]
+        assert is_short(gateway, talk)
     long = once(gateway.url, ask("ListQueues", b"{}", {**headers, **LONG_WAY}))
     assert short[0] == status, short
     assert alike(short) == alike(long)
@@ -260,7 +274,7 @@ def test_request_gets_the_same_answer_wherever_it_is_cut(gateway: RunningGateway
             talk.sock.sendall(data[:at])
             time.sleep(0.001)
             assert alike(talk.ask(data[at:])) == whole, f"cut after {at} bytes"
-        assert ways(gateway) == [True]
+        assert is_short(gateway, talk)
 
 
 def test_large_body_comes_in_pieces(gateway: RunningGateway, queue: str) -> None:
@@ -271,7 +285,7 @@ def test_large_body_comes_in_pieces(gateway: RunningGateway, queue: str) -> None
             talk.sock.sendall(data[at : at + 50_000])
             time.sleep(0.001)
         assert talk.answer()[0] == 200
-        assert ways(gateway) == [True]
+        assert is_short(gateway, talk)
     (message,) = messages(gateway, queue, 5)
     assert message["Body"] == text
 
@@ -301,20 +315,24 @@ def test_thousands_of_pipelined_requests_are_answered(gateway: RunningGateway) -
 
 
 def test_what_comes_while_a_request_is_answered_is_bounded(gateway: RunningGateway, queue: str) -> None:
-    waits = ask("ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 3})
+    waits = ask("ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 20})
     with Talk(gateway.url) as talk:
         talk.sock.sendall(waits)
         talk.sock.setblocking(False)
-        sent, deadline = 0, time.monotonic() + 1.5
-        while time.monotonic() < deadline:
+        sent, blocked = 0, 0
+        while blocked < 50 and sent < 50_000_000:  # until nothing more goes for half a second
             try:
                 sent += talk.sock.send(bytes(100_000))
+                blocked = 0
             except BlockingIOError:
+                blocked += 1
                 time.sleep(0.01)
-        (connection,) = gateway.door.connections
-        assert connection.short_way is not None
+        way = connection_of(gateway, talk).short_way
+        assert way is not None
         assert sent > 500_000, "what the kernel holds is not ours"
-        assert len(connection.short_way.kept) < 500_000
+        assert len(way.kept) < 500_000
+        once(gateway.url, ask("SendMessage", {"QueueUrl": queue, "MessageBody": "it need not wait on"}))
+    eventually(lambda: gateway.gateway.metrics.in_flight == 0, "it still waits")
 
 
 # --- whoever misuses it --------------------------------------------------------------------------------
@@ -392,20 +410,20 @@ def test_connection_that_is_idle_is_closed(tight: str, beginning: bytes) -> None
     with connect(tight) as sock:
         sock.sendall(beginning)
         assert read_all(sock).startswith(beginning and b"HTTP/1.1 200")
-    assert 1 < time.monotonic() - began < 10
+    assert 1 < time.monotonic() - began < PATIENCE_S / 2
 
 
 def test_connection_that_is_used_is_not_idle(tight: str) -> None:
     with Talk(tight) as talk:
-        for _ in range(8):
+        for _ in range(17):
             assert talk.ask(LIST)[0] == 200
-            time.sleep(0.5)
+            time.sleep(0.2)
 
 
 def test_long_poll_is_not_idle(tight: str, name: str) -> None:
     with Talk(tight) as talk:
         queue = json.loads(talk.ask(ask("CreateQueue", {"QueueName": name}))[2])["QueueUrl"]
-        body = {"QueueUrl": queue, "WaitTimeSeconds": 5}
+        body = {"QueueUrl": queue, "WaitTimeSeconds": 4}
         assert talk.ask(ask("ReceiveMessage", body))[::2] == (200, b"{}")
 
 
@@ -416,29 +434,26 @@ def test_request_that_does_not_arrive_in_time_is_cut(tight: str, cut: int) -> No
         assert talk.ask(LIST)[0] == 200
         talk.sock.sendall(LIST[:cut])
         assert read_all(talk.sock) == b""
-    assert 0.5 < time.monotonic() - began < 10
+    assert 0.5 < time.monotonic() - began < PATIENCE_S / 2
 
 
-def test_peer_that_reads_nothing_is_cut(start_gateway: StartGateway, name: str) -> None:
-    gateway = start_gateway(DIALECTS, idle_ms=1000)
-    body = {"QueueUrl": f"http://a/000000000000/{name}", "MessageBody": "x" * 300_000}
-    for _ in range(30):
-        assert once(gateway.url, ask("SendMessage", body))[0] == 200
-    receive = ask("ReceiveMessage", {"QueueUrl": body["QueueUrl"], "MaxNumberOfMessages": 1})
+def test_peer_that_reads_nothing_is_cut(
+    gateway: RunningGateway, start_gateway: StartGateway, queue: str
+) -> None:
+    patient, gateway = gateway, start_gateway(DIALECTS, idle_ms=1000)
+    body = {"QueueUrl": queue, "MessageBody": "x" * 300_000}
+    with Talk(patient.url) as talk:
+        for _ in range(30):
+            assert talk.ask(ask("SendMessage", body))[0] == 200
+    receive = ask("ReceiveMessage", {"QueueUrl": queue, "MaxNumberOfMessages": 1})
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    sock.connect(connect_address(gateway.url))
+    sock.connect(address(gateway.url))
     with sock:
         sock.sendall(receive * 30)
-        eventually(lambda: bool(ways(gateway)), "it is not let in")
-        eventually(lambda: not ways(gateway), "it is not cut")
+        eventually(lambda: not is_empty(gateway), "it is not let in")
+        eventually(lambda: is_empty(gateway), "it is not cut")
     assert get(gateway.url + "/healthz")[0] == 200
-
-
-def connect_address(url: str) -> tuple[str, int]:
-    with connect(url) as sock:
-        host, port = sock.getpeername()
-        return host, port
 
 
 # --- the end -------------------------------------------------------------------------------------------
@@ -449,7 +464,7 @@ def test_message_for_a_client_that_has_left_goes_to_another(gateway: RunningGate
     with Talk(gateway.url) as talk:
         talk.sock.sendall(ask("ReceiveMessage", wait))
         eventually(lambda: gateway.gateway.metrics.in_flight == 1, "it does not wait")
-    eventually(lambda: not ways(gateway), "it has not left")
+    eventually(lambda: is_empty(gateway), "it has not left")
     once(gateway.url, ask("SendMessage", {"QueueUrl": queue, "MessageBody": "hello"}))
     assert [message["Body"] for message in messages(gateway, queue, 10)] == ["hello"]
     eventually(lambda: gateway.gateway.metrics.in_flight == 0, "it still waits")
@@ -469,5 +484,5 @@ def test_what_is_under_way_is_answered_when_the_gateway_stops(
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert [talk.answer()[::2] for talk in talks] == [(200, b"{}")] * 5
-        assert process.wait(10) == 0
-        assert time.monotonic() - began < 5
+        assert process.wait(PATIENCE_S) == 0
+        assert time.monotonic() - began < 15

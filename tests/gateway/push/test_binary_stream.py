@@ -13,7 +13,7 @@ from tests.gateway.push.conftest import Queue
 
 BINARY: Any = ["postroad.v1.binary"]
 AS_CONFIGURED = 0xFFFFFFFF
-SOON_S = 10.0
+SOON_S = 30.0
 
 
 class Read(NamedTuple):

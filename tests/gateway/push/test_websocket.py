@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from postroad.gateway.gateway import Message
+from tests.gateway.conftest import RunningGateway
 from tests.gateway.push.conftest import Queue
 
-SOON_S = 10.0
+SOON_S = 30.0
 QUIET_S = 0.3  # long enough for a message that should not come to show up
 
 
@@ -104,7 +106,7 @@ async def test_what_was_not_accepted_is_released_when_the_connection_closes(queu
     async with connect(f"{queue.url}?credit=10") as socket:
         await hear_messages(socket, 2)
         await say(socket, "accept", ids=[1])  # no answer is waited for: it counts nevertheless
-    assert await pull(queue, 5_000) == [b"held"]
+    assert await pull(queue, 20_000) == [b"held"]
 
 
 async def test_a_broken_connection_releases_too(queue: Queue) -> None:
@@ -112,7 +114,7 @@ async def test_a_broken_connection_releases_too(queue: Queue) -> None:
     socket = await connect(f"{queue.url}?credit=10")
     await hear_messages(socket, 1)
     socket.transport.abort()
-    assert await pull(queue, 5_000) == [b"held"]
+    assert await pull(queue, 20_000) == [b"held"]
 
 
 async def test_released_messages_come_again_after_their_delay(queue: Queue) -> None:
@@ -135,18 +137,29 @@ async def test_rejected_messages_do_not_come_again(queue: Queue) -> None:
         assert await hears_nothing(socket)
 
 
-async def test_an_extended_lock_outlives_its_first_time_and_an_ended_one_is_told(queue: Queue) -> None:
-    await publish(queue, b"1", b"2")
-    async with connect(f"{queue.url}?credit=2&lock_ms=1000") as socket:
-        await hear_messages(socket, 2)
-        await say(socket, "extend", ids=[2], lock_ms=60_000, request=1)
-        assert (await hear(socket))["failed"] == []
-        assert await hear(socket) == {"type": "expired", "ids": [1]}
-        assert await pull(queue, 2_000) == [b"1"]
-        await say(socket, "accept", ids=[1, 2], request=2)
-        (failed,) = (await hear(socket))["failed"]
-        assert failed["ids"] == [1]
-        assert "Not held" in failed["error"]
+async def test_an_extended_lock_outlives_its_first_time_and_an_ended_one_is_told(
+    gateway: RunningGateway, name: str
+) -> None:
+    async def is_extended(lock_ms: int) -> bool:
+        """False if the lock ended before we came to extend it."""
+        queue = Queue(gateway, f"{name}-{lock_ms}")
+        await asyncio.to_thread(queue.create)
+        await publish(queue, b"1", b"2")
+        async with connect(f"{queue.url}?credit=2&lock_ms={lock_ms}") as socket:
+            await hear_messages(socket, 2)
+            await say(socket, "extend", ids=[2], lock_ms=60_000, request=1)
+            extended = await hear(socket)
+            if extended["type"] == "expired" or extended["failed"]:
+                return False
+            assert await hear(socket) == {"type": "expired", "ids": [1]}
+            assert await pull(queue, 20_000) == [b"1"]
+            await say(socket, "accept", ids=[1, 2], request=2)
+            (failed,) = (await hear(socket))["failed"]
+            assert failed["ids"] == [1]
+            assert "Not held" in failed["error"]
+        return True
+
+    assert await is_extended(1000) or await is_extended(8000)
 
 
 async def test_batches_come_in_one_frame(queue: Queue) -> None:
@@ -226,7 +239,8 @@ async def test_credit_that_adds_up_to_too_much_ends_the_connection(queue: Queue)
 
 async def test_a_frame_beyond_a_mebibyte_ends_the_connection(queue: Queue) -> None:
     async with connect(queue.url) as socket:
-        await socket.send(" " * (1 << 20) + "{}")
+        with suppress(ConnectionClosed):  # it may end before we have sent all of it
+            await socket.send(" " * (1 << 20) + "{}")
         assert await end_of(socket) == 1009
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -23,7 +24,8 @@ from tests.gateway.conftest import RunningGateway, gateway_in_thread
 from tests.gateway.processes import alone, url_of
 
 DIALECTS = [rest.routes, sqs.routes]
-PATIENCE_S = 40.0
+QUICK_GATEWAY = [sys.executable, "-m", "tests.gateway.redrives.quick_gateway"]
+PATIENCE_S = 60.0
 
 
 def eventually(right: Callable[[], Any]) -> Any:
@@ -44,7 +46,7 @@ class Side(NamedTuple):
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if data else {}
         request = urllib.request.Request(self.url + path, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return json.load(answer)
 
     def task(self, dead: str) -> Any:
@@ -52,12 +54,16 @@ class Side(NamedTuple):
         arn = f"arn:aws:sqs:us-east-1:000000000000:{dead}"
         return self.sqs.list_message_move_tasks(SourceArn=arn)["Results"][0]
 
-    def bodies(self, queue: str) -> set[str]:
+    def bodies(self, queue: str, count: int) -> set[str]:
+        """Of all messages, of which there are to be so many different ones."""
         found: set[str] = set()
         url = self.sqs.get_queue_url(QueueName=queue)["QueueUrl"]
-        while messages := self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
-            found |= {message["Body"] for message in messages}
-        return found
+        while True:
+            wait_s = 20 if len(found) < count else 0
+            answer = self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=wait_s)
+            if not answer.get("Messages"):
+                return found
+            found |= {message["Body"] for message in answer["Messages"]}
 
 
 def side(url: str) -> Side:
@@ -68,8 +74,16 @@ def side(url: str) -> Side:
     return Side(url, client)
 
 
+@pytest.fixture(autouse=True)
+def pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of gateways in threads: they look often, and wait for each other for long."""
+    monkeypatch.setattr(redrives.redrives, "LOOK_S", 0.5)
+    monkeypatch.setattr(redrives.redrives, "CANCEL_S", PATIENCE_S / 2)
+    monkeypatch.setattr(redrives.runner, "BEAT_S", 0.5)
+
+
 @pytest.fixture
-def two(broker: Node) -> Iterator[tuple[Side, Side]]:
+def two(broker: Node, pace: None) -> Iterator[tuple[Side, Side]]:
     with ExitStack() as stack:
 
         def start() -> RunningGateway:
@@ -85,8 +99,10 @@ def begin_move(at: Side, name: str, messages: int, per_second: int) -> tuple[str
     arn = f"arn:aws:sqs:us-east-1:000000000000:{name}"
     policy = json.dumps({"deadLetterTargetArn": f"{arn}-dead", "maxReceiveCount": 1})
     at.sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})
-    for number in range(messages):
-        at.sqs.send_message(QueueUrl=dead, MessageBody=str(number))
+    for first in range(0, messages, 10):
+        numbers = range(first, min(first + 10, messages))
+        entries = [{"Id": str(number), "MessageBody": str(number)} for number in numbers]
+        assert len(at.sqs.send_message_batch(QueueUrl=dead, Entries=entries)["Successful"]) == len(numbers)
     handle = at.sqs.start_message_move_task(
         SourceArn=f"{arn}-dead", DestinationArn=arn, MaxNumberOfMessagesPerSecond=per_second
     )["TaskHandle"]
@@ -100,7 +116,7 @@ def begin_redrive(at: Side, name: str, messages: int, rate: float) -> str:
     at.rest(f"/v1/topics/{name}/messages", [{"value": str(number)} for number in range(messages)])
     rejected = 0
     while rejected < messages:
-        found = at.rest(f"/v1/subscriptions/{name}/receive", {"max": messages, "wait_ms": 1000})["messages"]
+        found = at.rest(f"/v1/subscriptions/{name}/receive", {"max": messages, "wait_ms": 10_000})["messages"]
         at.rest(f"/v1/subscriptions/{name}/reject", {"receipts": [message["receipt"] for message in found]})
         rejected += len(found)
     path = f"/v1/subscriptions/{name}/dead-letters"
@@ -112,8 +128,8 @@ def test_another_gateway_shows_a_task_refuses_a_second_one_and_cancels_it(
     two: tuple[Side, Side], name: str
 ) -> None:
     here, there = two
-    redrive = begin_redrive(here, f"{name}-r", 40, 2)
-    source, handle = begin_move(here, name, 20, 1)
+    redrive = begin_redrive(here, f"{name}-r", 40, 1)
+    source, handle = begin_move(here, name, 40, 1)
     assert there.rest(f"/v1/redrives/{redrive}")["state"] == "running"
     assert there.task(f"{name}-dead")["TaskHandle"] == handle
     with pytest.raises(urllib.error.HTTPError) as refused:
@@ -137,7 +153,7 @@ def test_a_queue_can_be_deleted_while_another_gateway_moves_its_messages(
     two: tuple[Side, Side], name: str
 ) -> None:
     here, there = two
-    begin_move(here, name, 20, 1)
+    begin_move(here, name, 40, 1)
     dead = there.sqs.get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
     there.sqs.delete_queue(QueueUrl=dead)
     there.sqs.create_queue(QueueName=f"{name}-dead")
@@ -150,14 +166,14 @@ def test_a_gateway_that_is_stopped_hands_its_tasks_over(broker: Node, name: str)
         there = side(left.url)
         with gateway_in_thread(broker.bootstrap, DIALECTS, contexts=[redrives.context]) as stopped:
             here = side(stopped.url)
-            begin_move(here, name, 12, 3)
-            redrive = begin_redrive(here, f"{name}-r", 12, 3)
+            redrive = begin_redrive(here, f"{name}-r", 15, 3)
+            begin_move(here, name, 15, 3)
         assert there.task(f"{name}-dead")["Status"] == "RUNNING"
         eventually(lambda: there.rest(f"/v1/redrives/{redrive}")["state"] == "completed")
-        assert there.rest(f"/v1/redrives/{redrive}")["sent"] == 12
+        assert there.rest(f"/v1/redrives/{redrive}")["sent"] == 15
         eventually(lambda: there.task(f"{name}-dead")["Status"] == "COMPLETED")
-        assert there.task(f"{name}-dead")["ApproximateNumberOfMessagesMoved"] == 12
-        assert there.bodies(name) == {str(number) for number in range(12)}
+        assert there.task(f"{name}-dead")["ApproximateNumberOfMessagesMoved"] == 15
+        assert there.bodies(name, 15) == {str(number) for number in range(15)}
 
 
 def test_a_record_that_makes_no_sense_is_shown_and_fails(broker: Node, name: str) -> None:
@@ -180,12 +196,12 @@ def test_tasks_of_a_gateway_that_is_killed_are_carried_on_to_their_end(
     for home in homes:
         home.mkdir()
     with (
-        alone(homes[0], "--bootstrap", broker.bootstrap) as killed,
-        alone(homes[1], "--bootstrap", broker.bootstrap),
+        alone(homes[0], "--bootstrap", broker.bootstrap, program=QUICK_GATEWAY) as killed,
+        alone(homes[1], "--bootstrap", broker.bootstrap, program=QUICK_GATEWAY),
     ):
         here, there = (side(url_of(home)) for home in homes)
-        begin_move(here, name, 30, 5)
         redrive = begin_redrive(here, f"{name}-r", 30, 5)
+        begin_move(here, name, 30, 5)
         eventually(lambda: there.rest(f"/v1/redrives/{redrive}")["sent"] > 0)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
@@ -194,6 +210,6 @@ def test_tasks_of_a_gateway_that_is_killed_are_carried_on_to_their_end(
         eventually(lambda: there.rest(f"/v1/redrives/{redrive}")["state"] == "completed")
         eventually(lambda: there.task(f"{name}-dead")["Status"] == "COMPLETED")
         everything = {str(number) for number in range(30)}
-        assert there.bodies(name) == everything
-        assert there.bodies(f"{name}-r") == everything
+        assert there.bodies(name, 30) == everything
+        assert there.bodies(f"{name}-r", 30) == everything
         assert there.rest(f"/v1/subscriptions/{name}-r/dead-letters")["letters"] == []
