@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 from broker.harness import Running
+from postroad.broker.workers import SLOW_THREADS
 from postroad.log.disk import Buffer, OsDisk, OsFile
+
+PATIENCE_S = 60  # far above what a test keeps anybody waiting
 
 
 class FailingDisk(OsDisk):
@@ -35,7 +40,7 @@ class FailingDisk(OsDisk):
                 raise OSError(code, os.strerror(code), path)
 
     def open(self, path: str, create: bool = False) -> OsFile:
-        self.door.wait(10)
+        self.door.wait(PATIENCE_S)
         self.check("open", path)
         opened = super().open(path, create)
         size, descriptor = opened.size(), os.dup(opened.fileno())
@@ -63,7 +68,7 @@ class FailingFile(OsFile):
         return super().read(position, length)
 
     def sync(self) -> None:
-        self._disk.gate.wait(10)
+        self._disk.gate.wait(PATIENCE_S)
         self._disk.check("sync", self._path)
         super().sync()
 
@@ -78,3 +83,20 @@ def use_failing_disk(running: Running) -> FailingDisk:
 def log_of(running: Running, topic: str, index: int = 0) -> str:
     """What the paths of a partition's files contain."""
     return f"{running.node.image.topics[topic].id_text}-{index}/"
+
+
+def put_back(running: Running, aside: Path, home: Path) -> None:
+    """While none of the threads opens a log, which they try again and again: in between they would make a
+    new one."""
+    together = threading.Barrier(SLOW_THREADS)
+
+    def move() -> None:
+        if together.wait(PATIENCE_S) == 0:
+            home.unlink()
+            aside.rename(home)
+        together.wait(PATIENCE_S)
+
+    async def with_all_threads() -> None:
+        await asyncio.gather(*(running.node.slow_workers.call(move) for _ in range(SLOW_THREADS)))
+
+    running.run(with_all_threads())

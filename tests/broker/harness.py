@@ -14,16 +14,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 import uvloop
 from faults.raw import RawConnection, batch_of, fetch_at, send_batch
 
+from postroad.broker import internal_topic
+from postroad.broker.connection import Connection
 from postroad.broker.node import Node
 from postroad.broker.partition import Partition
 from postroad.config import load
 from postroad.wire.messages import create_topics, delete_topics
 
-WAIT_S = 20.0
+WAIT_S = 30.0
 T = TypeVar("T")
 
 
@@ -34,6 +37,7 @@ class Running:
         given = {name.replace("_", ".", 1): str(value) for name, value in settings.items()}
         given |= {"kafka.port": "0", "data.dir": str(directory)}
         self._loaded = load(environment={}, flags=given)
+        self.began_ms = int(time.time() * 1000)  # for timestamps, however long what comes between them takes
         self.node: Node
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
@@ -65,7 +69,9 @@ class Running:
 
     async def _start(self) -> None:
         self.node = Node(self._loaded)
-        await self.node.start()
+        # Clients come again while groups are being loaded; tests don't, so the start waits for that.
+        with patch.object(internal_topic, "LOAD_WAIT_S", WAIT_S / 2):
+            await self.node.start()
 
     def stop(self) -> None:
         """As on SIGTERM."""
@@ -92,6 +98,15 @@ class Running:
 
     def connect(self, receive_buffer: int | None = None) -> RawConnection:
         return RawConnection(self.bootstrap, receive_buffer)
+
+    def inside(self, client: RawConnection) -> Connection:
+        """The node's end of a connection, as soon as the node has accepted it."""
+        peer = f":{client.socket.getsockname()[1]}"
+
+        def accepted() -> list[Connection]:
+            return [one for one in list(self.node.listener.connections) if one.peer.endswith(peer)]
+
+        return until(accepted, "it is accepted")[0]
 
     def call(self, api: ModuleType, version: int, body: Any) -> Any:
         """One request on a connection of its own."""
@@ -148,8 +163,10 @@ def running_node(directory: Path, **settings: Any) -> Iterator[Running]:
         running.stop()
 
 
-def until(holds: Callable[[], object], what: str, within_s: float = WAIT_S) -> None:
+def until(holds: Callable[[], T], what: str, within_s: float = WAIT_S) -> T:
+    """The first true value."""
     deadline = time.monotonic() + within_s
-    while not holds():
+    while not (value := holds()):
         assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
         time.sleep(0.005)
+    return value

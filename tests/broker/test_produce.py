@@ -71,7 +71,7 @@ def test_a_refused_message_with_acks_zero_ends_the_connection(shared: Running) -
     with shared.connect() as connection:
         request = produce_request("nowhere", batch_of(b"x"), acks=ACKS_NONE)
         connection.send(frame(request_content(produce, 9, request, 1)))
-        assert connection.is_closed_by_broker(5)
+        assert connection.is_closed_by_broker()
 
 
 @pytest.mark.parametrize("acks", [2, -2, 0x7FFF])

@@ -161,6 +161,8 @@ def test_wrong_epoch_is_fenced(shared: Running, topic: str) -> None:
 def test_silent_member_is_gone_when_its_session_is_over(start: Callable[..., Running], topic: str) -> None:
     node = start(durability_flush="os")
     node.create(topic)
+    join(node, "g", "a", topic)
+    assert describe(node, "g").group_state == "Stable"
     config = [
         incremental_alter_configs.AlterableConfig("share.heartbeat.interval.ms", 0, "100"),
         incremental_alter_configs.AlterableConfig("share.session.timeout.ms", 0, "300"),
@@ -168,8 +170,7 @@ def test_silent_member_is_gone_when_its_session_is_over(start: Callable[..., Run
     resource = incremental_alter_configs.AlterConfigsResource(GROUP_RESOURCE, "g", config)
     request = incremental_alter_configs.IncrementalAlterConfigsRequest([resource])
     assert node.call(incremental_alter_configs, 1, request).responses[0].error_code == 0
-    assert join(node, "g", "a", topic).heartbeat_interval_ms == 100
-    assert describe(node, "g").group_state == "Stable"
+    assert beat(node, "g", "a", 1).heartbeat_interval_ms == 100
     until(lambda: describe(node, "g").group_state == "Empty", "the member is removed")
 
 

@@ -12,7 +12,7 @@ from faults.raw import batch_of, frame, produce_request, request_content, send_b
 
 from broker.failing_disk import log_of, use_failing_disk
 from broker.fetching import offsets_of
-from broker.harness import Running, until
+from broker.harness import WAIT_S, Running, until
 from postroad.wire.messages import list_offsets, offset_commit, produce
 
 NOT_LEADER, NOT_AVAILABLE, STORAGE_ERROR = 6, 15, 56
@@ -63,7 +63,7 @@ def test_a_message_with_acks_zero_on_a_full_disk_ends_its_connection(start: Call
     with running.connect() as connection:
         silent = produce_request("full", batch_of(b"x"), acks=0)
         connection.send(frame(request_content(produce, 9, silent, 1)))
-        assert connection.is_closed_by_broker(5)
+        assert connection.is_closed_by_broker()
 
 
 def test_a_repeated_batch_after_a_full_disk_is_taken_once(start: Callable[..., Running]) -> None:
@@ -225,7 +225,7 @@ def test_a_topic_that_is_told_of_while_its_log_is_being_opened_is_not_unknown(
         assert running.node.partitions.offline() == []
     finally:
         disk.door.set()
-        creating.join(10)
+        creating.join(WAIT_S)
     assert codes(pipelined(running, "slow")) == [0]
 
 

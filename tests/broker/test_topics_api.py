@@ -264,4 +264,4 @@ def test_a_cursor_below_zero_is_no_request(shared: Running) -> None:
     request = describe.DescribeTopicPartitionsRequest([], 10, describe.RequestCursor("a", -1))
     with shared.connect() as connection:
         connection.send(frame(request_content(describe, 0, request)))
-        assert connection.is_closed_by_broker(5)
+        assert connection.is_closed_by_broker()
