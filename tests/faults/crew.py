@@ -43,24 +43,25 @@ class Register:
         self.tried: set[Place] = set()  # answered, whatever came of it
         self.deliveries: Counter[Place] = Counter()
         self.overtook: list[Place] = []  # delivered before the message before it was answered
-        self.came_back: list[Place] = []  # delivered by a poll that began after it was confirmed
+        self.came_back: list[Place] = []  # confirmed again, from a poll that began after it was confirmed
         self._lock = threading.Lock()
 
-    def note_delivery(self, place: Place, polled_at: float) -> None:
+    def note_delivery(self, place: Place) -> None:
         with self._lock:
             self.deliveries[place] += 1
             if place.offset and place._replace(offset=place.offset - 1) not in self.tried:
                 self.overtook.append(place)
-            if self.confirmed.get(place, polled_at) < polled_at:
-                self.came_back.append(place)
 
     def note_try(self, places: set[Place]) -> None:
         with self._lock:
             self.tried |= places
 
-    def note_answer(self, places: set[Place], error: KafkaException | None) -> None:
+    def note_answer(self, places: set[Place], polled_at: float, error: KafkaException | None) -> None:
+        """A client may hold back what it was given before a crash. The node knows nothing of that any more
+        and refuses it; so a message has come back when the node takes an answer for it twice."""
         with self._lock:
             if error is None:
+                self.came_back += [p for p in places if self.confirmed.get(p, polled_at) < polled_at]
                 self.confirmed.update(dict.fromkeys(places - self.confirmed.keys(), time.monotonic()))
             elif error.args[0].code() not in REFUSED:
                 self.open |= places
@@ -104,16 +105,16 @@ class Worker:
         if not messages:
             return
         for message in messages:
-            self._register.note_delivery(Place(message.partition(), message.offset()), polled_at)
+            self._register.note_delivery(Place(message.partition(), message.offset()))
             source.acknowledge(message, fate_of(message))
-        self._commit(source, messages)
+        self._commit(source, messages, polled_at)
 
-    def _commit(self, source: ShareConsumer, messages: list[Message]) -> None:
+    def _commit(self, source: ShareConsumer, messages: list[Message], polled_at: float) -> None:
         self._register.note_try({Place(message.partition(), message.offset()) for message in messages})
         told = {place.partition: error for place, error in source.commit_sync(COMMIT_S).items()}
         for partition, error in told.items():
             places = {Place(partition, m.offset()) for m in messages if m.partition() == partition}
-            self._register.note_answer(places, error)
+            self._register.note_answer(places, polled_at, error)
 
 
 def fate_of(message: Message) -> AcknowledgeType:

@@ -108,7 +108,7 @@ def running_threads(*jobs: Any) -> Iterator[None]:
 
 def committed(running: Node) -> int:
     with consumer(running.bootstrap, GROUP) as source:
-        return max(0, source.committed([TopicPartition(TOPIC, 0)], timeout=20)[0].offset)
+        return max(0, source.committed([TopicPartition(TOPIC, 0)], timeout=60)[0].offset)
 
 
 def assert_all_there_once_in_order(running: Node, producers: list[Load], sent_min: int) -> None:
@@ -128,7 +128,7 @@ def assert_all_there_once_in_order(running: Node, producers: list[Load], sent_mi
 def values_of(running: Node, partition: int) -> list[tuple[str, int]]:
     with consumer(running.bootstrap, check_crcs=True) as source:
         place = TopicPartition(TOPIC, partition, OFFSET_BEGINNING)
-        low, high = source.get_watermark_offsets(place, timeout=20)
+        low, high = source.get_watermark_offsets(place, timeout=60)
         assert low == 0
         source.assign([place])
         messages = read(source, high)

@@ -42,7 +42,7 @@ def main(bootstrap: str, group: str, topic: str, diary: str) -> None:
             time.sleep(0.005)  # the work
             for message in messages:
                 source.acknowledge(message)
-            errors = {place.partition: error for place, error in source.commit_sync(10.0).items()}
+            errors = {place.partition: error for place, error in source.commit_sync(60.0).items()}
             for message in messages:
                 if errors[message.partition()] is None:
                     note("done", message.partition(), message.offset())

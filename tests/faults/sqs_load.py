@@ -20,7 +20,7 @@ PAUSE_S = 0.05  # after a failure
 
 def client(url: str) -> Any:
     """It gives up at the first failure: whoever calls decides, and knows what was answered."""
-    config = Config(retries={"max_attempts": 0}, read_timeout=10, connect_timeout=5, max_pool_connections=20)
+    config = Config(retries={"max_attempts": 0}, read_timeout=20, connect_timeout=20, max_pool_connections=20)
     keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
     return boto3.client("sqs", endpoint_url=url, region_name="eu-west-1", config=config, **keys)
 
@@ -82,10 +82,12 @@ class Ledger:
             self.ids[body].add(message_id)
             return self.deliveries[message_id]
 
-    def note_deletion(self, message_id: str, delivery: int) -> None:
+    def note_deletion(self, message_id: str, delivery: int, asked_at: float) -> None:
+        """Whoever comes too late may delete nothing: somebody else may have been given it by then."""
         with self._lock:
-            if self.deliveries[message_id] == delivery:
-                self.deleted[message_id] = time.monotonic()
+            now = time.monotonic()
+            if self.deliveries[message_id] == delivery and now < asked_at + VISIBILITY_S:
+                self.deleted[message_id] = now
 
 
 class Sender:
@@ -137,9 +139,9 @@ class Receiver:
             for message in messages
         ]
         for message, delivery in zip(messages, deliveries, strict=True):
-            self._work_on(message, delivery)
+            self._work_on(message, delivery, asked_at)
 
-    def _work_on(self, message: dict[str, Any], delivery: int) -> None:
+    def _work_on(self, message: dict[str, Any], delivery: int, asked_at: float) -> None:
         body = Body.read(message["Body"])
         is_first = message["Attributes"]["ApproximateReceiveCount"] == "1"
         if is_first and body.number % ABANDONED == 0:
@@ -148,4 +150,4 @@ class Receiver:
         handle = message["ReceiptHandle"]
         answered = attempt(self._sqs.delete_message, QueueUrl=self._queue, ReceiptHandle=handle)
         if answered:
-            self._ledger.note_deletion(message["MessageId"], delivery)
+            self._ledger.note_deletion(message["MessageId"], delivery, asked_at)

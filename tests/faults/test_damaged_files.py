@@ -58,7 +58,7 @@ def values_by_partition(running: Node, topic: str, partitions: int) -> dict[int,
     """All messages of all partitions, read by a real client that checks every CRC."""
     with consumer(running.bootstrap, check_crcs=True) as source:
         places = [TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)]
-        ends = [source.get_watermark_offsets(place, timeout=20)[1] for place in places]
+        ends = [source.get_watermark_offsets(place, timeout=60)[1] for place in places]
         assert max(ends) <= 1000, f"partition {ends.index(max(ends))} claims to end at offset {max(ends)}"
         source.assign(places)
         messages: list[Message] = read(source, sum(ends))
@@ -172,7 +172,7 @@ def assert_lookups_are_right(running: Node) -> None:
     with consumer(running.bootstrap) as source:
         for number in (0, 1, 17, BATCHES - 1):
             asked = [TopicPartition("helped", p, BASE_MS + number * 1000) for p in range(len(CASES))]
-            for place in source.offsets_for_times(asked, timeout=20):
+            for place in source.offsets_for_times(asked, timeout=60):
                 assert place.offset == number, CASES[place.partition]
     with RawConnection(running.bootstrap) as connection:
         for partition, case in enumerate(CASES):
@@ -232,14 +232,14 @@ def test_reader_of_a_rotten_log_never_sees_a_wrong_value(tmp_path: Path) -> None
                 send_batch(connection, "rotten", numbered_batch(number, -1))
         (directory,) = partition_directories(running, "rotten")
         running.stop()
-        for segment in segments(directory)[1:-1:2]:
+        harmed = segments(directory)[1:-1:2]
+        for segment in harmed:
             flip_bit(segment, segment.stat().st_size // 2)
         running.start()
-        seen = []
         with consumer(running.bootstrap, check_crcs=False) as source:
             source.assign([TopicPartition("rotten", 0, OFFSET_BEGINNING)])
-            deadline = time.monotonic() + 2
+            seen = read(source, int(harmed[0].stem))  # what lies before the damage is served
+            deadline = time.monotonic() + 1.5
             while time.monotonic() < deadline:
                 seen += [message for message in source.consume(100, 0.2) if not message.error()]
-        assert seen, "what lies before the damage is served"
         assert all(message.value() == b"value-%d" % message.offset() for message in seen)

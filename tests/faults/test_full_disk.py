@@ -50,7 +50,7 @@ def full(small_disk: Path) -> Iterator[Node]:
 
 def impatient(running: Node) -> Producer:
     """KAFKA_STORAGE_ERROR makes clients try again; without retries the test sees it."""
-    return producer(running.bootstrap, retries=0, message_timeout_ms=10_000)
+    return producer(running.bootstrap, retries=0, message_timeout_ms=25_000)
 
 
 def fill(running: Node) -> Path:
@@ -98,17 +98,17 @@ def test_patient_idempotent_producer_gets_through_when_there_is_room(full: Node)
     through.flush(1)
     assert acknowledged == []
     (full.data_dir / "filler").unlink()
-    assert through.flush(30) == 0
+    assert through.flush(60) == 0
     assert acknowledged == list(range(1, 11))
 
 
 def test_records_and_topics_may_be_deleted_to_make_room(full: Node) -> None:
     admin = AdminClient({"bootstrap.servers": full.bootstrap})
     (answer,) = admin.delete_records([TopicPartition("spare", 0, 10)]).values()
-    assert answer.result(20).low_watermark == 10
+    assert answer.result(60).low_watermark == 10
     until(lambda: _has_room(full), "writing resumes after records were deleted")
     fill(full)
-    admin.delete_topics(["spare"])["spare"].result(20)
+    admin.delete_topics(["spare"])["spare"].result(60)
     until(lambda: _has_room(full), "writing resumes after the topic was deleted")
 
 
@@ -119,7 +119,7 @@ def test_refused_commit_is_an_error_and_the_next_one_holds(full: Node) -> None:
             _try_commit(source, place)
         (full.data_dir / "filler").unlink()
         until(lambda: _try_commit(source, place), "the commit holds")
-        assert source.committed([place], timeout=10)[0].offset == 1
+        assert source.committed([place], timeout=60)[0].offset == 1
 
 
 def test_stop_on_a_full_disk_is_a_good_stop(full: Node) -> None:
@@ -153,7 +153,7 @@ def _refusal_to_start(running: Node) -> str | None:
 def _has_room(running: Node) -> bool:
     through, errors = impatient(running), []
     through.produce("kept", b"small", on_delivery=lambda error, _: errors.append(error))
-    through.flush(10)
+    through.flush(30)
     return errors == [None]
 
 

@@ -16,14 +16,14 @@ from gateway.processes import gateway_pid
 from postroad.testing import Node, node
 
 from .load import running_threads
-from .sqs_load import VISIBILITY_S, Ledger, Receiver, Sender, client
+from .sqs_load import VISIBILITY_S, Ledger, Receiver, Sender, attempt, client
 
 GATEWAY, NODE = "gateway", "node"
 CRASHES = [GATEWAY, GATEWAY, NODE, GATEWAY]
 SENDERS, RECEIVERS = 2, 3
 LOAD = 60  # messages between two crashes, at least
 CRASH_WITHIN_S = 0.3  # when exactly is drawn from a seed
-CALM_S = VISIBILITY_S + 10  # for what was held at the last crash
+CALM_S = VISIBILITY_S + 20  # for what was held at the last crash
 
 
 @pytest.mark.slow
@@ -71,12 +71,12 @@ def crash_again_and_again(running: Node, ledger: Ledger) -> None:
 
 def wait_for_load(ledger: Ledger) -> None:
     sent, deleted = len(ledger.sent) + LOAD, len(ledger.deleted) + LOAD // 2
-    until(lambda: len(ledger.sent) >= sent, f"{LOAD} messages are sent")
-    until(lambda: len(ledger.deleted) >= deleted, f"{LOAD // 2} messages are deleted")
+    until(lambda: len(ledger.sent) >= sent, f"{LOAD} messages are sent", 60)
+    until(lambda: len(ledger.deleted) >= deleted, f"{LOAD // 2} messages are deleted", 60)
 
 
 def left(sqs: Any, queue: str) -> int:
-    """Waiting or held."""
+    """Waiting or held; -1 if nobody says."""
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
-    return sum(int(found[name]) for name in names)
+    answered = attempt(sqs.get_queue_attributes, QueueUrl=queue, AttributeNames=names)
+    return sum(int(answered["Attributes"][name]) for name in names) if answered else -1

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clients.wait import until
 
 from postroad.testing import Node, node
 
@@ -69,13 +70,15 @@ class Machine:
         self.unmount()
 
     def unmount(self) -> None:
-        subprocess.run(["umount", str(self.data)], check=True)
+        """Who was killed a moment ago may still be letting go of its files."""
+        command = ["umount", str(self.data)]
+        until(lambda: subprocess.run(command, capture_output=True).returncode == 0, "the disk is free")
 
 
 def stand_still(pid: int) -> None:
     """Back when no thread of the process runs or is inside of a system call any more."""
     os.kill(pid, signal.SIGSTOP)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while not all(state_of(thread) == "T" for thread in Path(f"/proc/{pid}/task").iterdir()):
         assert time.monotonic() < deadline, "the node does not stand still"
         time.sleep(0.001)

@@ -27,13 +27,13 @@ Step = Callable[[RawConnection], int]
 
 def create(connection: RawConnection) -> int:
     topic = create_topics.CreatableTopic(name=NAME, num_partitions=2, replication_factor=1)
-    request = create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+    request = create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=20_000)
     return connection.call(create_topics, 7, request).topics[0].error_code
 
 
 def delete(connection: RawConnection) -> int:
     state = delete_topics.DeleteTopicState(name=NAME)
-    request = delete_topics.DeleteTopicsRequest(topics=[state], timeout_ms=5000)
+    request = delete_topics.DeleteTopicsRequest(topics=[state], timeout_ms=20_000)
     return connection.call(delete_topics, 6, request).responses[0].error_code
 
 
