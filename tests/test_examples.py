@@ -54,7 +54,7 @@ def run(example: Path, bootstrap: str) -> list[str]:
     """The lines that it prints."""
     interpreter = sys.executable if example.suffix == ".py" else "sh"
     command = [interpreter, str(example), bootstrap]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
