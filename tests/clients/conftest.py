@@ -86,15 +86,18 @@ def new_topic(admin: AdminClient, request: pytest.FixtureRequest) -> TopicMaker:
     """`new_topic(partitions=1, **{"retention.ms": …})` creates a topic and gives its name."""
 
     def create(partitions: int = 1, name: str | None = None, **config: str | int) -> str:
-        name = name or unique(request.node.name)
-        settings = {key: str(value) for key, value in config.items()}
-        spec = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
-        for done in admin.create_topics([spec]).values():
-            done.result(30)
-        until(lambda: _is_led(admin, name, partitions), f"{name} has {partitions} leaders")
-        return name
+        return create_topic(admin, name or unique(request.node.name), partitions, **config)
 
     return create
+
+
+def create_topic(admin: AdminClient, name: str, partitions: int, **config: str | int) -> str:
+    settings = {key: str(value) for key, value in config.items()}
+    spec = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
+    for done in admin.create_topics([spec]).values():
+        done.result(60)
+    until(lambda: _is_led(admin, name, partitions), f"{name} has {partitions} leaders")
+    return name
 
 
 @pytest.fixture
