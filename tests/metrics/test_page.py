@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from postroad.metrics.instruments import COUNTS, OTHER, SECONDS, SERIES_MAX, Distribution, Registry
@@ -37,6 +38,9 @@ def test_name_without_samples_is_left_out() -> None:
     assert page.text() == ""
 
 
+@example("", math.nan)
+@example("", math.inf)
+@example("", -math.inf)
 @given(st.text(), st.floats(allow_nan=True, allow_infinity=True))
 def test_any_label_and_any_number_can_be_read(text: str, value: float) -> None:
     page = Page()

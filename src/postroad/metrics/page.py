@@ -93,4 +93,6 @@ def _families(page: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else repr(float(value)).replace("inf", "Inf")
+    if isinstance(value, int):
+        return str(value)
+    return repr(float(value)).replace("inf", "Inf").replace("nan", "NaN")
