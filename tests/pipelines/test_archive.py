@@ -16,6 +16,7 @@ from postroad.pipelines.archive import kinds_of_ddl
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.history import read_archive
 from postroad.pipelines.tables import find_table
+from postroad.spark import router
 from postroad.testing import Node
 from tests.pipelines.archives import FORMATS, offsets_of, read_plainly, rows_of, run, varied
 from tests.spark import plain
@@ -170,7 +171,10 @@ def test_option_that_the_source_does_not_have_is_named_and_nothing_is_written(
     assert not (tmp_path / "lake").exists()
 
 
-def test_broker_that_is_down_is_named_and_nothing_is_written(spark: SparkSession, tmp_path: Path) -> None:
+def test_broker_that_is_down_is_named_and_nothing_is_written(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(router, "FIRST_CONTACT_S", 0.5)
     with pytest.raises(PostroadError, match=r"127\.0\.0\.1:1\b"):
         run(spark, "127.0.0.1:1", "orders", tmp_path / "lake")
     assert not (tmp_path / "lake").exists()

@@ -23,6 +23,7 @@ from postroad.spark.cluster import Cluster
 from postroad.testing import Node
 from postroad.testing import node as start_node
 from postroad.wire import header_names as names
+from tests import shared_node
 from tests.spark import plain
 from tests.spark.plain import Message, Row
 
@@ -35,7 +36,7 @@ MESSAGES = [
 @pytest.fixture(scope="module")
 def other() -> Iterator[Node]:
     """A second cluster, of its own."""
-    with start_node() as running:
+    with start_node(shared_node.SETTINGS) as running:
         yield running
 
 

@@ -78,7 +78,7 @@ def test_missing_pyspark_is_told_by_the_command() -> None:
         "m.version = version\n"
         "from postroad.cli import main; main(['sql', 'select 1'])\n"
     )
-    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, timeout=240)
     assert done.returncode == 1
     assert done.stderr == (
         "postroad: pipelines run on Spark, and pyspark is not installed: pip install 'postroad[spark]'\n"

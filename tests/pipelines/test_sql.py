@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from postroad.cli import main
 from postroad.pipelines import session
+from postroad.spark import router
 from postroad.testing import Node
 from tests.pipelines.archives import run
 from tests.spark import plain
@@ -103,7 +104,8 @@ def test_wrong_question_gets_one_line(node: Node, query: str, said: str) -> None
     assert len(errors.splitlines()) == 1
 
 
-def test_no_node_there_is_told() -> None:
+def test_no_node_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(router, "FIRST_CONTACT_S", 0.5)
     _, errors = ask("select * from orders", "--bootstrap", "127.0.0.1:1", code=1)
     assert "127.0.0.1:1" in errors
     assert len(errors.splitlines()) == 1

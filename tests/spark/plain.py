@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0  # all of it takes moments; this only bounds a failure
 
 
 class Row(NamedTuple):

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
+PATIENCE_S = 240  # a query takes seconds
+
 
 class Stream:
     """A query from topics into Parquet files, which is exactly once as long as Spark reads them."""
@@ -38,7 +40,7 @@ class Stream:
         """To the end of what there is now. Raises what the query ended with."""
         query = self.start(**options)
         try:
-            query.awaitTermination(60)
+            assert query.awaitTermination(PATIENCE_S), "the query did not come to the end"
         finally:
             query.stop()
         return query

@@ -25,12 +25,13 @@ from postroad.spark.cluster import Cluster
 from postroad.spark.fetched import OutsideLog
 from postroad.testing import Node, node
 from postroad.wire.records import Record, decode_records, encode_batch
+from tests import shared_node
 from tests.spark.throttle import Throttle
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Node]:
-    with node({"topics.auto_create": False}) as one:
+    with node({**shared_node.SETTINGS, "topics.auto_create": False}) as one:
         yield one
 
 
@@ -106,7 +107,7 @@ def test_a_missing_topic_is_named(cluster: Cluster, topic: str) -> None:
         cluster.fetch(("absent", 0), 0)
     with pytest.raises(UnknownTopicOrPartition, match="2 partitions; there is no 7"):
         cluster.earliest([(topic, 7)])
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30  # a second each; it has a minute for what may come back
 
 
 def test_an_offset_outside_the_log_comes_with_its_bounds(cluster: Cluster, topic: str) -> None:
@@ -164,7 +165,8 @@ def test_a_pickled_cluster_knows_its_settings_and_that_it_was_reached(cluster: C
 def test_a_forked_child_leaves_its_parents_connections_alone(cluster: Cluster, topic: str) -> None:
     cluster.produce((topic, 0), batch(b"a"))
     child = os.fork()
-    if not child:  # whatever happens, the child must not go on as a second pytest
+    if not child:  # whatever happens, the child must not go on as a second pytest, nor for ever
+        signal.alarm(120)
         try:
             os._exit(0 if cluster.fetch((topic, 0), 0).next_offset == 1 else 1)
         finally:
@@ -214,7 +216,8 @@ def test_a_node_that_went_away_is_waited_for_and_then_named() -> None:
         started = time.monotonic()
         with pytest.raises(BrokerNotAvailable, match=f"fetch orders/0: gave up.*{leaving.bootstrap}"):
             cluster.fetch(("orders", 0), 0)
-        assert 1 < time.monotonic() - started < 5
+        # It ends when the next pause, of up to a second, would be beyond its time.
+        assert 0.5 < time.monotonic() - started < 20
         leaving.start()
 
 
@@ -227,7 +230,7 @@ def test_a_silent_server_is_given_up_in_bounded_time() -> None:
             pytest.raises(BrokerNotAvailable, match="not answer"),
         ):
             cluster.topics()
-        assert time.monotonic() - started < 8
+        assert time.monotonic() - started < 20
 
 
 def test_a_fetch_that_is_throttled_waits_and_is_asked_again(
@@ -250,14 +253,18 @@ def test_a_fetch_that_is_throttled_for_too_long_is_one_clear_error(running: Node
         started = time.monotonic()
         with pytest.raises(ThrottlingQuotaExceeded, match=f"{topic}/0"):
             throttled.fetch((topic, 0), 0)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 20
 
 
 def test_ctrl_c_ends_a_fetch_that_waits(cluster: Cluster, topic: str) -> None:
     interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    interrupt.start()
+
+    def fetch() -> None:
+        interrupt.start()  # in here: whenever it comes, it must not end the tests
+        cluster.fetch((topic, 0), 0, wait_ms=20_000)
+
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        cluster.fetch((topic, 0), 0, wait_ms=20_000)
-    assert time.monotonic() - started < 5
+        fetch()
+    assert time.monotonic() - started < 15
     assert cluster.latest([(topic, 0)]) == {(topic, 0): 0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Iterator, Sequence
+from time import monotonic
 from typing import Any
 
 import confluent_kafka
@@ -27,6 +28,7 @@ from postroad.wire.records import Record, decode_records, encode_batch
 PLACE = ("orders", 3)
 EVERYTHING = 1 << 62
 EVERY = columns.every(headers=True)
+PATIENCE_S = 120.0
 
 
 def rows(data: bytes, first: int = 0, until: int = EVERYTHING, **options: Any) -> list[dict[str, Any]]:
@@ -302,8 +304,10 @@ def consume(running: Node, topic: str, count: int) -> list[tuple[Any, ...]]:
     consumer = confluent_kafka.Consumer(settings)
     consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
     found = []
+    deadline = monotonic() + PATIENCE_S
     while len(found) < count:
-        for message in consumer.consume(count - len(found), timeout=10):
+        assert monotonic() < deadline
+        for message in consumer.consume(count - len(found), timeout=1):
             assert message.error() is None
             kind, time = message.timestamp()
             head = (message.offset(), kind - 1, time, message.key(), message.value())
@@ -324,7 +328,7 @@ def test_rows_are_those_of_a_plain_consumer(running: Node, compression: str, tim
     for n in range(500):
         key, value = (None if n % 4 else b"k%d" % n), (None if n % 7 == 0 else b"v" * (n % 90))
         producer.produce(topic, value, key, 0, headers=[("n", b"%d" % n), ("none", None)] * (n % 3))
-    producer.flush(10)
+    assert producer.flush(PATIENCE_S) == 0
     with Cluster(running.bootstrap) as cluster:
         data, offset = b"", 0
         while offset < 500:

@@ -17,7 +17,8 @@ from postroad.spark.ranges import OffsetRange
 from postroad.spark.reader import read_range
 from postroad.testing import Node
 from postroad.testing import node as start_node
-from tests.spark.plain import Message, Row, create, delete_before, numbered, of_spark, read_all, send
+from tests.clients.wait import until
+from tests.spark.plain import Message, create, delete_before, numbered, of_spark, read_all, send
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -192,26 +193,16 @@ def test_gaps_of_compaction_are_passed_over() -> None:
         create(compacting.bootstrap, "gaps", 1, **config)
         again = [Message(b"x" * 100, b"%d" % (number % 5)) for number in range(300)]
         send(compacting.bootstrap, "gaps", again, batch_num_messages=7)
-        expected = _once_compacted(compacting.bootstrap, "gaps")
         with Cluster(compacting.bootstrap) as cluster:
             whole = OffsetRange("gaps", 0, 0, cluster.latest([("gaps", 0)])["gaps", 0])
-            batches = list(read_range(cluster, whole, columns.Columns(("offset",))))
+            until(lambda: _is_compacted_and_read(compacting, cluster, whole), "what a plain consumer reads")
+
+
+def _is_compacted_and_read(node: Node, cluster: Cluster, whole: OffsetRange) -> bool:
+    """Both read the same, with gaps. Compaction may go on between the one's look and the other's."""
+    batches = read_range(cluster, whole, columns.Columns(("offset",)))
     found = [offset for batch in batches for offset in batch.column(0).to_pylist()]
-    assert found == [row.offset for row in expected]
-    assert len(found) < whole.size
-
-
-def _once_compacted(bootstrap: str, topic: str) -> list[Row]:
-    """What is left when compaction has nothing more to do."""
-    deadline = time.monotonic() + 30
-    before: list[Row] = []
-    while True:
-        rows = read_all(bootstrap, topic)
-        if rows == before and rows[-1].offset >= len(rows):
-            return rows
-        assert time.monotonic() < deadline, "nothing was compacted"
-        before = rows
-        time.sleep(0.3)
+    return len(found) < whole.size and found == [row.offset for row in read_all(node.bootstrap, whole.topic)]
 
 
 # --- what can't be read --------------------------------------------------------------------------

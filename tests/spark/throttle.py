@@ -45,7 +45,7 @@ class Throttle:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with suppress(EOFError), client, socket.create_connection(self._node) as node:
+        with suppress(EOFError, ConnectionError), client, socket.create_connection(self._node) as node:
             while True:
                 request = _frame(client)
                 key, version, correlation = _REQUEST.unpack_from(request)
