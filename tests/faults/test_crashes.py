@@ -29,7 +29,7 @@ from .load import (
 from .raw import RawConnection
 
 CRASHES = 20
-LOAD_S = 1.0  # between two crashes; when in it the crash comes is drawn from a seed
+LOAD_S = 0.6  # between two crashes; when in it the crash comes is drawn from a seed
 PRODUCERS = 2
 
 

@@ -33,7 +33,7 @@ from .load import (
 )
 
 POWER_CUTS = 4
-LOAD_S = 1.5
+LOAD_S = 1.0
 IOCTL_SHUTDOWN = 0x8004587D
 WITHOUT_THE_JOURNAL = struct.pack("I", 2)
 

@@ -87,7 +87,7 @@ class Trickle(Load):
 
     def _send(self, partition: int) -> None:
         super()._send(partition)
-        time.sleep(0.005)
+        time.sleep(0.01)
 
 
 Finished = Callable[[Register, Load], bool]
