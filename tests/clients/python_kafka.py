@@ -14,8 +14,6 @@ from kafka.consumer.fetcher import ConsumerRecord
 from .wait import PATIENCE_S, until
 
 QUICK_GROUP = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200, "metadata_max_age_ms": 500}
-# A little longer than the metadata may be old.
-STEADY_S = 0.6
 
 
 def producer(bootstrap: str, **settings: Any) -> closing[KafkaProducer]:
@@ -36,10 +34,11 @@ def consumer(bootstrap: str, *topics: str, **settings: Any) -> Iterator[KafkaCon
 
 
 def subscribe(member: KafkaConsumer, *topics: str, listener: ConsumerRebalanceListener | None = None) -> None:
-    """With the topics' metadata at hand: without it kafka-python may assign nothing and leave it at that."""
-    for topic in topics:
-        until(lambda topic=topic: member.partitions_for_topic(topic), f"metadata of {topic}")
+    """With metadata that came when it was known what for, and before it joins: a leader that assigned without
+    joins again when they come. If the poll that does so ends meanwhile, kafka-python sends no heartbeats from
+    then on."""
     member.subscribe(topics, listener=listener)
+    until(lambda: set(topics) <= member.topics(), f"metadata of {topics}")
 
 
 def send_values(bootstrap: str, topic: str, count: int, partition: int = 0, **settings: Any) -> None:
@@ -63,25 +62,18 @@ def read(source: KafkaConsumer, count: int, patience_s: float = PATIENCE_S) -> l
 
 
 def settle(members: list[KafkaConsumer], partitions: int, patience_s: float = PATIENCE_S) -> list[set[int]]:
-    """Poll all members until they own all partitions, each one once, nobody is left without, and it stays so.
+    """Poll all members until they own all partitions in one generation, each one once, nobody without.
 
     They are polled side by side, as members in processes of their own are: one after the other, each would
-    wait in its own poll for a join of the others that nobody sends meanwhile. A leader that assigned before
-    its metadata had come asks for another generation when it comes: hence the steady time.
+    wait in its own poll for a join of the others that nobody sends meanwhile.
     """
-    steady: list[tuple[list[int], float]] = []
 
     def owned() -> list[set[int]] | None:
         with ThreadPoolExecutor(len(members)) as pool:
             list(pool.map(lambda member: member.poll(timeout_ms=200), members))
         shares = [{owned.partition for owned in member.assignment()} for member in members]
         whole = sum(map(len, shares)) == partitions and set().union(*shares) == set(range(partitions))
-        if not (whole and all(shares)):
-            steady.clear()
-            return None
-        generations = [member.group_metadata().generation_id for member in members]
-        if not steady or steady[0][0] != generations:
-            steady[:] = [(generations, time.monotonic())]
-        return shares if time.monotonic() - steady[0][1] > STEADY_S else None
+        one_generation = len({member.group_metadata().generation_id for member in members}) == 1
+        return shares if whole and all(shares) and one_generation else None
 
     return until(owned, f"{len(members)} members share {partitions} partitions", patience_s)
