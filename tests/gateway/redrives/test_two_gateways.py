@@ -200,8 +200,8 @@ def test_tasks_of_a_gateway_that_is_killed_are_carried_on_to_their_end(
         alone(homes[1], "--bootstrap", broker.bootstrap, program=QUICK_GATEWAY),
     ):
         here, there = (side(url_of(home)) for home in homes)
-        redrive = begin_redrive(here, f"{name}-r", 30, 5)
-        begin_move(here, name, 30, 5)
+        redrive = begin_redrive(here, f"{name}-r", 20, 5)
+        begin_move(here, name, 20, 5)
         eventually(lambda: there.rest(f"/v1/redrives/{redrive}")["sent"] > 0)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
@@ -209,7 +209,7 @@ def test_tasks_of_a_gateway_that_is_killed_are_carried_on_to_their_end(
         assert there.task(f"{name}-dead")["Status"] == "RUNNING"
         eventually(lambda: there.rest(f"/v1/redrives/{redrive}")["state"] == "completed")
         eventually(lambda: there.task(f"{name}-dead")["Status"] == "COMPLETED")
-        everything = {str(number) for number in range(30)}
-        assert there.bodies(name, 30) == everything
-        assert there.bodies(f"{name}-r", 30) == everything
+        everything = {str(number) for number in range(20)}
+        assert there.bodies(name, 20) == everything
+        assert there.bodies(f"{name}-r", 20) == everything
         assert there.rest(f"/v1/subscriptions/{name}-r/dead-letters")["letters"] == []
