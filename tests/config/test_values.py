@@ -80,6 +80,7 @@ def test_switches_know_the_usual_words(word: str, value: bool) -> None:
         (text(), 5, "a text"),
         (path(), "", "a path"),
         (path(), "a\0b", "a path"),
+        (path(), "~no-such-user/data", "a user of this machine"),
     ],
 )
 def test_other_wrong_values_are_refused(kind: Kind, wrong: object, right: str) -> None:
@@ -96,7 +97,7 @@ def test_a_friendly_note_means_the_same_value(value: int) -> None:
 
 @given(st.text(st.characters(min_codepoint=32, exclude_categories=("Cs",)), min_size=1))
 def test_texts_survive_toml(value: str) -> None:
-    for kind in (text(), path()):
+    for kind in (text(),) if value.startswith("~") else (text(), path()):  # some user's home, or nobody's
         read = kind.read(value)
         assert kind.read(tomllib.loads(f"x = {kind.toml(read)}")["x"]) == read
 

@@ -100,7 +100,10 @@ def path() -> Kind:
     def read(given: object) -> Path:
         if not isinstance(given, (str, Path)) or not str(given) or "\0" in str(given):
             raise ValueError("a path")
-        return Path(given).expanduser()
+        try:
+            return Path(given).expanduser()
+        except RuntimeError:
+            raise ValueError("a path; what begins with ~ is the home of a user of this machine") from None
 
     return Kind(read, ConfigType.STRING, toml=lambda value: _toml(str(value)))
 
