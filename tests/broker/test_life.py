@@ -74,11 +74,11 @@ def test_many_idle_partitions_hold_up_neither_a_stop_nor_a_start(
         running.create("wide", partitions=300)
         for name in ("fsync", "fdatasync"):
             count_calls(monkeypatch, name, syncs)
-        began = time.monotonic()
-    assert time.monotonic() - began < 4
-    began = time.monotonic()
+        began = time.process_time()  # others may be in the way, but they don't work for us
+    assert time.process_time() - began < 1.2
+    began = time.process_time()
     with running_node(tmp_path) as running:
-        assert time.monotonic() - began < 6
+        assert time.process_time() - began < 1.8
         assert len(syncs) < 100, "nothing was written to them"
         assert running.publish("wide", b"x", partition=299) == 0
 
