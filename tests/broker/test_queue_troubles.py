@@ -17,7 +17,6 @@ from broker.test_queues import (
     publish_with_header,
     refuse_writes_of_state,
 )
-from postroad.broker.subscriptions.queue import RETRY_MS
 from postroad.broker.subscriptions.stretch import Stretch
 
 
@@ -42,7 +41,7 @@ def test_state_that_can_not_be_written_is_tried_again_once_a_second(
             while disk.refusals < 2:
                 assert other.fetch(wait_ms=100).held == []
                 assert time.monotonic() - began < WAIT_S, "it is not tried again"
-        assert disk.refusals <= 2 + (time.monotonic() - began) * 1000 / RETRY_MS
+        assert disk.refusals <= 2 + (time.monotonic() - began)
         disk.heal()
         (ledger,) = running.node.subscriptions.ledgers(GROUP)
         until(lambda: ledger.start == 1, "it is dead, and nobody had to ask")
