@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from clients.confluent import producer, send_all
 from clients.conftest import Broker
-from clients.share import answer, configure, dead_letters, member, take
+from clients.share import answer, configure, dead_letters, member, poll, take
 from clients.wait import until
 from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
@@ -33,8 +33,7 @@ def test_twenty_crashes_bring_back_nothing_that_was_accepted_and_lose_nothing_el
     """S1 and S4."""
     with node(directory=tmp_path) as running:
         register, load = work_through_crashes(running, CRASHES, everything_is_settled)
-        left = drain(running)
-        buried = until(lambda: all_buried(running, hopeless(load)), "all dead letters are written")
+        left, buried = drain(running, hopeless(load))
     assert len(load.acknowledged) > 50 * CRASHES, "there was hardly any load"
     assert len(register.confirmed) > len(load.acknowledged) / 2, "hardly anything was confirmed"
     assert register.came_back == []
@@ -131,25 +130,32 @@ def the_last_were_delivered(register: Register, load: Load) -> bool:
     return all(Place(*place) in register.deliveries for place in last.items())
 
 
-def drain(running: Node) -> list[Message]:
-    """What the workers have left, answered too; it ends at a message of its own in each partition."""
+def drain(running: Node, expected: set[Place]) -> tuple[list[Message], set[Place]]:
+    """What the workers have left, answered too, and what the dead letters are of.
+
+    It ends when a message of its own came from each partition and the expected letters are written. One whose
+    delivery got lost on its way comes when its lock ends.
+    """
     through = producer(running.bootstrap)
     send_all(through, TOPIC, ({"value": END, "partition": partition} for partition in range(PARTITIONS)))
     seen: list[Message] = []
-    with member(running.bootstrap, GROUP, TOPIC) as source:
-        while sum(message.value() == END for message in seen) < PARTITIONS:
-            messages = take(source)
-            for message in messages:
-                source.acknowledge(message, fate_of(message))
+    buried: set[Place] = set()
+
+    def finished() -> bool:
+        messages = poll(source)
+        for message in messages:
+            source.acknowledge(message, fate_of(message))
+        if messages:
             answer(source, [])
-            seen += messages
-    return [message for message in seen if message.value() != END]
+        seen.extend(messages)
+        if sum(message.value() == END for message in seen) < PARTITIONS:
+            return False
+        buried.update(origin(letter) for letter in dead_letters(running.bootstrap, GROUP, 1))
+        return buried >= expected
 
-
-def all_buried(running: Node, expected: set[Place]) -> set[Place]:
-    """What the dead letters are of; empty until they are all there. They are written after the answer."""
-    found = {origin(letter) for letter in dead_letters(running.bootstrap, GROUP, len(expected))}
-    return found if found >= expected else set()
+    with member(running.bootstrap, GROUP, TOPIC) as source:
+        until(finished, "nothing is left, and all dead letters are written", 120)
+    return [message for message in seen if message.value() != END], buried
 
 
 def hopeless(load: Load) -> set[Place]:
