@@ -159,7 +159,7 @@ async def test_ten_consumers_share_a_queue(api: Api, name: str) -> None:
     async def work() -> list[str]:
         done: list[str] = []
         while True:
-            wish = {"max": 7, "wait_ms": 300}
+            wish = {"max": 7, "wait_ms": 300, "lock_ms": 600_000}
             came = (await api.post(f"/v1/subscriptions/{name}/receive", wish))["messages"]
             if not came:
                 return done
