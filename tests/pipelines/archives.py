@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import duckdb
-import pyarrow as pa
 from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 
@@ -17,15 +16,13 @@ from postroad.pipelines.tables import Table
 from postroad.pipelines.tables.files import Files
 from postroad.pipelines.tables.json_columns import JsonColumns
 from postroad.pipelines.tables.table import Batch, DataFile
-from postroad.spark.columns import ALL_WITH_HEADERS, TYPES
+from tests.pipelines.batches import DAY_MS, NOON_MS, record_batch
 from tests.spark.plain import Message, Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FORMATS = ("delta", "iceberg", "parquet")
-DAY_MS = 86_400_000
-NOON_MS = 1_700_000_000_000
 
 
 def run(spark: SparkSession, bootstrap: str, topics: str | list[str], to: Path, **settings: Any) -> Archived:
@@ -45,30 +42,6 @@ def varied(count: int, partitions: int, first: int = 0) -> list[Message]:
         )
         for number in range(first, first + count)
     ]
-
-
-def record_batch(
-    first: int,
-    count: int,
-    *,
-    topic: str = "orders",
-    partition: int = 0,
-    times: list[int] | None = None,
-    values: list[bytes | None] | None = None,
-) -> Any:
-    """A batch as the source gives it."""
-    columns = {
-        "key": [b"k"] * count,
-        "value": values or [b"v"] * count,
-        "topic": [topic] * count,
-        "partition": [partition] * count,
-        "offset": range(first, first + count),
-        "timestamp": [ms * 1000 for ms in times or [NOON_MS] * count],
-        "timestampType": [0] * count,
-        "headers": [[{"key": "h", "value": b"1"}]] * count,
-    }
-    names = list(ALL_WITH_HEADERS.names)
-    return pa.RecordBatch.from_arrays([pa.array(columns[name], TYPES[name]) for name in names], names=names)
 
 
 def written(table: Table, *batches: Any, json: JsonColumns | None = None) -> tuple[DataFile, ...]:

@@ -9,7 +9,7 @@ from itertools import count
 from postroad.pipelines.tables import TableAddress, open_table
 from postroad.pipelines.tables.files import Files
 from postroad.pipelines.tables.table import Batch
-from tests.pipelines.archives import record_batch
+from tests.pipelines.batches import record_batch
 
 PAUSE_S = 0.005  # the fewer files, the sooner they are read
 

@@ -10,7 +10,8 @@ import pytest
 from postroad.pipelines.tables import Table, TableAddress, create_table, find_table
 from postroad.pipelines.tables.json_columns import JsonColumns
 from postroad.pipelines.tables.table import Batch
-from tests.pipelines.archives import FORMATS, read_plainly, record_batch, written
+from tests.pipelines.archives import FORMATS, read_plainly, written
+from tests.pipelines.batches import record_batch
 
 DEEP = 5000
 

@@ -17,7 +17,8 @@ from postroad.pipelines.tables.schema import Kind, json_kinds
 from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.sink import ArchiveWriter, Written
 from postroad.pipelines.tables.table import Batch, Conflict, Place, Reached, Recorded
-from tests.pipelines.archives import FORMATS, append_batches, offsets_in, record_batch, unused_files, written
+from tests.pipelines.archives import FORMATS, append_batches, offsets_in, unused_files, written
+from tests.pipelines.batches import record_batch
 
 
 @pytest.fixture(params=FORMATS)

@@ -25,16 +25,14 @@ from postroad.pipelines.tables.files import OPEN_MAX, Files
 from postroad.pipelines.tables.json_columns import JsonColumns
 from postroad.pipelines.tables.table import Batch, Conflict, Table
 from tests.pipelines.archives import (
-    DAY_MS,
     FORMATS,
-    NOON_MS,
     append_batches,
     offsets_in,
     read_plainly,
-    record_batch,
     unused_files,
     written,
 )
+from tests.pipelines.batches import DAY_MS, NOON_MS, record_batch
 
 KILLS = 3
 PATIENCE_S = 240.0  # a program takes two seconds to start, and many more on a machine with other work
@@ -160,7 +158,7 @@ def test_writer_killed_at_any_moment_leaves_each_row_once(tmp_path: Path, format
             while table.ends(["orders"]).get(("orders", 0), 0) == before:
                 assert writer.poll() is None
                 assert time.monotonic() < deadline
-                time.sleep(0.01)
+                time.sleep(0.05)  # or it would take the writer its core
             time.sleep(chance.random() / 10)
             os.kill(writer.pid, signal.SIGKILL)
         end = table.ends(["orders"])["orders", 0]

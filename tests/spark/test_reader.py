@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark")
 PARTITIONS = 10
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+# How long what may come back is waited for, and what "soon" is: a session's first job takes many seconds.
+FOR_LONG = {"kafka.default.api.timeout.ms": "900000"}
+SOON_S = 240.0
 
 
 @pytest.fixture
@@ -233,9 +236,9 @@ def test_wrong_options_are_one_clear_error(
 ) -> None:
     started = time.monotonic()
     with pytest.raises(Exception) as caught:
-        load(**options).collect()
+        load(**FOR_LONG, **options).collect()
     assert says in str(caught.value)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < SOON_S
 
 
 @pytest.mark.parametrize(
@@ -256,11 +259,11 @@ def test_schema_that_does_not_fit_is_one_clear_error(
 
 def test_broker_that_is_down_is_an_error_soon(spark: SparkSession) -> None:
     started = time.monotonic()
-    reader = spark.read.format("postroad").option("kafka.bootstrap.servers", "127.0.0.1:1")
+    reader = spark.read.format("postroad").options(**FOR_LONG, **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(Exception) as caught:
         reader.option("subscribe", "orders").load().collect()
     assert "nothing listens on 127.0.0.1:1" in str(caught.value)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < SOON_S
 
 
 def test_deleted_records_are_lost_data(load: Callable[..., DataFrame], node: Node, topic: str) -> None:
