@@ -162,6 +162,7 @@ async def test_an_endpoint_that_fails_is_left_alone_whatever_it_asks_for(queue: 
             return health is not None and health.state == "open"
 
         await eventually(is_open)
+        await asyncio.sleep(0.3)
         tried_again = receiver.got[FAILURES_MAX:]
         assert not tried_again or tried_again[0].at - receiver.got[FAILURES_MAX - 1].at > 0.9 * OPEN_FIRST_S
 
