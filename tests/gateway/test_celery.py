@@ -53,7 +53,7 @@ class Tasks:
 
     @contextmanager
     def worker(self) -> Iterator[subprocess.Popen[bytes]]:
-        given = [self.url, self.queue, self.journal, str(self.visibility_s)]
+        given = [self.url, self.queue, str(self.journal), str(self.visibility_s)]
         command = [sys.executable, "-m", "tests.gateway.celery_worker", *given]
         with self._log.open("ab") as log:
             process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
