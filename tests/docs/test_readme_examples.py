@@ -23,8 +23,14 @@ PYTHON = [block.text for block in blocks(README, "python")]
 (SUBSCRIBE,) = [block.text for block in blocks(README, "sh") if "postroad subscription create" in block.text]
 
 
-# As in a virtual environment that is activated: Spark starts its workers by the name python3.
-ENVIRONMENT = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+# As in a virtual environment that is activated: Spark starts its workers by the name python3. A JVM that
+# lives for one query is quicker without its second compiler, and needs no page of its own.
+ENVIRONMENT = os.environ | {
+    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    "PYSPARK_SUBMIT_ARGS": "--conf spark.ui.enabled=false"
+    " --driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell",
+    "SPARK_LOCAL_IP": "127.0.0.1",
+}
 
 
 def run(command: list[str], home: Path, **variables: str) -> str:
