@@ -251,6 +251,7 @@ class Queue:
         if settlement.update is None:
             reply(None)
             self.subscription.something_settled(self)  # a return is there for others at once
+            self._arm(self.now())  # a renewed lock may end sooner than before
             return
         self._states.write(self.core.ledger, settlement.update, partial(self._written, settlement, reply))
 
