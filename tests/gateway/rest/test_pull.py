@@ -70,7 +70,8 @@ async def test_who_waits_gets_a_message_when_its_shortened_lock_ends(api: Api, n
     came = await api.receive(name)
     took: list[float] = []
     while not took or took[-1] > 0.6:
-        assert len(took) < 5, took  # one may be held up for other reasons, but not all of them
+        # One may be held up for other reasons, but not all of them. After five deliveries it would be dead.
+        assert len(took) < 4, took
         await api.settle(name, "extend", came, lock_ms=LOCK_MS)
         began = asyncio.get_running_loop().time()
         came = await api.receive(name, wait_ms=20_000)
