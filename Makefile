@@ -12,7 +12,7 @@ run: $(NODE)
 	$(BIN)/postroad serve
 
 test: $(STAMP) $(DEBIAN)
-	$(BIN)/pytest -n 2 $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
