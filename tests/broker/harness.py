@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
-from unittest.mock import patch
 
+import pytest
 import uvloop
 from faults.raw import RawConnection, batch_of, fetch_at, send_batch
 
@@ -70,7 +70,8 @@ class Running:
     async def _start(self) -> None:
         self.node = Node(self._loaded)
         # Clients come again while groups are being loaded; tests don't, so the start waits for that.
-        with patch.object(internal_topic, "LOAD_WAIT_S", WAIT_S / 2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(internal_topic, "LOAD_WAIT_S", WAIT_S / 2)
             await self.node.start()
 
     def stop(self) -> None:
