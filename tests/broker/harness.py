@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import pytest
 import uvloop
+from clients.wait import until
 from faults.raw import RawConnection, batch_of, fetch_at, send_batch
 
 from postroad.broker import internal_topic
@@ -162,12 +163,3 @@ def running_node(directory: Path, **settings: Any) -> Iterator[Running]:
         yield running
     finally:
         running.stop()
-
-
-def until(holds: Callable[[], T], what: str, within_s: float = WAIT_S) -> T:
-    """The first true value."""
-    deadline = time.monotonic() + within_s
-    while not (value := holds()):
-        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
-        time.sleep(0.005)
-    return value

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from clients.wait import until
 from faults.raw import (
     ANSWER_S,
     Closed,
@@ -21,7 +22,7 @@ from faults.raw import (
 
 from broker.fetching import fetch_request, send, wanted
 from broker.hand_clock import HandClock
-from broker.harness import Running, until
+from broker.harness import Running
 from postroad.broker.connection import REQUESTS_IN_FLIGHT_MAX
 from postroad.wire.messages import api_versions, fetch, produce
 

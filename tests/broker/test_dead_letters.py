@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from clients.share_session import Error, Fate, Word, session
+from clients.wait import until
 from faults.raw import send_batch
 
 from broker.failing_disk import put_back, use_failing_disk
-from broker.harness import Running, running_node, until
+from broker.harness import Running, running_node
 from broker.test_queues import GROUP, configure
 from postroad.queues.update import Key
 from postroad.wire.batch import walk

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clients.share_session import Fate, Session, Word, session
+from clients.wait import until
 from faults.raw import send_batch
 
-from broker.harness import Running, running_node, until
+from broker.harness import Running, running_node
 from broker.test_queues import GROUP, configure
 from postroad.wire.records import Record, encode_batch
 

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 
 import pytest
+from clients.wait import until
 from faults.raw import batch_of, send_batch
 
 from broker.fetching import fetch_request, offsets_of, only, receive, send, wanted
-from broker.harness import Running, until
+from broker.harness import Running
 from postroad.wire.messages import fetch
 
 OUT_OF_RANGE, UNKNOWN_TOPIC, FENCED_EPOCH, UNKNOWN_EPOCH, UNKNOWN_ID = 1, 3, 74, 75, 100

@@ -11,9 +11,10 @@ from typing import Any
 
 from clients.share import member, take
 from clients.share_session import Error
+from clients.wait import until
 
 from broker.failing_disk import FailingDisk
-from broker.harness import Running, running_node, until
+from broker.harness import Running, running_node
 from broker.test_queues import GROUP, Owned, configure, refuse_writes_of_state, settle_as
 from postroad.queues.update import Key
 from postroad.wire.messages import (

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from clients.wait import until
 from faults.raw import RawConnection, frame, request_content
 
-from broker.harness import Running, until
+from broker.harness import Running
 from postroad.wire.messages import (
     consumer_group_describe,
     consumer_group_heartbeat,

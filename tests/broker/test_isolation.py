@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable
 
 import pytest
+from clients.wait import until
 from faults.raw import Closed, RawConnection, batch_of, frame, produce_request, request_content
 
 from broker.failing_disk import log_of, use_failing_disk
 from broker.fetching import fetch_request, offsets_of, only, receive, send, wanted
 from broker.hand_clock import HandClock
-from broker.harness import Running, until
+from broker.harness import Running
 from postroad.broker.connection import Connection
 from postroad.broker.listener import ACCEPT_PAUSE_S
 from postroad.log.partition_log import PartitionLog

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from clients.wait import until
 from faults.raw import frame, request_content
 
-from broker.harness import Running, until
+from broker.harness import Running
 from postroad.wire.messages import offset_commit, offset_delete, offset_fetch
 
 UNKNOWN_TOPIC, TOO_LONG, ILLEGAL_GENERATION, INVALID_GROUP, UNKNOWN_MEMBER = 3, 12, 22, 24, 25

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clients.share_session import Error, Fate
+from clients.wait import until
 
-from broker.harness import Running, running_node, until
+from broker.harness import Running, running_node
 from broker.test_queues import GROUP, acquire_as, configure, publish_together, settle_as
 from postroad.broker.subscriptions.queue import Queue
 from postroad.errors import ApiError

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from clients.share_session import Error, Fate, Word, one, session
+from clients.wait import until
 
 from broker.failing_disk import put_back
-from broker.harness import Running, running_node, until
+from broker.harness import Running, running_node
 from broker.test_forgotten_topics import poll, poll_some, subscribed
 from broker.test_queues import (
     GROUP,

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 from clients.share_session import Error, Fate, one, session
+from clients.wait import until
 
-from broker.harness import WAIT_S, Running, until
+from broker.harness import WAIT_S, Running
 from broker.test_queues import (
     GROUP,
     SteppedClock,

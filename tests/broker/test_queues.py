@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from clients.share_session import LAST_EPOCH, Error, Fate, Session, Word, one, session
+from clients.wait import until
 from faults.raw import batch_of, send_batch
 
 from broker.failing_disk import FailingDisk, use_failing_disk
-from broker.harness import WAIT_S, Running, running_node, until
+from broker.harness import WAIT_S, Running, running_node
 from postroad.broker.clock import Clock
 from postroad.queues.update import Key
 from postroad.wire.messages import incremental_alter_configs, list_groups, share_acknowledge, share_fetch

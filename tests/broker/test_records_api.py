@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from clients.wait import until
 from faults.raw import batch_of, send_batch
 
 from broker.fetching import offsets_of
-from broker.harness import Running, until
+from broker.harness import Running
 from postroad.wire.messages import (
     delete_records,
     describe_cluster,

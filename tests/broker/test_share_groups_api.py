@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from clients.wait import until
 
-from broker.harness import Running, until
+from broker.harness import Running
 from postroad.wire.messages import (
     consumer_group_describe,
     consumer_group_heartbeat,

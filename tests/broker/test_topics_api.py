@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from clients.wait import until
 
-from broker.harness import Running, until
+from broker.harness import Running
 from postroad.wire.messages import create_partitions, create_topics, delete_topics
 from postroad.wire.messages import describe_topic_partitions as describe
 from postroad.wire.primitives import ZERO_UUID

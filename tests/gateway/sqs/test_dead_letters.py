@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
+from clients.wait import until
 
 from tests.gateway.conftest import RunningGateway
 from tests.gateway.sqs.conftest import (
@@ -52,13 +52,6 @@ def kill(sqs: Any, queue: str, bodies: list[str]) -> list[dict[str, Any]]:
         handle = messages[-1]["ReceiptHandle"]
         sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=handle, VisibilityTimeout=0)
     return messages
-
-
-def wait_until(right: Callable[[], bool], timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not right():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_message_that_fails_too_often_becomes_a_dead_letter(sqs: Any, source: str, dead: str) -> None:
@@ -162,14 +155,14 @@ def status_of(sqs: Any, dead: str) -> dict[str, Any]:
 
 def test_a_move_task_takes_letters_back_to_their_queue(sqs: Any, source: str, dead: str) -> None:
     kill(sqs, source, ["a", "b", "c"])
-    wait_until(lambda: attributes_of(sqs, dead)["ApproximateNumberOfMessages"] == "3")
+    until(lambda: attributes_of(sqs, dead)["ApproximateNumberOfMessages"] == "3", "three letters")
     handle = sqs.start_message_move_task(SourceArn=arn_of(sqs, dead))["TaskHandle"]
     back = receive_all(sqs, source, 3, AttributeNames=["All"], MessageAttributeNames=["All"])
     assert sorted(message["Body"] for message in back) == ["a", "b", "c"]
     assert back[0]["Attributes"]["ApproximateReceiveCount"] == "1"
     assert "DeadLetterQueueSourceArn" not in back[0]["Attributes"]
     assert back[0]["MessageAttributes"]["n"]["DataType"] == "Number"
-    wait_until(lambda: status_of(sqs, dead)["Status"] == "COMPLETED")
+    until(lambda: status_of(sqs, dead)["Status"] == "COMPLETED", "the task is done")
     task = status_of(sqs, dead)
     assert task["ApproximateNumberOfMessagesMoved"] == task["ApproximateNumberOfMessagesToMove"] == 3
     assert task["SourceArn"] == arn_of(sqs, dead)
@@ -196,7 +189,7 @@ def test_one_task_of_a_queue_runs_at_a_time_and_can_be_cancelled(
     (moved,) = receive(sqs, other)
     delete(sqs, other, moved)
     assert sqs.cancel_message_move_task(TaskHandle=handle)["ApproximateNumberOfMessagesMoved"] >= 1
-    wait_until(lambda: status_of(sqs, dead)["Status"] == "CANCELLED")
+    until(lambda: status_of(sqs, dead)["Status"] == "CANCELLED", "the task is cancelled")
     assert int(attributes_of(sqs, dead)["ApproximateNumberOfMessages"]) >= 10  # one a second had gone
 
 
@@ -227,11 +220,10 @@ def test_a_letter_that_could_not_be_moved_was_not_received(sqs: Any, dead: str, 
     gone = new_queue("-b", RedrivePolicy=policy(sqs, dead, 1))
     sqs.send_message(QueueUrl=gone, MessageBody="homeless")
     receive(sqs, gone, VisibilityTimeout=0)
-    wait_until(lambda: attributes_of(sqs, dead)["ApproximateNumberOfMessages"] == "1")
+    until(lambda: attributes_of(sqs, dead)["ApproximateNumberOfMessages"] == "1", "a letter")
     sqs.delete_queue(QueueUrl=gone)
-    arn = arn_of(sqs, dead)
-    sqs.start_message_move_task(SourceArn=arn)
-    wait_until(lambda: sqs.list_message_move_tasks(SourceArn=arn)["Results"][0]["Status"] == "FAILED")
+    sqs.start_message_move_task(SourceArn=arn_of(sqs, dead))
+    until(lambda: status_of(sqs, dead)["Status"] == "FAILED", "the task has failed")
     (letter,) = receive(sqs, dead, AttributeNames=["All"])
     assert letter["Body"] == "homeless"
     assert letter["Attributes"]["ApproximateReceiveCount"] == "1"
@@ -249,7 +241,7 @@ def test_letters_of_a_fifo_queue_come_back_in_their_order(sqs: Any, new_queue: M
         sqs.change_message_visibility(
             QueueUrl=source, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=0
         )
-    wait_until(lambda: attributes_of(sqs, dead)["ApproximateNumberOfMessages"] == "3")
+    until(lambda: attributes_of(sqs, dead)["ApproximateNumberOfMessages"] == "3", "three letters")
     sqs.start_message_move_task(SourceArn=arn_of(sqs, dead))
     bodies: list[str] = []
     for _ in range(3):
