@@ -18,7 +18,6 @@ from postroad.testing import Node
 Command = Callable[..., Result]
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
 PATIENCE_S = 60
-WAIT = f"{PATIENCE_S}s"  # for messages that come
 
 
 @pytest.fixture
@@ -51,6 +50,12 @@ def program(postroad_session: Node) -> Program:
         return done
 
     return call
+
+
+def consumed(run: Command, subscription: str, count: int, *options: str) -> str:
+    """The next `count` messages, however long they take, and none beyond them."""
+    wait = f"{PATIENCE_S}s"
+    return run("subscription", "consume", subscription, "--max", str(count), "--wait", wait, *options).stdout
 
 
 def read_json(text: str) -> Any:

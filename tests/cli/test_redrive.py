@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from .conftest import PATIENCE_S, WAIT, Command, read_json, read_lines
+from .conftest import PATIENCE_S, Command, consumed, read_json, read_lines
 
 
 @pytest.fixture
@@ -15,17 +15,12 @@ def dead(run: Command, name: str) -> str:
     for n in range(5):
         run("publish", name, "-k", f"k{n}", "-H", f"tenant={'ab'[n % 2]}", str(n))
     run("subscription", "create", name, "--topic", name, "--start", "earliest")
-    take(run, name, 3, "--ack", "reject")
-    take(run, name, 2)
+    consumed(run, name, 3, "--ack", "reject")
+    consumed(run, name, 2)
     deadline = time.monotonic() + PATIENCE_S
     while lag(run, name):
         assert time.monotonic() < deadline, "the letters are not copied"
     return name
-
-
-def take(run: Command, name: str, count: int, *options: str) -> str:
-    """So many messages, however long they take."""
-    return run("subscription", "consume", name, "--max", str(count), "--wait", WAIT, *options).stdout
 
 
 def lag(run: Command, name: str) -> int:
@@ -40,7 +35,7 @@ def letters(run: Command, topic: str) -> list[str]:
 def test_letters_go_back_to_their_topic_as_new_messages(run: Command, dead: str) -> None:
     assert sorted(letters(run, f"{dead}.dead")) == ["0", "1", "2"]
     assert run("redrive", dead).stdout == "sent 3 of 3 dead letters back; 0 don't match\n"
-    again = read_lines(take(run, dead, 3, "--json"))
+    again = read_lines(consumed(run, dead, 3, "--json"))
     assert sorted((m["key"], m["value"], m["deliveries"]) for m in again) == [
         ("k0", "0", 1),
         ("k1", "1", 1),
@@ -90,7 +85,7 @@ def test_expired_letters_go_back_and_live_on(run: Command, name: str) -> None:
         assert run("subscription", "consume", name, "--wait", "200ms").stdout == ""
     result = read_json(run("redrive", name, "--reason", "expired", "--json").stdout)
     assert (result["seen"], result["sent"]) == (1, 1)
-    (message,) = read_lines(take(run, name, 1, "--json"))
+    (message,) = read_lines(consumed(run, name, 1, "--json"))
     assert (message["value"], message["headers"]) == ("old", [])
 
 

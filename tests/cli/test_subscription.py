@@ -12,7 +12,7 @@ import pytest
 
 from postroad.testing import Node
 
-from .conftest import PATIENCE_S, WAIT, Command, read_json, read_lines
+from .conftest import PATIENCE_S, Command, consumed, read_json, read_lines
 
 
 @pytest.fixture
@@ -49,11 +49,6 @@ def member(run: Command, subscription: str, postroad_session: Node) -> Iterator[
 
 def described(run: Command, name: str) -> Any:
     return read_json(run("subscription", "describe", name, "--json").stdout)
-
-
-def consumed(run: Command, name: str, count: int, *options: str) -> str:
-    """The next `count` messages, however long they take, and none beyond them."""
-    return run("subscription", "consume", name, "--max", str(count), "--wait", WAIT, *options).stdout
 
 
 def assert_nothing_comes(run: Command, name: str) -> None:
