@@ -171,8 +171,9 @@ def answer_of_27_megabytes(running: Running, slow: RawConnection) -> Connection:
     """Asked for, and more than the kernel takes for a reader who takes nothing."""
     running.create("t")
     running.publish("t", *[b"x" * 9_000_000] * 3)
-    send(slow, fetch_request("t", wanted(max_bytes=1 << 26), max_bytes=1 << 26))
     held = running.inside(slow)
+    held._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)  # or it takes what it likes
+    send(slow, fetch_request("t", wanted(max_bytes=1 << 26), max_bytes=1 << 26))
     until(lambda: held.stuck, "the kernel takes no more")
     return held
 
@@ -184,20 +185,26 @@ def test_a_reader_that_takes_its_time_but_takes_is_not_stuck(start: Callable[...
     running = start(**SLOW_READERS)
     clock = HandClock(running)
     with running.connect(receive_buffer=65_536) as slow:
-        held, taken = answer_of_27_megabytes(running, slow), 0
-        for _ in range(4):
-            heard = held.last_active
+        held = answer_of_27_megabytes(running, slow)
+        slow.socket.setblocking(False)
+        taken: list[int] = []
+
+        def take_until(enough: Callable[[], bool], what: str) -> None:
+            until(lambda: take_piece() or enough(), what, pause_s=0)
+
+        def take_piece() -> None:
+            """While the node stands still: it sends on after the piece, never beside it."""
+            with contextlib.suppress(BlockingIOError):
+                piece = running.on_loop(lambda: slow.socket.recv(100_000))
+                assert piece, f"closed after {sum(taken)} bytes"
+                taken.append(len(piece))
+
+        for n in range(1, 5):
+            began = held.last_active
             clock.put_forward(25)
-            while held.last_active < heard + 25:  # until it is sent more
-                taken += take_piece(slow, taken)
-        while taken < 27_000_000:
-            taken += take_piece(slow, taken)
-
-
-def take_piece(slow: RawConnection, taken: int) -> int:
-    piece = slow.socket.recv(100_000)
-    assert piece, f"closed after {taken} bytes"
-    return len(piece)
+            take_until(lambda since=began: held.last_active >= since + 25, f"it is sent more, time {n}")
+        assert sum(taken) < 27_000_000, "it takes its time"
+        take_until(lambda: sum(taken) >= 27_000_000, "it is sent all")
 
 
 def test_a_reader_that_takes_nothing_is_shown_out_after_a_while(start: Callable[..., Running]) -> None:
