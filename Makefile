@@ -11,8 +11,13 @@ DEBIAN := $(VENV)/.debian
 run: $(NODE)
 	$(BIN)/postroad serve
 
+# A test that fails is tried once more and shown, three of them at most; not where chance plays no part or
+# messages may be lost (docs/adr/0012).
+ONE_TRY   := cluster config faults groups log metrics queues wire
+TWO_TRIES := --reruns 1 --max-suite-reruns 3 --rerun-show-tracebacks $(ONE_TRY:%=--rerun-exclude-path tests/%)
+
 test: $(STAMP) $(DEBIAN)
-	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal $(TWO_TRIES) $(ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
