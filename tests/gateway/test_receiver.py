@@ -99,6 +99,28 @@ def test_short_receive_behind_a_slow_one_finds_what_is_there() -> None:
     run(work)
 
 
+def test_short_receive_does_not_wait_with_a_long_one_whose_slice_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(receiver_module, "SLICE_S", 0.1)
+    monkeypatch.setattr(receiver_module, "GLANCE_S", 0.5)  # the slice ends meanwhile
+    monkeypatch.setattr(receiver_module, "PATIENCE_S", 2 * SOON_S)
+
+    async def work() -> None:
+        cluster = Cluster(jobs=[1])
+        (partition,) = cluster.topics["jobs"]
+        async with receiving(cluster) as receiver:
+            long = asyncio.ensure_future(receiver.receive(1, 120_000, 30_000))
+            await until(lambda: bool(receiver._under_way))
+            monkeypatch.setattr(receiver_module, "SLICE_S", 120.0)  # the next one
+            async with asyncio.timeout(SOON_S):
+                assert await receiver.receive(1, 0, 30_000) == []
+            partition.publish()
+            assert values(await long) == [b"jobs/0/0"]
+
+    run(work)
+
+
 def test_caller_has_the_lock_that_it_asked_for_whoever_the_fetch_was_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

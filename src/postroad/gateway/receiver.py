@@ -91,14 +91,14 @@ class Receiver:
         """Up to so many, as soon as there are any; none if none came in time. Raises PostroadError."""
         loop = asyncio.get_running_loop()
         wait_s = wait_ms / 1000
-        before_us = [fetch.task for fetch in self._under_way.values() if fetch.may_wait]
+        before_us = self._waiting_at_nodes()
         patience_s = max(wait_s, GLANCE_S) if before_us else wait_s + PATIENCE_S
         wish = Wish(max_messages, lock_ms, loop.time() + wait_s, is_gone, loop.create_future())
         self._wishes.append(wish)
         self._wished.set()
         if self.idle:
             self._start()
-        timer = loop.call_later(patience_s, _lose_patience, wish, before_us)
+        timer = loop.call_later(patience_s, self._lose_patience, wish, before_us)
         try:
             return await wish.future
         except asyncio.CancelledError:
@@ -122,6 +122,20 @@ class Receiver:
             self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)
         await asyncio.gather(*self._handing, return_exceptions=True)
+
+    def _lose_patience(self, wish: Wish, waiting: Sequence[asyncio.Task[None]]) -> None:
+        """Nothing came in time. But if the fetches that waited at the nodes are over, new ones ask for us."""
+        if wish.future.done():
+            return
+        if waiting and all(fetch.done() for fetch in waiting):
+            waiting = self._waiting_at_nodes()
+            patience_s = GLANCE_S if waiting else PATIENCE_S
+            asyncio.get_running_loop().call_later(patience_s, self._lose_patience, wish, waiting)
+        else:
+            wish.future.set_result([])
+
+    def _waiting_at_nodes(self) -> list[asyncio.Task[None]]:
+        return [fetch.task for fetch in self._under_way.values() if fetch.may_wait]
 
     # --- the pump
 
@@ -313,13 +327,3 @@ def _waits(wish: Wish) -> bool:
         return True
     wish.future.set_result([])
     return False
-
-
-def _lose_patience(wish: Wish, before_us: Sequence[asyncio.Task[None]] = ()) -> None:
-    """Nothing came in time. But if the fetches that were under way are over, we are asked for only now."""
-    if wish.future.done():
-        return
-    if before_us and all(fetch.done() for fetch in before_us):
-        asyncio.get_running_loop().call_later(PATIENCE_S, _lose_patience, wish)
-    else:
-        wish.future.set_result([])
