@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from clients.wait import until_async
 
 from postroad.client.metadata import NO_LEADER
 from postroad.errors import NotLeaderOrFollower, TopicAuthorizationFailed, UnknownTopicOrPartition
@@ -33,12 +34,6 @@ async def receiving(cluster: Cluster, topics: list[str] | None = None) -> AsyncI
         await receiver.close()
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SOON_S):
-        while not holds():  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(0.005)
-
-
 def values(received: list[Received]) -> list[bytes | None]:
     return [each.message.value for each in received]
 
@@ -59,7 +54,7 @@ def test_what_several_nodes_give_too_much_is_not_counted_as_delivered() -> None:
         second.publish()
         async with receiving(cluster) as receiver:
             assert len(await receiver.receive(1, 1000, 30_000)) == 1
-            await until(lambda: len(first.available) + len(second.available) == 1)
+            await until_async(lambda: len(first.available) + len(second.available) == 1, "one is returned")
         assert first.deliveries[0] + second.deliveries[0] == 1
 
     run(work)
@@ -75,8 +70,8 @@ def test_what_comes_while_nobody_waits_is_returned_at_once(monkeypatch: pytest.M
         async with receiving(cluster) as receiver:
             assert values(await receiver.receive(1, 30_000, 30_000)) == [b"jobs/0/0"]
             second.publish()
-            await until(lambda: second.deliveries[0] == 1)
-            await until(lambda: second.available == [0])
+            await until_async(lambda: cluster.asked["ShareAcknowledge"], "it was handed out")
+            await until_async(lambda: second.available == [0], "it is returned")
             assert second.deliveries[0] == 0
             assert values(await receiver.receive(1, 0, 30_000)) == [b"jobs/1/0"]
 
@@ -92,7 +87,7 @@ def test_short_receive_behind_a_slow_one_finds_what_is_there() -> None:
         cluster.slow_s = 3 * receiver_module.GLANCE_S
         async with receiving(cluster) as receiver:
             first = asyncio.ensure_future(receiver.receive(1, 0, 30_000))
-            await until(lambda: bool(partition.held))
+            await until_async(lambda: partition.held, "the first one is held")
             assert values(await receiver.receive(1, 0, 30_000)) == [b"jobs/0/1"]
             assert values(await first) == [b"jobs/0/0"]
 
@@ -111,7 +106,7 @@ def test_short_receive_does_not_wait_with_a_long_one_whose_slice_ends(
         (partition,) = cluster.topics["jobs"]
         async with receiving(cluster) as receiver:
             long = asyncio.ensure_future(receiver.receive(1, 120_000, 30_000))
-            await until(lambda: bool(receiver._under_way))
+            await until_async(lambda: receiver._under_way, "a node is asked")
             monkeypatch.setattr(receiver_module, "SLICE_S", 120.0)  # the next one
             async with asyncio.timeout(SOON_S):
                 assert await receiver.receive(1, 0, 30_000) == []
@@ -154,7 +149,7 @@ def test_message_whose_lock_has_ended_on_its_way_is_handed_to_nobody() -> None:
         partition.publish()
         async with receiving(cluster) as receiver:
             waiting = asyncio.ensure_future(receiver.receive(1, 20_000, 1_000))
-            await until(lambda: bool(partition.held))
+            await until_async(lambda: partition.held, "it is held")
             cluster.slow_s = 0
             await asyncio.sleep(1.2)
             assert not waiting.done()
@@ -195,7 +190,7 @@ def test_partition_that_fails_takes_no_message_of_others_along(
             assert values(await receiver.receive(1, 10_000, 30_000)) == [b"jobs/1/0"]
             asked = cluster.asked["ShareFetch"]
             waiting = asyncio.ensure_future(receiver.receive(1, 20_000, 30_000))
-            await until(lambda: cluster.asked["ShareFetch"] > asked + 2)
+            await until_async(lambda: cluster.asked["ShareFetch"] > asked + 2, "the node is asked again")
             sound.publish()
             assert values(await waiting) == [b"jobs/1/1"]
             broken.error = 0
@@ -253,7 +248,9 @@ def test_whoever_comes_while_an_idle_receiver_closes_its_connections_is_served(
         cluster.slow_close_s = 0.2
         async with receiving(cluster) as receiver:
             assert await receiver.receive(1, 0, 30_000) == []
-            await until(lambda: cluster.asked["ShareAcknowledge"] == 1)
+            await until_async(
+                lambda: cluster.asked["ShareAcknowledge"] == 1, "its connection is being closed"
+            )
             partition.publish()
             assert values(await receiver.receive(1, 10_000, 30_000)) == [b"jobs/0/0"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import boto3
 import pytest
 from botocore.config import Config
+from clients.wait import until
 
 from postroad.client import subscriptions
 from postroad.gateway import redrives, rest, sqs
@@ -28,12 +28,8 @@ QUICK_GATEWAY = [sys.executable, "-m", "tests.gateway.redrives.quick_gateway"]
 PATIENCE_S = 60.0
 
 
-def eventually(right: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := right()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return found
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    until(holds, what, PATIENCE_S, pause_s=0.1)
 
 
 class Side(NamedTuple):
@@ -120,7 +116,7 @@ def begin_redrive(at: Side, name: str, messages: int, rate: float) -> str:
         at.rest(f"/v1/subscriptions/{name}/reject", {"receipts": [message["receipt"] for message in found]})
         rejected += len(found)
     path = f"/v1/subscriptions/{name}/dead-letters"
-    eventually(lambda: len(at.rest(path)["letters"]) == messages)
+    eventually(lambda: len(at.rest(path)["letters"]) == messages, "all letters are there")
     return str(at.rest(f"{path}/redrive", {"rate": rate})["id"])
 
 
@@ -137,7 +133,7 @@ def test_another_gateway_shows_a_task_refuses_a_second_one_and_cancels_it(
     assert refused.value.code == 409
     with pytest.raises(there.sqs.exceptions.UnsupportedOperation):
         there.sqs.start_message_move_task(SourceArn=source)
-    eventually(lambda: there.task(f"{name}-dead")["ApproximateNumberOfMessagesMoved"] > 0)
+    eventually(lambda: there.task(f"{name}-dead")["ApproximateNumberOfMessagesMoved"] > 0, "some are moved")
 
     assert there.rest(f"/v1/redrives/{redrive}/cancel", method="POST")["state"] == "cancelled"
     there.sqs.cancel_message_move_task(TaskHandle=handle)
@@ -169,9 +165,9 @@ def test_a_gateway_that_is_stopped_hands_its_tasks_over(broker: Node, name: str)
             redrive = begin_redrive(here, f"{name}-r", 15, 3)
             begin_move(here, name, 15, 3)
         assert there.task(f"{name}-dead")["Status"] == "RUNNING"
-        eventually(lambda: there.rest(f"/v1/redrives/{redrive}")["state"] == "completed")
+        eventually(lambda: there.rest(f"/v1/redrives/{redrive}")["state"] == "completed", "it is completed")
         assert there.rest(f"/v1/redrives/{redrive}")["sent"] == 15
-        eventually(lambda: there.task(f"{name}-dead")["Status"] == "COMPLETED")
+        eventually(lambda: there.task(f"{name}-dead")["Status"] == "COMPLETED", "its task too")
         assert there.task(f"{name}-dead")["ApproximateNumberOfMessagesMoved"] == 15
         assert there.bodies(name, 15) == {str(number) for number in range(15)}
 
@@ -185,7 +181,7 @@ def test_a_record_that_makes_no_sense_is_shown_and_fails(broker: Node, name: str
         written = {"postroad.redrives": json.dumps([task])}
         running.run(subscriptions.alter_config(running.gateway.client, name, written))
         assert here.rest(f"/v1/redrives/{task['id']}")["dead_letter_topic"] == ""
-        eventually(lambda: here.rest(f"/v1/redrives/{task['id']}")["state"] == "failed")
+        eventually(lambda: here.rest(f"/v1/redrives/{task['id']}")["state"] == "failed", "it has failed")
 
 
 @pytest.mark.slow
@@ -202,13 +198,13 @@ def test_tasks_of_a_gateway_that_is_killed_are_carried_on_to_their_end(
         here, there = (side(url_of(home)) for home in homes)
         redrive = begin_redrive(here, f"{name}-r", 20, 5)
         begin_move(here, name, 20, 5)
-        eventually(lambda: there.rest(f"/v1/redrives/{redrive}")["sent"] > 0)
+        eventually(lambda: there.rest(f"/v1/redrives/{redrive}")["sent"] > 0, "some are sent")
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         assert there.rest(f"/v1/redrives/{redrive}")["state"] == "running"
         assert there.task(f"{name}-dead")["Status"] == "RUNNING"
-        eventually(lambda: there.rest(f"/v1/redrives/{redrive}")["state"] == "completed")
-        eventually(lambda: there.task(f"{name}-dead")["Status"] == "COMPLETED")
+        eventually(lambda: there.rest(f"/v1/redrives/{redrive}")["state"] == "completed", "it is completed")
+        eventually(lambda: there.task(f"{name}-dead")["Status"] == "COMPLETED", "its task too")
         everything = {str(number) for number in range(20)}
         assert there.bodies(name, 20) == everything
         assert there.bodies(f"{name}-r", 20) == everything

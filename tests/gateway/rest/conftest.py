@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 import pytest
+from clients.wait import until_async
 
 from postroad.gateway import rest
 from tests.gateway.conftest import RunningGateway, StartGateway
 
-LOOKS = 1000  # at what comes soon, 50 ms apart
+PATIENCE_S = 50.0  # with what comes soon
 
 
 class Api:
@@ -83,12 +83,12 @@ async def state_of(api: Api, message_id: str, subscription: str) -> Any:
 
 async def dead(api: Api, message_id: str, subscription: str) -> Any:
     """Its state, once its letter has arrived."""
-    for _ in range(LOOKS):
-        state = await state_of(api, message_id, subscription)
-        if state["dead_letter"]:
-            return state
-        await asyncio.sleep(0.05)
-    raise AssertionError(state)
+
+    async def state() -> Any:
+        found = await state_of(api, message_id, subscription)
+        return found if found["dead_letter"] else None
+
+    return await until_async(state, "its letter has arrived", PATIENCE_S)
 
 
 @pytest.fixture(scope="module")

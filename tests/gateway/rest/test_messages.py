@@ -1,8 +1,9 @@
-import asyncio
 from typing import Any
 
+from clients.wait import until_async
+
 from postroad.gateway import message_ids
-from tests.gateway.rest.conftest import LOOKS, Api, dead, state_of
+from tests.gateway.rest.conftest import PATIENCE_S, Api, dead, state_of
 
 
 async def test_a_peek_shows_each_messages_state_and_touches_none(api: Api, name: str) -> None:
@@ -117,13 +118,13 @@ async def test_dead_letters_are_listed_and_sent_back(api: Api, name: str) -> Non
 
 
 async def completed(api: Api, redrive: str) -> Any:
-    for _ in range(LOOKS):
-        state = await api.get(f"/v1/redrives/{redrive}")
-        if state["state"] != "running":
-            assert state["state"] == "completed", state
-            return state
-        await asyncio.sleep(0.05)
-    raise AssertionError(state)
+    async def ended() -> Any:
+        found = await api.get(f"/v1/redrives/{redrive}")
+        return None if found["state"] == "running" else found
+
+    state = await until_async(ended, "the redrive has ended", PATIENCE_S)
+    assert state["state"] == "completed", state
+    return state
 
 
 async def test_a_redrive_takes_what_matches_and_only_its_subscriptions_letters(api: Api, name: str) -> None:

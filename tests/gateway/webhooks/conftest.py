@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from clients.wait import until_async
 
 from postroad.client import subscriptions, topics
 from postroad.gateway.directory import SubscriptionInfo
@@ -101,7 +101,4 @@ async def served(running: RunningGateway) -> AsyncIterator[Supervisor]:
 
 
 async def eventually(look: Callable[[], Awaitable[bool]]) -> None:
-    until = time.monotonic() + SOON_S
-    while not await look():
-        assert time.monotonic() < until, "it did not come to that"
-        await asyncio.sleep(0.05)
+    await until_async(look, "it comes to that", SOON_S, pause_s=0.05)
