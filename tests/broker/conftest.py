@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.harness import Running, running_node
+from tests.broker.harness import Running, running_node
 from tests.shared_node import CHECK_MS
 
 

@@ -9,9 +9,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker.harness import Running
 from postroad.broker.workers import SLOW_THREADS
 from postroad.log.disk import Buffer, OsDisk, OsFile
+from tests.broker.harness import Running
 
 PATIENCE_S = 60  # far above what a test keeps anybody waiting
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from faults.raw import RawConnection, frame, request_content
-
 from postroad.wire.batch import walk
 from postroad.wire.messages import fetch
+from tests.faults.raw import RawConnection, frame, request_content
 
 NO_SESSION = -1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.harness import Running
+from tests.broker.harness import Running
 
 
 class HandClock:

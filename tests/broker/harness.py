@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 
 import pytest
 import uvloop
-from clients.wait import until
-from faults.raw import RawConnection, batch_of, fetch_at, send_batch
 
 from postroad.broker import internal_topic
 from postroad.broker.connection import Connection
@@ -26,6 +24,8 @@ from postroad.broker.node import Node
 from postroad.broker.partition import Partition
 from postroad.config import load
 from postroad.wire.messages import create_topics, delete_topics
+from tests.clients.wait import until
+from tests.faults.raw import RawConnection, batch_of, fetch_at, send_batch
 
 WAIT_S = 30.0
 T = TypeVar("T")

@@ -6,12 +6,12 @@ import struct
 from contextlib import suppress
 
 import pytest
-from faults.raw import Closed, frame, header, request_content
 
-from broker.harness import Running
 from postroad.broker import api
 from postroad.wire import node_metrics, peek, receipt_key
 from postroad.wire.messages import api_versions, fetch, metadata, produce
+from tests.broker.harness import Running
+from tests.faults.raw import Closed, frame, header, request_content
 
 UNSUPPORTED_VERSION = 35
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.harness import Running
 from postroad.wire.messages import alter_configs, describe_configs
 from postroad.wire.messages import incremental_alter_configs as incremental
+from tests.broker.harness import Running
 
 UNKNOWN_TOPIC, INVALID_TOPIC, BAD_CONFIG, INVALID_REQUEST = 3, 17, 40, 42
 TOPIC, NODE, LOGGER = 2, 4, 8

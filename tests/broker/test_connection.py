@@ -9,8 +9,14 @@ import time
 from collections.abc import Callable
 
 import pytest
-from clients.wait import until
-from faults.raw import (
+
+from postroad.broker.connection import REQUESTS_IN_FLIGHT_MAX
+from postroad.wire.messages import api_versions, fetch, produce
+from tests.broker.fetching import fetch_request, send, wanted
+from tests.broker.hand_clock import HandClock
+from tests.broker.harness import Running
+from tests.clients.wait import until
+from tests.faults.raw import (
     ANSWER_S,
     Closed,
     batch_of,
@@ -19,12 +25,6 @@ from faults.raw import (
     request_content,
     send_batch,
 )
-
-from broker.fetching import fetch_request, send, wanted
-from broker.hand_clock import HandClock
-from broker.harness import Running
-from postroad.broker.connection import REQUESTS_IN_FLIGHT_MAX
-from postroad.wire.messages import api_versions, fetch, produce
 
 
 def ping(correlation: int) -> bytes:

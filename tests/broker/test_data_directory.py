@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.harness import Running
 from postroad.broker.data_directory import DataDirectory
 from postroad.cluster.ids import id_text, make_id
 from postroad.errors import ConfigurationError
+from tests.broker.harness import Running
 
 TOPIC_ID = make_id(bytes(range(16)))
 

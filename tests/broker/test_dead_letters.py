@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clients.share_session import Error, Fate, Word, session
-from clients.wait import until
-from faults.raw import send_batch
 
-from broker.failing_disk import put_back, use_failing_disk
-from broker.harness import Running, running_node
-from broker.test_queues import GROUP, configure
 from postroad.queues.update import Key
 from postroad.wire.batch import walk
 from postroad.wire.records import Record, decode_records, encode_batch
+from tests.broker.failing_disk import put_back, use_failing_disk
+from tests.broker.harness import Running, running_node
+from tests.broker.test_queues import GROUP, configure
+from tests.clients.share_session import Error, Fate, Word, session
+from tests.clients.wait import until
+from tests.faults.raw import send_batch
 
 DEAD = f"{GROUP}.dead"
 MEGABYTE = 1_000_000

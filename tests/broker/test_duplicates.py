@@ -7,17 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from clients.share_session import Error, Fate, Word, one, session
-from clients.wait import until
-from faults.raw import send_batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.harness import Running, running_node
-from broker.test_queues import GROUP, configure
 from postroad.broker.subscriptions.duplicates import Duplicates
 from postroad.queues.update import Key
 from postroad.wire.records import Record, encode_batch
+from tests.broker.harness import Running, running_node
+from tests.broker.test_queues import GROUP, configure
+from tests.clients.share_session import Error, Fate, Word, one, session
+from tests.clients.wait import until
+from tests.faults.raw import send_batch
 
 WINDOW = 100
 

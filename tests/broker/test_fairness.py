@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from clients.share_session import Fate, Session, Word, session
-from clients.wait import until
-from faults.raw import send_batch
-
-from broker.harness import Running, running_node
-from broker.test_queues import GROUP, configure
 from postroad.wire.records import Record, encode_batch
+from tests.broker.harness import Running, running_node
+from tests.broker.test_queues import GROUP, configure
+from tests.clients.share_session import Fate, Session, Word, session
+from tests.clients.wait import until
+from tests.faults.raw import send_batch
 
 NOISY, QUIET = b"noisy", b"quiet"
 

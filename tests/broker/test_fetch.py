@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 
 import pytest
-from clients.wait import until
-from faults.raw import batch_of, send_batch
 
-from broker.fetching import fetch_request, offsets_of, only, receive, send, wanted
-from broker.harness import Running
 from postroad.wire.messages import fetch
+from tests.broker.fetching import fetch_request, offsets_of, only, receive, send, wanted
+from tests.broker.harness import Running
+from tests.clients.wait import until
+from tests.faults.raw import batch_of, send_batch
 
 OUT_OF_RANGE, UNKNOWN_TOPIC, FENCED_EPOCH, UNKNOWN_EPOCH, UNKNOWN_ID = 1, 3, 74, 75, 100
 ALL_VERSIONS = range(fetch.MIN_VERSION, fetch.MAX_VERSION + 1)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from broker.fetching import fetch_request, offsets_of, wanted
-from broker.harness import Running
 from postroad.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSessions
 from postroad.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from postroad.wire import fetch as codec
 from postroad.wire.fetch import FetchRequest, PartitionAnswer, PartitionFetch, TopicKey
 from postroad.wire.messages import fetch
+from tests.broker.fetching import fetch_request, offsets_of, wanted
+from tests.broker.harness import Running
 
 SESSION_NOT_FOUND, BAD_SESSION_EPOCH = 70, 71
 

@@ -9,13 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clients.share import member, take
-from clients.share_session import Error
-from clients.wait import until
-
-from broker.failing_disk import FailingDisk
-from broker.harness import Running, running_node
-from broker.test_queues import GROUP, Owned, configure, refuse_writes_of_state, settle_as
 from postroad.queues.update import Key
 from postroad.wire.messages import (
     alter_share_group_offsets,
@@ -23,6 +16,12 @@ from postroad.wire.messages import (
     delete_share_group_offsets,
     share_fetch,
 )
+from tests.broker.failing_disk import FailingDisk
+from tests.broker.harness import Running, running_node
+from tests.broker.test_queues import GROUP, Owned, configure, refuse_writes_of_state, settle_as
+from tests.clients.share import member, take
+from tests.clients.share_session import Error
+from tests.clients.wait import until
 
 NOT_AVAILABLE = 15
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from broker.harness import Running, running_node
 from postroad.cluster.group_config import TABLE
 from postroad.wire.messages import alter_configs, describe_configs
 from postroad.wire.messages import incremental_alter_configs as incremental
+from tests.broker.harness import Running, running_node
 
 INVALID_GROUP_ID, BAD_CONFIG, INVALID_REQUEST = 24, 40, 42
 GROUP = 32

@@ -6,10 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from clients.wait import until
-from faults.raw import RawConnection, frame, request_content
 
-from broker.harness import Running
 from postroad.wire.messages import (
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -22,6 +19,9 @@ from postroad.wire.messages import (
     list_groups,
     sync_group,
 )
+from tests.broker.harness import Running
+from tests.clients.wait import until
+from tests.faults.raw import RawConnection, frame, request_content
 
 NOT_AVAILABLE, INVALID_GROUP, UNKNOWN_MEMBER, BAD_SESSION_TIMEOUT = 15, 24, 25, 26
 ILLEGAL_GENERATION, REBALANCE, INVALID_REQUEST, NO_TRANSACTIONS, NON_EMPTY, NOT_FOUND, MEMBER_ID_REQUIRED = (

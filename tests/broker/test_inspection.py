@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from faults.raw import batch_of, send_batch
 
-from broker.harness import Running
 from postroad.broker import inspection
 from postroad.broker.inspection import inspector
 from postroad.errors import ApiError, InvalidRecord
 from postroad.wire.batch import check, read_header
 from postroad.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from postroad.wire.records import decode_records
+from tests.broker.harness import Running
+from tests.faults.raw import batch_of, send_batch
 
 CODECS = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD, "uncompressed": NONE}
 INVALID_RECORD = 87

@@ -11,17 +11,17 @@ import time
 from collections.abc import Callable
 
 import pytest
-from clients.wait import until
-from faults.raw import Closed, RawConnection, batch_of, frame, produce_request, request_content
 
-from broker.failing_disk import log_of, use_failing_disk
-from broker.fetching import fetch_request, offsets_of, only, receive, send, wanted
-from broker.hand_clock import HandClock
-from broker.harness import Running
 from postroad.broker.connection import Connection
 from postroad.broker.listener import ACCEPT_PAUSE_S
 from postroad.log.partition_log import PartitionLog
 from postroad.wire.messages import api_versions, fetch, metadata, produce
+from tests.broker.failing_disk import log_of, use_failing_disk
+from tests.broker.fetching import fetch_request, offsets_of, only, receive, send, wanted
+from tests.broker.hand_clock import HandClock
+from tests.broker.harness import Running
+from tests.clients.wait import until
+from tests.faults.raw import Closed, RawConnection, batch_of, frame, produce_request, request_content
 
 STORAGE_ERROR = 56
 

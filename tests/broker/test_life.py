@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients.wait import until
-from faults.raw import Closed, batch_of, frame, produce_request, request_content, send_batch
 
-from broker.failing_disk import put_back, use_failing_disk
-from broker.fetching import fetch_request, offsets_of, receive, send, wanted
-from broker.harness import WAIT_S, Running, running_node
 from postroad.wire.messages import find_coordinator, offset_commit, produce
+from tests.broker.failing_disk import put_back, use_failing_disk
+from tests.broker.fetching import fetch_request, offsets_of, receive, send, wanted
+from tests.broker.harness import WAIT_S, Running, running_node
+from tests.clients.wait import until
+from tests.faults.raw import Closed, batch_of, frame, produce_request, request_content, send_batch
 
 OFFSETS = "__consumer_offsets"
 NOT_AVAILABLE = 15

@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 import pytest
-from faults.raw import send_batch
 
-from broker.harness import Running
 from postroad.wire.messages import list_offsets as api
 from postroad.wire.records import Record, encode_batch
+from tests.broker.harness import Running
+from tests.faults.raw import send_batch
 
 LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 UNKNOWN_TOPIC, UNSUPPORTED_VERSION, FENCED_EPOCH, UNKNOWN_EPOCH = 3, 35, 74, 75

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from broker.harness import Running
 from postroad.wire.messages import metadata as api
 from postroad.wire.primitives import ZERO_UUID
+from tests.broker.harness import Running
 
 ALL_VERSIONS = range(api.MIN_VERSION, api.MAX_VERSION + 1)
 UNKNOWN_TOPIC, INVALID_TOPIC, UNKNOWN_ID = 3, 17, 100

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from clients.wait import until
-from faults.raw import frame, request_content
 
-from broker.harness import Running
 from postroad.wire.messages import offset_commit, offset_delete, offset_fetch
+from tests.broker.harness import Running
+from tests.clients.wait import until
+from tests.faults.raw import frame, request_content
 
 UNKNOWN_TOPIC, TOO_LONG, ILLEGAL_GENERATION, INVALID_GROUP, UNKNOWN_MEMBER = 3, 12, 22, 24, 25
 NOT_FOUND, UNKNOWN_ID = 69, 100

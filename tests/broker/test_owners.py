@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from clients.share_session import Error, Fate
-from clients.wait import until
-
-from broker.harness import Running, running_node
-from broker.test_queues import GROUP, acquire_as, configure, publish_together, settle_as
 from postroad.broker.subscriptions.queue import Queue
 from postroad.errors import ApiError
+from tests.broker.harness import Running, running_node
+from tests.broker.test_queues import GROUP, acquire_as, configure, publish_together, settle_as
+from tests.clients.share_session import Error, Fate
+from tests.clients.wait import until
 
 HOURS_12 = 12 * 3_600_000
 DAY = 2 * HOURS_12

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from clients.wait import until
-from faults.raw import RawConnection, batch_of, frame, produce_request, request_content, send_batch
 
-from broker.fetching import fetch_request, only, wanted
-from broker.harness import Running
 from postroad.wire.batch import CONTROL, TRANSACTIONAL, crc32c, read_header
 from postroad.wire.messages import fetch, produce
 from postroad.wire.records import Record, decode_records, encode_batch
+from tests.broker.fetching import fetch_request, only, wanted
+from tests.broker.harness import Running
+from tests.clients.wait import until
+from tests.faults.raw import RawConnection, batch_of, frame, produce_request, request_content, send_batch
 
 (CORRUPT, UNKNOWN_TOPIC, TOO_LARGE, INVALID_TOPIC, LIST_TOO_LARGE, BAD_ACKS, BAD_TIME) = (
     2,

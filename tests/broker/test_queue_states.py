@@ -8,13 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from clients.share_session import Error, Fate, Word, one, session
-from clients.wait import until
 
-from broker.failing_disk import put_back
-from broker.harness import Running, running_node
-from broker.test_forgotten_topics import poll, poll_some, subscribed
-from broker.test_queues import (
+from postroad.wire.batch import walk
+from tests.broker.failing_disk import put_back
+from tests.broker.harness import Running, running_node
+from tests.broker.test_forgotten_topics import poll, poll_some, subscribed
+from tests.broker.test_queues import (
     GROUP,
     STATE_TOPIC,
     configure,
@@ -22,7 +21,8 @@ from broker.test_queues import (
     refuse_writes_of_state,
     settle_as,
 )
-from postroad.wire.batch import walk
+from tests.clients.share_session import Error, Fate, Word, one, session
+from tests.clients.wait import until
 
 
 def snapshot_often(monkeypatch: pytest.MonkeyPatch) -> None:

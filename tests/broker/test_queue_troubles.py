@@ -7,18 +7,18 @@ import time
 from collections.abc import Callable
 
 import pytest
-from clients.share_session import Error, Fate, one, session
-from clients.wait import until
 
-from broker.harness import WAIT_S, Running
-from broker.test_queues import (
+from postroad.broker.subscriptions.stretch import Stretch
+from tests.broker.harness import WAIT_S, Running
+from tests.broker.test_queues import (
     GROUP,
     SteppedClock,
     configure,
     publish_with_header,
     refuse_writes_of_state,
 )
-from postroad.broker.subscriptions.stretch import Stretch
+from tests.clients.share_session import Error, Fate, one, session
+from tests.clients.wait import until
 
 
 @pytest.mark.parametrize("trouble", ["lock", "expiry"])

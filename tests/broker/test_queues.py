@@ -11,17 +11,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from clients.share_session import LAST_EPOCH, Error, Fate, Session, Word, one, session
-from clients.wait import until
-from faults.raw import batch_of, send_batch
 
-from broker.failing_disk import FailingDisk, use_failing_disk
-from broker.harness import WAIT_S, Running, running_node
 from postroad.broker.clock import Clock
 from postroad.queues.update import Key
 from postroad.wire.messages import incremental_alter_configs, list_groups, share_acknowledge, share_fetch
 from postroad.wire.records import Record, encode_batch
 from postroad.wire.share_requests import write_private_tags
+from tests.broker.failing_disk import FailingDisk, use_failing_disk
+from tests.broker.harness import WAIT_S, Running, running_node
+from tests.clients.share_session import LAST_EPOCH, Error, Fate, Session, Word, one, session
+from tests.clients.wait import until
+from tests.faults.raw import batch_of, send_batch
 
 GROUP, STATE_TOPIC = "workers", "__share_group_state"
 SET, GROUP_RESOURCE = 0, 32

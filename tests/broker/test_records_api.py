@@ -6,11 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from clients.wait import until
-from faults.raw import batch_of, send_batch
 
-from broker.fetching import offsets_of
-from broker.harness import Running
 from postroad.wire.messages import (
     delete_records,
     describe_cluster,
@@ -19,6 +15,10 @@ from postroad.wire.messages import (
     init_producer_id,
     offset_for_leader_epoch,
 )
+from tests.broker.fetching import offsets_of
+from tests.broker.harness import Running
+from tests.clients.wait import until
+from tests.faults.raw import batch_of, send_batch
 
 OUT_OF_RANGE, UNKNOWN_TOPIC, INVALID_REQUEST, POLICY, NO_TRANSACTIONS = 1, 3, 42, 44, 53
 FENCED_EPOCH, UNKNOWN_EPOCH = 74, 75

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.harness import Running
 from postroad.broker.data_directory import DataDirectory
 from postroad.errors import ConfigurationError
+from tests.broker.harness import Running
 
 
 def names(path: Path) -> set[str]:

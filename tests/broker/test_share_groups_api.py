@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from clients.wait import until
 
-from broker.harness import Running
 from postroad.wire.messages import (
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -22,6 +20,8 @@ from postroad.wire.messages import (
     share_group_describe,
     share_group_heartbeat,
 )
+from tests.broker.harness import Running
+from tests.clients.wait import until
 
 INCONSISTENT_PROTOCOL, INVALID_GROUP, UNKNOWN_MEMBER, INVALID_REQUEST, NON_EMPTY, NOT_FOUND, FENCED = (
     23, 24, 25, 42, 68, 69, 110,

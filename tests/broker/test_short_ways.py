@@ -7,11 +7,11 @@ import struct
 import time
 
 import pytest
-from faults.raw import Closed, RawConnection, batch_of, frame, produce_request, request_content
 
-from broker.fetching import fetch_request, send, wanted
-from broker.harness import Running
 from postroad.wire.messages import fetch, produce
+from tests.broker.fetching import fetch_request, send, wanted
+from tests.broker.harness import Running
+from tests.faults.raw import Closed, RawConnection, batch_of, frame, produce_request, request_content
 
 VERSIONS = range(3, 13)
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from clients.wait import until
-from faults.raw import batch_of, frame, produce_request, request_content, send_batch
 
-from broker.failing_disk import log_of, use_failing_disk
-from broker.fetching import offsets_of
-from broker.harness import WAIT_S, Running
 from postroad.wire.messages import list_offsets, offset_commit, produce
+from tests.broker.failing_disk import log_of, use_failing_disk
+from tests.broker.fetching import offsets_of
+from tests.broker.harness import WAIT_S, Running
+from tests.clients.wait import until
+from tests.faults.raw import batch_of, frame, produce_request, request_content, send_batch
 
 NOT_LEADER, NOT_AVAILABLE, STORAGE_ERROR = 6, 15, 56
 

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from clients.wait import until
 
-from broker.harness import Running
 from postroad.wire.messages import create_partitions, create_topics, delete_topics
 from postroad.wire.messages import describe_topic_partitions as describe
 from postroad.wire.primitives import ZERO_UUID
+from tests.broker.harness import Running
+from tests.clients.wait import until
 
 UNKNOWN_TOPIC, INVALID_TOPIC, EXISTS, BAD_PARTITIONS, BAD_REPLICAS, BAD_ASSIGNMENT = 3, 17, 36, 37, 38, 39
 BAD_CONFIG, INVALID_REQUEST, POLICY, DELETION_DISABLED, UNKNOWN_ID = 40, 42, 44, 73, 100
@@ -260,7 +260,7 @@ def test_without_names_all_topics_are_described(shared: Running) -> None:
 
 
 def test_a_cursor_below_zero_is_no_request(shared: Running) -> None:
-    from faults.raw import frame, request_content
+    from tests.faults.raw import frame, request_content
 
     request = describe.DescribeTopicPartitionsRequest([], 10, describe.RequestCursor("a", -1))
     with shared.connect() as connection:

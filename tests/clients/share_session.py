@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from faults.raw import RawConnection, metadata_of
-
 from postroad.wire.batch import walk
 from postroad.wire.messages import share_acknowledge, share_fetch, share_group_heartbeat
 from postroad.wire.records import Record, decode_records
+from tests.faults.raw import RawConnection, metadata_of
 
 from .wait import until
 

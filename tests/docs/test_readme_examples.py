@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clients.confluent import send_values
 
 from postroad.testing import Node, node
+from tests.clients.confluent import send_values
 
 from .markdown import ROOT, blocks
 

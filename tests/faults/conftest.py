@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from clients.confluent import consumer, producer, read, send_all
-from clients.wait import until
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from postroad.testing import Node, node
+from tests.clients.confluent import consumer, producer, read, send_all
+from tests.clients.wait import until
 
 
 @pytest.fixture(scope="module")

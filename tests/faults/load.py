@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from clients.confluent import consumer, read
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from postroad.testing import Node
+from tests.clients.confluent import consumer, read
 
 PARTITIONS = 3
 TOPIC = "load"

@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-from clients.confluent import QUICK_GROUP, consumer, send_values
-from clients.wait import until
 from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from postroad.testing import Node, node
 from postroad.wire.messages import init_producer_id
+from tests.clients.confluent import QUICK_GROUP, consumer, send_values
+from tests.clients.wait import until
 
 from .conftest import create_topic
 from .load import (

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from clients.confluent import consumer, read, read_from
 from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
 
 from postroad.testing import Node, node
 from postroad.wire.messages import init_producer_id
 from postroad.wire.records import Record, encode_batch
+from tests.clients.confluent import consumer, read, read_from
 
 from .conftest import create_topic
 from .files import HARM, cut_at, flip_bit, last_batch_at, partition_directories, segments

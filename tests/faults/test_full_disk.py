@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clients.confluent import consumer, producer, read_from, refusal, send_all
-from clients.wait import until
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from postroad.testing import Node, NodeFailed, node
+from tests.clients.confluent import consumer, producer, read_from, refusal, send_all
+from tests.clients.wait import until
 
 from .conftest import create_topic
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients.wait import until
-from gateway.processes import gateway_pid
 
 from postroad.testing import Node, node
+from tests.clients.wait import until
+from tests.gateway.processes import gateway_pid
 
 from .load import running_threads
 from .sqs_load import VISIBILITY_S, Ledger, Receiver, Sender, attempt, client

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import cramjam
 import pytest
-from clients.confluent import producer, read_from, send_all
 from confluent_kafka import TopicPartition
 
 from postroad.testing import Node
 from postroad.wire.batch import crc32c
+from tests.clients.confluent import producer, read_from, send_all
 
 from .conftest import create_topic, memory_stays_flat, unharmed
 from .raw import RawConnection, batch_of, fetch_at, metadata_of, send_batch

@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
-from clients.wait import until
 
 from postroad.testing import Node, node
 from postroad.wire.messages import MODULES, api_versions
 from postroad.wire.primitives import Message
+from tests.clients.wait import until
 
 from .conftest import create_topic, memory_stays_flat, unharmed
 from .raw import Closed, RawConnection, batch_of, frame, header, produce_request, request_content

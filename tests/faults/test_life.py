@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clients.confluent import consumer, read_from, send_values
-from clients.wait import until
 from confluent_kafka import OFFSET_END, Producer, TopicPartition
 
 from postroad.testing import Node, NodeFailed, node
+from tests.clients.confluent import consumer, read_from, send_values
+from tests.clients.wait import until
 
 from .conftest import create_topic, resident_mb
 

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clients.wait import until
 
 from postroad.testing import Node, node
+from tests.clients.wait import until
 
 from .conftest import create_topic
 from .load import (

@@ -9,14 +9,14 @@ from operator import gt
 from pathlib import Path
 
 import pytest
-from clients.confluent import producer, send_all
-from clients.conftest import Broker
-from clients.share import answer, configure, dead_letters, member, poll, take
-from clients.wait import until
 from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 
 from postroad.testing import Node, node
+from tests.clients.confluent import producer, send_all
+from tests.clients.conftest import Broker
+from tests.clients.share import answer, configure, dead_letters, member, poll, take
+from tests.clients.wait import until
 
 from .conftest import create_topic
 from .crew import GROUP, Place, Register, Worker, fate_of, is_hopeless

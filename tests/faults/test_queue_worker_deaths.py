@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from clients.confluent import producer, send_all, send_values
-from clients.conftest import Broker
-from clients.share import answer, configure, member, take
-from clients.wait import until
 from confluent_kafka.admin import AdminClient
 
 from postroad.testing import Node, node
+from tests.clients.confluent import producer, send_all, send_values
+from tests.clients.conftest import Broker
+from tests.clients.share import answer, configure, member, take
+from tests.clients.wait import until
 
 from .conftest import create_topic
 from .crew import Place

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from clients.confluent import read_from, send_values
-from clients.wait import until
 from confluent_kafka import TopicPartition
 
 from postroad.testing import Node
 from postroad.wire.messages import create_topics, delete_topics
+from tests.clients.confluent import read_from, send_values
+from tests.clients.wait import until
 
 from .conftest import create_topic
 from .raw import Closed, RawConnection, batch_of, fetch_at, metadata_of, send_batch

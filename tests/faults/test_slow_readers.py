@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 import pytest
-from clients.confluent import producer, send_all
 
 from postroad.testing import Node
 from postroad.wire.messages import api_versions, fetch, metadata
+from tests.clients.confluent import producer, send_all
 
 from .conftest import create_topic, memory_stays_flat, unharmed
 from .raw import RawConnection, fetch_request, frame, request_content

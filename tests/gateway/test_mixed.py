@@ -10,10 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from clients.confluent import producer, send_all
-from clients.conftest import Broker
-from clients.share import answer, configure, member, poll, take
-from clients.wait import until
 from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 from websockets.asyncio.client import ClientConnection
@@ -21,6 +17,10 @@ from websockets.asyncio.client import connect as connect_socket
 
 from postroad.gateway import push
 from postroad.gateway import sqs as dialect
+from tests.clients.confluent import producer, send_all
+from tests.clients.conftest import Broker
+from tests.clients.share import answer, configure, member, poll, take
+from tests.clients.wait import until
 from tests.gateway.conftest import RunningGateway, StartGateway
 from tests.gateway.sqs.conftest import attributes_of, connect, delete, receive, receive_all
 

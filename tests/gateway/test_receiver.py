@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from clients.wait import until_async
 
 from postroad.client.metadata import NO_LEADER
 from postroad.errors import NotLeaderOrFollower, TopicAuthorizationFailed, UnknownTopicOrPartition
@@ -16,6 +15,7 @@ from postroad.gateway import receiver as receiver_module
 from postroad.gateway.receiver import Received, Receiver
 from postroad.gateway.settler import Settler
 from postroad.gateway.topic_ids import TopicIds
+from tests.clients.wait import until_async
 from tests.gateway.cluster import Cluster
 
 SOON_S = 30.0

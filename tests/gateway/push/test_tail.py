@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 from aiohttp import ClientError, ClientResponse, ClientSession, web
-from clients.wait import until_async
 
 from postroad.client import topics
 from postroad.gateway.gateway import Gateway, Message
 from postroad.gateway.push.tail import Tails
+from tests.clients.wait import until_async
 from tests.gateway.conftest import RunningGateway, StartGateway
 from tests.gateway.push.conftest import Queue
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import boto3
 import pytest
 from botocore.config import Config
-from clients.wait import until
 
 from postroad.client import subscriptions
 from postroad.gateway import redrives, rest, sqs
 from postroad.testing import Node
+from tests.clients.wait import until
 from tests.gateway.conftest import RunningGateway, gateway_in_thread
 from tests.gateway.processes import alone, url_of
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from clients.wait import until_async
 
 from postroad.gateway import rest
+from tests.clients.wait import until_async
 from tests.gateway.conftest import RunningGateway, StartGateway
 
 PATIENCE_S = 50.0  # with what comes soon

@@ -1,8 +1,7 @@
 from typing import Any
 
-from clients.wait import until_async
-
 from postroad.gateway import message_ids
+from tests.clients.wait import until_async
 from tests.gateway.rest.conftest import PATIENCE_S, Api, dead, state_of
 
 

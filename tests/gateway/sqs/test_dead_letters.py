@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
-from clients.wait import until
 
+from tests.clients.wait import until
 from tests.gateway.conftest import RunningGateway
 from tests.gateway.sqs.conftest import (
     MakeQueue,

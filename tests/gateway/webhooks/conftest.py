@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from clients.wait import until_async
 
 from postroad.client import subscriptions, topics
 from postroad.gateway.directory import SubscriptionInfo
@@ -16,6 +15,7 @@ from postroad.gateway.gateway import Message
 from postroad.gateway.webhooks import hook
 from postroad.gateway.webhooks.hook import Webhook
 from postroad.gateway.webhooks.supervisor import Supervisor
+from tests.clients.wait import until_async
 from tests.gateway.conftest import RunningGateway, StartGateway
 
 SOON_S = 20.0  # and not only when a lock of 25 s ends
