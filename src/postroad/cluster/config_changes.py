@@ -5,9 +5,9 @@ A topic must be there to be configured. A group need not: its configs may come b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from postroad.cluster import group_config, keys, topic_config
 from postroad.cluster.config_definition import ConfigType
@@ -20,6 +20,10 @@ from postroad.errors import InvalidConfig, InvalidGroupId, InvalidRequest, Polic
 # A group's configs are in every node's memory: a client that makes up names must not fill it.
 CONFIGURED_GROUPS_MAX: Final = 100_000
 GROUP_ID_CHARACTERS_MAX: Final = 1024
+
+
+# Raises ApiError where a group's overrides, valid in themselves, don't go with those of others.
+GroupCheck: TypeAlias = Callable[[Image, str, Overrides], None]
 
 
 class ConfigOperation(IntEnum):
@@ -53,15 +57,19 @@ def replace_config(image: Image, name: str, config: Mapping[str, str | None]) ->
     return _put_topic(image, image.topic(name), config)
 
 
-def alter_group_config(image: Image, group_id: str, changes: Sequence[ConfigChange]) -> Decision:
+def alter_group_config(
+    image: Image, group_id: str, changes: Sequence[ConfigChange], check: GroupCheck | None = None
+) -> Decision:
     """Some of a group's overrides change, the others stay."""
     config = _altered(group_config.TABLE, image.groups.get(group_id, {}), changes, {})
-    return _put_group(image, group_id, config)
+    return _put_group(image, group_id, config, check)
 
 
-def replace_group_config(image: Image, group_id: str, config: Mapping[str, str | None]) -> Decision:
+def replace_group_config(
+    image: Image, group_id: str, config: Mapping[str, str | None], check: GroupCheck | None = None
+) -> Decision:
     """These are all of a group's overrides from now on."""
-    return _put_group(image, group_id, config)
+    return _put_group(image, group_id, config, check)
 
 
 def delete_group_config(image: Image, group_id: str) -> Decision:
@@ -125,9 +133,13 @@ def _put_topic(image: Image, topic: Topic, config: Mapping[str, str | None]) -> 
     return Decision([Compare(key, image.key_revision(key))], [Put(key, keys.encode(value))])
 
 
-def _put_group(image: Image, group_id: str, config: Mapping[str, str | None]) -> Decision:
+def _put_group(
+    image: Image, group_id: str, config: Mapping[str, str | None], check: GroupCheck | None = None
+) -> Decision:
     _check_group_id(group_id)
     texts = group_config.validate(config)
+    if check is not None:
+        check(image, group_id, texts)
     if texts == image.groups.get(group_id, {}):
         return Decision([], [])
     if group_id not in image.groups and len(image.groups) >= CONFIGURED_GROUPS_MAX:

@@ -37,9 +37,15 @@ async def _alter_one(
     response = codec.AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name)
     kind, name = resource.resource_type, resource.resource_name
     config = {given.name: given.value for given in resource.configs}
-    replace = controller.replace_group_config if kind == ConfigResource.GROUP else controller.replace_config
+
+    def decide(image: Image) -> Decision:
+        if kind == ConfigResource.GROUP:
+            check = node.subscriptions.letter_routes.check_config
+            return controller.replace_group_config(image, name, config, check)
+        return controller.replace_config(image, name, config)
+
     try:
-        await alter_resource(node, kind, name, lambda image: replace(image, name, config), validate_only)
+        await alter_resource(node, kind, name, decide, validate_only)
     except ApiError as error:
         response.error_code, response.error_message = error.code, str(error)
     return response

@@ -40,7 +40,8 @@ async def _alter_one(
 
     def decide(image: Image) -> Decision:
         if kind == ConfigResource.GROUP:
-            return controller.alter_group_config(image, name, changes)
+            check = node.subscriptions.letter_routes.check_config
+            return controller.alter_group_config(image, name, changes, check)
         return controller.alter_config(image, name, changes, node.settings.topic_defaults)
 
     try:

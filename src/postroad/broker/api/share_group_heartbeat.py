@@ -55,6 +55,8 @@ def _heartbeat(node: Node, wanted: ShareHeartbeat) -> ShareHeartbeatAnswer:
     group_id = wanted.group_id
     if group_id and not subscriptions.members.has_members(group_id):
         subscriptions.check_group_type(group_id)
+    if group_id and wanted.subscribed_names:
+        subscriptions.letter_routes.check_member(group_id, wanted.subscribed_names)
     answer = subscriptions.members.heartbeat(
         wanted, node.groups.topics, subscriptions.group_settings(group_id), node.clock.now()
     )

@@ -66,6 +66,8 @@ class DeadLetters:
             del self._at_work[queue]
 
     async def _bury_some(self, queue: Queue) -> None:
+        routes = self._node.subscriptions.letter_routes
+        routes.check_burial(queue.subscription.group_id, queue.partition.topic)
         dying = list(islice(queue.core.ledger.dying, COPIES_MAX))
         copies, ranges = self._copies(queue, dying)
         # Made now: a seek that comes while they are copied brings them back, and they stay so.

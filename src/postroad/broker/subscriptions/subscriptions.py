@@ -19,6 +19,7 @@ from postroad.broker.internal_topic import InternalTopic
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply, heard
 from postroad.broker.subscriptions.dead_letters import DeadLetters
+from postroad.broker.subscriptions.letter_routes import LetterRoutes
 from postroad.broker.subscriptions.lookback import needed_from
 from postroad.broker.subscriptions.queue import Queue
 from postroad.broker.subscriptions.sessions import ShareSession, ShareSessions
@@ -65,6 +66,7 @@ class Subscriptions:
     def __init__(self, node: Node) -> None:
         self.members = ShareGroups()
         self.sessions = ShareSessions(node.settings.limits.share_sessions_max)
+        self.letter_routes = LetterRoutes(node)
         self.dead_letters = DeadLetters(node)
         self._node = node
         self._topic = InternalTopic(node, SHARE_STATE_TOPIC, STATE_CONFIG, self._keep, self._loaded)
@@ -223,6 +225,7 @@ class Subscriptions:
         key = Key(group_id, topic_id, index)
         found = self._queue_of(key)
         if found is None and begin:
+            self.letter_routes.check_member(group_id, [topic.name])
             self._create(key, _ignore)
         return found
 
