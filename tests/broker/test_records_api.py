@@ -59,7 +59,6 @@ def test_a_topic_that_is_only_compacted_keeps_its_records(shared: Running, topic
     shared.create(topic, cleanup_policy="compact")
     shared.publish(topic, b"a")
     assert delete(shared, topic, 1)[0] == POLICY
-    assert delete(shared, "__consumer_offsets", HIGH_WATERMARK)[0] == POLICY
 
 
 def test_whole_segments_below_the_offset_leave_the_disk(shared: Running, topic: str) -> None:

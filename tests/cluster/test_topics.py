@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from postroad.cluster.controller import add_partitions, create_topic, delete_topic, finish_deletion
-from postroad.cluster.image import OFFSETS_TOPIC, Image
+from postroad.cluster.image import Image
+from postroad.cluster.internal_topics import OFFSETS_TOPIC
 from postroad.errors import (
     InvalidConfig,
     InvalidPartitions,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from postroad.broker.coordinator import Coordinator
 from postroad.broker.internal_topic import InternalTopic
 from postroad.broker.partition import Partition
-from postroad.cluster.image import OFFSETS_TOPIC, Changes
+from postroad.cluster.image import Changes
+from postroad.cluster.internal_topics import OFFSETS_TOPIC
 from postroad.errors import CoordinatorNotAvailable, InvalidGroupId
 from postroad.groups.coordinator import Groups
 from postroad.groups.requests import TopicInfo, Topics
@@ -16,18 +17,11 @@ from postroad.groups.settings import GroupSettings
 if TYPE_CHECKING:
     from postroad.broker.node import Node
 
-OFFSETS_CONFIG: Final = {
-    "cleanup.policy": "compact",
-    "segment.bytes": str(100 * 1024 * 1024),  # small segments: compaction works on closed ones
-    "max.message.bytes": str(16 * 1024 * 1024),  # a generation of thousands of members is one record
-    "compression.type": "producer",
-}
-
 
 class GroupCoordination:
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._topic = InternalTopic(node, OFFSETS_TOPIC, OFFSETS_CONFIG, self._coordinate, self._loaded)
+        self._topic = InternalTopic(node, OFFSETS_TOPIC, self._coordinate, self._loaded)
         self._topics = Topics(0, {})
 
     async def start(self) -> None:

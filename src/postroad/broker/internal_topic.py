@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 from zlib import crc32
 
 from postroad.broker.partition import Partition
 from postroad.broker.workers import Workers
+from postroad.cluster.internal_topics import INTERNAL_TOPICS
 from postroad.errors import ApiError
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ class InternalTopic(Generic[S]):
         self,
         node: Node,
         name: str,
-        config: Mapping[str, str],
         make: Callable[[Partition], S],
         when_loaded: Callable[[S], Awaitable[None]],
     ) -> None:
@@ -50,7 +50,6 @@ class InternalTopic(Generic[S]):
         self.name = name
         self.states: dict[int, S] = {}  # by partition; without those that are offline
         self._node = node
-        self._config = config
         self._make = make
         self._when_loaded = when_loaded
         self._partitions = 0
@@ -59,7 +58,9 @@ class InternalTopic(Generic[S]):
         """Create the topic, so large, if there is none, and load what it holds."""
         node = self._node
         if self.name not in node.image.topics:
-            await node.create_topic(self.name, partitions=partitions, config=self._config, internal=True)
+            await node.create_topic(
+                self.name, partitions=partitions, config=INTERNAL_TOPICS[self.name], internal=True
+            )
         self._partitions = len(node.image.topics[self.name].partitions)
         loading = [self._lead(partition) for partition in node.partitions.of(self.name)]
         if loading:

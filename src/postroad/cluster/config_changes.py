@@ -14,6 +14,7 @@ from postroad.cluster.config_definition import ConfigType
 from postroad.cluster.config_table import ConfigTable, Overrides
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import Image, Topic
+from postroad.cluster.internal_topics import refuse_internal
 from postroad.cluster.store import Compare, Delete, Put
 from postroad.errors import InvalidConfig, InvalidGroupId, InvalidRequest, PolicyViolation
 
@@ -125,6 +126,7 @@ def _items(text: str) -> list[str]:
 
 
 def _put_topic(image: Image, topic: Topic, config: Mapping[str, str | None]) -> Decision:
+    refuse_internal(topic.name, "its configs are fixed")
     texts = topic_config.validate(config)
     if texts == topic.config:
         return Decision([], [])

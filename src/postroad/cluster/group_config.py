@@ -24,7 +24,7 @@ from postroad.cluster.config_definition import (
     one_of,
 )
 from postroad.cluster.config_table import ConfigTable, Overrides
-from postroad.cluster.image import INTERNAL_TOPICS
+from postroad.cluster.internal_topics import INTERNAL_TOPICS
 from postroad.cluster.start_at import StartAt, read_start, start_rule
 from postroad.cluster.topics import check_name
 from postroad.errors import InvalidConfig, InvalidTopic

@@ -20,6 +20,7 @@ import msgspec
 
 from postroad.cluster import keys
 from postroad.cluster.ids import id_bytes, id_text
+from postroad.cluster.internal_topics import INTERNAL_TOPICS
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.store import ABSENT, Event, Snapshot
 from postroad.errors import CoordinationError, UnknownTopicOrPartition
@@ -27,11 +28,6 @@ from postroad.errors import CoordinationError, UnknownTopicOrPartition
 V = TypeVar("V")
 
 NO_LEADER: Final = -1
-
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-SHARE_STATE_TOPIC: Final = "__share_group_state"
-# Kept by the nodes for themselves; clients may read them but not create, delete or widen them.
-INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state", SHARE_STATE_TOPIC})
 
 
 class Topic(msgspec.Struct, frozen=True):
@@ -260,7 +256,8 @@ class Image:
             raise CoordinationError(
                 f"The store has {len(states)} partitions of topic {value.name}, not {value.partitions}."
             )
-        return Topic(value.name, id_bytes(value.id), states, value.config)
+        config = dict(INTERNAL_TOPICS.get(value.name, value.config))
+        return Topic(value.name, id_bytes(value.id), states, config)
 
 
 def _decoded(event: Event, kind: type[V]) -> V:

@@ -15,7 +15,8 @@ from typing import Final
 from postroad.cluster import keys, topic_config
 from postroad.cluster.decision import Decision
 from postroad.cluster.ids import id_text
-from postroad.cluster.image import INTERNAL_TOPICS, DeletedTopic, Image, Topic
+from postroad.cluster.image import DeletedTopic, Image, Topic
+from postroad.cluster.internal_topics import INTERNAL_TOPICS, refuse_internal
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.placement import place
 from postroad.cluster.store import ABSENT, Compare, Delete, Put
@@ -88,8 +89,7 @@ def add_partitions(
 ) -> Decision:
     """The topic grows to `count` partitions; `assignments` are those of the new ones."""
     topic = image.topic(name)
-    if topic.internal:
-        raise PolicyViolation(f"{name!r} is kept by the nodes themselves; its partitions are fixed.")
+    refuse_internal(name, "its partitions are fixed")
     old = len(topic.partitions)
     if count <= old:
         raise InvalidPartitions(f"{name!r} has {old} partitions already; they can only become more.")
@@ -110,8 +110,7 @@ def add_partitions(
 def delete_topic(image: Image, name: str) -> Decision:
     """The topic is gone once this is committed; its nodes then remove their directories."""
     topic = image.topic(name)
-    if topic.internal:
-        raise PolicyViolation(f"{name!r} is kept by the nodes themselves; it can't be deleted.")
+    refuse_internal(name, "it can't be deleted")
     holders = sorted({node for state in topic.partitions for node in state.replicas})
     note = keys.encode(keys.DeletedValue(name, tuple(holders)))
     key, deleted = keys.topic_key(name), keys.deleted_key(topic.id_text)

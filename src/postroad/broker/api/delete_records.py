@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
-from postroad.errors import ApiError, OffsetOutOfRange, PolicyViolation
+from postroad.errors import ApiError, InvalidTopic, OffsetOutOfRange, PolicyViolation
 from postroad.wire.messages import delete_records as codec
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def _delete(
     index = wanted.partition_index
     try:
         partition = node.partitions.lead(topic, index)
+        if partition.internal:
+            raise InvalidTopic(f"{topic} is kept by the nodes themselves; its records can't be deleted.")
         if not partition.log.settings.cleanup_delete:
             raise PolicyViolation("The topic is compacted only (cleanup.policy); write tombstones instead.")
         high = partition.high_watermark

@@ -48,7 +48,8 @@ def _entries(node: Node, resource: codec.DescribeConfigsResource) -> Iterable[Co
             topic = node.image.topics.get(name)
             if topic is None:
                 raise node.topic_name_error(name) or UnknownTopicOrPartition()
-            return topic_config.describe(topic.config, node.settings.topic_defaults, keys)
+            entries = topic_config.describe(topic.config, node.settings.topic_defaults, keys)
+            return [entry._replace(read_only=True) for entry in entries] if topic.internal else entries
         case ConfigResource.NODE:
             if name not in ("", str(node.settings.node.id)):
                 raise InvalidRequest(f"This is node {node.settings.node.id}; ask node {name} itself.")

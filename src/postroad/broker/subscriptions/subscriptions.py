@@ -28,7 +28,8 @@ from postroad.broker.subscriptions.states import QueueStates
 from postroad.broker.subscriptions.subscription import Subscription, queue_settings
 from postroad.cluster import controller
 from postroad.cluster.group_config import GroupSettings, settings_of
-from postroad.cluster.image import SHARE_STATE_TOPIC, Changes, Topic
+from postroad.cluster.image import Changes, Topic
+from postroad.cluster.internal_topics import SHARE_STATE_TOPIC
 from postroad.errors import (
     ApiError,
     CoordinatorLoadInProgress,
@@ -48,15 +49,6 @@ from postroad.wire.subscription_names import TOPICS_CONFIG
 if TYPE_CHECKING:
     from postroad.broker.node import Node
 
-STATE_CONFIG: Final = {
-    "cleanup.policy": "delete",
-    "retention.ms": "-1",  # what is no longer needed is deleted by its offset (states, N1)
-    "retention.bytes": "-1",
-    "segment.bytes": str(16 * 1024 * 1024),
-    "max.message.bytes": str(16 * 1024 * 1024),  # a snapshot's part is far smaller
-    "compression.type": "producer",
-}
-
 RETRY_S: Final = 1.0  # after a ledger could not be corrected
 
 log = logging.getLogger(__name__)
@@ -69,7 +61,7 @@ class Subscriptions:
         self.letter_routes = LetterRoutes(node)
         self.dead_letters = DeadLetters(node)
         self._node = node
-        self._topic = InternalTopic(node, SHARE_STATE_TOPIC, STATE_CONFIG, self._keep, self._loaded)
+        self._topic = InternalTopic(node, SHARE_STATE_TOPIC, self._keep, self._loaded)
         self._subscriptions: dict[str, Subscription] = {}  # those that were asked for
         self._creating: dict[Key, list[Reply]] = {}  # ledgers that are on their way to the disk
         self._timer: asyncio.TimerHandle | None = None

@@ -1,0 +1,41 @@
+"""The topics that nodes keep for themselves, and the configs that they always have.
+
+They hold the state of groups and subscriptions: whoever could shorten them, by retention or otherwise, could
+make every group forget. So clients may read them, and neither write, create, delete, widen, shorten nor
+configure them. What an older version let clients store as their configs is passed over (`image`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from postroad.errors import PolicyViolation
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"  # reserved: there are no transactions yet
+SHARE_STATE_TOPIC: Final = "__share_group_state"
+
+INTERNAL_TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
+    OFFSETS_TOPIC: {
+        "cleanup.policy": "compact",
+        "segment.bytes": str(100 * 1024 * 1024),  # small segments: compaction works on closed ones
+        "max.message.bytes": str(16 * 1024 * 1024),  # a generation of thousands of members is one record
+        "compression.type": "producer",
+    },
+    TRANSACTIONS_TOPIC: {},
+    SHARE_STATE_TOPIC: {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",  # what is no longer needed goes by its offset (broker/subscriptions/states.py)
+        "retention.bytes": "-1",
+        "segment.bytes": str(16 * 1024 * 1024),
+        "max.message.bytes": str(16 * 1024 * 1024),  # a snapshot's part is far smaller
+        "compression.type": "producer",
+    },
+}
+
+
+def refuse_internal(name: str, what: str) -> None:
+    """Raises PolicyViolation if a client asks for a change of one of these topics."""
+    if name in INTERNAL_TOPICS:
+        raise PolicyViolation(f"{name!r} is kept by the nodes themselves; {what}.")
