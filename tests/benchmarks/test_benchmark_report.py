@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ def outcome_of(**rounds: list[tuple[float, float]]) -> ModeResults:
     return outcome_with("produce-1k", rounds)
 
 
-def outcome_with(key: str, rounds: Mapping[str, list[tuple[float, ...]]]) -> ModeResults:
+def outcome_with(key: str, rounds: Mapping[str, Sequence[tuple[float, ...]]]) -> ModeResults:
     """One workload by server: the values of each round. The last value is also the CPU seconds."""
     outcome = ModeResults(Mode.PAGE_CACHE)
     outcome.servers = {name: ServerFacts("1.2.3", 0.5, 40.0, 60.0) for name in rounds}
@@ -88,7 +88,8 @@ def test_server_that_fails_is_left_out_with_a_reason_that_names_no_path(
 
 def test_server_without_work_is_not_started(tmp_path: Path) -> None:
     outcome = run_mode(Mode.PAGE_CACHE, ["redis", "rabbitmq-quorum"], [RAW], 1, Limits(), tmp_path / "data")
-    assert outcome.servers == outcome.left_out == {}
+    assert not outcome.servers
+    assert not outcome.left_out
 
 
 def test_queues_are_compared_with_the_best_of_the_brokers_that_have_queues() -> None:
@@ -182,6 +183,6 @@ def test_unknown_workload_is_refused_with_the_known_ones(capsys: pytest.CaptureF
 
 def test_kafka_home_without_kafka_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
-    monkeypatch.setattr(kafka_jars.shutil, "which", lambda _: "/bin/true")
+    monkeypatch.setattr("benchmarks.kafka_jars.shutil.which", lambda _: "/bin/true")
     with pytest.raises(Missing, match="KAFKA_HOME"):
         kafka_jars.find()

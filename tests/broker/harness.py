@@ -117,7 +117,7 @@ class Running:
 
     # --- what most tests begin with
 
-    def create(self, name: str, partitions: int = 1, **config: str | int) -> bytes:
+    def create(self, name: str, partitions: int = 1, **config: str | float) -> bytes:
         """A topic (`_` in a config's name stands for a dot); returns its id."""
         topic = create_topics.CreatableTopic(
             name=name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -156,7 +157,7 @@ def publish(running: Running, *messages: tuple[str, int], key: bytes | None = No
         assert send_batch(connection, "jobs", encode_batch(records)).error_code == 0
 
 
-def begin(running: Running, **configs: object) -> None:
+def begin(running: Running, **configs: Any) -> None:
     running.create("jobs")
     configure(running, postroad_deduplicate_ms=60_000, **configs)
 

@@ -31,7 +31,7 @@ def served_until(member: Session, tenant: bytes) -> Counter[bytes]:
     served: Counter[bytes] = Counter()
     while not served[tenant]:
         fetched = member.fetch_some(max_records=100)
-        served.update(held.value.rstrip() for held in fetched.held)
+        served.update((held.value or b"").rstrip() for held in fetched.held)
         words = [Word(offset, offset, [Fate.ACCEPT]) for offset in fetched.offsets]
         assert member.acknowledge(*words) == 0
     return served
@@ -62,4 +62,4 @@ def test_others_are_found_behind_a_noisy_tenant_on_the_disk_while_nobody_asks(tm
         (queue,) = running.node.subscriptions.subscription(GROUP).queues.values()
         until(lambda: queue.core.frontier == 20_005, "the log is read")
         held = member.fetch_some(max_records=10).held
-    assert Counter(each.value.rstrip() for each in held)[QUIET] == 5
+    assert Counter((each.value or b"").rstrip() for each in held)[QUIET] == 5

@@ -86,8 +86,8 @@ def test_a_leader_epoch_that_is_old_or_unknown_is_fenced(shared: Running, topic:
 def test_the_first_batch_comes_whole_even_beyond_every_limit(shared: Running, topic: str) -> None:
     shared.create(topic)
     shared.publish(topic, b"x" * 50_000, b"y")
-    for limits in ({"max_bytes": 10}, {"max_bytes": 0}, {"max_bytes": -1}):
-        partition = only(shared.call(fetch, 12, fetch_request(topic, wanted(max_bytes=10), **limits)))
+    for limit in (10, 0, -1):
+        partition = only(shared.call(fetch, 12, fetch_request(topic, wanted(max_bytes=10), max_bytes=limit)))
         assert offsets_of(partition) == [0]
         assert len(partition.records) > 50_000
 

@@ -9,6 +9,7 @@ import resource
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -190,7 +191,11 @@ def test_a_reader_that_takes_its_time_but_takes_is_not_stuck(start: Callable[...
         taken: list[int] = []
 
         def take_until(enough: Callable[[], bool], what: str) -> None:
-            until(lambda: take_piece() or enough(), what, pause_s=0)
+            def piece_and_look() -> bool:
+                take_piece()
+                return enough()
+
+            until(piece_and_look, what, pause_s=0)
 
         def take_piece() -> None:
             """While the node stands still: it sends on after the piece, never beside it."""
@@ -199,10 +204,13 @@ def test_a_reader_that_takes_its_time_but_takes_is_not_stuck(start: Callable[...
                 assert piece, f"closed after {sum(taken)} bytes"
                 taken.append(len(piece))
 
+        def active_since(at: float) -> bool:
+            return held.last_active >= at
+
         for n in range(1, 5):
             began = held.last_active
             clock.put_forward(25)
-            take_until(lambda since=began: held.last_active >= since + 25, f"it is sent more, time {n}")
+            take_until(partial(active_since, began + 25), f"it is sent more, time {n}")
         assert sum(taken) < 27_000_000, "it takes its time"
         take_until(lambda: sum(taken) >= 27_000_000, "it is sent all")
 

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from broker.harness import Running
-from broker.test_dead_letters import reject
-from broker.test_queues import GROUP
-from clients.share_session import session
-from clients.wait import until
 
 from postroad.cluster.controller import ConfigChange, ConfigOperation, alter_group_config
 from postroad.wire.messages import incremental_alter_configs as incremental
 from postroad.wire.messages import share_group_heartbeat
+from tests.broker.harness import Running
+from tests.broker.test_dead_letters import reject
+from tests.broker.test_queues import GROUP
+from tests.clients.share_session import session
+from tests.clients.wait import until
 
 BAD_CONFIG, INVALID_REQUEST = 40, 42
 SET, GROUP_RESOURCE = 0, 32

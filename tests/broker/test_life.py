@@ -230,7 +230,7 @@ def test_a_topic_can_be_deleted_while_it_is_compacted(start: Callable[..., Runni
         held.wait(WAIT_S)
         rewrite(job, *given)
 
-    compaction.CompactionJob._rewrite = slowly  # type: ignore[method-assign]
+    compaction.CompactionJob._rewrite = slowly  # type: ignore[method-assign, assignment]
     try:
         job = running.node.tasks.start
         running.on_loop(lambda: job(running.node.housekeeping.compact(partition), "compact"))

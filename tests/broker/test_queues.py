@@ -39,7 +39,7 @@ def configure(running: Running, group: str = GROUP, **configs: object) -> None:
     assert answer.error_code == 0, answer.error_message
 
 
-def publish_together(running: Running, topic: str, count: int, **fields: int) -> None:
+def publish_together(running: Running, topic: str, count: int, **fields: Any) -> None:
     with running.connect() as connection:
         values = [b"%d" % n for n in range(count)]
         assert send_batch(connection, topic, batch_of(*values, **fields)).error_code == 0

@@ -6,6 +6,7 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def frame(correlation: int, body: bytes) -> bytes:
     return struct.pack(">ii", len(body) + 4, correlation) + body
 
 
-def versions_answer(**fields: int) -> bytes:
+def versions_answer(**fields: Any) -> bytes:
     ranges = [api_versions.ApiVersion(18, 0, 4), api_versions.ApiVersion(3, 0, 13)]
     answer = api_versions.ApiVersionsResponse(api_keys=ranges, **fields)
     return api_versions.encode_response(answer, 0 if fields else 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import confluent_kafka
 import pytest
@@ -57,7 +58,7 @@ async def test_we_read_what_librdkafka_writes(
         return int(producer.flush(PATIENCE_S))
 
     assert await asyncio.to_thread(write) == 0
-    found = []
+    found: list[Any] = []
     async with Consumer(client) as consumer:
         await consumer.assign({TopicPartition(topic, 0): EARLIEST})
         while len(found) < len(MESSAGES):

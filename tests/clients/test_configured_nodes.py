@@ -95,7 +95,7 @@ def test_log_stays_within_its_size() -> None:
 
 
 def test_compaction_keeps_the_last_value_of_each_key_and_forgets_the_deleted_ones() -> None:
-    config = {
+    config: dict[str, Any] = {
         "cleanup.policy": "compact",
         "segment.bytes": 5000,
         "min.cleanable.dirty.ratio": 0.01,

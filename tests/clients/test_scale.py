@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, TopicPartition
@@ -124,11 +125,11 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
     return data
 
 
-def _at_end(source) -> bool:
+def _at_end(source: Any) -> bool:
     event = source.poll(0.1)
     return event is not None and event.error() and event.error().code() == KafkaError._PARTITION_EOF
 
 
-def _is_message(source) -> bool:
+def _is_message(source: Any) -> bool:
     event = source.poll(1)
     return event is not None and not event.error()

@@ -175,7 +175,7 @@ def test_messages_are_acknowledged_in_any_order_and_in_parts(broker: Broker, top
 def test_member_is_given_what_it_asks_for_and_no_more(broker: Broker, topic: str, group: str) -> None:
     send_singly(broker.bootstrap, topic, 30)
     with member(broker.bootstrap, group, topic, max_poll_records=7) as source:
-        sizes = []
+        sizes: list[int] = []
         while sum(sizes) < 30:
             messages = take(source)
             sizes.append(len(messages))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, ShareConsumer, TopicPartition
@@ -32,7 +33,7 @@ def test_message_comes_as_it_was_sent(
     admin: AdminClient, broker: Broker, topic: str, group: str, compression: str
 ) -> None:
     configure(admin, broker, group)
-    sent = [
+    sent: list[dict[str, Any]] = [
         {"value": b"\x00\xff" * 700, "key": b"k", "headers": [("a", b"1"), ("a", b"2"), ("b", None)]},
         {"value": b"", "key": b""},
         {"value": None, "key": b"tombstone"},
@@ -125,7 +126,12 @@ def test_messages_that_were_deleted_from_the_log_are_passed_over(
             return [offset for offset in offsets(messages) if offset >= 6]
 
         arrived: list[int] = []
-        until(lambda: arrived.extend(seen()) or len(arrived) >= 4, "the messages that are left")
+
+        def all_arrived() -> bool:
+            arrived.extend(seen())
+            return len(arrived) >= 4
+
+        until(all_arrived, "the messages that are left")
         assert arrived == [6, 7, 8, 9]
         assert_nothing_before(broker, source, topic)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from contextlib import ExitStack
+from typing import Any
 
 from confluent_kafka import AcknowledgeType, Message
 from confluent_kafka.admin import AdminClient
@@ -94,7 +95,7 @@ def test_many_members_keep_the_order_of_every_key(
         ]
         failures = sum(map(_fails, range(600)))
         seen = work(workers, 600 + failures, _fail_once)
-    order = defaultdict(list)
+    order: dict[bytes, list[int]] = defaultdict(list)
     for message in seen:
         if not order[message.key()] or order[message.key()][-1] != int(message.value()):
             order[message.key()].append(int(message.value()))
@@ -164,7 +165,7 @@ def test_fairness_holds_over_partitions(
     ]
     quiet = [{"value": b"quiet", "headers": {"tenant": "quiet"}, "partition": 1} for _ in range(10)]
     send_all(producer(ours.bootstrap), topic, noisy + quiet)
-    seen = []
+    seen: list[Any] = []
     with member(ours.bootstrap, group, topic, max_poll_records=20) as source:
         deadline = time.monotonic() + PATIENCE_S
         while Counter(values(seen))[b"quiet"] < 10:

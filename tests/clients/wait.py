@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 PATIENCE_S = 30.0  # far above what anything here takes; it only bounds a failure
 
 
-def until(probe: Callable[[], T], what: str, patience_s: float = PATIENCE_S, pause_s: float = 0.02) -> T:
+def until(
+    probe: Callable[[], T | None], what: str, patience_s: float = PATIENCE_S, pause_s: float = 0.02
+) -> T:
     """The first true value of `probe()`; an AssertionError that names `what` after the deadline."""
     deadline = time.monotonic() + patience_s
     while True:
@@ -25,8 +27,8 @@ def until(probe: Callable[[], T], what: str, patience_s: float = PATIENCE_S, pau
 
 
 async def until_async(
-    probe: Callable[[], T | Awaitable[T]], what: str, patience_s: float = PATIENCE_S, pause_s: float = 0.02
-) -> T:
+    probe: Callable[[], Any], what: str, patience_s: float = PATIENCE_S, pause_s: float = 0.02
+) -> Any:
     """`until` on an event loop; `probe` may be a coroutine function."""
     deadline = time.monotonic() + patience_s
     while True:

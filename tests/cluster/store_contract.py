@@ -53,7 +53,7 @@ class StoreContract:
         await put(store, "b")
         before = await store.list("")
         for compare in (Compare("a", ABSENT), Compare("a", revision + 1), Compare("c", revision)):
-            operations = [Put("a", b"new"), Delete("b"), Put("d", b"new")]
+            operations: list[Put | Delete] = [Put("a", b"new"), Delete("b"), Put("d", b"new")]
             assert await store.commit([Compare("a", revision), compare], operations) is None
         assert await store.list("") == before
 

@@ -9,7 +9,7 @@ from postroad.cluster.controller import add_partitions, create_topic, delete_top
 from postroad.cluster.ids import id_text
 from postroad.cluster.image import Image
 from postroad.cluster.keys import PartitionState
-from postroad.cluster.store import Entry, Event, Snapshot
+from postroad.cluster.store import Entry, Event, Put, Snapshot
 from postroad.errors import CoordinationError
 from tests.cluster.applied import commit, topic_id
 
@@ -23,7 +23,7 @@ def image() -> Image:
 
 def test_events_of_a_topic_may_come_in_any_order() -> None:
     decision = create_topic(Image(), "orders", topic_id(1), nodes=[1], partitions=250)
-    events = [Event(put.key, put.value, 1) for put in decision.operations if hasattr(put, "value")]
+    events = [Event(put.key, put.value, 1) for put in decision.operations if isinstance(put, Put)]
     one, other = Image(), Image()
     one.apply(events)
     other.apply(events[::-1])

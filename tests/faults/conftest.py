@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, TopicPartition
@@ -36,7 +37,7 @@ def own_node(tmp_path: Path) -> Iterator[Node]:
 SLOWEST_S = 10.0
 
 
-def create_topic(running: Node, name: str, partitions: int = 1, **config: str | int) -> None:
+def create_topic(running: Node, name: str, partitions: int = 1, **config: Any) -> None:
     admin = AdminClient({"bootstrap.servers": running.bootstrap})
     settings = {key: str(value) for key, value in config.items()}
     admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(60)

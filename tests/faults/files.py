@@ -42,7 +42,7 @@ def cut_at(file: Path, length: int) -> None:
         opened.truncate(length)
 
 
-HARM: dict[str, Callable[[Path], None]] = {
+HARM: dict[str, Callable[[Path], object]] = {
     "deleted": lambda file: file.unlink(),
     "emptied": lambda file: cut_at(file, 0),
     "cut in half": lambda file: cut_at(file, file.stat().st_size // 2),

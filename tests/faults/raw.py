@@ -119,13 +119,13 @@ def batch_of(*values: bytes, key: bytes | None = b"key", **fields: Any) -> bytea
     return encode_batch(records, **fields)
 
 
-def produce_request(topic: str, records: bytes | None, partition: int = 0, acks: int = -1) -> Any:
+def produce_request(topic: str, records: bytes | bytearray | None, partition: int = 0, acks: int = -1) -> Any:
     data = produce.PartitionProduceData(index=partition, records=records)
     topics = [produce.TopicProduceData(name=topic, partition_data=[data])]
     return produce.ProduceRequest(acks=acks, timeout_ms=20_000, topic_data=topics)
 
 
-def send_batch(connection: RawConnection, topic: str, records: bytes | None, **more: Any) -> Any:
+def send_batch(connection: RawConnection, topic: str, records: bytes | bytearray | None, **more: Any) -> Any:
     """The partition's answer to this batch: `error_code`, `base_offset`, `error_message`."""
     answer = connection.call(produce, 9, produce_request(topic, records, **more))
     return answer.responses[0].partition_responses[0]

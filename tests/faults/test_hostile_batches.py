@@ -6,6 +6,7 @@ import gzip
 import struct
 import time
 from collections.abc import Callable
+from typing import Any
 
 import cramjam
 import pytest
@@ -106,7 +107,8 @@ def test_good_partition_is_stored_beside_a_refused_one(shared: Node) -> None:
 
 
 def test_compacted_topic_refuses_a_message_without_a_key(shared: Node) -> None:
-    create_topic(shared, "compacted", **{"cleanup.policy": "compact"})
+    config: dict[str, Any] = {"cleanup.policy": "compact"}
+    create_topic(shared, "compacted", **config)
     with RawConnection(shared.bootstrap) as connection:
         refused = send_batch(connection, "compacted", bytes(batch_of(b"one", key=None)))
         assert refused.error_code == INVALID_RECORD
@@ -140,7 +142,8 @@ def test_decompression_bomb_is_refused_at_once_and_never_unpacked(
 ) -> None:
     """Both kinds of topic make the broker look inside."""
     name = f"bomb-{codec}-{'-'.join(config.values())}"
-    create_topic(shared, name, **config, **{"max.message.bytes": 20_000_000})
+    settings: dict[str, Any] = {**config, "max.message.bytes": 20_000_000}
+    create_topic(shared, name, **settings)
     number, pack = BOMBS[codec]
     batch = batch_of(b"")[:61] + pack()
     struct.pack_into(">i", batch, 8, len(batch) - 12)

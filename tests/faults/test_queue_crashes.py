@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from operator import gt
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Message
@@ -56,7 +57,7 @@ def test_crashes_do_not_change_the_order_of_a_subscription_that_keeps_it(tmp_pat
 @pytest.mark.slow
 def test_crashes_do_not_deliver_twice_what_is_delivered_at_most_once(tmp_path: Path) -> None:
     with node(directory=tmp_path) as running:
-        promises = {"postroad_delivery": "at-most-once"}
+        promises: dict[str, Any] = {"postroad_delivery": "at-most-once"}
         register, _ = work_through_crashes(running, FEW_CRASHES, the_last_were_delivered, **promises)
     assert len(register.deliveries) > 50 * FEW_CRASHES, "there was hardly any load"
     assert max(register.deliveries.values()) == 1

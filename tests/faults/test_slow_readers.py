@@ -68,4 +68,4 @@ def test_reader_that_begins_to_read_gets_all_its_answers_in_order(shared: Node, 
             assert int.from_bytes(answer[:4]) == number
             part = fetch.decode_response(answer[5:], 12).responses[0].partitions[0]
             assert part.error_code == 0
-            assert int.from_bytes(part.records[:8]) == number
+            assert int.from_bytes((part.records or b"")[:8]) == number

@@ -63,7 +63,7 @@ class StartGateway(Protocol):
 @contextmanager
 def gateway_in_thread(
     bootstrap: str,
-    dialects: list[Routes],
+    dialects: Sequence[Routes],
     *,
     contexts: Sequence[Context] = (),
     short_way: bool = True,

@@ -246,6 +246,7 @@ async def test_peer_that_reads_nothing_of_its_answer_is_cut(broker: Node) -> Non
         sock = bind("127.0.0.1", 0)
         await door.open(sock)
         _, writer = await asyncio.open_connection(*sock.getsockname(), limit=1024)
+        assert isinstance(writer.transport, asyncio.Transport)
         writer.transport.pause_reading()
         writer.write(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
         let_in = False

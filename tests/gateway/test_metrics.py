@@ -201,12 +201,17 @@ def test_pages_of_a_foreign_name_are_told_nothing(gateway: RunningGateway) -> No
 
 def test_key_is_asked_for_where_there_are_keys(start_gateway: StartGateway) -> None:
     url = start_gateway([metrics.routes], access_keys="watcher:word").url
-    for wrong in ({}, _basic("watcher:wrong"), _basic("who:word"), {"Authorization": "Basic !"}):
+    for wrong in (
+        dict[str, Any](),
+        _basic("watcher:wrong"),
+        _basic("who:word"),
+        {"Authorization": "Basic !"},
+    ):
         status, text = get(url + "/metrics", **wrong)
         assert status == 401
         assert "postroad_" not in text
     assert get(url + "/metrics", **_basic("watcher:word"))[0] == 200
 
 
-def _basic(name_and_password: str) -> dict[str, str]:
+def _basic(name_and_password: str) -> dict[str, Any]:
     return {"Authorization": "Basic " + base64.b64encode(name_and_password.encode()).decode()}

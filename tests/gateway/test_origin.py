@@ -18,7 +18,7 @@ def refusal(http: Http | None = None, *, keys: bool = False, **headers: str) -> 
     return Visitors(http or Http(), keys).refusal(given)
 
 
-OPEN = {"host": "0.0.0.0", "insecure": True}
+OPEN: dict[str, Any] = {"host": "0.0.0.0", "insecure": True}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import hashlib
 from postroad.client import nodes
 from postroad.client.client import Client
 from postroad.client.share_message import AckType
-from postroad.gateway.gateway import Message, Received
+from postroad.gateway.gateway import Message
 from postroad.gateway.receipts import Receipts
+from postroad.gateway.receiver import Received
 from postroad.gateway.rest import routes
 from postroad.testing import node
 from tests.gateway.conftest import RunningGateway, StartGateway, gateway_in_thread

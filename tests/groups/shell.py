@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 from postroad.errors import ApiError, CoordinatorNotAvailable
@@ -82,7 +83,7 @@ class Shell:
                 break
             self.ms = max(self.ms, at)
             for group_id in self.groups.due(self.now):
-                self.run(lambda group_id=group_id: self.groups.expire(group_id, self.now))
+                self.run(partial(self.groups.expire, group_id, self.now))
         self.ms = end
 
     def restart(self, *, compacted: bool = False) -> None:
@@ -244,7 +245,7 @@ class Shell:
         answer = self.answers.pop(token)
         if isinstance(answer, ApiError):
             raise answer
-        return answer.errors  # type: ignore[attr-defined, no-any-return]
+        return answer.errors  # type: ignore[attr-defined]
 
     def committed(self, topic: str, partition: int, group: str = GROUP) -> OffsetValue | None:
         return self.groups.fetch(group, [(topic, partition)])[0].value
@@ -272,7 +273,7 @@ def subscription(*topics: str) -> bytes:
     """A consumer's subscription, version 1, without user data."""
     body = b"".join(len(topic).to_bytes(2) + topic.encode() for topic in topics)
     metadata = (1).to_bytes(2) + len(topics).to_bytes(4) + body + (-1).to_bytes(4, signed=True)
-    assert subscribed_topics(metadata) == set(topics)
+    assert subscribed_topics(metadata) == frozenset(topics)
     return metadata
 
 

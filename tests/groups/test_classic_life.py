@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from postroad.errors import (
@@ -59,7 +61,8 @@ class TestSync:
         assert isinstance(shell.answers[shell.sync(only, 7)], IllegalGeneration)
         assert isinstance(shell.answers[shell.sync("ghost", 1)], UnknownMemberId)
         assert isinstance(shell.answers[shell.sync(only, 1, group="other")], UnknownMemberId)
-        for wrong in ({"protocol": "sticky"}, {"protocol_type": "connect"}):
+        wrongs: list[dict[str, Any]] = [{"protocol": "sticky"}, {"protocol_type": "connect"}]
+        for wrong in wrongs:
             assert isinstance(shell.answers[shell.sync(only, 1, **wrong)], InconsistentGroupProtocol)
         assert shell.synced(shell.sync(only, 1, {only: b"x"}, protocol="range")) == b"x"
 
@@ -73,7 +76,7 @@ class TestSync:
         assert isinstance(shell.answers[shell.sync(a, 2)], RebalanceInProgress)
 
     def test_members_that_do_not_sync_in_time_are_removed(self, shell: Shell) -> None:
-        options = {"v4": False, "rebalance_ms": 8_000}
+        options: dict[str, Any] = {"v4": False, "rebalance_ms": 8_000}
         a = shell.joined(shell.join(**options)).member_id
         b_token = shell.join(**options)
         shell.joined(shell.join(a, **options))
@@ -185,7 +188,9 @@ class TestLeave:
         (leader,), generation = shell.stable_group(1)
         shell.join()
         waiting = shell.join(leader)
-        pending = next(iter(shell.groups._groups[GROUP].classic.pending))
+        group = shell.groups._groups[GROUP].classic
+        assert group is not None
+        pending = next(iter(group.pending))
         assert kinds(shell.leave(MemberIdentity(pending))) == [None]
         assert shell.joined(waiting).generation == generation + 1
 

@@ -30,7 +30,7 @@ class ClassicMachine(RuleBasedStateMachine):
             str, tuple[str | None, int]
         ] = {}  # member id: instance id, last generation heard of
         self.waiting: dict[object, str | None] = {}  # token: instance id of the client
-        self.handed_out: dict[int, dict[str, bytes]] = {}  # generation: who was told what
+        self.handed_out: dict[int, list[str]] = {}  # generation: who was told what
         self.acknowledged: int | None = None
         self.commits = 0
         self.generation_read = 0

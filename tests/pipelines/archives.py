@@ -111,7 +111,9 @@ def _iceberg(to: Path) -> list[dict[str, Any]]:
 def _parquet(to: Path) -> list[dict[str, Any]]:
     """Whatever a glob of *.parquet finds, as people do it."""
     files = f"read_parquet('{to}/**/*.parquet', hive_partitioning=true, union_by_name=true)"
-    return duckdb.sql(f"select * from {files}").to_arrow_table().to_pylist()
+    found = duckdb.sql(f"select * from {files}")
+    assert found is not None
+    return found.to_arrow_table().to_pylist()
 
 
 _READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {

@@ -8,6 +8,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from postroad.pipelines.archive import ArchiveSettings, archive
 from postroad.pipelines.session import session
@@ -15,7 +16,7 @@ from postroad.pipelines.session import session
 ROWS_PER_BATCH = 50
 
 
-def main(bootstrap: str, topic: str, home: str, *formats: str) -> None:
+def main(bootstrap: str, topic: str, home: str, *formats: Any) -> None:
     config = {"spark.driver.memory": "1g", "spark.local.dir": f"{home}/local"}
     with session("driver", "local[2]", config) as spark, ThreadPoolExecutor(len(formats)) as threads:
         source = {"maxOffsetsPerTrigger": str(ROWS_PER_BATCH)}

@@ -124,7 +124,8 @@ def test_tasks_that_disagree_about_a_new_column_are_settled(
     spark: SparkSession, node: Node, topic: str, tmp_path: Path
 ) -> None:
     plain.create(node.bootstrap, topic, partitions=3)
-    for partition, content in enumerate([{"a": 1, "b": 1}, {"a": 1.5, "B": 2}, {"a": 2, "b": "two"}]):
+    contents: list[dict[str, object]] = [{"a": 1, "b": 1}, {"a": 1.5, "B": 2}, {"a": 2, "b": "two"}]
+    for partition, content in enumerate(contents):
         _send_json(node, topic, [content], partition=partition)
     run(spark, node.bootstrap, topic, tmp_path, json_columns=True)
     found = {

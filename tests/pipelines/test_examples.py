@@ -40,6 +40,7 @@ def _examples(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Iterator[
     """They can be imported; the setting that one of them changes is put back."""
     monkeypatch.syspath_prepend(str(DIRECTORY))
     before = spark.conf.get(PROVIDER)
+    assert before is not None
     yield
     spark.conf.set(PROVIDER, before)
 

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from postroad.client import Client
 from postroad.client.redrive import Filter, Redrive
 from postroad.errors import PostroadError
-from postroad.pipelines import redrive as redrive_module
 from postroad.pipelines.journal import Journal
 from postroad.pipelines.redrive import RedriveSettings, redrive
 from postroad.pipelines.steps import State
@@ -151,7 +150,7 @@ def test_a_redrive_that_was_interrupted_is_finished_by_the_next(
         raise Crash
 
     with monkeypatch.context() as patched:
-        patched.setattr(redrive_module.redriven, "write_marks", crash)
+        patched.setattr("postroad.pipelines.redriven.write_marks", crash)
         with pytest.raises(Crash):
             redrive(spark, RedriveSettings(node.bootstrap, dead, where="deliveries < 25"))
     assert values(node, topic) == numbered(range(25))

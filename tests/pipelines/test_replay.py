@@ -17,7 +17,8 @@ from postroad.pipelines import steps
 from postroad.pipelines.archive import ArchiveSettings, archive
 from postroad.pipelines.edges import Bounds, Edge, parse, resolve
 from postroad.pipelines.errors import PipelineError
-from postroad.pipelines.replay import ReplaySettings, replay
+from postroad.pipelines.replay import replay
+from postroad.pipelines.replay_source import ReplaySettings
 from postroad.pipelines.running import Progress
 from postroad.testing import Node
 from tests.clients.wait import until
@@ -212,7 +213,8 @@ def test_partitions_of_which_an_edge_says_nothing_are_left_out(
     since: dict[int, int] | None, until: dict[int, int] | None, ranges: dict[int, tuple[int, int]]
 ) -> None:
     edges = [
-        Edge(each=each and {("a", number): at for number, at in each.items()}) for each in (since, until)
+        Edge(each=None if each is None else {("a", number): at for number, at in each.items()})
+        for each in (since, until)
     ]
     begin, end = resolve({("a", number): Bounds(0, 10) for number in range(2)}, *edges)
     found = {number: (at, end["a", number]) for (_, number), at in begin.items()}

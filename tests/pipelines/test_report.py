@@ -46,7 +46,7 @@ class Made(NamedTuple):
     told: Reported
 
     def table(self, name: str) -> list[dict[str, Any]]:
-        return pq.read_table(self.home / f"{name}.parquet").to_pylist()  # type: ignore[no-any-return]
+        return pq.read_table(self.home / f"{name}.parquet").to_pylist()
 
     @property
     def page(self) -> str:

@@ -14,8 +14,8 @@ from postroad.queues.update import Dying, Key, Reason, Released, Update
 KEY = Key("workers", bytes(16), 0)
 
 RANGES = st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda pair: (pair[0], pair[0] + pair[1]))
-RELEASED = st.builds(lambda span, n: Released(*span, n, 100, 100 + n), RANGES, st.integers(1, 4))
-DYING = st.builds(lambda span: Dying(*span, Reason.REJECTED, 1, 100, 100), RANGES)
+RELEASED = st.builds(lambda span, n: Released(span[0], span[1], n, 100, 100 + n), RANGES, st.integers(1, 4))
+DYING = st.builds(lambda span: Dying(span[0], span[1], Reason.REJECTED, 1, 100, 100), RANGES)
 UPDATES = st.builds(
     lambda done, released, dying: Update(1, None, done, released, dying),
     st.lists(RANGES, max_size=2),

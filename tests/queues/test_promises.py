@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from postroad.errors import InvalidRecordState, InvalidRequest
@@ -319,7 +321,8 @@ def test_start_follows_the_log_when_retention_takes_what_was_held() -> None:
 
 @pytest.mark.parametrize("limit", ["partition_locks_max", "member_locks_max", "locks_max"])
 def test_no_more_is_in_flight_than_each_limit_allows(limit: str) -> None:
-    shell = Shell(**{limit: 7})
+    limits: dict[str, Any] = {limit: 7}
+    shell = Shell(**limits)
     shell.send(Entry(0, 99))
     assert shell.acquire("anna", 5) == [(0, 4)]
     assert shell.acquire("anna", 5) == [(5, 6)]

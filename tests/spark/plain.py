@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
@@ -137,7 +137,7 @@ def _until_the_end(consumer: Consumer, open_partitions: set[int]) -> list[Row]:
     return rows
 
 
-def of_spark(rows: Iterable[Mapping[str, Any] | Any]) -> list[Row]:
+def of_spark(rows: Iterable[Any]) -> list[Row]:
     """The same from collected rows of a DataFrame, by partition and offset."""
     found = []
     for row in rows:

@@ -9,7 +9,7 @@ from tests.spark.plain import Row, of_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 PATIENCE_S = 240  # a query takes seconds
 

@@ -46,8 +46,8 @@ def test_repeated_task_writes_its_letters_once(
 ) -> None:
     create(node.bootstrap, topic, 2)
     count = 6 * LETTERS_MAX + 7  # more batches than a node keeps the offsets of
-    for letters in (*before, count, count):
-        write(cluster, topic, 0, [b"v"] * letters)
+    for written in (*before, count, count):
+        write(cluster, topic, 0, [b"v"] * written)
     write(cluster, topic, 10_000, [b"v"] * 2)
     letters = read_all(node.bootstrap, topic)
     assert {letter.partition for letter in letters} == {1}

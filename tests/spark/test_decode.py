@@ -303,7 +303,7 @@ def consume(running: Node, topic: str, count: int) -> list[tuple[Any, ...]]:
     settings = {"bootstrap.servers": running.bootstrap, "group.id": "plain", "enable.auto.commit": False}
     consumer = confluent_kafka.Consumer(settings)
     consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
-    found = []
+    found: list[Any] = []
     deadline = monotonic() + PATIENCE_S
     while len(found) < count:
         assert monotonic() < deadline

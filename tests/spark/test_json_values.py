@@ -153,7 +153,7 @@ def load(spark: SparkSession, node: Node) -> Callable[..., DataFrame]:
 def mixed(node: Node) -> str:
     """Good, null and bad values in turn."""
     create(node.bootstrap, "mixed", 2)
-    values = [b'{"id": %d, "name": "n"}' % number for number in range(20)]
+    values: list[bytes | None] = [b'{"id": %d, "name": "n"}' % number for number in range(20)]
     values += [None, b"no json", b'{"id": "x"}']
     send(
         node.bootstrap,
@@ -245,5 +245,5 @@ def test_dead_letters_of_a_stream_are_written_once_over_a_replay(
     letters = read_all(node.bootstrap, topic)
     assert sorted(letter.value or b"" for letter in letters) == [b"no json", b'{"id": "x"}']
     assert {letter.key for letter in letters} == {b"k"}
-    reasons = sorted(dict(letter.headers)["postroad-dead-reason"] for letter in letters)
+    reasons = sorted(dict(letter.headers)["postroad-dead-reason"] or b"" for letter in letters)
     assert reasons == [b"Invalid value", b"field id is of type string, not number"]

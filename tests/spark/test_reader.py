@@ -59,7 +59,12 @@ def varied(node: Node) -> str:
 
 
 def _varied(number: int) -> Message:
-    headers = [[], [("a", b"1")], [("a", None), ("a", b""), ("ü", b"\xff")]][number % 3]
+    kinds: list[list[tuple[str, bytes | None]]] = [
+        [],
+        [("a", b"1")],
+        [("a", None), ("a", b""), ("ü", b"\xff")],
+    ]
+    headers = kinds[number % 3]
     key = None if number % 4 == 0 else b"" if number % 4 == 1 else b"key-%d" % number
     value = None if number % 5 == 0 else b"" if number % 5 == 1 else b"value-%d-" % number * (number % 40)
     return Message(value, key, number % PARTITIONS, headers, 1_700_000_000_000 + number)

@@ -21,7 +21,7 @@ from tests.spark import plain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 APP = Path(__file__).with_name("sink_app.py")
 PATIENCE_S = 300.0
@@ -78,10 +78,10 @@ def test_a_finished_micro_batch_that_is_replayed_is_stored_once(
     spark: SparkSession, node: Node, topic: str, tmp_path: Path
 ) -> None:
     fill(node, topic, 2_000)
-    copy(spark, node, topic, tmp_path).awaitTermination(PATIENCE_S)
+    copy(spark, node, topic, tmp_path).awaitTermination(int(PATIENCE_S))
     for _ in range(2):
         forget_last_commit(tmp_path)
-        copy(spark, node, topic, tmp_path).awaitTermination(PATIENCE_S)
+        copy(spark, node, topic, tmp_path).awaitTermination(int(PATIENCE_S))
     assert plain.numbers_in(node.bootstrap, f"{topic}-copy") == list(range(2_000))
 
 
@@ -102,10 +102,10 @@ def test_a_query_whose_workers_are_killed_goes_on_with_each_row_once(
     wait_for(lambda: stored(node, f"{topic}-copy"))
     kill_workers(spark)
     with pytest.raises(Exception, match=r"worker|Writing job failed"):
-        query.awaitTermination(PATIENCE_S)
+        query.awaitTermination(int(PATIENCE_S))
     spark.conf.unset(ROWS_AT_A_TIME)
     assert stored(node, f"{topic}-copy") < 1_000  # some of the first micro-batch, not all
-    copy(spark, node, topic, tmp_path).awaitTermination(PATIENCE_S)
+    copy(spark, node, topic, tmp_path).awaitTermination(int(PATIENCE_S))
     assert plain.numbers_in(node.bootstrap, f"{topic}-copy") == list(range(2_000))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,8 +27,13 @@ def test_nothing_but_the_broker_has_to_be_said() -> None:
 
 
 def test_options_of_a_kafka_producer_are_taken() -> None:
-    settings = {"kafka.acks": "all", "kafka.compression.type": "zstd", "kafka.max.request.size": "5000"}
-    options = parsed(topic="orders", **settings, **{"kafka.linger.ms": "5", "kafka.batch.size": "900000"})
+    settings: dict[str, Any] = {
+        "kafka.acks": "all",
+        "kafka.compression.type": "zstd",
+        "kafka.max.request.size": "5000",
+    }
+    settings |= {"kafka.linger.ms": "5", "kafka.batch.size": "900000"}
+    options = parsed(topic="orders", **settings)
     assert (options.topic, options.compression) == ("orders", "zstd")
     assert (options.batch_bytes, options.record_bytes_max) == (5_000, 5_000)
 
@@ -54,7 +60,7 @@ def test_options_of_spark_itself_are_let_through() -> None:
         ({"writeBatch": "-3", "writeId": "x"}, "Option writeBatch = '-3': it must be a whole number from 0"),
     ],
 )
-def test_a_wrong_option_is_named(options: dict[str, str], said: str) -> None:
+def test_a_wrong_option_is_named(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(said)):
         parsed(**options)
 

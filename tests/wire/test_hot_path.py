@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import random
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -258,9 +260,9 @@ def test_single_fetch_answers_are_written_as_the_generated_codec_reads_them(
     topic = topics_of(version, fetch.TOPIC_IDS_FROM)[0]
     data = None if size is None else b"x" * size
     for records in (data, None if data is None else FileSlice(data)):
-        answer = fetch.PartitionAnswer(topic, 9, 3, 100, 99, 5, records)  # type: ignore[arg-type]
+        answer = fetch.PartitionAnswer(topic, 9, 3, 100, 99, 5, records)
         parts = fetch.encode([answer], version)
-        body = b"".join(part.data if isinstance(part, FileSlice) else part for part in parts)
+        body = joined(parts)
         response = generated_fetch.decode_response(body, version)
         (partition,) = response.responses[0].partitions
         assert (partition.partition_index, partition.error_code, partition.high_watermark) == (9, 3, 100)
@@ -283,18 +285,22 @@ class FileSlice:
         return len(self.data)
 
 
+def joined(parts: Iterable[Any]) -> bytes:
+    return b"".join(part.data if isinstance(part, FileSlice) else part for part in parts)
+
+
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 def test_fetch_responses_are_written_as_the_generated_codec_reads_them(version: int) -> None:
     topics = topics_of(version, fetch.TOPIC_IDS_FROM)
     contents: list[bytes | FileSlice | None] = [b"small", FileSlice(b"large" * 50_000), None]
     answers = [
-        fetch.PartitionAnswer(topic, index, index, 100, 99, 5, records)  # type: ignore[arg-type]
+        fetch.PartitionAnswer(topic, index, index, 100, 99, 5, records)
         for topic in topics
         for index, records in enumerate(contents)
     ]
     parts = fetch.encode(answers, version, 0, 1234)
     assert sum(isinstance(part, FileSlice) for part in parts) == len(topics)
-    body = b"".join(part.data if isinstance(part, FileSlice) else part for part in parts)
+    body = joined(parts)
     response = generated_fetch.decode_response(body, version)
     if version >= fetch.SESSIONS_FROM:
         assert response.session_id == 1234

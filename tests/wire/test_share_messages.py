@@ -279,11 +279,11 @@ def test_share_fetch_responses_are_written_as_the_generated_codec_writes_them(
     for topic, partitions in ((topic, group) for topic, group in dict(answered).items() if group):
         written = []
         for index, records, acquired, drawn in partitions:
-            errors = without_idle_messages(drawn)
+            errors: Any = without_idle_messages(drawn)
             answers.append(share_fetch.PartitionAnswer(topic, index, records, acquired, *errors))
             ranges = [generated_fetch.AcquiredRecords(*each) for each in acquired]
             written.append(
-                generated_fetch.PartitionData(index, *errors, NO_LEADER_FETCH, b"".join(records), ranges)
+                generated_fetch.PartitionData(*(index, *errors, NO_LEADER_FETCH, b"".join(records), ranges))
             )
         responses.append(generated_fetch.ShareFetchableTopicResponse(topic, written))
     code, message = error if error[0] else (0, None)
@@ -321,11 +321,11 @@ def test_share_acknowledge_responses_are_written_as_the_generated_codec_writes_t
     ]
     responses = [
         generated_acknowledge.ShareAcknowledgeTopicResponse(
-            topic, [generated_acknowledge.PartitionData(*each, NO_LEADER_ACKNOWLEDGE) for each in group]
+            topic, [generated_acknowledge.PartitionData(*(*each, NO_LEADER_ACKNOWLEDGE)) for each in group]
         )
         for topic, group in answered.items()
     ]
     lock = lock_ms if version >= 2 else 0
-    response = generated_acknowledge.ShareAcknowledgeResponse(0, *error, lock, responses, [])
+    response = generated_acknowledge.ShareAcknowledgeResponse(*(0, *error, lock, responses, []))
     body = share_acknowledge.encode(answers, version, lock_ms, *error)
     assert body == generated_acknowledge.encode_response(response, version)

@@ -112,7 +112,7 @@ class BatchHeader(NamedTuple):
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
 
 
-def read_header(buffer: memoryview | bytes, position: int = 0) -> BatchHeader:
+def read_header(buffer: memoryview | bytes | bytearray, position: int = 0) -> BatchHeader:
     """The header at `position`; the caller knows that HEADER_BYTES are there."""
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
 

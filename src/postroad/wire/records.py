@@ -54,7 +54,9 @@ class Record(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]] = ()
 
 
-def decode_records(batch: memoryview | bytes, limit: int = codecs.OUTPUT_BYTES_MAX) -> list[Record]:
+def decode_records(
+    batch: memoryview | bytes | bytearray, limit: int = codecs.OUTPUT_BYTES_MAX
+) -> list[Record]:
     """The records of one whole batch; `limit` caps what may be unpacked.
 
     The CRC is not looked at (`batch.check` does that). Raises CorruptMessage for any bytes that
@@ -69,7 +71,7 @@ def decode_records(batch: memoryview | bytes, limit: int = codecs.OUTPUT_BYTES_M
         _corrupt("The batch ends within a record.")
 
 
-def has_null_key(batch: memoryview | bytes, limit: int = codecs.OUTPUT_BYTES_MAX) -> bool:
+def has_null_key(batch: memoryview | bytes | bytearray, limit: int = codecs.OUTPUT_BYTES_MAX) -> bool:
     """Whether a record has no key, which a compacted topic refuses. Raises as decode_records does."""
     return any(record.key is None for record in decode_records(batch, limit))
 
@@ -119,7 +121,9 @@ def encode_batch(
     return pack_batch(header, payload, compression)
 
 
-def recompress(batch: memoryview | bytes, codec: int, limit: int = codecs.OUTPUT_BYTES_MAX) -> bytearray:
+def recompress(
+    batch: memoryview | bytes | bytearray, codec: int, limit: int = codecs.OUTPUT_BYTES_MAX
+) -> bytearray:
     """The same batch, compressed with `codec` (0: not at all); all else in it stays as it is."""
     header, data = _unpack(memoryview(batch), limit)
     return pack_batch(header, data, codec)

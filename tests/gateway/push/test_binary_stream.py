@@ -54,10 +54,12 @@ def read_messages(frame: bytes) -> list[Read]:
     assert reader.take("B") == (0x10,)
     messages = []
     while reader.at < len(frame):
-        *numbers, header_count = reader.take("QiqqII")
+        number, partition, offset, timestamp, attempt, header_count = reader.take("QiqqII")
         topic, key, value = reader.text(), reader.some(*reader.take("i")), reader.some(*reader.take("i"))
         headers = [(reader.text("i"), reader.some(*reader.take("i"))) for _ in range(header_count)]
-        messages.append(Read(*numbers, topic, key, value, headers, reader.text()))
+        messages.append(
+            Read(number, partition, offset, timestamp, attempt, topic, key, value, headers, reader.text())
+        )
     return messages
 
 

@@ -125,7 +125,7 @@ def test_what_had_not_been_sent_to_a_client_that_is_lost_was_not_delivered(queue
 
         async def lost() -> AsyncIterator[str]:
             await sending.wait()
-            for nothing in ():
+            for nothing in list[str]():
                 yield nothing
 
         await Stream(gateway, queue.name, Options(credit=5), JsonFormat(1), send).run(lost())

@@ -121,7 +121,7 @@ async def completed(api: Api, redrive: str) -> Any:
         found = await api.get(f"/v1/redrives/{redrive}")
         return None if found["state"] == "running" else found
 
-    state = await until_async(ended, "the redrive has ended", PATIENCE_S)
+    state: Any = await until_async(ended, "the redrive has ended", PATIENCE_S)
     assert state["state"] == "completed", state
     return state
 

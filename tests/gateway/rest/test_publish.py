@@ -1,5 +1,6 @@
 import asyncio
 import base64
+from typing import Any
 
 import aiohttp
 import pytest
@@ -181,7 +182,11 @@ async def test_a_key_means_one_request_to_one_topic(api: Api, name: str) -> None
 
 async def test_bytes_are_repeated_once_too(api: Api, name: str) -> None:
     await api.queue(name)
-    options = {"headers": {"Idempotency-Key": "k", "Postroad-Key": "a"}, "status": 201, "data": b"x"}
+    options: dict[str, Any] = {
+        "headers": {"Idempotency-Key": "k", "Postroad-Key": "a"},
+        "status": 201,
+        "data": b"x",
+    }
     path = f"/v1/topics/{name}/messages"
     assert await api.call("POST", path, **options) == await api.call("POST", path, **options)
     options["headers"]["Postroad-Key"] = "b"

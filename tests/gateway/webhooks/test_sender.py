@@ -172,7 +172,7 @@ async def test_tls_is_checked_against_the_name_though_an_address_is_connected_to
     names: list[str | None] = []
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(*certificate)
-    server.sni_callback = lambda _, name, __: names.append(name)  # type: ignore[func-returns-value]
+    server.sni_callback = lambda _, name, __: names.append(name)
     trusting = ssl.create_default_context(cafile=str(certificate[0]))
 
     async def send(receiver: Endpoint, url: str, tls: ssl.SSLContext | None) -> Answer:
