@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -91,6 +92,27 @@ def test_letters_of_a_partition_that_was_offline_are_written_when_it_is_back(
         assert running.node.partitions.offline() == [("jobs", 0)]
         put_back(running, tmp_path / "elsewhere", home)
         assert [letter.value for letter in letters(running, 1)] == [b"x"]
+
+
+def test_graceful_stop_while_letters_are_written_leaves_one_copy_of_each(tmp_path: Path) -> None:
+    with running_node(tmp_path, durability_flush="sync") as running:
+        running.create("jobs")
+        disk = use_failing_disk(running)
+        running.create(DEAD)
+        configure(running)
+        running.publish("jobs", *(b"%d" % n for n in range(4)))
+        disk.gate.clear()
+        reject(running, 4)
+        until(lambda: running.partition(DEAD).log.written_offset, "the copies wait for the disk")
+        stopping = threading.Thread(target=running.stop)
+        stopping.start()
+        until(lambda: running.node.subscriptions.dead_letters.is_stopping, "the node stops")
+        disk.gate.set()
+        stopping.join()
+    with running_node(tmp_path) as running:
+        [ledger] = running.node.subscriptions.ledgers(GROUP)
+        assert (ledger.start, list(ledger.dying)) == (4, [])
+        assert [letter.value for letter in letters(running, 4)] == [b"0", b"1", b"2", b"3"]
 
 
 def reject(running: Running, count: int) -> None:

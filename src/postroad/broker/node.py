@@ -116,6 +116,7 @@ class Node:
         await self._drain()
         self.listener.close()  # before the tasks: nobody starts another one
         self.groups.close()
+        await self.subscriptions.dead_letters.finish(DRAIN_S)
         self.subscriptions.close()
         await self.tasks.close()
         closing = [self.topics.close_partition(partition) for partition in list(self.partitions)]

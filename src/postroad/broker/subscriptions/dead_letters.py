@@ -2,8 +2,9 @@
 
 The order makes it safe. That a message dies is hard state before anybody is told (`Dying`, in the ledger);
 it is copied; when the copy is committed the message is done. After a crash in between it is still dying, and
-is copied again: there may be two copies, there is never none. What can't be copied (the disk is full, say)
-is tried again for as long as it takes.
+is copied again: there may be two copies, there is never none. A stop waits for those that are being copied
+(`finish`), so that it leaves no second copy. What can't be copied (the disk is full, say) is tried again for
+as long as it takes.
 """
 
 from __future__ import annotations
@@ -41,17 +42,29 @@ class DeadLetters:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._at_work: dict[Queue, None] = {}
+        self._burying: dict[Queue, asyncio.Event] = {}  # batches on their way; set when one has ended
+        self.is_stopping = False
 
     def take(self, queue: Queue) -> None:
         """The queue has dying messages: they are buried by and by."""
-        if queue not in self._at_work and not queue.closed:
+        if queue not in self._at_work and not queue.closed and not self.is_stopping:
             self._at_work[queue] = None
             self._node.tasks.start(self._work(queue), "dead-letters")
+
+    async def finish(self, timeout_s: float) -> None:
+        """The node stops: begin no further batch, and see those through that are on their way."""
+        self.is_stopping = True
+        ends = [asyncio.create_task(ended.wait()) for ended in self._burying.values()]
+        if ends:
+            _, unfinished = await asyncio.wait(ends, timeout=timeout_s)
+            for each in unfinished:
+                each.cancel()
 
     async def _work(self, queue: Queue) -> None:
         failures = 0
         try:
-            while queue.core.ledger.dying and not queue.closed:
+            while queue.core.ledger.dying and not queue.closed and not self.is_stopping:
+                ended = self._burying[queue] = asyncio.Event()
                 try:
                     await self._bury_some(queue)
                     failures = 0
@@ -61,6 +74,10 @@ class DeadLetters:
                     level = logging.ERROR if failures > 1 else logging.INFO  # their topic may just be opening
                     name = queue.subscription.group_id
                     log.log(level, "no dead letters of %s yet (again in %.1f s): %s", name, wait_s, error)
+                finally:
+                    del self._burying[queue]
+                    ended.set()
+                if failures:
                     await asyncio.sleep(wait_s)
         finally:
             del self._at_work[queue]
