@@ -98,7 +98,12 @@ def test_group_takes_no_more_members_than_its_maximum() -> None:
 
 
 def test_empty_group_waits_a_moment_for_more_members() -> None:
-    shell = Shell(GroupSettings(initial_rebalance_delay_ms=3_000))
+    settings = GroupSettings(
+        initial_rebalance_delay_alone_ms=3_000,
+        initial_rebalance_delay_ms=3_000,
+        initial_rebalance_delay_max_ms=60_000,
+    )
+    shell = Shell(settings)
     first = shell.join(v4=False)
     shell.advance(2_000)
     second = shell.join(v4=False)
@@ -109,12 +114,74 @@ def test_empty_group_waits_a_moment_for_more_members() -> None:
 
 
 def test_wait_of_an_empty_group_ends_with_the_rebalance_timeout() -> None:
-    shell = Shell(GroupSettings(initial_rebalance_delay_ms=3_000))
+    settings = GroupSettings(
+        initial_rebalance_delay_alone_ms=3_000,
+        initial_rebalance_delay_ms=3_000,
+        initial_rebalance_delay_max_ms=60_000,
+    )
+    shell = Shell(settings)
     tokens = []
     for _ in range(3):
         tokens.append(shell.join(v4=False, rebalance_ms=7_000))
         shell.advance(2_500)
     assert all(token in shell.answers for token in tokens)
+
+
+def test_lone_member_of_a_new_group_waits_only_a_moment() -> None:
+    shell = Shell(GroupSettings())
+    _, token = shell.new_member()
+    shell.advance(49)
+    assert token not in shell.answers
+    shell.advance(1)
+    assert shell.joined(token).generation == 1
+
+
+def test_members_that_start_together_get_one_generation() -> None:
+    shell = Shell(GroupSettings())
+    tokens = []
+    for _ in range(4):
+        tokens.append(shell.new_member()[1])
+        shell.advance(40 if len(tokens) == 1 else 190)
+    assert not any(token in shell.answers for token in tokens)
+    shell.advance(10)
+    assert {shell.joined(token).generation for token in tokens} == {1}
+
+
+def test_new_group_waits_for_a_client_that_was_just_given_an_id() -> None:
+    shell = Shell(GroupSettings())
+    _, first = shell.new_member()
+    shell.advance(40)
+    given = shell.answers[shell.join()]
+    assert isinstance(given, MemberIdGiven)
+    shell.advance(100)
+    second = shell.join(given.member_id)
+    shell.advance(200)
+    assert shell.joined(first).generation == shell.joined(second).generation == 1
+
+
+def test_new_group_waits_no_longer_than_its_maximum() -> None:
+    shell = Shell(GroupSettings())
+    tokens = [shell.new_member()[1]]
+    for _ in range(10):
+        shell.advance(40)
+        tokens.append(shell.new_member()[1])
+    for _ in range(4):
+        shell.advance(150)
+        tokens.append(shell.new_member()[1])
+    assert shell.ms == 2_000, "a second after the first join"
+    shell.advance(0)
+    assert {shell.joined(token).generation for token in tokens[:-1]} == {1}
+
+
+def test_group_that_has_members_does_not_wait_for_more() -> None:
+    shell = Shell(GroupSettings())
+    _, token = shell.new_member()
+    shell.advance(50)
+    leader = shell.joined(token).leader
+    shell.sync(leader, 1, {leader: b"all"})
+    _, newcomer = shell.new_member()
+    again = shell.join(leader)
+    assert shell.joined(newcomer).generation == shell.joined(again).generation == 2
 
 
 def test_new_member_starts_a_rebalance_that_members_learn_of_by_heartbeat(shell: Shell) -> None:

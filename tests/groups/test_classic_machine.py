@@ -25,7 +25,9 @@ INSTANCES = ["i1", "i2"]
 class ClassicMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.shell = Shell(GroupSettings(initial_rebalance_delay_ms=500))
+        self.shell = Shell(
+            GroupSettings(initial_rebalance_delay_alone_ms=100, initial_rebalance_delay_ms=500)
+        )
         self.clients: dict[
             str, tuple[str | None, int]
         ] = {}  # member id: instance id, last generation heard of

@@ -88,7 +88,9 @@ def group_settings(node: Node) -> GroupSettings:
     return GroupSettings(
         session_timeout_min_ms=given.session_min_ms,
         session_timeout_max_ms=given.session_max_ms,
+        initial_rebalance_delay_alone_ms=given.rebalance_delay_alone_ms,
         initial_rebalance_delay_ms=given.rebalance_delay_ms,
+        initial_rebalance_delay_max_ms=given.rebalance_delay_max_ms,
         group_size_max=given.members_max,
         consumer_heartbeat_interval_ms=given.consumer_heartbeat_ms,
         consumer_session_timeout_ms=given.consumer_session_ms,

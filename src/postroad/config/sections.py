@@ -253,13 +253,23 @@ class Groups(Section):
         "The longest session timeout that a member may ask for.",
         kafka="group.max.session.timeout.ms",
     )
-    # Kafka waits 3 s. A group that comes up in parts then rebalances once more, which takes milliseconds
-    # on one node; three seconds for the first message of every new consumer are felt by everyone.
-    rebalance_delay_ms: int = setting(
-        0,
+    # Kafka waits 3 s, which every new consumer feels. A group that does not wait at all costs members that
+    # start together more than that: those after the first get partitions when it sends its next heartbeat.
+    rebalance_delay_alone_ms: int = setting(
+        50,
         duration(0),
-        "How long a new group waits for more members before it assigns partitions.",
+        "How long the first member of a new group waits for a second one before it gets its partitions.",
+    )
+    rebalance_delay_ms: int = setting(
+        200,
+        duration(0),
+        "How long a new group of several members waits after the last one joined; 0: nobody waits.",
         kafka="group.initial.rebalance.delay.ms",
+    )
+    rebalance_delay_max_ms: int = setting(
+        1_000,
+        duration(0),
+        "The longest that a new group waits in all; never less than rebalance_delay_ms.",
     )
     members_max: int = setting(10_000, number(1), "Members of one group.", kafka="group.max.size")
     consumer_heartbeat_ms: int = setting(

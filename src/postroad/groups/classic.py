@@ -234,11 +234,10 @@ class ClassicGroup:
 
 
 class Opening:
-    """The wait before an empty group's first generation: prolonged while members keep coming, but not past
-    `ends_ms`."""
+    """An empty group waits for more members before its first generation, so that those that start together
+    get one assignment. Each newcomer prolongs the wait, but not past `ends_ms`."""
 
-    __slots__ = ("ends_ms", "someone_joined")
+    __slots__ = ("ends_ms",)
 
     def __init__(self, ends_ms: int) -> None:
         self.ends_ms = ends_ms
-        self.someone_joined = False

@@ -53,6 +53,7 @@ def _join_as_newcomer(
     if request.member_id_required and request.instance_id is None:
         group.pending.add(new_id)
         group.timers.set(PENDING, now.ms + request.session_timeout_ms, new_id)
+        rebalance.prolong_opening(group, now)
         out.reply(token, MemberIdGiven(new_id))
     else:
         _add(group, request, new_id, token, now, out)
@@ -166,9 +167,8 @@ def _add(
         group.protocol_type = request.protocol_type
     member = ClassicMember(_value(request, member_id), is_new=True)
     group.add_member(member)
-    if group.opening is not None:
-        group.opening.someone_joined = True
     rebalance.prepare(group, now, out)
+    rebalance.prolong_opening(group, now)
     _wait(group, member, token, now, out)
 
 

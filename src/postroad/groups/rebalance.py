@@ -22,13 +22,31 @@ def prepare(group: ClassicGroup, now: Now, out: Outcome) -> None:
     group.unsynced.clear()
     group.timers.cancel(SYNC)
     group.state = State.PREPARING
-    timeout_ms = group.rebalance_timeout_ms
-    delay_ms = min(group.settings.initial_rebalance_delay_ms, timeout_ms)
-    if was_empty and delay_ms > 0:
-        group.opening = Opening(now.ms + timeout_ms)
-        group.timers.set(JOIN, now.ms + delay_ms)
+    if was_empty and _first_delay_ms(group) > 0:
+        _open(group, now)
     else:
-        group.timers.set(JOIN, now.ms + timeout_ms)
+        group.timers.set(JOIN, now.ms + group.rebalance_timeout_ms)
+
+
+def _first_delay_ms(group: ClassicGroup) -> int:
+    """How long to wait for the next newcomer: a moment for a lone member, longer for one of several."""
+    settings = group.settings
+    if len(group.members) + len(group.pending) > 1:
+        return settings.initial_rebalance_delay_ms
+    return min(settings.initial_rebalance_delay_alone_ms, settings.initial_rebalance_delay_ms)
+
+
+def _open(group: ClassicGroup, now: Now) -> None:
+    settings = group.settings
+    longest_ms = max(settings.initial_rebalance_delay_ms, settings.initial_rebalance_delay_max_ms)
+    group.opening = Opening(now.ms + min(longest_ms, group.rebalance_timeout_ms))
+    prolong_opening(group, now)
+
+
+def prolong_opening(group: ClassicGroup, now: Now) -> None:
+    """A newcomer was seen: wait for others that may have started with it. No change in a later rebalance."""
+    if group.opening is not None:
+        group.timers.set(JOIN, min(now.ms + _first_delay_ms(group), group.opening.ends_ms))
 
 
 def complete_if_all_joined(group: ClassicGroup, now: Now, out: Outcome) -> None:
@@ -40,12 +58,6 @@ def complete_if_all_joined(group: ClassicGroup, now: Now, out: Outcome) -> None:
 def join_time_is_up(group: ClassicGroup, now: Now, out: Outcome) -> None:
     """Go on with those who have joined. Static members may come later: their session decides, not the
     rebalance."""
-    opening = group.opening
-    if opening is not None and opening.someone_joined and now.ms < opening.ends_ms:
-        opening.someone_joined = False
-        delay_ms = group.settings.initial_rebalance_delay_ms
-        group.timers.set(JOIN, min(now.ms + delay_ms, opening.ends_ms))
-        return
     group.opening = None
     absent = {
         member_id

@@ -16,9 +16,12 @@ class GroupSettings:
     # Classic groups.
     session_timeout_min_ms: int = 6 * _SECOND
     session_timeout_max_ms: int = 30 * _MINUTE
-    # Kafka waits 3 s for more members before a new group's first generation; its own quick start sets 0. A
-    # quarter of a second gathers members that start together and is not felt by one that starts alone.
-    initial_rebalance_delay_ms: int = 250
+    # Kafka waits 3 s before a new group's first generation; its own quick start sets 0. Here a lone member
+    # waits a moment that nobody feels. Once a second one is seen, others are likely to follow: without the
+    # longer wait they would be in only after the first member's next heartbeat, 3 s later in most clients.
+    initial_rebalance_delay_alone_ms: int = 50
+    initial_rebalance_delay_ms: int = 200  # since the last join
+    initial_rebalance_delay_max_ms: int = 1 * _SECOND  # in all
     group_size_max: int = 10_000
     # A member whose first join is parked sends no heartbeats; it is given up after this time.
     new_member_join_timeout_ms: int = 5 * _MINUTE
