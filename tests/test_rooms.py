@@ -1,0 +1,91 @@
+"""The rooms keep to what ARCHITECTURE.md says of them."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "postroad"
+PURE = ("errors", "metrics", "wire", "log", "groups", "queues", "cluster")
+ADAPTERS = {  # each beside its port; `store.py` is the port of the coordination store
+    "log/disk.py",
+    "cluster/store.py",
+    "cluster/sqlite.py",
+    "cluster/sqlite_file.py",
+    "cluster/identity.py",
+}
+IMPURE_NODES = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)
+IMPURE_CALLS = {"open", "input", "print", "exec", "eval", "breakpoint"}
+
+
+def pure_files() -> list[Path]:
+    files = (path for room in PURE for path in sorted((SOURCE / room).rglob("*.py")))
+    return [path for path in files if path.relative_to(SOURCE).as_posix() not in ADAPTERS]
+
+
+def test_pure_rooms_neither_wait_nor_open_files() -> None:
+    for path in pure_files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            pure = not isinstance(node, IMPURE_NODES) and called not in IMPURE_CALLS
+            assert pure, f"{path.relative_to(ROOT)} waits or does I/O: {ast.unparse(node)[:80]}"
+
+
+PLANTED = [
+    ("groups/offsets.py", "postroad.wire.batch"),
+    ("groups/offsets.py", "postroad.log.segment"),
+    ("queues/ledger.py", "postroad.wire.records"),
+    ("queues/ledger.py", "postroad.groups.share"),
+    ("queues/ledger.py", "random"),
+    ("queues/locks.py", "time"),
+    ("cluster/image.py", "postroad.wire.primitives"),
+    ("cluster/controller.py", "os"),
+    ("config/values.py", "postroad.log.settings"),
+    ("config/values.py", "postroad.broker.clock"),
+    ("client/metadata.py", "postroad.cluster.ids"),
+    ("client/metadata.py", "postroad.config"),
+    ("gateway/gateway.py", "postroad.queues.names"),
+    ("gateway/gateway.py", "postroad.cluster.ids"),
+    ("gateway/gateway.py", "postroad.broker.node"),
+    ("spark/source.py", "postroad.cluster.ids"),
+    ("pipelines/archive.py", "postroad.config"),
+    ("log/segment.py", "postroad.wire.messages.fetch"),
+    ("log/retention.py", "time"),
+    ("log/segment.py", "socket"),
+    ("wire/batch.py", "os"),
+    ("wire/batch.py", "postroad.now"),
+    ("metrics/page.py", "threading"),
+    ("metrics/page.py", "postroad.errors"),
+    ("errors/base.py", "postroad.wire.batch"),
+    ("broker/turn.py", "postroad.cli.output"),
+    ("broker/turn.py", "postroad.testing"),
+]
+
+
+@pytest.fixture(scope="module")
+def refusal(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the import contracts say of a copy with all these imports in it."""
+    copy = tmp_path_factory.mktemp("planted")
+    shutil.copytree(SOURCE, copy / "src" / "postroad", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for file, module in PLANTED:
+        with (copy / "src" / "postroad" / file).open("a") as opened:
+            opened.write(f"\nimport {module}\n")
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "COLUMNS": "500"}
+    run = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 1, run.stdout + run.stderr
+    return run.stdout
+
+
+@pytest.mark.parametrize(("file", "module"), PLANTED)
+def test_an_import_that_a_room_may_not_have_breaks_a_contract(file: str, module: str, refusal: str) -> None:
+    importer = "postroad." + file.removesuffix(".py").replace("/", ".")
+    assert f"{importer} -> {module} (l." in refusal
