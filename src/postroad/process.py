@@ -28,7 +28,8 @@ def log_to_stderr(level: str) -> None:
 def raise_file_limit() -> None:
     """Partitions and connections hold files open; take all that we may."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with contextlib.suppress(ValueError, OSError):  # a hard limit that the system itself does not allow
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def told_to_stop() -> asyncio.Event:

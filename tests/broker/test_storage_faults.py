@@ -117,6 +117,23 @@ def test_a_failed_sync_is_told_to_all_who_wait_and_never_acknowledged(start: Cal
     assert (found.high_watermark, offsets_of(found)) == (0, [])
 
 
+def test_a_sync_that_finds_no_descriptor_is_tried_again_until_it_is_done(
+    start: Callable[..., Running],
+) -> None:
+    running = start(durability_flush="sync")
+    disk = use_failing_disk(running)
+    running.create("short")
+    disk.fail("sync", log_of(running, "short"), errno.EMFILE)
+    with running.connect() as connection:
+        connection.send(frame(request_content(produce, 9, produce_request("short", batch_of(b"x")), 1)))
+        until(lambda: disk.refusals >= 2, "it is tried again")
+        assert running.fetch("short", 0).high_watermark == 0, "nobody sees what is not durable"
+        disk.heal()
+        answer = produce.decode_response(connection.receive()[5:], 9)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    assert offsets_of(running.fetch("short", 0)) == [0]
+
+
 def test_while_one_sync_runs_others_gather_for_the_next(start: Callable[..., Running]) -> None:
     running = start(durability_flush="sync")
     disk = use_failing_disk(running)

@@ -172,3 +172,19 @@ def test_unsynced_bytes_and_names_are_lost_and_kept_as_picked() -> None:
     lost, kept = disk.crash(all_lost), disk.crash(all_kept)
     assert (lost.list("d"), lost.content("d/a")) == (["a"], b"synced")
     assert (kept.list("d"), kept.content("d/c")) == (["b", "c"], b"synced not")
+
+
+def test_directory_whose_name_could_not_be_synced_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(errno.EIO, "refused")
+
+    disk = OsDisk(str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refuse)
+        with pytest.raises(OSError, match="refused"):
+            disk.make_directory("made")
+    assert not (tmp_path / "made").exists()
+    disk.make_directory("made")
+    assert (tmp_path / "made").is_dir()

@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from errno import EIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from postroad.broker.workers import Workers
+from postroad.log.disk import DESCRIPTORS_SHORT
+from postroad.log.partition_log import SyncJob
 
 if TYPE_CHECKING:
     from postroad.broker.partition import Partition
 
+PUT_OFF_MS: Final = 200  # until descriptors are looked for again; a client waits for the answer meanwhile
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +44,20 @@ class Flusher:
             if error is not None and not isinstance(error, OSError):
                 log.error("a sync failed in an unexpected way", exc_info=error)
                 error = OSError(EIO, str(error))
+            if error is not None and error.errno in DESCRIPTORS_SHORT:
+                self._put_off(partition, job, error)
+                return
             partition.log.finish_sync(job, error)
             partition.synced()
 
         self._workers.run(job.run, done)
+
+    def _put_off(self, partition: Partition, job: SyncJob, error: OSError) -> None:
+        """Nothing was tried, so nothing is lost: those who wait go on waiting."""
+        log.error("partition %s-%d: the sync waits: %s", partition.topic, partition.index, error.strerror)
+        partition.log.put_off_sync(job)
+        if not partition.closed:
+            self.request_later(partition, PUT_OFF_MS)
 
     def request_later(self, partition: Partition, delay_ms: int) -> None:
         """At the latest after this delay (flush mode `interval`); one timer for a partition."""

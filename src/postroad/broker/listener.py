@@ -1,8 +1,8 @@
 """The door: accepts connections within the limits and shows out the ones that misuse them.
 
-Limits: connections in total and for each address, memory in receive buffers, time for an
-unfinished frame, idle time, time without the peer taking a byte. One sweep a second looks at all
-of them; a deadline for each connection would cost a timer for each request.
+Limits: connections in total (as many as the logs leave descriptors for) and for each address, memory in
+receive buffers, time for an unfinished frame, idle time, time without the peer taking a byte. One sweep a
+second looks at all of them; a deadline for each connection would cost a timer for each request.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from postroad.broker.connection import Connection
+from postroad.broker.descriptors import Descriptors
 from postroad.broker.turn import Turn
 from postroad.config.sections import Limits
 from postroad.errors import ConfigurationError
@@ -33,13 +34,21 @@ Handle = Callable[[Connection, list[memoryview], int], int]
 
 
 class Listener:
-    def __init__(self, loop: asyncio.AbstractEventLoop, turn: Turn, limits: Limits, handle: Handle) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        turn: Turn,
+        limits: Limits,
+        descriptors: Descriptors,
+        handle: Handle,
+    ) -> None:
         self.handle = handle
         self.connections: dict[Connection, None] = {}
         self.latest: Connection | None = None
         self._loop = loop
         self._turn = turn
         self._limits = limits
+        self._descriptors = descriptors
         self._per_address: Counter[str] = Counter()
         self._buffered_bytes = 0
         self._said = 0  # lines about connections, since the last sweep
@@ -64,6 +73,10 @@ class Listener:
 
     def open_doors(self) -> None:
         """Accept connections from here on."""
+        wanted = self._limits.connections_max
+        allowed = self._descriptors.for_connections(wanted)
+        if allowed < wanted:
+            log.warning("at most %d connections: %s", allowed, self._descriptors.explain(wanted))
         for sock in self._sockets:
             self._loop.add_reader(sock.fileno(), self._accept, sock)
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
@@ -130,6 +143,8 @@ class Listener:
         limits = self._limits
         if len(self.connections) >= limits.connections_max:
             refusal = f"limits.connections_max is {limits.connections_max}"
+        elif len(self.connections) >= self._descriptors.for_connections(limits.connections_max):
+            refusal = self._descriptors.explain(limits.connections_max)
         elif self._per_address[host] >= limits.connections_per_address_max:
             refusal = f"limits.connections_per_address_max is {limits.connections_per_address_max}"
         else:

@@ -19,6 +19,7 @@ from typing import Final
 from postroad.broker import api
 from postroad.broker.clock import Clock
 from postroad.broker.data_directory import DataDirectory
+from postroad.broker.descriptors import Descriptors
 from postroad.broker.dispatch import Dispatcher
 from postroad.broker.fetch_sessions import FetchSessions
 from postroad.broker.flusher import Flusher
@@ -91,7 +92,10 @@ class Node:
         self.slow_workers = Workers(self.loop, SLOW_THREADS, "slow")
         self.cold_workers = Workers(self.loop, COLD_THREADS, "cold")
         self.flusher = Flusher(self.loop, self.workers)
-        self.listener = Listener(self.loop, self.turn, self.settings.limits, self.dispatcher.handle)
+        descriptors = Descriptors(self.partitions)
+        self.listener = Listener(
+            self.loop, self.turn, self.settings.limits, descriptors, self.dispatcher.handle
+        )
         self.directory.open()
         self.port = self.listener.bind(self.settings.kafka.host, self.settings.kafka.port)
         self.store: Store = await SqliteStore.open(self.directory.store)

@@ -26,6 +26,7 @@ class Partitions:
     def __init__(self) -> None:
         # by index, under the topic's name and under its id: the same dict
         self._topics: dict[TopicKey, dict[int, Partition | ApiError]] = {}
+        self.count = 0  # of all of them, online or not
 
     def find(self, topic: TopicKey, index: int) -> Partition | None:
         """The partition, if it is here and online."""
@@ -60,12 +61,13 @@ class Partitions:
     def put(self, name: str, topic_id: bytes, index: int, partition: Partition | ApiError) -> None:
         there = self._topics.setdefault(name, {})
         self._topics[topic_id] = there
+        self.count += index not in there
         there[index] = partition
 
     def remove(self, name: str, topic_id: bytes) -> list[Partition]:
         """They are found no more; the caller closes them."""
         online = self.of(topic_id)
-        self._topics.pop(topic_id, None)
+        self.count -= len(self._topics.pop(topic_id, ()))
         self._topics.pop(name, None)
         return online
 

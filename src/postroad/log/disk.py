@@ -27,6 +27,9 @@ Buffer = bytes | bytearray | memoryview
 IOV_MAX: Final = 1024  # the kernel's limit of buffers in one call
 TEMPORARY: Final = ".tmp"
 
+# Too few descriptors, here or in the whole system: nothing was touched, and the next try may succeed.
+DESCRIPTORS_SHORT: Final = frozenset((errno.EMFILE, errno.ENFILE))
+
 _FILE_MODE: Final = 0o600
 _DIRECTORY_MODE: Final = 0o700
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -186,7 +189,11 @@ class OsDisk:
             full = os.path.dirname(full) or "."
         for directory in reversed(missing):
             os.mkdir(directory, _DIRECTORY_MODE)
-            _sync_directory(os.path.dirname(directory) or ".")
+            try:
+                _sync_directory(os.path.dirname(directory) or ".")
+            except OSError:
+                os.rmdir(directory)  # or the next try would find it, and its name might never be synced
+                raise
 
     def remove(self, path: str) -> None:
         full = self._path(path)

@@ -98,6 +98,11 @@ class Segment:
         self._index = SparseIndex(self.index_path, self.base_offset)
         self._max_timestamp = NO_TIME
 
+    def cut_back(self) -> None:
+        """Take away what a failed append left above `size`; nothing where no file could be opened for it."""
+        if self._file is not None and self._file.size() != self.size:
+            self._file.truncate(self.size)
+
     def adopt(self, file: File, index: SparseIndex, max_timestamp: int) -> None:
         """Compaction has written this file; until `settle` its path is a passing one and it stays open.
 
@@ -242,20 +247,22 @@ class Segment:
         return self._index
 
     def load_index(self) -> None:
-        """From its file, and what that lacks from the segment."""
-        index = self._index = SparseIndex(self.index_path, self.base_offset)
+        """From its file, and what that lacks from the segment. Raises OSError; nothing has changed then."""
+        index = SparseIndex(self.index_path, self.base_offset)
         index.load(self.disk, thin=self.closed)
         index.truncate(self.size + 1)
         if index.last().offset != self.end_offset:  # a seal leads to no batch that could tell
             index.truncate(self.size)
-        self._complete_index()
+        self._complete(index)
+        self._index = index
 
     def renew_index(self, position: int) -> None:
         """Entries above the position are made anew, durably: they may tell of batches that are lost."""
-        index = self._index = SparseIndex(self.index_path, self.base_offset)
+        index = SparseIndex(self.index_path, self.base_offset)
         index.load(self.disk, thin=False)
         index.truncate(min(position, self.size) + 1)
-        self._complete_index()
+        self._complete(index)
+        self._index = index
         try:
             index.replace(self.disk)
         except OSError:  # the disk is full: no index is better than a wrong one
@@ -265,7 +272,7 @@ class Segment:
     def max_timestamp(self) -> int:
         """The largest timestamp in the segment, NO_TIME if there is none."""
         if self._max_timestamp is None:
-            seal = read_seal(self.disk, self.index_path)
+            seal = read_seal(self.disk, self.index_path) if self.size else Entry(self.base_offset, 0, NO_TIME)
             if seal is not None and seal.position == self.size:
                 self._max_timestamp = seal.time
             else:
@@ -284,11 +291,9 @@ class Segment:
             self.index.add(self.end_offset, self.size, self.max_timestamp)
             self.index.save(self.disk)
 
-    def _complete_index(self) -> None:
+    def _complete(self, index: SparseIndex) -> None:
         """Walk from the last entry to the end of the file; a damaged batch ends the walk."""
-        index, interval = self._index, self.index_interval
-        assert index is not None
-        last = index.last()
+        interval, last = self.index_interval, index.last()
         due, time = last.position + interval, last.time
         try:
             for position, header in walk(self.file, last.position, self.size, last.offset):
@@ -299,7 +304,7 @@ class Segment:
         except DamagedBatch as damage:
             if damage.position == last.position and len(index.offsets):
                 index.clear()
-                self._complete_index()
+                self._complete(index)
                 return
         self._max_timestamp = time
 
@@ -308,7 +313,7 @@ class Segment:
         self.index.forget(entry)
         if self.index.forgotten > WRONG_ENTRIES_MAX:
             self.index.clear()
-            self._complete_index()
+            self._complete(self.index)
 
 
 def log_path(directory: str, base_offset: int) -> str:

@@ -6,7 +6,8 @@ segment with one call, `begin_sync` → SyncJob.run (in a thread) → `finish_sy
 P1 start ≤ synced ≤ written ≤ end offset; a failed write takes `end_offset` back to `written_offset`.
 P2 a write is all or nothing, also where it fills a segment and goes on in the next.
 P3 a failed sync is final: nobody knows which pages were lost, and a second sync would claim success.
-   The log refuses appends from then on; reads go on. Opening it anew recovers it.
+   The log refuses appends from then on; reads go on. Opening it anew recovers it. A sync that found no
+   descriptor to open its file with has not been tried: it is put off.
 P4 a segment's base offset is the end of the one before; only the newest one is ever appended to.
 """
 
@@ -26,6 +27,7 @@ from postroad.errors import (
     StorageFailed,
 )
 from postroad.log.checkpoint import Point
+from postroad.log.disk import DESCRIPTORS_SHORT
 from postroad.log.epochs import LeaderEpochs, encode_epochs
 from postroad.log.index import FLUSH_ENTRIES
 from postroad.log.recovery import Recovered
@@ -36,8 +38,8 @@ from postroad.log.settings import LOG_APPEND_TIME, LogSettings
 from postroad.log.sync import Snapshot, SyncJob
 from postroad.wire.batch import LENGTH_END, BatchHeader, Fields, stamp_append_time, walk
 
-# The disk is full or handles are short: nothing is broken, and the next write may succeed.
-_PASSING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+# The disk is full or descriptors are short: nothing is broken, and the next write may succeed.
+_PASSING: Final = DESCRIPTORS_SHORT | {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM}
 
 _PLACE: Final = struct.Struct(">qii")  # base offset, length, leader epoch: one call instead of two
 
@@ -153,7 +155,8 @@ class WritableLog:
     def write(self) -> None:
         """All that is staged is in the file, in the kernel's hands, or none of it. Raises StorageFailed.
 
-        After a full disk the log goes on with the next append; any other error is final.
+        After a full disk or a want of descriptors the log goes on with the next append; any other error
+        is final.
         """
         if self._full_runs:
             self._write_runs()
@@ -203,6 +206,18 @@ class WritableLog:
         self.synced_offset = job.point.offset
         if self.active.base_offset == job.point.segment:
             self.active.remember(job.point.offset, job.point.position)
+        self._carry_over(job)
+
+    def put_off_sync(self, job: SyncJob) -> None:
+        """Back on the loop: no descriptor was to be had, so `begin_sync` will offer the same again."""
+        if job.checkpoint is self.checkpoint:  # else it was truncated meanwhile, and synced then
+            self._sync = None
+            self._unsynced = [*job.segments[:-1], *self._unsynced]  # the last one is, or was, the newest
+            self._unsynced_names |= job.names
+            self._carry_over(job)
+
+    def _carry_over(self, job: SyncJob) -> None:
+        """What the job has left undone belongs into the next one."""
         self._snapshot = self._snapshot or job.snapshot
         self._unsaved_epochs |= job.epochs is not None
         self._unsynced_checkpoint |= job.durable
@@ -303,13 +318,13 @@ class WritableLog:
         active.end_offset = self.written_offset = run.end_offset
         run.buffers = []
         if run.entries:
-            index = active.index
-            for entry in run.entries:
-                index.add(*entry)
-            run.entries = []
-            if index.unsaved() >= FLUSH_ENTRIES:
-                with contextlib.suppress(OSError):  # an index with gaps is legal
+            with contextlib.suppress(OSError):  # loading an index completes it, and its file may have gaps
+                index = active.index
+                for entry in run.entries:
+                    index.add(*entry)
+                if index.unsaved() >= FLUSH_ENTRIES:
                     index.save(self.disk)
+            run.entries = []
 
     def _committed(self) -> None:
         """All that was staged is written."""
@@ -332,8 +347,7 @@ class WritableLog:
         try:
             for segment in made:
                 self.disk.remove(segment.path)
-            if active.file.size() != active.size:
-                active.file.truncate(active.size)
+            active.cut_back()
         except OSError as second:
             self._fail(second)
         if error.errno in _PASSING and self.failed is None:
