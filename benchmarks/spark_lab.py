@@ -122,7 +122,7 @@ class Lab:
     # --- triggers ---
 
     def triggers(self, connector: str) -> Measured:
-        """Of small micro-batches, one after the other: the time of one is that of the median."""
+        """Small micro-batches, one after the other; the time of one is the median's."""
         frame = self._small(connector)
         with self._scratch() as scratch:
             used = self._cpu.seconds()
@@ -211,7 +211,7 @@ def lab(home: Path, connector: Connector | None) -> Iterator[Lab]:
 
 
 def _progress(query: Any, count: int) -> list[Any]:
-    """Of the first `count` micro-batches that had rows."""
+    """The progress of the first `count` micro-batches that had rows."""
     deadline = time.monotonic() + TRIGGERS_WITHIN_S
     while time.monotonic() < deadline:
         found = [each for each in query.recentProgress if each.numInputRows]

@@ -408,7 +408,7 @@ def test_owners_accept_counts_though_its_lock_has_ended_and_its_release_does_not
 
 
 class SteppedClock(Clock):
-    """Its wall clock was set an hour ahead."""
+    """A clock whose wall time was set an hour ahead."""
 
     def now_ms(self) -> int:
         return super().now_ms() + 3_600_000

@@ -91,7 +91,7 @@ def children(pid: int) -> list[int]:
 
 
 def gateway_pid(running: Node) -> int:
-    """Of the gateway beside this node, as soon as there is one."""
+    """The process id of the gateway beside this node, as soon as there is one."""
     eventually(lambda: bool(children(running.pid)), "there is no gateway")
     (child,) = children(running.pid)
     return child

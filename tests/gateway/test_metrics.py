@@ -40,7 +40,7 @@ def read(page: str) -> Samples:
 
 
 def value(samples: Samples, name: str, **given: Any) -> float | None:
-    """Of the sample with at least these labels."""
+    """The value of the sample with at least these labels."""
     wanted = {(label, str(text)) for label, text in given.items()}
     found = [number for (known, labels), number in samples.items() if known == name and wanted <= labels]
     assert len(found) <= 1

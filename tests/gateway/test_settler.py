@@ -26,7 +26,7 @@ def running(start_gateway: StartGateway) -> RunningGateway:
 async def receipts_of(
     running: RunningGateway, name: str, fetches: list[int], partitions: int = 1
 ) -> list[Receipt]:
-    """Of messages that came in several fetches, so that several owners hold them."""
+    """Receipts of messages that came in several fetches, so that several owners hold them."""
     gateway = running.gateway
     await topics.create(gateway.client, name, partitions=partitions)
     await gateway.directory.create(name, [name], {"share.auto.offset.reset": "earliest"})

@@ -347,7 +347,7 @@ def pair(start_gateway: StartGateway) -> tuple[str, str]:
 
 
 def statuses(url: str, data: bytes) -> list[bytes]:
-    """Of all answers until the gateway closes, which it does after the last request at the latest."""
+    """The statuses of all answers until the gateway closes, at the latest after the last request."""
     with connect(url) as sock:
         with suppress(ConnectionError):
             sock.sendall(data + CLOSE)

@@ -56,7 +56,7 @@ class OffsetsMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), compacted=st.booleans())
     def crash(self, data: st.DataObject, compacted: bool) -> None:
-        """Of what was in flight a prefix is found again, though nobody was told so."""
+        """A prefix of what was in flight is found again, though nobody was told so."""
         for _ in range(data.draw(st.integers(0, len(self.in_flight)))):
             self.oldest_is_committed()
         self.in_flight.clear()

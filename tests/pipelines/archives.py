@@ -59,7 +59,7 @@ def append_batches(table: Table, numbers: Iterable[int]) -> None:
 
 
 def offsets_in(table: Table) -> list[int]:
-    """Of all rows, sorted, and with every repetition there is."""
+    """The offsets of all rows, sorted, with every repetition there is."""
     assert table.location.directory is not None
     return [offset for _, _, offset in offsets_of(read_plainly(table.location.directory, table.format))]
 

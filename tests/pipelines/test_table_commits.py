@@ -27,7 +27,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
 
 
 class InDoubt(Delta):
-    """Its commits take place and say that they have not: an answer is lost, the repetition meets itself."""
+    """A table whose commits take place and say that they have not, as when an answer is lost."""
 
     def commit(
         self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]

@@ -52,7 +52,7 @@ class Driver:
         self._pipe.send((job, arguments))
 
     def result(self) -> Any:
-        """Of the job that was begun. Fails, with the end of the log, if the job or the driver did."""
+        """The result of the job. Fails, with the end of the log, if the job or the driver did."""
         try:
             assert self._pipe.poll(PATIENCE_S), f"the job is not done:\n{self._last_words()}"
             is_done, answer = self._pipe.recv()

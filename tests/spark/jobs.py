@@ -76,7 +76,7 @@ def archive(spark: SparkSession, bootstrap: str, topic: str, to: str, rows_per_t
 
 
 def differences(spark: SparkSession, options: Options) -> tuple[bool, int, int]:
-    """Of the two connectors' frames: is the schema the same, and which rows has only one of them?"""
+    """Compare the two connectors' frames: is the schema the same, and how many rows has only one of them?"""
     ours, theirs = (spark.read.format(name).options(**options).load() for name in ("postroad", "kafka"))
     same = ours.schema.simpleString() == theirs.schema.simpleString()
     return same, ours.exceptAll(theirs).count(), theirs.exceptAll(ours).count()

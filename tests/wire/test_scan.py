@@ -102,7 +102,7 @@ def naive(stretch: list[bytes], first: int, keys: bool, tenant_header: bytes | N
 
 
 def identities(stretch: list[bytes], first: int) -> list[tuple[bytes, int, int]]:
-    """Of each message that has one: the id, the offset and the time."""
+    """The id, offset and time of each message that has an id."""
     found = []
     for batch in stretch:
         header = batches.read_header(batch)

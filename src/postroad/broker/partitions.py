@@ -54,7 +54,7 @@ class Partitions:
         return [partition for _, partition in sorted(found.items()) if isinstance(partition, Partition)]
 
     def expect(self, name: str, topic_id: bytes, index: int) -> None:
-        """Its log is being opened. Metadata tell of it already, so whoever asks is to come back."""
+        """Mark the partition as opening: clients get a retriable error until it is open."""
         if index not in self._topics.get(topic_id, ()):
             self.put(name, topic_id, index, NotLeaderOrFollower("The partition's log is being opened."))
 

@@ -244,7 +244,7 @@ class Topics:
         )
 
     async def close_partition(self, partition: Partition) -> bool:
-        """Its log is written and synced; whether that is so (a log that failed is only let go)."""
+        """Write, sync and close the partition's log. False if that failed: the log is closed all the same."""
         try:
             partition.close()
             await asyncio.sleep(0)  # what was staged before is written now, by the turn and not by the thread

@@ -48,7 +48,7 @@ class Outbox:
         self._sending: asyncio.Task[None] | None = None
 
     def put(self, place: Place, offset: int, type_: AckType, terms: Terms) -> Outcome:
-        """Its outcome: None, or why it was refused. A later word on the same message takes its place."""
+        """Queue an acknowledgement, in place of an earlier one of this message. None is a good outcome."""
         earlier = self._waiting.get((place, offset))
         outcome = earlier.outcome if earlier else asyncio.get_running_loop().create_future()
         self._waiting[place, offset] = Acknowledgement(place, offset, type_, terms, outcome)

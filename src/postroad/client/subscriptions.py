@@ -102,7 +102,7 @@ async def delete(client: Client, group: str) -> None:
 
 
 async def positions(client: Client, group: str) -> dict[TopicPartition, SharePosition]:
-    """Of all partitions that the subscription has begun with."""
+    """The subscription's position in every partition that it has begun with."""
     wanted = describe_share_group_offsets.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     request = describe_share_group_offsets.DescribeShareGroupOffsetsRequest(groups=[wanted])
 

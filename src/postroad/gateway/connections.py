@@ -78,7 +78,7 @@ class Connection(web.RequestHandler):
             self.short_way.go_on()
 
     def request_came(self, body: StreamReader) -> None:
-        """Its head is complete, and it is being answered; the body may still be on its way."""
+        """A request's head is complete and it is being answered; the body may still be on its way."""
         self.body = body
 
     def request_went(self) -> None:

@@ -46,7 +46,7 @@ OTHER: Final = Unread()  # it is none
 
 
 def read_head(data: bytes | bytearray, head_bytes_max: int, body_bytes_max: int) -> Plain | Unread:
-    """Of the request that `data` begins with."""
+    """Read the head of the request that `data` begins with."""
     at = data.find(_END)
     if at < 0:
         return MORE if len(data) < head_bytes_max and _may_become_plain(data) else OTHER

@@ -60,7 +60,7 @@ class Fetch(NamedTuple):
 
 
 class Lock(NamedTuple):
-    """Of all that a fetch brings."""
+    """The lock on all messages of one fetch."""
 
     ms: int
     ends_at: float  # on the loop's clock; not before that

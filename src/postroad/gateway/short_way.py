@@ -245,7 +245,7 @@ class Counter:
 
 
 class _Request:
-    """That is being answered."""
+    """An HTTP request while it is being answered."""
 
     __slots__ = ("_began_ns", "_connection", "_counter", "_plain", "_route", "_way")
 

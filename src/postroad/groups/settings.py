@@ -42,7 +42,7 @@ class GroupSettings:
 
 @dataclass(frozen=True)
 class ShareGroupSettings:
-    """Of one share group. Times in milliseconds."""
+    """The settings of one share group, times in milliseconds."""
 
     heartbeat_ms: int = 5 * _SECOND
     session_ms: int = 45 * _SECOND

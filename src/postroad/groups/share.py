@@ -64,7 +64,7 @@ class ShareGroups:
         return self._deadlines.next()
 
     def suspect(self, group_id: str, member_id: str, settings: ShareGroupSettings, now: Now) -> None:
-        """Its connection is gone. If it lives it is heard of within two heartbeats; else its partitions
+        """The member's connection is gone. If it lives it heartbeats soon; if not, its partitions
         should not wait for a whole session's time."""
         group = self._groups.get(group_id)
         if group is not None and member_id in group.members:

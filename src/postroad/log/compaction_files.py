@@ -69,7 +69,7 @@ def settle_all(disk: Disk, directory: str) -> list[str]:
 
 
 def base_offsets(names: list[str]) -> list[int]:
-    """Of the segments among the names, in order."""
+    """The base offsets of the segments among these names, in order."""
     return numbered(names, LOG_SUFFIX)
 
 

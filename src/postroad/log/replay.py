@@ -71,7 +71,7 @@ def newest_snapshot(disk: Disk, directory: str, names: list[str], end_offset: in
 
 
 def headers(segments: list[Segment], start: int, end: int) -> Iterator[BatchHeader]:
-    """Of all batches from `start` to `end`; around a damaged one as far as the index leads."""
+    """The headers of all batches from `start` to `end`; around a damaged one as far as the index leads."""
     for segment in segments:
         if segment.end_offset > start and segment.base_offset < end:
             yield from _segment_headers(segment, start)

@@ -58,7 +58,7 @@ def _in_batch(
 
 
 def _max_timestamp(segment: Segment, start_offset: int) -> int:
-    """Of a segment that records were deleted from, only the batches that are left count."""
+    """The segment's highest timestamp; where records were deleted, only the batches that are left count."""
     if start_offset <= segment.base_offset:
         return segment.max_timestamp
     batches = walk(segment.file, segment.boundary(start_offset), segment.size)

@@ -75,7 +75,7 @@ def parse(text: str, option: str, natural: tuple[str, ...]) -> Edge:
 def topic_bounds(
     cluster: Cluster, places: Collection[Place], since: Edge, until: Edge
 ) -> dict[Place, Bounds]:
-    """Of partitions that the cluster has."""
+    """The bounds of partitions that the cluster has."""
     earliest, latest = cluster.earliest(places), cluster.latest(places)
     found = {}
     times = [_at_time(cluster, places, edge) for edge in (since, until)]

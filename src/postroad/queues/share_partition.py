@@ -234,7 +234,7 @@ class SharePartition:
         return self._seal(settlement)
 
     def settled(self, settlement: Settlement, now: Now) -> None:
-        """Its update was committed, and applied to the ledger."""
+        """The settlement's update was committed and applied to the ledger."""
         if self._settling.pop(id(settlement), None) is None:
             return
         start, backlog = self.start, self.backlog
@@ -248,7 +248,7 @@ class SharePartition:
             backlog.gaps.drop_below(start)
 
     def unsettle(self, settlement: Settlement, now: Now) -> None:
-        """Its update could not be written: as before. A lock that has ended meanwhile ends again."""
+        """The settlement's update could not be written: undo it. A lock that ended meanwhile ends again."""
         if self._settling.pop(id(settlement), None) is None:
             return
         start = self.start

@@ -151,7 +151,7 @@ class _Records:
             check_none(self._buffer, at, self._end)
 
     def _read_length(self, at: Numbers) -> tuple[Numbers, Numbers]:
-        """Of a key or a value: its length, -1 for null, and where it begins. It lies within its record."""
+        """A key's or value's length (-1 for null) and where it begins. It lies within its record."""
         length, behind = varints.read(self._buffer, at)
         if (length < -1).any() or (behind + length > self._end).any():
             _corrupt("A key or value reaches past the end of its record.")

@@ -86,7 +86,7 @@ def _block(rows: Any, time_deltas: Numbers) -> memoryview:
 
 
 def _headers(rows: Any) -> Any:
-    """Of each row: how many headers it has, and the headers. One scalar if none has any."""
+    """Each row's number of headers, and the headers; one scalar if no row has any."""
     if HEADERS not in rows.schema.names:
         return _NO_HEADERS
     lists = rows.column(HEADERS)
@@ -124,7 +124,7 @@ def _sizes(headers: Any, count: int) -> Numbers:
 
 
 def _numbers(*columns: Numbers) -> Any:
-    """Of each row its numbers in zigzag, as varints one behind the other."""
+    """Each row's numbers as zigzag varints, one behind the other."""
     sizes = [varints.sizes(raw) for raw in columns]
     ends = np.cumsum(np.sum(sizes, axis=0))
     bounds = np.zeros(len(ends) + 1, dtype=np.int32)

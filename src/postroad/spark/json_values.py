@@ -111,7 +111,7 @@ def _letter(batch: Any, row: int) -> Letter:
 
 
 def _micro_batch() -> str | None:
-    """That which this task belongs to, if it is one of a streaming query; repeated, it has the same name."""
+    """The micro-batch of this task, if a streaming query runs it; a repetition has the same name."""
     context = TaskContext.get()
     query = None if context is None else context.getLocalProperty(QUERY)
     return f"{query} {context.getLocalProperty(BATCH)}" if context and query else None

@@ -80,7 +80,7 @@ class FrameBuffer:
         return self._view[self._end :]
 
     def take(self, received: int) -> list[memoryview]:
-        """So many bytes were received into `space()`: the payloads of all whole frames.
+        """Take the bytes that were received into `space()`; returns the payloads of all whole frames.
 
         Where no frame can follow them `wrong` says why; nothing more is to be received then.
         """

@@ -51,7 +51,7 @@ class Side(NamedTuple):
         return self.sqs.list_message_move_tasks(SourceArn=arn)["Results"][0]
 
     def bodies(self, queue: str, count: int) -> set[str]:
-        """Of all messages, of which there are to be so many different ones."""
+        """The bodies of all messages; waits until there are `count` different ones."""
         found: set[str] = set()
         url = self.sqs.get_queue_url(QueueName=queue)["QueueUrl"]
         while True:
@@ -72,7 +72,7 @@ def side(url: str) -> Side:
 
 @pytest.fixture(autouse=True)
 def pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of gateways in threads: they look often, and wait for each other for long."""
+    """Gateways in threads look often, and wait for each other for long."""
     monkeypatch.setattr(redrives.redrives, "LOOK_S", 0.5)
     monkeypatch.setattr(redrives.redrives, "CANCEL_S", PATIENCE_S / 2)
     monkeypatch.setattr(redrives.runner, "BEAT_S", 0.5)

@@ -95,7 +95,7 @@ class Browser:
 
     @property
     def hosts(self) -> set[str]:
-        """That anything was asked for."""
+        """The hosts that the page asked for anything."""
         sent = [event["params"] for event in self.events if event["method"] == "Network.requestWillBeSent"]
         return {urlsplit(request["request"]["url"]).netloc for request in sent}
 

@@ -56,7 +56,7 @@ class Api:
         return list(answer["messages"])
 
     async def receive(self, subscription: str, count: int = 1, **fields: Any) -> list[Any]:
-        """So many, however often it takes."""
+        """Receive `count` messages, in as many calls as it takes."""
         found: list[Any] = []
         for _ in range(20):
             wish = {"max": count - len(found), "wait_ms": 1000, **fields}
@@ -82,7 +82,7 @@ async def state_of(api: Api, message_id: str, subscription: str) -> Any:
 
 
 async def dead(api: Api, message_id: str, subscription: str) -> Any:
-    """Its state, once its letter has arrived."""
+    """The message's state, once its dead letter has arrived."""
 
     async def state() -> Any:
         found = await state_of(api, message_id, subscription)

@@ -55,7 +55,7 @@ def unfold(page: Browser, operation: str) -> None:
 
 
 def send(page: Browser, operation: str, body: Any = None, **fields: str) -> tuple[str, Any]:
-    """Its form is opened, filled in and sent, by keyboard; the status line and the answer's JSON."""
+    """Send an operation's form by keyboard; returns the status line and the answer's JSON."""
     unfold(page, operation)
     for name, text in fields.items():
         page.write(f"#{operation}\\.{name}", text)

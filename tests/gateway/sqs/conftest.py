@@ -72,7 +72,7 @@ def receive(sqs: Any, queue: str, count: int = 1, wait_s: int = WAIT_S, **more: 
 
 
 def receive_all(sqs: Any, queue: str, count: int, **more: Any) -> list[dict[str, Any]]:
-    """So many, over as many receives as it takes."""
+    """Receive `count` messages, in as many calls as it takes."""
     found: list[dict[str, Any]] = []
     while len(found) < count:
         some = receive(sqs, queue, min(10, count - len(found)), **more)

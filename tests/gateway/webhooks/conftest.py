@@ -77,7 +77,7 @@ def gateway(start_gateway: StartGateway) -> RunningGateway:
 
 @pytest.fixture
 async def queue(gateway: RunningGateway, name: str) -> AsyncIterator[Queue]:
-    """Its web hook is taken away after the test, so that none is tried after its endpoint has gone."""
+    """A queue whose web hook is removed after the test, before its endpoint goes."""
     queue = Queue(gateway, name)
     await queue.create()
     yield queue

@@ -144,7 +144,7 @@ async def test_retry_after_may_be_a_date() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Of `localhost`, signed by itself, and its key."""
+    """A self-signed certificate for `localhost`, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl makes the certificate")
     folder = tmp_path_factory.mktemp("tls")

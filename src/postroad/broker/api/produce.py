@@ -76,7 +76,7 @@ class Append(PartitionAnswer):
 
 
 class ProduceAnswer(Answer):
-    """Its batches are staged; it settles at the end of the turn, or when they are committed.
+    """A produce answer that waits: complete at the end of the turn, or when its batches are committed.
 
     With acks=0 it keeps its place in the order all the same, so that an error can close the connection.
     """

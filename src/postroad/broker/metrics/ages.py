@@ -8,7 +8,7 @@ from postroad.wire.batch import HEADER_BYTES, LOG_APPEND_TIME, read_header
 
 
 def age_s(partition: Partition, offset: int, now_ms: int) -> float:
-    """Of the message at `offset`, by its batch's first timestamp; 0 if there is none, or nobody can tell."""
+    """The age of the message at `offset`, by its batch's first timestamp; 0 if that can't be told."""
     try:
         found = partition.read(offset, 1)
         if found is None:

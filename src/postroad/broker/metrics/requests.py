@@ -9,7 +9,7 @@ from postroad.metrics.page import COUNTER, HISTOGRAM, Page, labels
 
 
 class ApiStats:
-    """Of one API. `took`: nanoseconds from a request's turn until its answer may leave, waits included."""
+    """Counts and times one API. `took`: nanoseconds from a request's turn to its answer, waits included."""
 
     __slots__ = ("name", "requests", "took")
 

@@ -43,7 +43,7 @@ def _first_since(partition: Partition, time_ms: int) -> int:
 
 
 def _time_at(partition: Partition, offset: int) -> int:
-    """Of the batch that holds the offset, or the next one there is."""
+    """The timestamp of the batch that holds the offset, or of the next batch there is."""
     found = partition.read(offset, 1)
     assert found is not None, "nothing is there"
     header = read_header(found.file.read(found.position, HEADER_BYTES))

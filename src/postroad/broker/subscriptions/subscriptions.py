@@ -139,7 +139,7 @@ class Subscriptions:
         return bool(self.ledgers(group_id))
 
     def ids(self) -> set[str]:
-        """Of all subscriptions, with and without members."""
+        """The ids of all subscriptions, with and without members."""
         found = {group for states in self._topic.states.values() for group in states.groups()}
         found |= {group for group, config in self._node.image.groups.items() if config.get(TOPICS_CONFIG)}
         return found | {group.group_id for group in self.members.list((), ())}

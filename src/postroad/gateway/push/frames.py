@@ -22,7 +22,7 @@ class BadFrame(Exception):
 
 
 class Credit(NamedTuple):
-    """So many messages more may be sent."""
+    """The client allows this many more messages to be sent."""
 
     messages: int
 

@@ -35,7 +35,7 @@ class Held:
         return HELD_MAX - len(self._holdings) - self._settling
 
     def add(self, receipt: Receipt, lock_ms: int, ends_at: float) -> int:
-        """Its id."""
+        """Hold a message; returns the id by which the client settles it."""
         id_ = self._next_id
         self._next_id = id_ + 1
         self._keep(id_, Holding(receipt, lock_ms, ends_at))
@@ -59,7 +59,7 @@ class Held:
         return found, unknown
 
     def end(self, count: int, still_held: Mapping[int, Holding]) -> None:
-        """So many are settled, but for those that are held on."""
+        """A settlement of `count` messages has ended; those in `still_held` were not settled."""
         self._settling -= count
         for id_, holding in still_held.items():
             self._keep(id_, holding)

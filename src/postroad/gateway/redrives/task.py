@@ -19,7 +19,7 @@ ENDED: Final = frozenset({"completed", "cancelled", "failed"})
 
 
 class Progress(Struct, omit_defaults=True, frozen=True):
-    """Of `total` letters that were there when it began `seen` were looked at, `sent` sent back and `kept`
+    """The letters of a redrive: `total` when it began, `seen` so far, `sent` back, and `kept`
     because they don't match; `failed` counts others by why they could not be sent."""
 
     total: int = 0

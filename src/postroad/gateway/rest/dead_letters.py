@@ -73,7 +73,7 @@ class NewRedrive(Struct, forbid_unknown_fields=True):
 
 
 class RedriveState(Struct):
-    """Of `total` letters that were there when it began `seen` were looked at, `sent` sent back and `kept`
+    """The letters of a redrive: `total` when it began, `seen` so far, `sent` back, and `kept`
     because they don't match; `failed` counts others by why they could not be sent."""
 
     id: str
@@ -139,7 +139,7 @@ async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | Answer:
 
 @endpoint("GET", "/v1/redrives", "List redrives.")
 async def list_redrives(call: Call[Nothing, Nothing]) -> RedriveList:
-    """Of each subscription the last ten, the newest first."""
+    """The last ten redrives of each subscription, the newest first."""
     found = await call.gateway.redrives.all()
     return RedriveList([_state(subscription, task) for subscription, task in found if task.kind == KIND])
 

@@ -36,7 +36,7 @@ class Wish(Struct, omit_defaults=True):
 
 
 class RedriveWork:
-    """Of the dead letters of one subscription; the topic may hold others'."""
+    """Sends back the dead letters of one subscription; their topic may hold those of others too."""
 
     def __init__(self, gateway: Gateway, subscription: str, task: Task) -> None:
         wish = msgspec.convert(task.wish, Wish, strict=False)  # numbers of partitions are texts in JSON

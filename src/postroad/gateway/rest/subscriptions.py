@@ -159,7 +159,7 @@ async def alter_subscription(call: Call[SubscriptionChange, Nothing]) -> Subscri
     status=204, admin=True, problems=(NOT_FOUND, CONFLICT),
 )  # fmt: skip
 async def delete_subscription(call: Call[Nothing, Nothing]) -> None:
-    """Its topics keep their messages."""
+    """Delete the subscription; its topics keep their messages."""
     gateway, name = call.gateway, call.path["subscription"]
     await gateway.directory.subscription(name)  # raises if there is none
     await gateway.redrives.end(name)

@@ -89,7 +89,7 @@ def refuse(error: SqsError, request_id: str) -> Reply:
 
 
 def _form(query: str, body: bytes) -> dict[str, str]:
-    """Of the URL and of the body. A field that stands there twice is refused: two readers might differ."""
+    """The fields of URL and body. A field that is given twice is refused: two readers might differ."""
     try:
         fields = parse_qsl(query, keep_blank_values=True, max_num_fields=FIELDS_MAX)
         fields += parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)

@@ -85,7 +85,7 @@ async def _find(service: Service, queue: Queue, region: str, wanted: set[str]) -
 
 
 async def _retention_s(service: Service, queue: Queue) -> int | None:
-    """Of the topic that messages are sent to, or of the first that it reads; None: it keeps them for ever."""
+    """The retention of the queue's own topic, or of the first it reads; None if that is unlimited."""
     if not queue.info.topics:
         return None
     topic = queue.name if queue.name in queue.info.topics else queue.info.topics[0]

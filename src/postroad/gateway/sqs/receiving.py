@@ -71,7 +71,7 @@ def _bounded(parameter: str, value: int | None, low: int, high: int) -> int | No
 
 
 class _View:
-    """Of messages, as one caller wants to see them. Raises SqsError if it asks for what there isn't."""
+    """Shows messages as one caller asked for them. Raises SqsError if it asks for an unknown attribute."""
 
     def __init__(self, service: Service, caller: Caller, asked: ReceiveMessage, fifo: bool) -> None:
         self._service = service

@@ -17,7 +17,7 @@ OPEN_MAX_S: Final = 60.0
 
 
 class Breaker:
-    """Of one endpoint, at one gateway. Times are the caller's."""
+    """The circuit breaker of one endpoint at one gateway. The caller tells the time."""
 
     def __init__(self) -> None:
         self._failures = 0

@@ -1,4 +1,4 @@
-"""So many messages a second, and no burst of more than a second's worth."""
+"""A limit on messages a second, with bursts of at most a second's worth."""
 
 from __future__ import annotations
 

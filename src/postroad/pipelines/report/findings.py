@@ -35,7 +35,7 @@ def headline(measured: Measured) -> str:
 
 
 def peak_minute(measured: Measured) -> Row:
-    """Of all topics together. There must be messages."""
+    """The minute with the most messages over all topics. There must be messages."""
     sums = summed(measured.minutes.to_pylist(), "minute")
     (minute,), messages = max(sums.items(), key=lambda each: (each[1], each[0]))
     return {"minute": minute, "messages": messages}

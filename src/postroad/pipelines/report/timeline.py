@@ -48,7 +48,7 @@ class Timeline(NamedTuple):
 
 
 def timeline(minutes: Sequence[Row]) -> Timeline | None:
-    """Of rows of the table `minutes`; None if there are none."""
+    """A timeline of the table `minutes`; None if it has no rows."""
     if not minutes:
         return None
     rows = sorted(((_minute(row), row) for row in minutes), key=lambda each: each[0])

@@ -56,7 +56,7 @@ class Location:
         return [found for found in system.get_file_info(selector) if found.is_file]
 
     def relative(self, path: str) -> str:
-        """Of a path of the file system's own, or as `below` gave it."""
+        """The path below this location, of one that the file system or `below` gave."""
         for root in (self.url, self.literal_url, self._system()[1], str(self)):
             if path.startswith(f"{root}/"):
                 return path[len(root) + 1 :]

@@ -10,7 +10,7 @@ from postroad.spark.router import Place
 
 
 def topic_number(topic_id: bytes) -> int:
-    """Of a topic's id as much as every table format can keep; 0 if the cluster knows no ids."""
+    """As much of a topic's id as every table format can keep; 0 if the cluster knows no ids."""
     return int.from_bytes(topic_id[:8]) >> 1
 
 
