@@ -228,6 +228,21 @@ def test_unknown_server_side_assignor_is_refused(broker: Broker, topic: str, gro
         await_fatal(member, "assignor or its version range is not supported")
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_member_that_subscribes_and_unsubscribes_rapidly_gets_its_partitions(
+    broker: Broker, new_topic: TopicMaker, group: str, protocol: str
+) -> None:
+    topic = new_topic(partitions=2)
+    with consumer(broker.bootstrap, group, **member_settings(protocol)) as member:
+        for _ in range(20):
+            member.subscribe([topic])
+            member.poll(0.005)
+            member.unsubscribe()
+            member.poll(0)
+        member.subscribe([topic])
+        assert settle([member], 2) == [{0, 1}]
+
+
 def test_members_without_a_common_assignor_do_not_mix(broker: Broker, topic: str, group: str) -> None:
     classic = member_settings("classic")
     with consumer(broker.bootstrap, group, **classic, partition_assignment_strategy="range") as one:

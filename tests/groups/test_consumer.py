@@ -114,6 +114,18 @@ class TestJoining:
             shell.consumer_beat("a", 1)
         assert owned(shell, "b") == partitions(topic, 0, 1, 2, 3)
 
+    @pytest.mark.parametrize("timeout_ms", [0, -5])
+    def test_member_may_join_with_no_time_to_give_up_partitions(
+        self, shell: Shell, topic: bytes, timeout_ms: int
+    ) -> None:
+        """As in Kafka: only -1 means that the timeout is missing."""
+        answer = shell.consumer_join("a", "t", rebalance_timeout_ms=timeout_ms)
+        assert answer.assignment == partitions(topic, 0, 1, 2, 3)
+
+    def test_member_that_leaves_is_asked_for_no_heartbeat(self, shell: Shell, topic: bytes) -> None:
+        shell.consumer_join("a", "t")
+        assert shell.consumer_beat("a", -1).heartbeat_interval_ms == 0
+
     def test_group_takes_no_more_members_than_its_maximum(self) -> None:
         shell = Shell(GroupSettings(consumer_group_size_max=1))
         shell.consumer_join("a", "t")

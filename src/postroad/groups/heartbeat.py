@@ -8,6 +8,7 @@ step towards its target.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 import msgspec
 
@@ -31,6 +32,9 @@ from postroad.groups.requests import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from postroad.groups.target import retarget, subscribed_digest
 from postroad.now import Now
 
+NOT_SAID: Final = -1  # the rebalance timeout is as in the last heartbeat
+NO_HEARTBEAT_MS: Final = 0  # a member that leaves is not asked for another heartbeat
+
 
 def check_request(request: HeartbeatRequest) -> None:
     """What can be refused without looking at the group."""
@@ -53,7 +57,7 @@ def check_request(request: HeartbeatRequest) -> None:
 
 
 def _check_join(request: HeartbeatRequest) -> None:
-    if request.rebalance_timeout_ms <= 0:
+    if request.rebalance_timeout_ms == NOT_SAID:
         raise InvalidRequest("A member that joins must give its rebalance timeout.")
     if request.owned is None or request.owned:
         raise InvalidRequest("A member that joins must own no partitions, and say so.")
@@ -74,7 +78,7 @@ def heartbeat(
     draft = Draft(group)
     if request.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
         _leave(draft, request)
-        out.reply(token, HeartbeatAnswer(request.member_id, request.epoch, _interval_ms(group)))
+        out.reply(token, HeartbeatAnswer(request.member_id, request.epoch, NO_HEARTBEAT_MS))
         out.records += draft.records(now.wall_ms)
         return
     member_id, before = _find_or_join(draft, request, new_id)
@@ -185,9 +189,10 @@ def _subscribe(draft: Draft, member_id: str, request: HeartbeatRequest) -> bool:
     former = draft.member(member_id)
     value = former
     if value is None or request.epoch == JOIN_EPOCH:
-        value = MemberValue(request.rebalance_timeout_ms, instance_id=request.instance_id)
-    if request.rebalance_timeout_ms > 0:
-        value = msgspec.structs.replace(value, rebalance_timeout_ms=request.rebalance_timeout_ms)
+        value = MemberValue(0, instance_id=request.instance_id)
+    if request.rebalance_timeout_ms != NOT_SAID:
+        timeout_ms = max(request.rebalance_timeout_ms, 0)
+        value = msgspec.structs.replace(value, rebalance_timeout_ms=timeout_ms)
     if request.subscribed_names is not None:
         names = tuple(sorted(set(request.subscribed_names)))
         value = msgspec.structs.replace(value, subscribed_names=names)
@@ -252,7 +257,7 @@ def _answer(
     """The assignment goes along where it changed, where the last answer was lost, and where the member
     tells all."""
     tells_all = (
-        request.rebalance_timeout_ms > 0
+        request.rebalance_timeout_ms != NOT_SAID
         and request.owned is not None
         and (request.subscribed_names is not None or request.subscribed_regex is not None)
     )
