@@ -28,6 +28,7 @@ from postroad.broker.housekeeping import Housekeeping
 from postroad.broker.listener import Listener
 from postroad.broker.partitions import Partitions
 from postroad.broker.producer_ids import ProducerIds
+from postroad.broker.registration import Registration
 from postroad.broker.subscriptions.subscriptions import Subscriptions
 from postroad.broker.tasks import Tasks
 from postroad.broker.topics import Topics
@@ -47,12 +48,10 @@ from postroad.errors import (
     CoordinationError,
     CoordinatorNotAvailable,
     InvalidTopic,
-    LeaseLost,
     TopicDeletionDisabled,
     UnknownTopicOrPartition,
 )
 
-LEASE_MS: Final = 10_000
 DRAIN_S: Final = 2.0  # how long a stop waits for answers that are under way
 
 log = logging.getLogger(__name__)
@@ -72,8 +71,6 @@ class Node:
         self.port = 0
         self.started_at = time.monotonic()
         self.failed = asyncio.Event()  # something that the node can't do without has ended
-        self._incarnation = os.urandom(8).hex()
-        self._lease = 0
 
     # --- life
 
@@ -99,6 +96,7 @@ class Node:
         self.directory.open()
         self.port = self.listener.bind(self.settings.kafka.host, self.settings.kafka.port)
         self.store: Store = await SqliteStore.open(self.directory.store)
+        self.registration = Registration(self.store, self._my_entry(), self._commit)
         self.topics = Topics(self, self.store, self.directory)
         self.groups = GroupCoordination(self)
         self.subscriptions = Subscriptions(self)
@@ -106,7 +104,7 @@ class Node:
         await self._join_cluster()
         self.tasks.start(self._follow(), "follow-store")
         self.tasks.start(self.topics.reopen(), "reopen-partitions")
-        self.tasks.start(self._keep_lease(), "keep-lease")
+        self.tasks.start(self.registration.keep(self.image), "keep-lease")
         await self.groups.start()
         await self.subscriptions.start()
         self.tasks.start(self.housekeeping.run_retention(), "retention")
@@ -125,10 +123,7 @@ class Node:
         await self.tasks.close()
         closing = [self.topics.close_partition(partition) for partition in list(self.partitions)]
         clean = all(await asyncio.gather(*closing)) and not self.partitions.offline()
-        try:
-            await self.store.revoke(self._lease)
-        except (ApiError, CoordinationError) as error:  # a full disk, say: the lease runs out by itself
-            log.warning("the node's entry stays in the coordination store for a while: %s", error)
+        await self.registration.end()
         await self.store.close()
         for workers in (self.workers, self.slow_workers, self.cold_workers):
             workers.close()
@@ -156,7 +151,7 @@ class Node:
         assert first_look.cluster_id is not None
         self.directory.note(first_look.cluster_id, node_id)
         clean = self.directory.take_marker()  # not before: a start that is refused changes nothing
-        await self._register(first_look)
+        await self.registration.begin(first_look)
         for decision in controller.take_leadership(first_look, node_id, clean):
             await self._commit(decision)
         await self.topics.catch_up(clean)
@@ -169,11 +164,9 @@ class Node:
         if await self.topics.commit(decision, urgent=True) is None:
             raise CoordinationError("The coordination store changed while this node started. Start it again.")
 
-    async def _register(self, image: Image) -> None:
-        self._lease = await self.store.grant(LEASE_MS)
+    def _my_entry(self) -> NodeEntry:
         host, port = self.settings.kafka.host_to_advertise, self.advertised_port
-        me = NodeEntry(self.settings.node.id, host, port, self._incarnation)
-        await self._commit(controller.register_node(image, me, self._lease))
+        return NodeEntry(self.settings.node.id, host, port, os.urandom(8).hex())
 
     async def _follow(self) -> None:
         """A node that can't follow the store any more must not go on as if it could."""
@@ -182,15 +175,6 @@ class Node:
         except Exception:
             log.exception("the coordination store can't be followed: the node stops")
             self.failed.set()
-
-    async def _keep_lease(self) -> None:
-        while True:
-            await asyncio.sleep(LEASE_MS / 3000)
-            try:
-                await self.store.keep_alive(self._lease)
-            except LeaseLost:
-                log.warning("the lease ended while this process was held up; registering anew")
-                await self._register(self.image)
 
     def _report_strays(self) -> None:
         """Directories of topics that the store has never heard of: kept, and said."""
@@ -274,7 +258,7 @@ class Node:
 
         if validate_only:
             return imagined(decision(self.image), name)
-        await self.topics.decide(decision)
+        await self.topics.decide(decision, done=lambda image: topic_id in image.topics_by_id)
         created = self.image.topics_by_id.get(topic_id)
         if created is None:
             raise UnknownTopicOrPartition(f"{name!r} was deleted as soon as it was created.")
@@ -283,7 +267,13 @@ class Node:
     async def delete_topic(self, topic: Topic) -> None:
         if not self.settings.topics.deletable:
             raise TopicDeletionDisabled()
-        await self.topics.decide(lambda image: controller.delete_topic(image, topic.name), urgent=True)
+
+        def decision(image: Image) -> Decision:
+            if topic.id not in image.topics_by_id:
+                raise UnknownTopicOrPartition(f"Topic {topic.name!r} was deleted by another request.")
+            return controller.delete_topic(image, topic.name)
+
+        await self.topics.decide(decision, urgent=True, done=lambda image: topic.id not in image.topics_by_id)
 
     async def add_partitions(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
@@ -296,7 +286,7 @@ class Node:
         if validate_only:
             decision(self.image)
         else:
-            await self.topics.decide(decision)
+            await self.topics.decide(decision, done=lambda image: image.has_partition(name, count - 1))
 
     def topics_changed(self, changes: Changes) -> None:
         """Called after partitions were opened and closed accordingly."""

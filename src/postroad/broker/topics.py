@@ -24,7 +24,7 @@ from postroad.cluster.ids import id_text
 from postroad.cluster.image import Changes, DeletedTopic, Image, Topic
 from postroad.cluster.store import Store
 from postroad.cluster.topic_config import TopicSettings, resolve
-from postroad.errors import ApiError, CoordinationError, HistoryCompacted, RequestTimedOut, StorageFailed
+from postroad.errors import ApiError, HistoryCompacted, RequestTimedOut, StorageFailed, StoreUnavailable
 from postroad.log.disk import OsDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.segment_cache import SegmentCache
@@ -53,22 +53,41 @@ class Topics:
 
     # --- decisions
 
-    async def decide(self, make: Callable[[Image], Decision], *, urgent: bool = False) -> None:
+    async def decide(
+        self,
+        make: Callable[[Image], Decision],
+        *,
+        urgent: bool = False,
+        done: Callable[[Image], bool] | None = None,
+    ) -> None:
         """Decide on the image, commit, and wait until this node has followed. Raises what `make` raises.
 
-        `urgent`: the decision frees space, so it may use the reserve of a full disk.
+        `urgent`: the decision frees space, so it may use the reserve of a full disk. `done` tells whether a
+        commit whose outcome is unknown took effect; it may be left out if `make` then decides on nothing.
+        Raises StoreUnavailable if the outcome can't be found out.
         """
         for _ in range(DECISIONS_MAX):
             seen = self._applied
             compares, operations = make(self.image)
             if not operations:
                 return
-            revision = await self.commit(Decision(compares, operations), urgent=urgent)
+            try:
+                revision = await self.commit(Decision(compares, operations), urgent=urgent)
+            except StoreUnavailable:
+                await self._read_anew()
+                if done is not None and done(self.image):
+                    return
+                continue
             if revision is not None:
                 await self.reach(revision)
                 return
             await self.reach(seen + 1)  # somebody was faster: decide anew on what came of it
-        raise CoordinationError("The coordination store changed under every attempt.")
+        raise RequestTimedOut("The coordination store changed under every attempt. Try again.")
+
+    async def _read_anew(self) -> None:
+        """Wait until the image shows what the store holds now. Raises StoreUnavailable if nobody can say."""
+        snapshot = await self._store.list("")
+        await self.reach(snapshot.revision)
 
     async def commit(self, decision: Decision, *, urgent: bool) -> int | None:
         """The store's answer; on a full disk an urgent decision is tried again with the reserve."""

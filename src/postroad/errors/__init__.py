@@ -6,7 +6,7 @@
     │   └── TryAgain          right request, wrong moment: clients retry by themselves
     ├── ProtocolError         bytes that are no Kafka request: the connection is closed
     ├── CoordinationError     the coordination store can't do what was asked of it
-    │   ├── StoreUnavailable  it does not answer, or failed: a commit's outcome is unknown
+    │   ├── StoreUnavailable  it does not answer, or failed: a commit's outcome is unknown (also a TryAgain)
     │   ├── LeaseLost         the lease has ended and its keys are gone
     │   └── HistoryCompacted  a watch asks for revisions that are no longer kept: list again
     └── ConfigurationError    a setting is wrong: says which, where, and what would be right

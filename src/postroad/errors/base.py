@@ -19,10 +19,6 @@ class CoordinationError(PostroadError):
     """The coordination store can't do what was asked; the subclass says what the caller does next."""
 
 
-class StoreUnavailable(CoordinationError):
-    """The store does not answer or has failed. Whether a commit under way happened is unknown: read again."""
-
-
 class LeaseLost(CoordinationError):
     """The lease has ended and its keys are deleted: grant a new one and register anew."""
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from postroad.errors.base import RequestRefused, TryAgain
+from postroad.errors.base import CoordinationError, RequestRefused, TryAgain
+from postroad.errors.requests import RequestTimedOut
 
 
 class StorageFailed(TryAgain):
     code = 56
     summary = "The disk refused; see the node's log. Reads go on; produce again when it has recovered."
+
+
+class StoreUnavailable(CoordinationError, RequestTimedOut):
+    """The coordination store does not answer or has failed; messages don't need it and go on.
+
+    Whether a commit under way happened is unknown: read again. REQUEST_TIMED_OUT says that to clients.
+    """
+
+    summary = "The coordination store can't be reached, so nothing can be changed now. Try again later."
 
 
 class OffsetOutOfRange(RequestRefused):

@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
-from postroad.errors import ApiError, InvalidRequest, TransactionalIdAuthorizationFailed
+from postroad.errors import (
+    ApiError,
+    CoordinatorLoadInProgress,
+    InvalidRequest,
+    StoreUnavailable,
+    TransactionalIdAuthorizationFailed,
+)
 from postroad.wire.messages import init_producer_id as codec
 
 if TYPE_CHECKING:
@@ -32,6 +38,8 @@ async def _answer(node: Node, request: codec.InitProducerIdRequest, version: int
         if request.transactional_id is not None:
             raise TransactionalIdAuthorizationFailed()
         producer_id = await node.producer_ids.next()
+    except StoreUnavailable:  # as Kafka: every client asks again after this code, and after few others
+        response = codec.InitProducerIdResponse(error_code=CoordinatorLoadInProgress.code, producer_epoch=-1)
     except ApiError as error:
         response = codec.InitProducerIdResponse(error_code=error.code, producer_epoch=-1)
     else:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Final
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
 from postroad.cluster.image import Topic
-from postroad.errors import ApiError, TopicAlreadyExists, UnknownTopicId, UnknownTopicOrPartition
+from postroad.errors import (
+    ApiError,
+    LeaderNotAvailable,
+    StoreUnavailable,
+    TopicAlreadyExists,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from postroad.wire.messages import metadata as codec
 from postroad.wire.primitives import ZERO_UUID
 
@@ -48,6 +55,8 @@ async def _create_and_answer(
         except TopicAlreadyExists as exists:  # by another request meanwhile; or its name collides
             if name not in node.image.topics:
                 refused[name] = exists
+        except StoreUnavailable:  # known topics are answered all the same, and clients ask again for this one
+            refused[name] = LeaderNotAvailable()
         except ApiError as error:
             refused[name] = error
     return _respond(node, call.version, request, refused)
