@@ -104,10 +104,10 @@ def _is_topic_name(name: str) -> bool:
 # fmt: off
 TABLE: Final = ConfigTable("group", ConfigSource.GROUP, (
     Definition("errors.deadletterqueue.topic.name", STRING, "",
-               "Where messages go that are given up; empty: the group's id with '.dead' after it.",
+               "The topic for messages that are given up; empty: the group's id with '.dead' after it.",
                _dead_letter_topic),
     Definition("postroad.backoff.factor", DOUBLE, "2.0",
-               "By what the wait after a failed delivery grows with each further one.",
+               "The factor by which the wait grows with each further failed delivery.",
                between(1, 100)),
     Definition("postroad.backoff.initial.ms", INT, "0",
                "How long a message waits after its first failed delivery (released, or its lock ran out).",
@@ -166,10 +166,10 @@ TABLE: Final = ConfigTable("group", ConfigSource.GROUP, (
                "by_duration:P1DT2H (so long before now) or at:1735689600000 (milliseconds since 1970).",
                start_rule),
     Definition("share.delivery.count.limit", INT, "5",
-               "After so many deliveries (1000 at most) a message is given up; 0: never.",
+               "After this many deliveries (1000 at most) a message is given up; 0: never.",
                between(0, 1000)),
     Definition("share.heartbeat.interval.ms", INT, "5000",
-               "How often members are asked to tell that they live.",
+               "How often members send a heartbeat.",
                between(HEARTBEAT_MS_MIN, HEARTBEAT_MS_MAX)),
     Definition("share.isolation.level", STRING, "read_uncommitted",
                "read_committed: messages of transactions are delivered once these are committed.",
@@ -185,7 +185,7 @@ TABLE: Final = ConfigTable("group", ConfigSource.GROUP, (
                "Whether members may renew their locks.",
                anything),
     Definition("share.session.timeout.ms", INT, "45000",
-               "A member that was silent for so long is taken for dead, and its messages are released.",
+               "A member that was silent for this long is taken for dead, and its messages are released.",
                between(HEARTBEAT_MS_MIN, SESSION_MS_MAX)),
 ))
 # fmt: on

@@ -80,7 +80,7 @@ _SUPPORTED: Final = (
                "A record stays uncompacted at least this long.",
                at_least(0), "log.cleaner.min.compaction.lag.ms"),
     Definition("min.insync.replicas", INT, "1",
-               "acks=all is answered only while so many replicas are in sync.",
+               "acks=all is answered only while this many replicas are in sync.",
                at_least(1), "min.insync.replicas"),
     Definition("postroad.flush", STRING, "sync",
                "sync: on disk before acks=all is answered. interval: every postroad.flush.interval.ms. "

@@ -117,7 +117,7 @@ class Http(Section):
         30_000, duration(1), "A request that has begun must be complete within this time."
     )
     connections_max: int = setting(10_000, number(1), "Connections in all; more are closed at once.")
-    idle_ms: int = setting(75_000, duration(1), "A connection without a request for so long is closed.")
+    idle_ms: int = setting(75_000, duration(1), "A connection without a request for this long is closed.")
     access_log: str = setting(
         "errors",
         choice("off", "errors", "all"),
@@ -205,7 +205,7 @@ class Limits(Section):
     idle_ms: int = setting(
         10 * MINUTE_MS,
         duration(1),
-        "A connection without a request for so long is closed.",
+        "A connection without a request for this long is closed.",
         kafka="connections.max.idle.ms",
     )
     receive_bytes_max: int = setting(
@@ -281,7 +281,7 @@ class Groups(Section):
     consumer_session_ms: int = setting(
         45_000,
         duration(1),
-        "A member of the newer protocol (KIP-848) is out when not heard of for so long.",
+        "A member of the newer protocol (KIP-848) that was silent for this long is removed.",
         kafka="group.consumer.session.timeout.ms",
     )
     offsets_retention_ms: int = setting(
@@ -329,7 +329,7 @@ class Storage(Section):
     producer_expiry_ms: int = setting(
         DAY_MS,
         duration(1),
-        "An idempotent producer that was silent for so long is forgotten.",
+        "An idempotent producer that was silent for this long is forgotten.",
         kafka="producer.id.expiration.ms",
     )
 
@@ -339,7 +339,7 @@ class Logging(Section):
     """What the node tells about itself."""
 
     level: str = setting(
-        "info", choice("debug", "info", "warning", "error"), "The least important that is told."
+        "info", choice("debug", "info", "warning", "error"), "The lowest level that is logged."
     )
 
 

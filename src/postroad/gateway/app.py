@@ -82,10 +82,10 @@ class _Edge:
         except ConnectionError:  # the client has gone; there is nobody to answer
             raise
         except RequestPayloadError:
-            raise web.HTTPBadRequest(text="The body can't be read.\n") from None
+            raise web.HTTPBadRequest(text="The request's body can't be read.\n") from None
         except Exception:
             log.exception("%s %s failed", request.method, request.path)
-            return web.Response(status=500, text="Something went wrong here; the log tells what.\n")
+            return web.Response(status=500, text="Internal error; see the gateway's log.\n")
 
     def _note(self, request: web.Request, status: int, sent: int, took_ns: int) -> None:
         dialect, action = self._names.get(request.match_info.handler, NOWHERE)
@@ -108,4 +108,4 @@ def _refuse_ambiguous(request: web.Request) -> None:
     """What aiohttp lets pass, and a proxy before us may understand in another way."""
     coding = request.headers.get(hdrs.TRANSFER_ENCODING)
     if coding is not None and (coding.strip().lower() != "chunked" or request.version < (1, 1)):
-        raise web.HTTPNotImplemented(text="Chunks are the only transfer coding, from HTTP/1.1 on.\n")
+        raise web.HTTPNotImplemented(text="The only supported transfer coding is chunked, with HTTP/1.1.\n")

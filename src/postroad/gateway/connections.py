@@ -100,7 +100,7 @@ class Connection(web.RequestHandler):
         self.door.say(
             "a request from %s can't be read: %s", request.remote, (message or "").partition(":")[0]
         )
-        refusal = web.Response(status=status, text="This is not a request that can be read.\n")
+        refusal = web.Response(status=status, text="The request is not valid HTTP.\n")
         refusal.force_close()
         return refusal
 

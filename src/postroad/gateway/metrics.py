@@ -40,11 +40,11 @@ class GatewayMetrics:
             "postroad_http_requests_total", "Answered requests.", "dialect", "action", "status"
         )
         self.took = registry.histograms(
-            "postroad_http_request_seconds", "From request to answer.", SECONDS, "dialect", "action"
+            "postroad_http_request_seconds", "Time from request to answer.", SECONDS, "dialect", "action"
         )
         messages_in = registry.counters("postroad_http_messages_in_total", "Messages that were published.")
         messages_out = registry.counters("postroad_http_messages_out_total", "Messages that were handed out.")
-        published = registry.histograms("postroad_http_publish_messages", "Messages of one publish.", COUNTS)
+        published = registry.histograms("postroad_http_publish_messages", "Messages in one publish.", COUNTS)
         self.messages_in, self.messages_out, self.published = (
             messages_in.of(),
             messages_out.of(),
@@ -66,11 +66,15 @@ class GatewayMetrics:
         page.family("postroad_gateway_info", GAUGE, "1, with the gateway's version.").add(
             1, labels(version=__version__)
         )
-        uptime = page.family("postroad_gateway_uptime_seconds", GAUGE, "Since the gateway was started.")
+        uptime = page.family("postroad_gateway_uptime_seconds", GAUGE, "Time since the gateway was started.")
         uptime.add(time.monotonic() - self.started_at)
         cpu = page.family("postroad_gateway_cpu_seconds_total", COUNTER, "Processor time of its process.")
         cpu.add(used.ru_utime + used.ru_stime)
-        refused = page.family("postroad_http_connections_refused_total", COUNTER, "One too many, each.")
+        refused = page.family(
+            "postroad_http_connections_refused_total",
+            COUNTER,
+            "Connections beyond the limit.",
+        )
         refused.add(self.refused)
         self.registry.write(page)
         return page.text()
@@ -97,7 +101,7 @@ def routes(gateway: Gateway) -> list[web.RouteDef]:
 async def _whole_page(gateway: Gateway) -> str:
     pages = [gateway.metrics.page()]
     up = Page()
-    family = up.family("postroad_node_up", GAUGE, "1 if the node told its metrics, 0 if it did not.")
+    family = up.family("postroad_node_up", GAUGE, "1 if the node's metrics could be read, 0 if not.")
     for node, page in (await _node_pages(gateway)).items():
         family.add(int(page is not None), labels(node=node))
         if page is not None:

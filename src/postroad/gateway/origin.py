@@ -32,7 +32,7 @@ LOCAL_NAMES: Final = frozenset({"localhost", "host.docker.internal", "host.conta
 LOCAL_SUFFIX: Final = ".localhost"
 REMEMBERED_MAX: Final = 1000
 
-FROM_ELSEWHERE: Final = "Pages from elsewhere may not use this gateway."
+FROM_ELSEWHERE: Final = "Pages of other sites may not use this gateway."
 FOREIGN_NAME: Final = "This gateway is not known by that name (Host). Its setting http.hosts can add it."
 
 

@@ -34,7 +34,7 @@ _REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
 _FAILED: Final = Reply(
     500,
     (("Content-Type", "text/plain; charset=utf-8"),),
-    b"Something went wrong here; the log tells what.\n",
+    b"Internal error; see the gateway's log.\n",
 )
 
 log = logging.getLogger(__name__)

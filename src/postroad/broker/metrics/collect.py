@@ -40,7 +40,7 @@ def _write_process(page: Page, node: Node) -> None:
         1, labels(version=__version__)
     )
     for name, kind, meaning, value in (
-        ("uptime_seconds", GAUGE, "Since the node was started.", time.monotonic() - node.started_at),
+        ("uptime_seconds", GAUGE, "Time since the node was started.", time.monotonic() - node.started_at),
         ("cpu_seconds_total", COUNTER, "Processor time of its process.", used.ru_utime + used.ru_stime),
         ("memory_bytes", GAUGE, "Memory of its process that is in use.", _resident_bytes()),
         ("connections", GAUGE, "Open connections of Kafka clients.", len(node.listener.connections)),

@@ -22,7 +22,7 @@ class ApiStats:
 def write_requests(page: Page, apis: Iterable[ApiStats]) -> None:
     requests = page.family("postroad_requests_total", COUNTER, "Requests by API.")
     took = page.family(
-        "postroad_request_seconds", HISTOGRAM, "From request to answer; long polls wait on purpose."
+        "postroad_request_seconds", HISTOGRAM, "Time from request to answer; long polls wait on purpose."
     )
     for stats in apis:
         if stats.requests:

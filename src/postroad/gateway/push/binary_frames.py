@@ -74,7 +74,7 @@ class BinaryFormat:
                 return _read_credit(frame)
             return _read_settlement(frame)
         except struct.error:
-            raise BadFrame(f"The frame of {len(frame)} bytes ends too early, or too late.") from None
+            raise BadFrame(f"The frame of {len(frame)} bytes does not have the length of its kind.") from None
 
     def messages(self, outgoing: Sequence[Outgoing]) -> bytes:
         parts = [bytes([MESSAGES])]
@@ -107,7 +107,7 @@ def _read_settlement(frame: bytes) -> Settlement:
     kind, request, ms = _SETTLE.unpack_from(frame)
     type_ = ACKNOWLEDGEMENTS.get(kind & ~BY_RECEIPT)
     if type_ is None:
-        raise BadFrame(f"There is no frame of kind {kind}.")
+        raise BadFrame(f"Unknown frame kind {kind}.")
     if ms != NO_MS and ms > MS_MAX:
         raise BadFrame(f"{ms:,} ms is more than {MS_MAX:,}.")
     ids: Sequence[int] = ()
@@ -118,7 +118,7 @@ def _read_settlement(frame: bytes) -> Settlement:
         count = (len(frame) - _SETTLE.size) // _ID_BYTES
         ids = struct.unpack(f">{count}Q", frame[_SETTLE.size :])
     if max(len(ids), len(receipts)) > IDS_MAX:
-        raise BadFrame(f"A frame settles {IDS_MAX:,} messages at most.")
+        raise BadFrame(f"A frame can settle at most {IDS_MAX:,} messages.")
     given = None if ms == NO_MS else ms
     lock_ms = given if type_ is AckType.RENEW else None
     delay_ms = given if type_ is AckType.RELEASE else None

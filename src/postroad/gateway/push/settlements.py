@@ -17,7 +17,7 @@ from postroad.gateway.receipts import Receipt, WrongReceipt
 WAITING_MAX: Final = 50_000  # messages; who says more waits until some are settled
 
 NOT_HELD: Final = "Not held: its lock has ended, or it was settled before."
-WRONG_RECEIPT: Final = "This is no receipt of this subscription."
+WRONG_RECEIPT: Final = "The receipt does not belong to this subscription."
 
 
 class Kind(NamedTuple):

@@ -127,7 +127,7 @@ class Stream:
 
     def _grant(self, messages: int) -> None:
         if self._credit + messages > CREDIT_MAX:
-            raise Ending(BAD_FRAME, f"With this the credit would be above {CREDIT_MAX:,} messages.")
+            raise Ending(BAD_FRAME, f"The credit would exceed {CREDIT_MAX:,} messages.")
         self._credit += messages
         self._changed.set()
 
@@ -148,7 +148,7 @@ class Stream:
                 log.info("stream of %s: %s", self._subscription, error)
                 await asyncio.sleep(RETRY_S)
             except GroupIdNotFound:
-                raise Ending(NOT_FOUND, f"The subscription {self._subscription} is gone.") from None
+                raise Ending(NOT_FOUND, f"The subscription {self._subscription} was deleted.") from None
             except PostroadError as error:
                 raise Ending(FAILED, str(error)) from None
             else:

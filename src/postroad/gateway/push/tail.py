@@ -59,7 +59,7 @@ class Tails:
 
     async def tail(self, request: web.Request) -> web.StreamResponse:
         if self._open >= TAILS_MAX:
-            raise Refused(problems.UNAVAILABLE, f"There are {TAILS_MAX} tails at this gateway already.")
+            raise Refused(problems.UNAVAILABLE, f"This gateway already serves {TAILS_MAX} tails.")
         self._open += 1
         try:
             topic = request.match_info["topic"]

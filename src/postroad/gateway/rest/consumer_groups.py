@@ -32,7 +32,7 @@ class PartitionLag(Struct):
     committed: int
     end: int
     messages: int
-    seconds: Annotated[float | None, Meta(description="The age of the oldest message not yet handled.")]
+    seconds: Annotated[float | None, Meta(description="The age of the oldest message not yet read.")]
 
 
 class GroupMember(Struct):
@@ -47,7 +47,7 @@ class GroupDetails(Struct):
     type: str
     state: str
     members: list[GroupMember]
-    lag: Annotated[int, Meta(description="Messages behind, in all.")]
+    lag: Annotated[int, Meta(description="Messages not yet read, over all partitions.")]
     partitions: list[PartitionLag]
 
 
@@ -62,7 +62,7 @@ async def list_groups(call: Call[Nothing, Page]) -> GroupList:
 
 
 @endpoint(
-    "GET", "/v1/consumer-groups/{group}", "A consumer group: its members, and how far it is behind.",
+    "GET", "/v1/consumer-groups/{group}", "Get a consumer group: its members and its lag.",
     problems=(NOT_FOUND,),
 )  # fmt: skip
 async def get_group(call: Call[Nothing, Nothing]) -> GroupDetails:

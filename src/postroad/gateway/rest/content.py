@@ -47,7 +47,7 @@ Value = Annotated[
 NewValue = Annotated[
     Raw,
     Meta(
-        description='A string is a text, {"base64": "…"} are bytes, null is no value (a tombstone); any '
+        description='A string is stored as text, {"base64": "…"} as bytes, null as a tombstone; any '
         "other JSON is stored as it is written.",
     ),
 ]
@@ -99,7 +99,7 @@ def read_bytes(data: Bytes) -> bytes | None:
         try:
             return base64.b64decode(data.base64, validate=True)
         except (ValueError, binascii.Error):
-            raise Refused(problems.REFUSED, "Something that is to be base64 is not.") from None
+            raise Refused(problems.REFUSED, "A base64 value is not valid base64.") from None
     return None if data is None else data.encode()
 
 

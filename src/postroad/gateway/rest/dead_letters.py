@@ -30,7 +30,8 @@ HeaderText = Annotated[str, Meta(max_length=1000)]
 class DeadLettersQuery(Struct, forbid_unknown_fields=True):
     limit: PageSize = 100
     after: Annotated[
-        Annotated[str, Meta(pattern=CURSOR_PATTERN)] | None, Meta(description="`next` of the page before.")
+        Annotated[str, Meta(pattern=CURSOR_PATTERN)] | None,
+        Meta(description="`next` of the page before."),
     ] = None
     values: Values = "text"
 
@@ -56,10 +57,10 @@ class DeadLetterList(Struct):
 class NewRedrive(Struct, forbid_unknown_fields=True):
     """Which letters: all conditions hold; without any it is all of them."""
 
-    to: Annotated[TopicName | None, Meta(description="Without: each to its own topic.")] = None
+    to: Annotated[TopicName | None, Meta(description="Default: the topic a letter came from.")] = None
     reasons: Annotated[list[Reason], Meta(max_length=3)] = []
     headers: Annotated[
-        dict[HeaderName, HeaderText], Meta(max_length=20, description="Headers that a letter has.")
+        dict[HeaderName, HeaderText], Meta(max_length=20, description="Only letters with these headers.")
     ] = {}
     key_matches: Annotated[
         Annotated[str, Meta(max_length=1000)] | None, Meta(description="With * and ?.")
@@ -131,9 +132,13 @@ async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | Answer:
     try:
         task = await gateway.redrives.start(info.name, KIND, wish, gateway.now_ms())
     except AlreadyRunning:
-        raise Refused(CONFLICT, "A redrive of this subscription runs; wait for its end, or end it.") from None
+        raise Refused(
+            CONFLICT, "A redrive of this subscription is running; wait for it, or cancel it."
+        ) from None
     except TooMany:
-        raise Refused(UNAVAILABLE, "As many redrives run here as may; wait for one to end.") from None
+        raise Refused(
+            UNAVAILABLE, "Too many redrives are running here; try again when one has finished."
+        ) from None
     return Answer(_state(info.name, task), headers={"Location": f"/v1/redrives/{task.id}"})
 
 
@@ -144,7 +149,7 @@ async def list_redrives(call: Call[Nothing, Nothing]) -> RedriveList:
     return RedriveList([_state(subscription, task) for subscription, task in found if task.kind == KIND])
 
 
-@endpoint("GET", "/v1/redrives/{redrive}", "How far a redrive is.", problems=(NOT_FOUND,))
+@endpoint("GET", "/v1/redrives/{redrive}", "Get a redrive's progress.", problems=(NOT_FOUND,))
 async def get_redrive(call: Call[Nothing, Nothing]) -> RedriveState:
     return _state(*await _find(call))
 
@@ -160,7 +165,7 @@ async def cancel_redrive(call: Call[Nothing, Nothing]) -> RedriveState:
 async def _find(call: Call[Nothing, Nothing]) -> tuple[str, Task]:
     found = await call.gateway.redrives.find(call.path["redrive"])
     if found is None or found[1].kind != KIND:
-        raise Refused(problems.NOT_FOUND, "There is no such redrive, or it was long ago.")
+        raise Refused(problems.NOT_FOUND, "No such redrive, or it has been forgotten.")
     return found
 
 

@@ -54,7 +54,7 @@ class PeekedMessage(MessageContent, kw_only=True):
     deliveries: int
     available_at_ms: Annotated[int | None, Meta(description="Of a delayed one.")]
     held_by: Annotated[
-        str | None, Meta(description="A Kafka member's id; or a word for those who received over HTTP.")
+        str | None, Meta(description="The id of the Kafka member, or a label for consumers over HTTP.")
     ]
     held_until_ms: int | None
 
@@ -86,13 +86,13 @@ class StateInSubscription(Struct, kw_only=True):
 
 
 class MessageDetails(MessageContent, kw_only=True):
-    status: Annotated[Status, Meta(description="Of the subscription that is least done with it.")]
+    status: Annotated[Status, Meta(description="The state in the subscription that has progressed least.")]
     subscriptions: list[StateInSubscription]
     acked_by: Annotated[list[str], Meta(description="The subscriptions that have acknowledged it.")]
 
 
 @endpoint(
-    "GET", "/v1/subscriptions/{subscription}/messages", "Look at messages without touching them.",
+    "GET", "/v1/subscriptions/{subscription}/messages", "Read messages without receiving them.",
     problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def peek(call: Call[Nothing, PeekQuery]) -> PeekAnswer:
@@ -101,7 +101,7 @@ async def peek(call: Call[Nothing, PeekQuery]) -> PeekAnswer:
     if (wish.partition is not None and wish.topic is None) or (
         wish.offset is not None and wish.partition is None
     ):
-        raise Refused(problems.REFUSED, "A partition needs its topic, an offset its partition.")
+        raise Refused(problems.REFUSED, "`partition` needs `topic`, and `offset` needs `partition`.")
     places = [
         place
         for place in sorted(await subscriptions.positions(client, name))
@@ -113,7 +113,7 @@ async def peek(call: Call[Nothing, PeekQuery]) -> PeekAnswer:
 
 
 @endpoint(
-    "GET", "/v1/messages/{message}", "A message by its id, and what became of it in each subscription.",
+    "GET", "/v1/messages/{message}", "Get a message by its id, with its state in each subscription.",
     problems=(NOT_FOUND,),
 )  # fmt: skip
 async def get_message(call: Call[Nothing, MessageQuery]) -> MessageDetails:
@@ -158,7 +158,7 @@ async def _read(gateway: Gateway, place: TopicPartition, offset: int) -> Record:
         found = (await browse.read(client, place, [offset])).get(offset)
         if found is not None:
             return found
-    raise Refused(problems.NOT_FOUND, "The message is not there, or not any more.")
+    raise Refused(problems.NOT_FOUND, "The message does not exist, or no longer exists.")
 
 
 # --- what became of it

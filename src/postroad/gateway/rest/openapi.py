@@ -18,9 +18,9 @@ JSON: Final = "application/json"
 OCTETS: Final = "application/octet-stream"
 REF: Final = "#/components/schemas/{name}"
 DESCRIPTION: Final = (
-    "Topics, subscriptions and their messages over HTTP. Errors are problem details (RFC 9457): 400 for what "
-    "does not fit this document, 422 for what fits and is refused all the same, 503 for what may be tried "
-    "again."
+    "Topics, subscriptions and their messages over HTTP. Errors are problem details (RFC 9457): 400 if the "
+    "request does not match this document, 422 if it matches and is refused all the same, 503 if it may be "
+    "tried again."
 )
 SECURITY: Final[list[dict[str, list[str]]]] = [{"bearer": []}, {"basic": []}]
 SECURITY_SCHEMES: Final = {

@@ -13,8 +13,11 @@ T = TypeVar("T")
 
 
 class Page(Struct, forbid_unknown_fields=True):
-    prefix: Annotated[str, Meta(max_length=249, description="Only names that begin so.")] = ""
-    after: Annotated[str, Meta(max_length=249, description="Names behind this one: `next` of a page.")] = ""
+    prefix: Annotated[str, Meta(max_length=249, description="Only names with this prefix.")] = ""
+    after: Annotated[
+        str,
+        Meta(max_length=249, description="Only names after this one; `next` of a page."),
+    ] = ""
     limit: PageSize = 100
 
 

@@ -26,9 +26,11 @@ class Seek(Part, forbid_unknown_fields=True):
     """One of `to`, `time_ms` and `offset` says where to."""
 
     to: Literal["earliest", "latest"] | None = None
-    time_ms: Annotated[TimeMs | None, Meta(description="The first message that is not older.")] = None
-    offset: Annotated[Offset | None, Meta(description="Within what the partition has.")] = None
-    dry_run: Annotated[bool, Meta(description="Only tell what would be done.")] = False
+    time_ms: Annotated[TimeMs | None, Meta(description="Go to the first message that is not older.")] = None
+    offset: Annotated[
+        Offset | None, Meta(description="Go to this offset, or to the nearest one the partition has.")
+    ] = None
+    dry_run: Annotated[bool, Meta(description="Only report what would be done.")] = False
 
 
 class Moved(Struct):
@@ -43,11 +45,11 @@ class SeekAnswer(Struct):
 
 
 class PurgeAnswer(Struct):
-    purged: Annotated[int, Meta(description="So many messages were not done with.")]
+    purged: Annotated[int, Meta(description="The number of messages that were not acknowledged.")]
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/seek", "Go on from another place.",
+    "POST", "/v1/subscriptions/{subscription}/seek", "Move a subscription to another position.",
     problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def seek(call: Call[Seek, Nothing]) -> SeekAnswer:
@@ -55,7 +57,7 @@ async def seek(call: Call[Seek, Nothing]) -> SeekAnswer:
     consumers hold now is no longer theirs."""
     client, name, wish = call.gateway.client, call.path["subscription"], call.body
     if sum(where is not None for where in (wish.to, wish.time_ms, wish.offset)) != 1:
-        raise Refused(problems.REFUSED, "Say where to by one of `to`, `time_ms` and `offset`.")
+        raise Refused(problems.REFUSED, "Give exactly one of `to`, `time_ms` and `offset`.")
     before = await subscriptions.positions(client, name)
     after = await _resolve(call.gateway, _chosen(list(before), wish), wish)
     if not wish.dry_run:
@@ -64,7 +66,7 @@ async def seek(call: Call[Seek, Nothing]) -> SeekAnswer:
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/purge", "Be done with all messages that are there now.",
+    "POST", "/v1/subscriptions/{subscription}/purge", "Discard all messages that are there now.",
     admin=True, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def purge(call: Call[Part, Nothing]) -> PurgeAnswer:
@@ -79,14 +81,14 @@ async def purge(call: Call[Part, Nothing]) -> PurgeAnswer:
 
 def _chosen(places: list[TopicPartition], part: Part) -> list[TopicPartition]:
     if part.partition is not None and part.topic is None:
-        raise Refused(problems.REFUSED, "A partition without a topic.")
+        raise Refused(problems.REFUSED, "`partition` needs `topic`.")
     found = [
         place
         for place in places
         if part.topic in (None, place.topic) and part.partition in (None, place.partition)
     ]
     if places and not found:
-        raise Refused(problems.NOT_FOUND, "The subscription does not have this part.")
+        raise Refused(problems.NOT_FOUND, "The subscription does not read this topic or partition.")
     return found
 
 

@@ -63,11 +63,12 @@ class Promises(Struct, forbid_unknown_fields=True):
     ] = None
     backoff_ms: Annotated[BackoffMs | None, Meta(description="The wait after a failed delivery.")] = None
     backoff_factor: Annotated[
-        Annotated[float, Meta(ge=1, le=100)] | None, Meta(description="By what it grows with each.")
+        Annotated[float, Meta(ge=1, le=100)] | None,
+        Meta(description="The wait grows by this factor."),
     ] = None
     backoff_max_ms: Annotated[BackoffMs | None, Meta(description="The longest wait.")] = None
     backoff_jitter: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None, Meta(description="The part of it left to chance.")
+        Annotated[float, Meta(ge=0, le=1)] | None, Meta(description="The part of the wait that is random.")
     ] = None
     order: Annotated[
         Literal["none", "key", "partition"] | None,
@@ -78,20 +79,23 @@ class Promises(Struct, forbid_unknown_fields=True):
         Meta(description="The header that names the tenant; empty: no tenants."),
     ] = None
     delivery: Literal["at-least-once", "at-most-once"] | None = None
-    dead_letters: Annotated[bool | None, Meta(description="Whether what is given up is kept.")] = None
+    dead_letters: Annotated[bool | None, Meta(description="Keep what is given up as dead letters.")] = None
     dead_letter_topic: Annotated[
         Annotated[str, Meta(pattern="^[a-zA-Z0-9._-]{0,249}$")] | None,
-        Meta(description="Where it is kept; empty: the subscription's name with .dead after it."),
+        Meta(description="The dead-letter topic; empty: the subscription's name with .dead after it."),
     ] = None
     deduplicate_ms: Annotated[
         Annotated[int, Meta(ge=0, le=3_600_000)] | None,
-        Meta(description="A message whose header postroad-dedup-id came within this time is left out."),
+        Meta(description="A message is left out if its postroad-dedup-id header was seen within this time."),
     ] = None
     max_locks: Annotated[
-        Annotated[int, Meta(ge=1, le=10_000_000)] | None, Meta(description="Messages in flight in all.")
+        Annotated[int, Meta(ge=1, le=10_000_000)] | None,
+        Meta(description="Messages in flight in total."),
     ] = None
-    partition_max_locks: Annotated[Locks | None, Meta(description="Of each partition.")] = None
-    member_max_locks: Annotated[Locks | None, Meta(description="At each Kafka consumer.")] = None
+    partition_max_locks: Annotated[Locks | None, Meta(description="Messages in flight of a partition.")] = (
+        None
+    )
+    member_max_locks: Annotated[Locks | None, Meta(description="Messages in flight at one consumer.")] = None
 
 
 def configs_of(given: Struct, raw: Mapping[str, str | None]) -> dict[str, str | None]:

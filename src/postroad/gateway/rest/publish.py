@@ -37,12 +37,16 @@ class NewMessage(Struct, forbid_unknown_fields=True):
     value: NewValue
     key: Bytes = None
     headers: Annotated[
-        dict[str, Bytes] | HeaderPairs, Meta(description="An object, or pairs where names come twice.")
+        dict[str, Bytes] | HeaderPairs,
+        Meta(description="An object, or pairs if a name occurs twice."),
     ] = {}
-    delay_ms: Annotated[DelayMs | None, Meta(description="Subscriptions get it so much later.")] = None
-    deliver_at_ms: Annotated[TimeMs | None, Meta(description="Not before this time.")] = None
-    expires_at_ms: Annotated[TimeMs | None, Meta(description="A dead letter from this time on.")] = None
-    partition: Annotated[PartitionNumber | None, Meta(description="Without: by the key.")] = None
+    delay_ms: Annotated[DelayMs | None, Meta(description="Subscriptions deliver it after this.")] = None
+    deliver_at_ms: Annotated[TimeMs | None, Meta(description="Subscriptions deliver it at this time.")] = None
+    expires_at_ms: Annotated[
+        TimeMs | None,
+        Meta(description="It becomes a dead letter at this time."),
+    ] = None
+    partition: Annotated[PartitionNumber | None, Meta(description="Default: chosen by the key.")] = None
     timestamp_ms: Annotated[TimeMs | None, Meta(description="Without: now.")] = None
 
 
@@ -56,14 +60,12 @@ class PublishHeaders(Struct, rename=lambda name: "-".join(map(str.capitalize, na
 
     idempotency_key: Annotated[
         IdempotencyKey | None,
-        Meta(
-            description="A repeated request with the same key is answered as the first, and not stored again."
-        ),
+        Meta(description="A request repeated with the same key is answered like the first, and stored once."),
     ] = None
     postroad_key: Annotated[str | None, Meta(description="The message's key.")] = None
     postroad_header: Annotated[
         str | None,
-        Meta(description="`name=value`, or `name` alone for null; may stand there several times."),
+        Meta(description="`name=value`, or `name` alone for null; may be given several times."),
     ] = None
     postroad_delay_ms: DelayMs | None = None
     postroad_deliver_at_ms: TimeMs | None = None
@@ -93,7 +95,7 @@ class PublishAnswer(Struct):
 
 @endpoint(
     "POST", "/v1/topics/{topic}/messages", "Publish one message or many.",
-    status=201, answers={207: "Some could not be stored; each says so."},
+    status=201, answers={207: "Some messages could not be stored; each result says why."},
     raw_body=True, headers=PublishHeaders,
     problems=(NOT_FOUND, TOO_LARGE, MEDIA, REFUSED, KEY_REUSED),
 )  # fmt: skip
@@ -157,7 +159,7 @@ async def _raw(request: web.Request, headers: PublishHeaders) -> Message:
     for text in request.headers.getall("Postroad-Header", []):
         name, equals, value = text.partition("=")
         if not name:
-            raise Refused(problems.REFUSED, "Postroad-Header: send name=value.")
+            raise Refused(problems.REFUSED, "Postroad-Header must be name=value.")
         pairs.append((name, value.encode("utf-8", "surrogateescape") if equals else None))
     if request.content_type != OCTETS:
         pairs.append((CONTENT_TYPE, request.headers[hdrs.CONTENT_TYPE].encode("utf-8", "surrogateescape")))

@@ -22,16 +22,17 @@ WAIT_MS_MAX: Final = 60_000
 RECEIVE_MAX: Final = 1000
 SOME_FAILED: Final = {207: "Some receipts were refused; each result says why."}
 
-ReceiptText = Annotated[str, Meta(min_length=1, max_length=2048, description="From the message, as it came.")]
+ReceiptText = Annotated[str, Meta(min_length=1, max_length=2048, description="The message's receipt.")]
 ReceiptTexts = Annotated[list[ReceiptText], Meta(min_length=1, max_length=RECEIVE_MAX)]
 
 
 class Receive(Struct, forbid_unknown_fields=True):
     max: Annotated[int, Meta(ge=1, le=RECEIVE_MAX, description="How many messages at most.")] = 10
     wait_ms: Annotated[
-        int, Meta(ge=0, le=WAIT_MS_MAX, description="How long to wait if there are none; 60 s at most.")
+        int,
+        Meta(ge=0, le=WAIT_MS_MAX, description="How long to wait for messages; 60 s at most."),
     ] = 0
-    lock_ms: Annotated[LockMs | None, Meta(description="Without: as the subscription says.")] = None
+    lock_ms: Annotated[LockMs | None, Meta(description="By default the subscription's lock.")] = None
     values: Values = "text"
 
 
@@ -52,15 +53,15 @@ class Release(Struct, forbid_unknown_fields=True):
     receipts: ReceiptTexts
     delay_ms: Annotated[
         ReleaseDelayMs | None,
-        Meta(description="Come again after this time. Without: the subscription's backoff."),
+        Meta(description="Deliver again after this time. Default: the subscription's backoff."),
     ] = None
 
 
 class Extend(Struct, forbid_unknown_fields=True):
     receipts: ReceiptTexts
-    lock_ms: Annotated[LockMs | None, Meta(description="From now on. Without: as the subscription says.")] = (
-        None
-    )
+    lock_ms: Annotated[
+        LockMs | None, Meta(description="From now on; by default the subscription's lock.")
+    ] = None
 
 
 class Settled(Struct):
@@ -91,7 +92,7 @@ async def receive(call: Call[Receive, Nothing]) -> ReceiveAnswer:
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/acknowledge", "Be done with messages.",
+    "POST", "/v1/subscriptions/{subscription}/acknowledge", "Acknowledge messages.",
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
 async def acknowledge(call: Call[Settle, Nothing]) -> SettleAnswer | Answer:
@@ -100,7 +101,7 @@ async def acknowledge(call: Call[Settle, Nothing]) -> SettleAnswer | Answer:
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/release", "Give messages back, to come again.",
+    "POST", "/v1/subscriptions/{subscription}/release", "Release messages, to be delivered again.",
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
 async def release(call: Call[Release, Nothing]) -> SettleAnswer | Answer:
@@ -112,7 +113,7 @@ async def release(call: Call[Release, Nothing]) -> SettleAnswer | Answer:
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/extend", "Hold messages longer.",
+    "POST", "/v1/subscriptions/{subscription}/extend", "Extend the locks on messages.",
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
 async def extend(call: Call[Extend, Nothing]) -> SettleAnswer | Answer:
@@ -123,7 +124,7 @@ async def extend(call: Call[Extend, Nothing]) -> SettleAnswer | Answer:
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/reject", "Make dead letters of messages.",
+    "POST", "/v1/subscriptions/{subscription}/reject", "Reject messages: they become dead letters.",
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
 async def reject(call: Call[Settle, Nothing]) -> SettleAnswer | Answer:

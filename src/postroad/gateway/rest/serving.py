@@ -74,12 +74,12 @@ def elsewhere(allowed: Mapping[str, list[str]]) -> list[web.RouteDef]:
     def refuse_method(methods: list[str]) -> Serve:
         async def work(request: web.Request) -> web.Response:
             allow = ", ".join(methods)
-            raise Refused(problems.METHOD, f"Here are: {allow}.", {hdrs.ALLOW: allow})
+            raise Refused(problems.METHOD, f"This resource supports {allow}.", {hdrs.ALLOW: allow})
 
         return guarded(work, "method_not_allowed")
 
     async def nowhere(request: web.Request) -> web.Response:
-        raise Refused(problems.NOT_FOUND, "Nothing is at this path; /docs shows what is.")
+        raise Refused(problems.NOT_FOUND, "There is nothing at this path; see /docs.")
 
     routes = [web.route("*", path, refuse_method(methods)) for path, methods in allowed.items()]
     return [*routes, web.route("*", "/v1/{rest:.*}", guarded(nowhere, "not_found"))]
@@ -128,7 +128,7 @@ def _check_accept(request: web.Request) -> None:
     wanted = request.headers.getall(hdrs.ACCEPT, [])
     ranges = [part.strip() for header in wanted for part in header.split(",") if part.strip()]
     if ranges and not any(_is_accepted(each) for each in ranges):
-        raise Refused(problems.NOT_ACCEPTABLE, f"Let Accept allow {JSON}.")
+        raise Refused(problems.NOT_ACCEPTABLE, f"Answers are {JSON}: the Accept header must allow it.")
 
 
 def _is_accepted(media_range: str) -> bool:
@@ -148,15 +148,16 @@ def _path(request: web.Request, names: list[str]) -> dict[str, str]:
 
 def _query(request: web.Request, query: Any) -> Any:
     found = dict(request.query)
-    if len(found) < len(request.query):
-        raise Refused(problems.MALFORMED, "A parameter of the query stands there twice.")
+    twice = [name for name in found if len(request.query.getall(name)) > 1]
+    if twice:
+        raise Refused(problems.MALFORMED, f"Query parameter {twice[0]!r} is given twice.")
     try:
         read = msgspec.convert(found, query, strict=False)
     except msgspec.ValidationError as error:
         raise Refused(problems.MALFORMED, f"query: {error}") from None
     for name in found:
         if getattr(read, name, found) is None:  # msgspec takes the word for the value
-            raise Refused(problems.MALFORMED, f"query: {name}: null is no value; leave it out instead")
+            raise Refused(problems.MALFORMED, f"query: {name}: null is not a value; leave it out instead")
     return read
 
 
@@ -193,7 +194,7 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
 
 async def _no_body(request: web.Request) -> Nothing:
     if request.can_read_body and await request.read():
-        raise Refused(problems.MALFORMED, "There is no body here.")
+        raise Refused(problems.MALFORMED, "This request takes no body.")
     return Nothing()
 
 
@@ -205,7 +206,8 @@ def _check_is_json(request: web.Request) -> None:
 def _check_is_no_form(request: web.Request) -> None:
     if request.content_type in FORMS:
         raise Refused(
-            problems.MEDIA, f"Send {JSON}, or bytes as application/octet-stream or what else they are."
+            problems.MEDIA,
+            f"Send {JSON}, or bytes with a type such as application/octet-stream.",
         )
 
 

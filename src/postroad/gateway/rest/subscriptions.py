@@ -29,7 +29,7 @@ PEEKS_AT_ONCE: Final = 8  # each opens a connection
 TopicNames = Annotated[list[TopicName], Meta(min_length=1, max_length=TOPICS_MAX)]
 RawConfigs = Annotated[
     dict[str, str | None],
-    Meta(description="Configs of the group by their names, for what has no field; null: the default."),
+    Meta(description="Group configs that have no field of their own, by name; null: the default."),
 ]
 
 
@@ -40,7 +40,7 @@ class NewSubscription(Promises, kw_only=True, forbid_unknown_fields=True):
 
 
 class SubscriptionChange(Promises, kw_only=True, forbid_unknown_fields=True):
-    topics: Annotated[TopicNames | None, Meta(description="These and no others from now on.")] = None
+    topics: Annotated[TopicNames | None, Meta(description="The subscription's topics from now on.")] = None
     configs: RawConfigs = field(default_factory=dict)
 
 
@@ -85,7 +85,7 @@ class SubscriptionDetails(Promises, kw_only=True):
     topics: list[str]
     counts: Counts
     partitions: list[Progress]
-    configs: Annotated[dict[str, str], Meta(description="All of them, with what holds now.")]
+    configs: Annotated[dict[str, str], Meta(description="All configs, with the values in effect.")]
     overrides: Annotated[list[str], Meta(description="The configs that were set for it.")]
 
 
@@ -115,7 +115,7 @@ async def create_subscription(call: Call[NewSubscription, Nothing]) -> Subscript
     kinds = {found.group: found.type for found in await groups.list_all(gateway.client)}
     if new.name in kinds:
         what = "subscription" if kinds[new.name] == subscriptions.SHARE else "consumer group"
-        raise Refused(CONFLICT, f"There is a {what} of this name.")
+        raise Refused(CONFLICT, f"A {what} of this name exists.")
     await _check_topics(gateway, new.topics)
     given = {name: value for name, value in config.items() if value is not None}
     await gateway.directory.create(new.name, list(dict.fromkeys(new.topics)), given)
@@ -124,7 +124,7 @@ async def create_subscription(call: Call[NewSubscription, Nothing]) -> Subscript
 
 
 @endpoint(
-    "GET", "/v1/subscriptions/{subscription}", "A subscription: what it promises, and where it is.",
+    "GET", "/v1/subscriptions/{subscription}", "Get a subscription: its settings and its position.",
     problems=(NOT_FOUND,),
 )  # fmt: skip
 async def get_subscription(call: Call[Nothing, Nothing]) -> SubscriptionDetails:
@@ -132,7 +132,7 @@ async def get_subscription(call: Call[Nothing, Nothing]) -> SubscriptionDetails:
 
 
 @endpoint(
-    "PATCH", "/v1/subscriptions/{subscription}", "Change what a subscription promises, or its topics.",
+    "PATCH", "/v1/subscriptions/{subscription}", "Change a subscription's settings or topics.",
     problems=(NOT_FOUND, CONFLICT, REFUSED),
 )  # fmt: skip
 async def alter_subscription(call: Call[SubscriptionChange, Nothing]) -> SubscriptionDetails:
@@ -155,7 +155,7 @@ async def alter_subscription(call: Call[SubscriptionChange, Nothing]) -> Subscri
 
 
 @endpoint(
-    "DELETE", "/v1/subscriptions/{subscription}", "Delete a subscription with all it knows.",
+    "DELETE", "/v1/subscriptions/{subscription}", "Delete a subscription and its state.",
     status=204, admin=True, problems=(NOT_FOUND, CONFLICT),
 )  # fmt: skip
 async def delete_subscription(call: Call[Nothing, Nothing]) -> None:

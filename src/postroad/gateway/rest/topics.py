@@ -22,15 +22,15 @@ Partitions = Annotated[int, Meta(ge=1, le=10_000)]
 
 class NewTopic(Struct, forbid_unknown_fields=True):
     name: TopicName
-    partitions: Annotated[Partitions | None, Meta(description="Without: as the node is configured.")] = None
+    partitions: Annotated[Partitions | None, Meta(description="Default: the node's setting.")] = None
     configs: Annotated[dict[str, str], Meta(description="Topic configs such as retention.ms.")] = {}
 
 
 class TopicChange(Struct, forbid_unknown_fields=True):
     configs: Annotated[
-        dict[str, str | None], Meta(description="Those to change; null is back to the default.")
+        dict[str, str | None], Meta(description="The configs to change; null resets one to its default.")
     ] = {}
-    partitions: Annotated[Partitions | None, Meta(description="So many from now on; never fewer.")] = None
+    partitions: Annotated[Partitions | None, Meta(description="The number can only grow.")] = None
 
 
 class TopicSummary(Struct):
@@ -59,7 +59,7 @@ class TopicDetails(Struct):
     id: str
     internal: bool
     partitions: list[PartitionDetails]
-    configs: Annotated[dict[str, str | None], Meta(description="All of them, with what holds now.")]
+    configs: Annotated[dict[str, str | None], Meta(description="All configs, with the values in effect.")]
     overrides: Annotated[list[str], Meta(description="The configs that were set for this topic.")]
 
 
@@ -79,7 +79,7 @@ async def create_topic(call: Call[NewTopic, Nothing]) -> TopicDetails | Answer:
     return Answer(details, headers={"Location": f"/v1/topics/{quote(new.name)}"})
 
 
-@endpoint("GET", "/v1/topics/{topic}", "A topic with its partitions and configs.", problems=(NOT_FOUND,))
+@endpoint("GET", "/v1/topics/{topic}", "Get a topic with its partitions and configs.", problems=(NOT_FOUND,))
 async def get_topic(call: Call[Nothing, Nothing]) -> TopicDetails:
     return await _details(call.gateway, call.path["topic"])
 
@@ -99,7 +99,7 @@ async def alter_topic(call: Call[TopicChange, Nothing]) -> TopicDetails:
 
 
 @endpoint(
-    "DELETE", "/v1/topics/{topic}", "Delete a topic with all its messages.",
+    "DELETE", "/v1/topics/{topic}", "Delete a topic and all its messages.",
     status=204, admin=True, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def delete_topic(call: Call[Nothing, Nothing]) -> None:

@@ -32,10 +32,12 @@ class WebhookSettings(Struct, forbid_unknown_fields=True):
     url: Annotated[str, Meta(min_length=1, max_length=URL_MAX, description="An https URL.")]
     secret: Annotated[
         Annotated[str, Meta(min_length=1, max_length=SECRET_MAX)] | None,
-        Meta(description="What requests are signed with. Without: as before, or one is made and answered."),
+        Meta(
+            description="The secret that signs requests. A new web hook gets one by default, in the answer."
+        ),
     ] = None
     concurrency: Annotated[
-        int, Meta(ge=1, le=CONCURRENCY_MAX, description="Requests under way at once, from each gateway.")
+        int, Meta(ge=1, le=CONCURRENCY_MAX, description="Concurrent requests from each gateway.")
     ] = 8
     rate: Annotated[
         float, Meta(ge=0, le=RATE_MAX, description="Messages a second, from each gateway; 0: no limit.")
@@ -52,7 +54,10 @@ class WebhookSettings(Struct, forbid_unknown_fields=True):
 class EndpointHealth(Struct):
     """Counts begin when the gateway does."""
 
-    state: Annotated[str, Meta(description="closed: it is sent to; open: it is left alone; half-open.")]
+    state: Annotated[
+        str,
+        Meta(description="closed: in use; open: left alone; half-open: tried."),
+    ]
     in_flight: int
     delivered: int
     failed: int
@@ -67,18 +72,18 @@ class WebhookDetails(Struct, omit_defaults=True):
     headers: dict[str, str]
     enabled: bool
     verified: Annotated[bool, Meta(description="The endpoint has echoed its challenge.")]
-    note: Annotated[str, Meta(description="Why it is off or not verified.")] = ""
-    secret: Annotated[str | None, Meta(description="Only where one was made just now.")] = None
-    health: Annotated[EndpointHealth | None, Meta(description="As the gateway that answers sees it.")] = None
+    note: Annotated[str, Meta(description="Why the web hook is off or not verified.")] = ""
+    secret: Annotated[str | None, Meta(description="Only if this request generated it.")] = None
+    health: Annotated[EndpointHealth | None, Meta(description="As seen by the gateway that answers.")] = None
 
 
-@endpoint("GET", PATH, "Look at a web hook.", problems=(NOT_FOUND,))
+@endpoint("GET", PATH, "Get a web hook.", problems=(NOT_FOUND,))
 async def get_webhook(call: Call[Nothing, Nothing]) -> WebhookDetails:
     return _details(call, await _existing(call.gateway, call.path["subscription"]))
 
 
 @endpoint(
-    "PUT", PATH, "Set up a web hook, or change it.",
+    "PUT", PATH, "Create or change a web hook.",
     answers={201: "It is new."}, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def put_webhook(call: Call[WebhookSettings, Nothing]) -> WebhookDetails | Answer:
@@ -112,7 +117,7 @@ async def verify_webhook(call: Call[Nothing, Nothing]) -> WebhookDetails:
     return _details(call, tried)
 
 
-@endpoint("DELETE", PATH, "Take a web hook away.", status=204, problems=(NOT_FOUND,))
+@endpoint("DELETE", PATH, "Delete a web hook.", status=204, problems=(NOT_FOUND,))
 async def delete_webhook(call: Call[Nothing, Nothing]) -> None:
     """Messages stay in the subscription, for other consumers."""
     name = call.path["subscription"]
