@@ -34,6 +34,8 @@ T = TypeVar("T")
 class Running:
     """A node that has started, and the thread that its loop lives in."""
 
+    load_wait_s = WAIT_S / 2
+
     def __init__(self, directory: Path, **settings: Any) -> None:
         given = {name.replace("_", ".", 1): str(value) for name, value in settings.items()}
         given |= {"kafka.port": "0", "data.dir": str(directory)}
@@ -72,7 +74,7 @@ class Running:
         self.node = Node(self._loaded)
         # Clients come again while groups are being loaded; tests don't, so the start waits for that.
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(internal_topic, "LOAD_WAIT_S", WAIT_S / 2)
+            patch.setattr(internal_topic, "LOAD_WAIT_S", self.load_wait_s)
             await self.node.start()
 
     def stop(self) -> None:

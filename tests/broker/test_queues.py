@@ -51,10 +51,10 @@ def publish_with_header(running: Running, topic: str, name: str, value: int, tex
         assert send_batch(connection, topic, encode_batch([record])).error_code == 0
 
 
-def refuse_writes_of_state(running: Running) -> FailingDisk:
+def refuse_writes_of_state(running: Running, index: int = 0) -> FailingDisk:
     """From now on the disk under the state of subscriptions can be told to fail."""
     disk = FailingDisk()
-    log = running.partition(STATE_TOPIC).log
+    log = running.partition(STATE_TOPIC, index).log
     log.disk = log.active.disk = disk
     running.on_loop(log.active.let_file_go)
     return disk

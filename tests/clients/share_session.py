@@ -1,7 +1,7 @@
 """A member of a subscription by hand: each ShareFetch and ShareAcknowledge as the test likes it.
 
 For what no client does or shows: renewed locks (librdkafka has none), wrong epochs, other people's locks.
-It has one topic of one partition and keeps the session's epoch, unless a request is given one.
+It reads one partition of a topic, and keeps the session's epoch, unless a request is given one.
 """
 
 from __future__ import annotations
@@ -76,16 +76,23 @@ def one(offset: int, fate: int) -> Word:
 
 
 class Session:
-    def __init__(self, connection: RawConnection, group: str, topic: str, member_id: str | None) -> None:
+    def __init__(
+        self, connection: RawConnection, group: str, topic: str, member_id: str | None, partition: int = 0
+    ) -> None:
         self.connection, self.group = connection, group
         self.member_id = member_id or str(uuid.uuid4())
         self.topic, self.topic_id = topic, metadata_of(connection, topic).topics[0].topic_id
+        self.partition = partition
         self.epoch = NEW_SESSION
 
     def join(self) -> None:
         """Until the member has its partition."""
         self._heartbeat(0, [self.topic])
         until(lambda: self._heartbeat(self._member_epoch), "the member is assigned its partition")
+
+    def subscribe(self, *topics: str) -> None:
+        """The member names these topics from now on, whether they exist or not."""
+        self._heartbeat(self._member_epoch, list(topics))
 
     def leave(self) -> None:
         self._heartbeat(LAST_EPOCH)
@@ -119,6 +126,7 @@ class Session:
         version: int = 2,
     ) -> Fetched:
         """`renew` asks for no records, as the protocol demands."""
+        partition = share_fetch.FetchPartition(self.partition, _batches(words))
         asked = share_fetch.ShareFetchRequest(
             group_id=self.group,
             member_id=self.member_id,
@@ -130,7 +138,7 @@ class Session:
             batch_size=max_records,
             share_acquire_mode=RECORD_LIMIT,
             is_renew_ack=renew,
-            topics=[share_fetch.FetchTopic(self.topic_id, [share_fetch.FetchPartition(0, _batches(words))])],
+            topics=[share_fetch.FetchTopic(self.topic_id, [partition])],
         )
         answer = self.connection.call(share_fetch, version, asked)
         self._count(answer.error_code)
@@ -159,7 +167,7 @@ class Session:
         self, *words: Word, renew: bool = False, epoch: int | None = None, version: int = 2
     ) -> int:
         """The error that this request, or its partition, is answered with."""
-        partition = share_acknowledge.AcknowledgePartition(0, _batches(words, share_acknowledge))
+        partition = share_acknowledge.AcknowledgePartition(self.partition, _batches(words, share_acknowledge))
         asked = share_acknowledge.ShareAcknowledgeRequest(
             group_id=self.group,
             member_id=self.member_id,
@@ -179,10 +187,12 @@ class Session:
 
 
 @contextmanager
-def session(bootstrap: str, group: str, topic: str, member_id: str | None = None) -> Iterator[Session]:
+def session(
+    bootstrap: str, group: str, topic: str, member_id: str | None = None, partition: int = 0
+) -> Iterator[Session]:
     """A member that has joined. It does not say goodbye: its connection just ends."""
     with RawConnection(bootstrap) as connection:
-        opened = Session(connection, group, topic, member_id)
+        opened = Session(connection, group, topic, member_id, partition)
         opened.join()
         yield opened
 

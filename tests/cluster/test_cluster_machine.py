@@ -244,6 +244,8 @@ def state_of(image: Image) -> dict[str, Any]:
         "topics",
         "topics_by_id",
         "groups",
+        "existed",
+        "named_by",
         "nodes",
         "deleted",
         "next_producer_id",

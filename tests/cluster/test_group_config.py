@@ -10,15 +10,20 @@ from postroad.cluster.controller import (
     ConfigChange,
     ConfigOperation,
     Decision,
+    add_partitions,
     alter_group_config,
+    create_topic,
     delete_group_config,
+    delete_topic,
+    note_topic,
     replace_group_config,
 )
 from postroad.cluster.group_config import TABLE, GroupSettings, describe, settings_of, validate
-from postroad.cluster.image import Image
+from postroad.cluster.image import Image, Topic
 from postroad.cluster.start_at import StartAt, StartKind
+from postroad.cluster.store import Event
 from postroad.errors import InvalidConfig, InvalidGroupId, InvalidRequest, PolicyViolation
-from tests.cluster.applied import commit
+from tests.cluster.applied import commit, topic_id
 
 SET, DELETE, APPEND, SUBTRACT = ConfigOperation
 LOCK = "share.record.lock.duration.ms"
@@ -294,3 +299,66 @@ def test_groups_beyond_the_bound_are_refused_and_the_others_go_on(
         alter(image, (LOCK, SET, "7"), group="others")
     assert altered(image, (LOCK, SET, "8")) == {LOCK: "8"}
     assert altered(image, (LOCK, DELETE, None)) is None
+
+
+# --- which topics came later -----------------------------------------------------------------------
+
+
+def make_topic(image: Image, number: int, partitions: int = 1) -> Topic:
+    commit(image, create_topic(image, "jobs", topic_id(number), nodes=[1], partitions=partitions))
+    return image.topics["jobs"]
+
+
+def name_topics(image: Image, names: str) -> None:
+    altered(image, ("postroad.topics", SET, names))
+
+
+def test_topic_that_comes_after_it_was_named_came_later(image: Image) -> None:
+    name_topics(image, "others, jobs")
+    topic = make_topic(image, 1)
+    assert image.came_later("workers", topic, 0)
+    name_topics(image, "jobs")
+    assert image.came_later("workers", topic, 0), "it is named all the time"
+
+
+def test_partition_that_comes_after_its_topic_was_named_came_later(image: Image) -> None:
+    make_topic(image, 1, partitions=2)
+    name_topics(image, "jobs")
+    commit(image, add_partitions(image, "jobs", 3, nodes=[1]))
+    topic = image.topics["jobs"]
+    assert [image.came_later("workers", topic, index) for index in range(3)] == [False, False, True]
+    altered(image, (LOCK, SET, "7"))
+    assert [image.came_later("workers", topic, index) for index in range(3)] == [False, False, True]
+
+
+def test_topic_that_is_created_anew_came_later(image: Image) -> None:
+    make_topic(image, 1)
+    name_topics(image, "jobs")
+    commit(image, delete_topic(image, "jobs"))
+    assert image.came_later("workers", make_topic(image, 2), 0)
+
+
+def test_topic_that_is_named_anew_existed_then(image: Image) -> None:
+    name_topics(image, "jobs")
+    topic = make_topic(image, 1)
+    name_topics(image, "")
+    name_topics(image, "jobs")
+    assert not image.came_later("workers", topic, 0)
+
+
+def test_topic_whose_state_is_forgotten_counts_as_one_that_existed(image: Image) -> None:
+    assert note_topic(image, "workers", make_topic(image, 1)) == ([], []), "nobody names it"
+    commit(image, delete_topic(image, "jobs"))
+    name_topics(image, "jobs")
+    topic = make_topic(image, 2)
+    commit(image, note_topic(image, "workers", topic))
+    assert not image.came_later("workers", topic, 0)
+    assert note_topic(image, "workers", topic) == ([], [])
+    assert image.groups["workers"] == {"postroad.topics": "jobs"}
+
+
+def test_every_topic_came_later_than_a_group_of_an_older_postroad(image: Image) -> None:
+    """Those that it held have a ledger; only for others is it asked."""
+    topic = make_topic(image, 1)
+    image.apply([Event("groups/workers", b'{"config": {"postroad.topics": "jobs"}}', 9)])
+    assert image.came_later("workers", topic, 0)

@@ -1,6 +1,10 @@
 """Decisions about the config overrides of topics and groups: change some (KIP-339), or replace all.
 
 A topic must be there to be configured. A group need not: its configs may come before its first member.
+
+When `postroad.topics` begins to name a topic, the same commit notes whether that exists, and with how many
+partitions. A topic or partition that is not noted came later, which can be told after any crash. An image
+that lags behind the store can only note too little, so a race never makes a late topic an early one.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from postroad.cluster.config_table import ConfigTable, Overrides
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import Image, Topic
 from postroad.cluster.internal_topics import refuse_internal
+from postroad.cluster.named_topics import named_topics
 from postroad.cluster.store import Compare, Delete, Put
 from postroad.errors import InvalidConfig, InvalidGroupId, InvalidRequest, PolicyViolation
 
@@ -76,6 +81,17 @@ def replace_group_config(
 def delete_group_config(image: Image, group_id: str) -> Decision:
     """The group has no overrides any more; nothing to do if it had none."""
     return _put_group(image, group_id, {})
+
+
+def note_topic(image: Image, group_id: str, topic: Topic) -> Decision:
+    """From now on the topic counts as one that existed when the group named it; nothing to do if it names it
+    not."""
+    if group_id not in image.named_by.get(topic.name, ()):
+        return Decision([], [])
+    existed = image.existed.get(group_id, {}) | {topic.name: _known(topic)}
+    if existed == image.existed.get(group_id):
+        return Decision([], [])
+    return _write_group(image, group_id, keys.GroupValue(image.groups[group_id], existed))
 
 
 # --- the rule of KIP-339 -----------------------------------------------------------------------
@@ -146,9 +162,27 @@ def _put_group(
         return Decision([], [])
     if group_id not in image.groups and len(image.groups) >= CONFIGURED_GROUPS_MAX:
         raise PolicyViolation(f"{CONFIGURED_GROUPS_MAX} groups have configs; delete some first.")
+    return _write_group(image, group_id, keys.GroupValue(texts, _existed(image, group_id, texts)))
+
+
+def _write_group(image: Image, group_id: str, value: keys.GroupValue) -> Decision:
     key = keys.group_key(group_id)
-    operation = Put(key, keys.encode(keys.GroupValue(texts))) if texts else Delete(key)
+    operation = Put(key, keys.encode(value)) if value.config else Delete(key)
     return Decision([Compare(key, image.key_revision(key))], [operation])
+
+
+def _existed(image: Image, group_id: str, config: Overrides) -> dict[str, keys.KnownTopic]:
+    """What was noted of names that stay is kept; of new names it is noted now."""
+    named_before = named_topics(image.groups.get(group_id, {}))
+    existed = dict(image.existed.get(group_id, {}))
+    for name in named_topics(config):
+        if name not in named_before and name in image.topics:
+            existed[name] = _known(image.topics[name])
+    return {name: existed[name] for name in named_topics(config) if name in existed}
+
+
+def _known(topic: Topic) -> keys.KnownTopic:
+    return keys.KnownTopic(topic.id_text, len(topic.partitions))
 
 
 def _check_group_id(group_id: str) -> None:

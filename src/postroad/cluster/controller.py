@@ -23,6 +23,7 @@ from postroad.cluster.config_changes import (
     alter_config,
     alter_group_config,
     delete_group_config,
+    note_topic,
     replace_config,
     replace_group_config,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "delete_group_config",
     "delete_topic",
     "finish_deletion",
+    "note_topic",
     "register_node",
     "replace_config",
     "replace_group_config",

@@ -9,6 +9,7 @@ live and after a restart, on every node. It is pure; between two applies it stan
 - I4 A leader epoch never falls while its topic lives, and names one leader.
 - I5 A group is there only with overrides: one that was never configured, and one whose last override is
   gone, are the same.
+- I6 `named_by` says of each topic name which groups' configs name it; `existed` tells of such topics only.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from postroad.cluster import keys
 from postroad.cluster.ids import id_bytes, id_text
 from postroad.cluster.internal_topics import INTERNAL_TOPICS
 from postroad.cluster.keys import PartitionState
+from postroad.cluster.named_topics import named_topics
 from postroad.cluster.store import ABSENT, Event, Snapshot
 from postroad.errors import CoordinationError, UnknownTopicOrPartition
 
@@ -85,6 +87,8 @@ class Image:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.groups: dict[str, dict[str, str]] = {}  # config overrides; not to be changed in place
+        self.existed: dict[str, dict[str, keys.KnownTopic]] = {}  # by group: named topics as they were then
+        self.named_by: dict[str, dict[str, None]] = {}  # by topic name, existing or not: ids of groups
         self.nodes: dict[int, Node] = {}
         self.deleted: dict[bytes, DeletedTopic] = {}
         self.next_producer_id = 0
@@ -107,6 +111,11 @@ class Image:
     def has_partition(self, name: str, index: int) -> bool:
         topic = self.topics.get(name)
         return topic is not None and 0 <= index < len(topic.partitions)
+
+    def came_later(self, group_id: str, topic: Topic, index: int) -> bool:
+        """Whether the partition came into being after the group's config had named its topic."""
+        known = self.existed.get(group_id, {}).get(topic.name)
+        return known is None or known.id != topic.id_text or index >= known.partitions
 
     def key_revision(self, key: str) -> int:
         """For a Compare: the revision that last wrote the key, ABSENT if it is not there."""
@@ -138,12 +147,18 @@ class Image:
         return changes
 
     def check(self) -> None:
-        """Asserts I1 to I3 and I5 (I4 is asserted with each change)."""
+        """Asserts I1 to I3, I5 and I6 (I4 is asserted with each change)."""
         assert {topic.id: topic for topic in self.topics.values()} == self.topics_by_id
         assert len(self._by_key) == len(self.topics) == len(self._values)
         assert not self.topics_by_id.keys() & self.deleted.keys()
         assert {id_text(topic_id) for topic_id in self.topics_by_id} == self._chunks.keys()
         assert all(self.groups.values())
+        naming = {group: set(named_topics(config)) for group, config in self.groups.items()}
+        assert {name: set(groups) for name, groups in self.named_by.items()} == {
+            name: {group for group in naming if name in naming[group]}
+            for name in set().union(*naming.values())
+        }
+        assert all(known and known.keys() <= naming[group] for group, known in self.existed.items())
         for name, topic in self.topics.items():
             assert name == topic.name
             assert self._by_key[keys.topic_key(name)] is topic
@@ -214,10 +229,19 @@ class Image:
             self.nodes[node] = Node(node, value.host, value.port, value.incarnation)
 
     def _take_group(self, event: Event, group_id: str) -> None:
+        for name in named_topics(self.groups.pop(group_id, {})):
+            del self.named_by[name][group_id]
+            if not self.named_by[name]:
+                del self.named_by[name]
+        self.existed.pop(group_id, None)
         if event.value is None:
-            self.groups.pop(group_id, None)
-        else:
-            self.groups[group_id] = _decoded(event, keys.GroupValue).config
+            return
+        value = _decoded(event, keys.GroupValue)
+        self.groups[group_id] = value.config
+        for name in named_topics(value.config):
+            self.named_by.setdefault(name, {})[group_id] = None
+        if value.existed:
+            self.existed[group_id] = value.existed
 
     def _take_deleted(self, event: Event, topic_id: bytes) -> None:
         if event.value is None:

@@ -4,7 +4,8 @@
     nodes/<id>                      a running node; held by its lease
     topics/<name, '.' as '_'>       a topic: id, number of partitions, config overrides
     partitions/<topic id>/<chunk>   the states of up to 100 partitions
-    groups/<group id>               a group's config overrides; there only while it has some
+    groups/<group id>               a group's config overrides, and which of the topics that it names existed
+                                    when it named them; there only while it has overrides
     deleted/<topic id>              a deleted topic whose directories some nodes still have to remove
     receipts                        the key with which all gateways seal receipts
     producer-ids                    the first producer id that no node has been given
@@ -73,8 +74,18 @@ class ChunkValue(msgspec.Struct, frozen=True):
     states: tuple[PartitionState, ...]
 
 
-class GroupValue(msgspec.Struct, frozen=True):
+class KnownTopic(msgspec.Struct, frozen=True, array_like=True):
+    """A topic as it was when a group's config began to name it."""
+
+    id: str
+    partitions: int
+
+
+class GroupValue(msgspec.Struct, frozen=True, omit_defaults=True):
     config: dict[str, str]
+    # Of the topics in `postroad.topics` those that existed when they were named, by name. Any other topic or
+    # partition came later.
+    existed: dict[str, KnownTopic] = {}
 
 
 class DeletedValue(msgspec.Struct, frozen=True):

@@ -116,6 +116,10 @@ class QueueStates:
     def of_group(self, group_id: str) -> list[Ledger]:
         return list(self._groups.get(group_id, {}).values())
 
+    def knows(self, key: Key) -> bool:
+        """Whether there is a ledger, also while it is corrected or goes."""
+        return key in self._kept
+
     def find(self, key: Key) -> Ledger | None:
         """The ledger to work with; None also while nobody may (N2)."""
         kept = self._kept.get(key)

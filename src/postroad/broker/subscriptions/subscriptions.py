@@ -15,27 +15,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.connection import Connection
-from postroad.broker.internal_topic import InternalTopic
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply, heard
 from postroad.broker.subscriptions.dead_letters import DeadLetters
+from postroad.broker.subscriptions.ledger_creation import After, LedgerCreation
 from postroad.broker.subscriptions.letter_routes import LetterRoutes
 from postroad.broker.subscriptions.lookback import needed_from
 from postroad.broker.subscriptions.queue import Queue
 from postroad.broker.subscriptions.sessions import ShareSession, ShareSessions
-from postroad.broker.subscriptions.starting import starting_offset
+from postroad.broker.subscriptions.state_topic import StateTopic
 from postroad.broker.subscriptions.states import QueueStates
 from postroad.broker.subscriptions.subscription import Subscription, queue_settings
 from postroad.cluster import controller
 from postroad.cluster.group_config import GroupSettings, settings_of
 from postroad.cluster.image import Changes, Topic
-from postroad.cluster.internal_topics import SHARE_STATE_TOPIC
 from postroad.errors import (
     ApiError,
-    CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
     GroupIdNotFound,
-    InvalidGroupId,
     NonEmptyGroup,
     UnknownTopicId,
 )
@@ -50,6 +47,7 @@ if TYPE_CHECKING:
     from postroad.broker.node import Node
 
 RETRY_S: Final = 1.0  # after a ledger could not be corrected
+GROUPS_AT_ONCE: Final = 200  # are looked at when states were loaded; then others have their turn
 
 log = logging.getLogger(__name__)
 
@@ -61,9 +59,9 @@ class Subscriptions:
         self.letter_routes = LetterRoutes(node)
         self.dead_letters = DeadLetters(node)
         self._node = node
-        self._topic = InternalTopic(node, SHARE_STATE_TOPIC, self._keep, self._loaded)
+        self._topic = StateTopic(node, self._loaded)
+        self._creation = LedgerCreation(node, self._topic, self.members)
         self._subscriptions: dict[str, Subscription] = {}  # those that were asked for
-        self._creating: dict[Key, list[Reply]] = {}  # ledgers that are on their way to the disk
         self._timer: asyncio.TimerHandle | None = None
 
     # --- start and end
@@ -76,12 +74,10 @@ class Subscriptions:
         self._topic.partition_opened(topic, index)
         partition = self._node.partitions.find(topic, index)
         if partition is not None:
-            for ledger in self._ledgers_of(partition.topic_id):
+            for ledger in list(self._topic.of_topic(partition.topic_id)):
                 if ledger.key.partition == index:
                     self._meet(ledger, partition)
-
-    def _keep(self, partition: Partition) -> QueueStates:
-        return QueueStates(partition, self._node.clock, self._node.turn)
+            self._creation.partition_opened(partition)
 
     async def _loaded(self, states: QueueStates) -> None:
         image = self._node.image
@@ -91,9 +87,12 @@ class Subscriptions:
                 states.remove(ledger.key, _ignore)
             elif partition is not None:
                 self._meet(ledger, partition)
-        for group_id in list(image.groups):
-            if self._topic.find(group_id) is states:
-                await self.configured(group_id)
+        of_these = [group_id for group_id in image.groups if self._topic.find(group_id) is states]
+        for count, group_id in enumerate(of_these, 1):
+            self._creation.hold_named(group_id, since_start=True)
+            if count % GROUPS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        self._creation.retry()
 
     def _meet(self, ledger: Ledger, partition: Partition) -> None:
         """What was left when the node stopped: both are there for the first time since then."""
@@ -122,6 +121,7 @@ class Subscriptions:
         self._close_queue(ledger.key)
 
     def close(self) -> None:
+        self._creation.close()
         if self._timer is not None:
             self._timer.cancel()
         for subscription in self._subscriptions.values():
@@ -140,23 +140,21 @@ class Subscriptions:
 
     def ids(self) -> set[str]:
         """The ids of all subscriptions, with and without members."""
-        found = {group for states in self._topic.states.values() for group in states.groups()}
+        found = self._topic.groups()
         found |= {group for group, config in self._node.image.groups.items() if config.get(TOPICS_CONFIG)}
         return found | {group.group_id for group in self.members.list((), ())}
 
     def ledgers(self, group_id: str) -> list[Ledger]:
-        states = self._topic.find(group_id)
-        return [] if states is None else states.of_group(group_id)
-
-    def _ledgers_of(self, topic_id: bytes) -> list[Ledger]:
-        ledgers = (ledger for states in self._topic.states.values() for ledger in states.ledgers())
-        return [ledger for ledger in ledgers if ledger.key.topic_id == topic_id]
+        return self._topic.of_group(group_id)
 
     def done_below(self, topic_id: bytes, index: int) -> int | None:
         """The offset below which every subscription is done with the partition, and needs nothing more to
-        tell duplicates by; None without any. Raises what reading the log raises."""
-        ledgers = [ledger for ledger in self._ledgers_of(topic_id) if ledger.key.partition == index]
-        if not ledgers:
+        tell duplicates by; None without any, and while one that should hold it has no ledger yet. Raises what
+        reading the log raises."""
+        topic = self._node.image.topics_by_id.get(topic_id)
+        ledgers = [ledger for ledger in self._topic.of_topic(topic_id) if ledger.key.partition == index]
+        holders = {ledger.key.group for ledger in ledgers}
+        if topic is None or not ledgers or self._creation.is_waited_for(topic, index, holders):
             return None
         done = min(ledger.start for ledger in ledgers)
         window_ms = max(self.settings(ledger.key.group).deduplicate_ms for ledger in ledgers)
@@ -218,7 +216,7 @@ class Subscriptions:
         found = self._queue_of(key)
         if found is None and begin:
             self.letter_routes.check_member(group_id, [topic.name])
-            self._create(key, _ignore)
+            self._creation.begin(key)
         return found
 
     def queue_in_use(self, key: Key) -> Queue | None:
@@ -244,73 +242,18 @@ class Subscriptions:
             self.dead_letters.take(queue)
         return queue
 
-    def _states_of(self, group_id: str) -> QueueStates:
-        """Raises what clients should be told while they can't be had."""
-        if not group_id:
-            raise InvalidGroupId()
-        states = self._topic.find(group_id)
-        if states is None:
-            raise CoordinatorNotAvailable(f"The group's partition of {SHARE_STATE_TOPIC} is offline.")
-        if not states.loaded:
-            raise CoordinatorLoadInProgress()
-        return states
-
     # --- beginning
 
     def ensure(self, group_id: str, topic_names: Iterable[str], done: Reply) -> None:
         """`done` hears when every partition of these topics (as far as they exist) has its ledger."""
-        try:
-            states = self._states_of(group_id)
-        except ApiError as error:
-            done(error)
-            return
-        missing = [
-            Key(group_id, topic.id, index)
-            for name in topic_names
-            if (topic := self._node.image.topics.get(name)) is not None and not topic.internal
-            for index in range(len(topic.partitions))
-            if states.find(Key(group_id, topic.id, index)) is None
-            and self._node.partitions.find(topic.id, index) is not None
-        ]
-        if not missing:
-            done(None)
-            return
-        all_done = _After(len(missing), done)
-        for key in missing:
-            self._create(key, all_done)
-
-    def _create(self, key: Key, done: Reply, *, earliest: bool = False) -> None:
-        waiting = self._creating.get(key)
-        if waiting is not None:
-            waiting.append(done)
-            return
-        self._creating[key] = [done]
-        partition = self._node.partitions.find(key.topic_id, key.partition)
-        states = self._topic.find(key.group)
-        assert states is not None  # who asks has seen them
-        if partition is None or states.find(key) is not None:
-            self._created(key, None)
-            return
-        known = earliest or any(states.find(key._replace(partition=n)) for n in range(key.partition))
-        start = None if known else self.settings(key.group).start
-        try:
-            offset = starting_offset(partition, start, self._node.clock.now_ms())
-        except (ApiError, OSError) as error:
-            self._created(key, error if isinstance(error, ApiError) else CoordinatorNotAvailable(str(error)))
-            return
-        states.create(key, offset, partial(self._created, key))
-
-    def _created(self, key: Key, error: ApiError | None) -> None:
-        for done in self._creating.pop(key):
-            done(error)
+        self._creation.ensure(group_id, topic_names, done)
 
     async def configured(self, group_id: str) -> None:
         """The group's configs have changed: they hold when this returns, and its topics are held."""
         settings = settings_of(self._node.image.groups.get(group_id, {}))
         if group_id in self._subscriptions:
             self._subscriptions[group_id].configure(settings, self._node.clock.now())
-        if settings.topics:
-            await heard(partial(self.ensure, group_id, settings.topics))
+        await heard(partial(self._creation.hold_named, group_id))
 
     # --- changes around it
 
@@ -322,31 +265,13 @@ class Subscriptions:
             if group_id in self._subscriptions:
                 settings = settings_of(self._node.image.groups.get(group_id, {}))
                 self.subscription(group_id).configure(settings, self._node.clock.now())
+            self._creation.hold_named(group_id)
         for topic in changes.deleted:
             self._forget(topic)
-        for topic in [*changes.created, *(after for _, after in changes.altered)]:
-            self._hold_new(topic)
-
-    def _hold_new(self, topic: Topic) -> None:
-        """A topic or a partition that came after the subscription is held from its first message."""
-        if topic.internal:
-            return
-        for group_id in self._interested_in(topic):
-            states = self._topic.find(group_id)
-            if states is not None and states.loaded:
-                for index in range(len(topic.partitions)):
-                    self._create(Key(group_id, topic.id, index), _ignore, earliest=True)
-
-    def _interested_in(self, topic: Topic) -> dict[str, None]:
-        """Groups that have begun with the topic, were created for it, or have members that name it."""
-        found = dict.fromkeys(ledger.key.group for ledger in self._ledgers_of(topic.id))
-        for group_id, config in self._node.image.groups.items():
-            if topic.name in config.get(TOPICS_CONFIG, "").split(","):
-                found[group_id] = None
-        for group in self.members.list():
-            if topic.name in self.members.topics_of(group.group_id):
-                found[group.group_id] = None
-        return found
+        for topic in changes.created:
+            self._creation.hold_new(topic, 0)
+        for before, after in changes.altered:
+            self._creation.hold_new(after, len(before.partitions))
 
     def _forget(self, topic: Topic) -> None:
         for states in self._topic.states.values():
@@ -368,15 +293,27 @@ class Subscriptions:
 
     async def remove(self, group_id: str, keys: Sequence[Key]) -> None:
         """These ledgers go: the subscription is as if it had never heard of the partitions."""
-        states = self._states_of(group_id)
+        self._topic.ready(group_id)
+        await self._note_topics(group_id, {key.topic_id for key in keys})
+        await self._remove_all(group_id, keys)
+
+    async def _remove_all(self, group_id: str, keys: Sequence[Key]) -> None:
+        states = self._topic.ready(group_id)
 
         def remove_all(done: Reply) -> None:
-            all_done = _After(len(keys), done)
+            all_done = After(len(keys), done)
             for key in keys:
                 self._remove(states, key, all_done)
 
         if keys:
             await heard(remove_all)
+
+    async def _note_topics(self, group_id: str, topic_ids: set[bytes]) -> None:
+        """Should these be held again they begin as topics that exist, not with their first message."""
+        for topic_id in topic_ids:
+            topic = self._node.image.topics_by_id.get(topic_id)
+            if topic is not None:
+                await self._node.topics.decide(partial(controller.note_topic, group_id=group_id, topic=topic))
 
     async def delete(self, group_id: str) -> None:
         """The subscription goes with all that it knows. Raises NonEmptyGroup while it has members."""
@@ -384,7 +321,8 @@ class Subscriptions:
             raise GroupIdNotFound()
         if self.members.has_members(group_id):
             raise NonEmptyGroup()
-        await self.remove(group_id, [ledger.key for ledger in self.ledgers(group_id)])
+        self._creation.forget(group_id)
+        await self._remove_all(group_id, [ledger.key for ledger in self.ledgers(group_id)])
         if group_id in self._node.image.groups:
             await self._node.topics.decide(lambda image: controller.delete_group_config(image, group_id))
         subscription = self._subscriptions.get(group_id)
@@ -393,7 +331,7 @@ class Subscriptions:
 
     async def reset(self, key: Key, start: int) -> None:
         """Go on from this offset, whatever was acknowledged or is held. Raises what is wrong with that."""
-        states = self._states_of(key.group)
+        states = self._topic.ready(key.group)
         partition = self._node.partitions.lead(key.topic_id, key.partition)
         start = min(max(start, partition.log.start_offset), partition.high_watermark)
         if states.find(key) is None:
@@ -406,7 +344,7 @@ class Subscriptions:
 
     def check_ready(self, group_id: str) -> None:
         """Raises what clients should be told while the group's state can't be had."""
-        self._states_of(group_id)
+        self._topic.ready(group_id)
 
     # --- members and sessions
 
@@ -447,21 +385,6 @@ class Subscriptions:
             settings = self.group_settings(session.group)
             self.members.suspect(session.group, session.member, settings, self._node.clock.now())
         self.arm_members()
-
-
-class _After:
-    """Calls on when all parts were heard of; with the first error, if there was one."""
-
-    def __init__(self, parts: int, done: Reply) -> None:
-        self._left = parts
-        self._done = done
-        self._error: ApiError | None = None
-
-    def __call__(self, error: ApiError | None) -> None:
-        self._error = self._error or error
-        self._left -= 1
-        if not self._left:
-            self._done(self._error)
 
 
 def _ignore(error: ApiError | None) -> None:

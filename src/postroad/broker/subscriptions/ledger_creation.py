@@ -1,0 +1,284 @@
+"""`LedgerCreation`: makes the ledgers with which subscriptions begin to hold partitions.
+
+Who asks: a member that names topics, `postroad.topics`, and a topic or partition that comes into being while
+somebody has named its topic. A subscription holds a partition from its ledger's start on, so nothing may be
+lost between the moment at which it should begin and the one at which the ledger could be written.
+
+Where it begins. A partition that came later than the subscription is held from its first message; else
+`share.auto.offset.reset` says where. Which of the two it is does not depend on when the ledger is made: the
+coordination store has it (`Image.came_later`), so that it is the same after a crash, and for states that were
+not loaded, offline or on a full disk when the partition came. For topics that only members name the ledgers
+of lower partitions tell it: a higher one came later.
+
+What could not be made is owed. `_owed` remembers where it will begin: the first message, or the offset that
+was the right one when it was asked for. It is tried again once a second, when the group's state was loaded
+and when the partition was opened. After a restart `hold_named` finds again whatever `postroad.topics` asks
+for and has no ledger; what was published since the start is held then, also with `latest`. Until the ledger
+is there nobody may delete messages as acknowledged by all (`is_waited_for`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.partition import Partition
+from postroad.broker.replies import Reply
+from postroad.broker.subscriptions.starting import starting_offset
+from postroad.broker.subscriptions.state_topic import StateTopic
+from postroad.cluster.group_config import settings_of
+from postroad.cluster.image import Topic
+from postroad.cluster.named_topics import named_topics
+from postroad.cluster.start_at import StartAt
+from postroad.errors import ApiError, CoordinatorNotAvailable
+from postroad.groups.share import ShareGroups
+from postroad.queues.update import Key
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+RETRY_S: Final = 1.0  # after a ledger could not be written
+GROUPS_TOLD_MAX: Final = 5  # by name, in one line of the log
+
+Beginning = int | StartAt | None
+"""An offset; what is to be found out as soon as the log can be read; None: the first message."""
+
+log = logging.getLogger(__name__)
+
+
+def _heard(error: ApiError | None) -> None:
+    """Whoever made it has logged what was wrong, and tries it again."""
+
+
+class LedgerCreation:
+    def __init__(self, node: Node, states: StateTopic, members: ShareGroups) -> None:
+        self._node = node
+        self._states = states
+        self._members = members
+        self._creating: dict[Key, list[Reply]] = {}  # ledgers that are on their way to the disk
+        self._owed: dict[Key, Beginning] = {}  # at most one for each partition that a group has named
+        self._timer: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # --- who asks
+
+    def ensure(self, group_id: str, topic_names: Iterable[str], done: Reply) -> None:
+        """`done` hears when every partition of these topics (as far as they exist) has its ledger."""
+        try:
+            states = self._states.ready(group_id)
+        except ApiError as error:
+            done(error)
+            return
+        keys = self._keys(group_id, topic_names)
+        self._create_all([key for key in keys if states.find(key) is None], done)
+
+    def hold_named(self, group_id: str, done: Reply = _heard, since_start: bool = False) -> None:
+        """`done` hears when all topics in `postroad.topics` are held, or why not yet: then it is tried again.
+
+        `since_start`: the group named them before this node was started."""
+        states = self._states.find_ready(group_id)
+        keys = self._keys(group_id, named_topics(self._node.image.groups.get(group_id, {})))
+        owed = [key for key in keys if states is None or not states.knows(key)]
+        for key in owed:
+            self._owe(key, since_start)
+        self._make(owed, done)
+
+    def hold_new(self, topic: Topic, first: int) -> None:
+        """The topic's partitions from this one on came into being: whoever has named it holds them."""
+        if topic.internal:
+            return
+        owed = [
+            Key(group_id, topic.id, index)
+            for group_id in self._interested_in(topic)
+            for index in range(first, len(topic.partitions))
+        ]
+        for key in owed:
+            self._owe(key)
+        self._make(owed, _heard)
+
+    def begin(self, key: Key) -> None:
+        """A member asks for messages of a partition that the subscription has not met."""
+        self._create(key, _heard)
+
+    def partition_opened(self, partition: Partition) -> None:
+        """A partition that was offline is back."""
+        for group_id in self._node.image.named_by.get(partition.topic, ()):
+            self.hold_named(group_id)
+        self.retry()
+
+    def forget(self, group_id: str) -> None:
+        """The group is deleted, or is to begin anew."""
+        for key in [key for key in self._owed if key.group == group_id]:
+            del self._owed[key]
+
+    def is_waited_for(self, topic: Topic, index: int, holders: set[str]) -> bool:
+        """Whether somebody besides these groups, who have a ledger of the partition, is to get one."""
+        if any(group_id not in holders for group_id in self._node.image.named_by.get(topic.name, ())):
+            return True
+        if any(key[1:] == (topic.id, index) for key in self._owed):
+            return True
+        return any(ledger.key.group not in holders for ledger in self._states.of_topic(topic.id))
+
+    def _interested_in(self, topic: Topic) -> dict[str, None]:
+        """Groups that were created for the topic, have begun with it, or have members that name it."""
+        found = dict(self._node.image.named_by.get(topic.name, {}))
+        found |= dict.fromkeys(ledger.key.group for ledger in self._states.of_topic(topic.id))
+        for group in self._members.list():
+            if topic.name in self._members.topics_of(group.group_id):
+                found[group.group_id] = None
+        return found
+
+    def _keys(self, group_id: str, topic_names: Iterable[str]) -> list[Key]:
+        return [
+            Key(group_id, topic.id, index)
+            for name in topic_names
+            if (topic := self._node.image.topics.get(name)) is not None and not topic.internal
+            for index in range(len(topic.partitions))
+        ]
+
+    # --- what is owed
+
+    def retry(self) -> None:
+        """Make what is still owed, as far as its states can be had."""
+        interested: dict[bytes, dict[str, None]] = {}
+        for key in list(self._owed):
+            topic = self._node.image.topics_by_id.get(key.topic_id)
+            if topic is not None and topic.id not in interested:
+                interested[topic.id] = self._interested_in(topic)
+            if key.group not in interested.get(key.topic_id, ()):
+                del self._owed[key]
+        self._make(list(self._owed), _heard)
+
+    def _owe(self, key: Key, since_start: bool = False) -> None:
+        """From now on the partition will be held, whenever that can be written."""
+        if key not in self._owed:
+            partition = self._node.partitions.find(key.topic_id, key.partition)
+            self._owed[key] = self._beginning(key, partition, since_start)
+
+    def _beginning(self, key: Key, partition: Partition | None, since_start: bool) -> Beginning:
+        image = self._node.image
+        topic = image.topics_by_id[key.topic_id]
+        named = key.group in image.named_by.get(topic.name, ())
+        if not named or image.came_later(key.group, topic, key.partition):
+            return None
+        start = self._policy(key.group)
+        if partition is None:
+            return start
+        try:
+            offset = starting_offset(partition, start, self._node.clock.now_ms())
+        except (ApiError, OSError):
+            return start  # whoever makes the ledger meets the error again
+        return min(offset, partition.opened_at) if since_start else offset
+
+    def _make(self, keys: list[Key], done: Reply) -> None:
+        """Make those that can be made now. `done` hears when they are, or what is wrong with the others."""
+        ready: list[Key] = []
+        refused: ApiError | None = None
+        for key in keys:
+            try:
+                if self._states.ready(key.group).knows(key):
+                    self._owed.pop(key, None)
+                else:
+                    ready.append(key)
+            except ApiError as error:  # it comes again when they are loaded
+                refused = error
+
+        def made(error: ApiError | None) -> None:
+            if error is not None:
+                self._retry_later()
+            if error or refused:
+                groups = ", ".join(sorted({key.group for key in keys})[:GROUPS_TOLD_MAX])
+                told = "new partitions can't be held for %s yet; this is caught up later: %s"
+                log.warning(told, groups, error or refused)
+            done(error or refused)
+
+        self._create_all(ready, made)
+
+    def _retry_later(self) -> None:
+        if self._timer is None:
+            self._timer = self._node.loop.call_later(RETRY_S, self._retry_now)
+
+    def _retry_now(self) -> None:
+        self._timer = None
+        self.retry()
+
+    # --- making them
+
+    def _create_all(self, keys: list[Key], done: Reply) -> None:
+        if not keys:
+            done(None)
+            return
+        all_done = After(len(keys), done)
+        for key in keys:
+            self._create(key, all_done)
+
+    def _create(self, key: Key, done: Reply) -> None:
+        waiting = self._creating.get(key)
+        if waiting is not None:
+            waiting.append(done)
+            return
+        self._creating[key] = [done]
+        states = self._states.find(key.group)
+        assert states is not None  # who asks has seen them
+        partition = self._node.partitions.find(key.topic_id, key.partition)
+        if partition is None or states.find(key) is not None:
+            self._created(key, None)
+            return
+        try:
+            offset = self._start_of(key, partition)
+        except (ApiError, OSError) as error:
+            self._created(key, error if isinstance(error, ApiError) else CoordinatorNotAvailable(str(error)))
+            return
+        states.create(key, offset, partial(self._created, key))
+
+    def _created(self, key: Key, error: ApiError | None) -> None:
+        states = self._states.find(key.group)
+        if error is None and states is not None and states.find(key) is not None:
+            self._owed.pop(key, None)
+        for done in self._creating.pop(key):
+            done(error)
+
+    def _start_of(self, key: Key, partition: Partition) -> int:
+        """Raises what reading the log raises."""
+        owed = key in self._owed
+        beginning = self._owed[key] if owed else self._unowed_beginning(key, partition)
+        if isinstance(beginning, int):
+            return max(beginning, partition.log.start_offset)
+        offset = starting_offset(partition, beginning, self._node.clock.now_ms())
+        if owed:
+            self._owed[key] = offset  # what comes from now on is held, also if this can't be written
+        return offset
+
+    def _unowed_beginning(self, key: Key, partition: Partition) -> Beginning:
+        """A member asks: of what `postroad.topics` names the store knows more than the ledgers."""
+        topic = self._node.image.topics_by_id[key.topic_id]
+        if key.group in self._node.image.named_by.get(topic.name, ()):
+            return self._beginning(key, partition, since_start=False)
+        states = self._states.find(key.group)
+        assert states is not None
+        came_later = any(states.find(key._replace(partition=n)) for n in range(key.partition))
+        return None if came_later else self._policy(key.group)
+
+    def _policy(self, group_id: str) -> StartAt:
+        return settings_of(self._node.image.groups.get(group_id, {})).start
+
+
+class After:
+    """Calls on when all parts were heard of; with the first error, if there was one."""
+
+    def __init__(self, parts: int, done: Reply) -> None:
+        self._left = parts
+        self._done = done
+        self._error: ApiError | None = None
+
+    def __call__(self, error: ApiError | None) -> None:
+        self._error = self._error or error
+        self._left -= 1
+        if not self._left:
+            self._done(self._error)
