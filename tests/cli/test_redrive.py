@@ -41,7 +41,55 @@ def test_letters_go_back_to_their_topic_as_new_messages(run: Command, dead: str)
         ("k1", "1", 1),
         ("k2", "2", 1),
     ]
-    assert all([header for header, _ in message["headers"]] == ["tenant"] for message in again)
+    assert all(
+        [header for header, _ in message["headers"]] == ["tenant", "postroad-for"] for message in again
+    )
+
+
+def test_letters_go_back_to_the_subscription_in_which_they_died(run: Command, dead: str) -> None:
+    other = f"{dead}-other"
+    run("subscription", "create", other, "--topic", dead, "--start", "earliest")
+    consumed(run, other, 5)
+    run("redrive", dead)
+    assert letters(run, dead) == ["0", "1", "2", "3", "4", "0", "1", "2"]
+    run("publish", dead, "new")
+    assert consumed(run, other, 1) == "new\n"
+    assert lag(run, other) == 0
+    assert sorted(consumed(run, dead, 4).split()) == ["0", "1", "2", "new"]
+
+
+def test_letters_go_to_all_subscriptions_on_demand(run: Command, dead: str) -> None:
+    other = f"{dead}-other"
+    run("subscription", "create", other, "--topic", dead, "--start", "earliest")
+    consumed(run, other, 5)
+    run("redrive", dead, "--to-all")
+    assert sorted(consumed(run, other, 3).split()) == ["0", "1", "2"]
+    assert sorted(consumed(run, dead, 3).split()) == ["0", "1", "2"]
+
+
+def test_letters_that_die_again_can_be_redriven_again(run: Command, dead: str) -> None:
+    run("redrive", dead)
+    consumed(run, dead, 3, "--ack", "reject")
+    deadline = time.monotonic() + PATIENCE_S
+    while lag(run, dead):
+        assert time.monotonic() < deadline, "the letters are not copied"
+    assert read_json(run("redrive", dead, "--json").stdout)["sent"] == 3
+    assert sorted(consumed(run, dead, 3).split()) == ["0", "1", "2"]
+
+
+def test_letters_of_a_subscription_that_is_gone_stay_until_they_are_for_all(run: Command, dead: str) -> None:
+    run("subscription", "delete", dead)
+    told = run("redrive", f"{dead}.dead", code=1).stderr
+    assert f"3 × no subscription {dead} holds {dead} any more: --to-all sends it to all that do" in told
+    assert read_json(run("redrive", f"{dead}.dead", "--to-all", "--json").stdout)["sent"] == 3
+
+
+@pytest.mark.parametrize("options", [["--dry-run"], ["--reason", "expired"], []])
+def test_redrive_leaves_no_subscription_in_lists(run: Command, dead: str, options: list[str]) -> None:
+    run("redrive", dead, *options)
+    for command in ("subscription", "group"):
+        listed = run(command, "list").stdout
+        assert f"{dead}.dead.redrive" not in listed
 
 
 def test_what_was_sent_back_is_not_sent_again(run: Command, dead: str) -> None:
@@ -86,7 +134,7 @@ def test_expired_letters_go_back_and_live_on(run: Command, name: str) -> None:
     result = read_json(run("redrive", name, "--reason", "expired", "--json").stdout)
     assert (result["seen"], result["sent"]) == (1, 1)
     (message,) = read_lines(consumed(run, name, 1, "--json"))
-    assert (message["value"], message["headers"]) == ("old", [])
+    assert (message["value"], message["headers"]) == ("old", [["postroad-for", name]])
 
 
 def test_letters_may_go_to_another_topic(run: Command, dead: str) -> None:

@@ -61,6 +61,7 @@ def test_a_group_without_overrides_has_the_defaults() -> None:
         topics=(),
         at_most_once=False,
         deduplicate_ms=0,
+        bookkeeping=False,
     )
 
 
@@ -87,13 +88,14 @@ def test_every_config_has_its_own_setting() -> None:
         "postroad.topics": "jobs, rushes",
         "postroad.delivery": "at-most-once",
         "postroad.deduplicate.ms": "8",
+        "postroad.bookkeeping": "true",
     }
     assert overrides.keys() | GATEWAYS == TABLE.definitions.keys()
     assert validate(overrides) == overrides
     start = StartAt(StartKind.AGO, 1000)
     assert settings_of(overrides) == GroupSettings(
         *(1, 2, 3, 4, 5, "key", "tenant", 6, 1.5, 7, 0.5, start, "read_committed", 101, 102),
-        *(False, False, "dead", ("jobs", "rushes"), True, 8),
+        *(False, False, "dead", ("jobs", "rushes"), True, 8, True),
     )
 
 

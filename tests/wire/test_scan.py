@@ -153,6 +153,18 @@ def test_a_scan_leaves_out_what_it_is_told_is_a_duplicate(
     assert {o: each[2:] for each in entries for o in offsets_of(each)} == wanted
 
 
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("name", [b"wk", b"w" * 200])
+def test_a_scan_leaves_out_what_is_for_another_subscription(codec: int, name: bytes) -> None:
+    addressed: list[list[tuple[str, bytes | None]]] = [[], [("postroad-for", name)], [("postroad-for", b"x")]]
+    addressed += [[("postroad-for", None)], [("postroad-for", b"x"), ("postroad-for", name)]]
+    records = [Record(n, NOW, None, b"", headers) for n, headers in enumerate(addressed)]
+    batch = bytes(encode_batch(records, compression=codec))
+    assert scan(batch, 0, subscription=name) == [Scanned(0, 1), Scanned(4, 4)]
+    assert scan(batch, 0, subscription=b"other") == [Scanned(0, 0)]
+    assert scan(batch, 0) == [Scanned(0, 4)]
+
+
 def offsets_of(entry: Scanned) -> range:
     return range(entry.first, entry.last + 1)
 

@@ -36,6 +36,11 @@ class RateType(click.ParamType[float]):
 @click.argument("name", metavar="SUBSCRIPTION|TOPIC")
 @click.option("--to", metavar="TOPIC", help="Send all to this topic; otherwise each goes to its own.")
 @click.option(
+    "--to-all",
+    is_flag=True,
+    help="For all subscriptions of the topic; otherwise only for the one in which the letter died.",
+)
+@click.option(
     "--reason",
     "reasons",
     multiple=True,
@@ -64,6 +69,7 @@ class RateType(click.ParamType[float]):
 def redrive(
     name: str,
     to: str | None,
+    to_all: bool,
     reasons: Sequence[str],
     filters: Sequence[str],
     key_matches: str | None,
@@ -77,9 +83,10 @@ def redrive(
 ) -> None:
     """Send dead letters back: those of a subscription, or those in a dead-letter topic.
 
-    Each goes to the topic it came from, or to --to, as a new message without the marks of its death, and is
-    struck off the dead letters once it is stored there. Letters that don't match stay. Run it as often as
-    you like; one that is interrupted loses nothing, and may send a few letters twice.
+    Each goes to the topic it came from, as a new message without the marks of its death, and is struck off
+    the dead letters once it is stored there. There it is for the subscription in which it died; others pass
+    it over, unless --to-all is given or --to names another topic. Letters that don't match stay. Run it as
+    often as you like; one that is interrupted loses nothing, and may send a few letters twice.
 
     \b
     postroad redrive workers --dry-run
@@ -92,7 +99,9 @@ def redrive(
 
     async def work(client: Client) -> Report:
         dead_topic = await dead_topic_of(client, name)
-        run = Redrive(client, dead_topic, filter_=filter_, to=to, rate=rate, limit=limit, dry=dry_run)
+        run = Redrive(
+            client, dead_topic, filter_=filter_, to=to, to_all=to_all, rate=rate, limit=limit, dry=dry_run
+        )
         try:
             with output.growing_progress("redriving") as progress:
                 return await run.run(progress)

@@ -1,6 +1,9 @@
 """Dead letters back to where they came from.
 
-They are read through a subscription of its own on the dead-letter topic, `<dead-letter topic>.redrive`,
+A letter that goes back to its topic is for the subscription in which it died: a header says so
+(`postroad-for`), and the others pass it over, for they have done with the message.
+
+Letters are read through a subscription of its own on the dead-letter topic, `<dead-letter topic>.redrive`,
 and each is accepted there after its copy was acknowledged by all replicas. So:
 
 1. A crash loses nothing: at worst a letter that was published and not yet accepted is published twice.
@@ -8,6 +11,9 @@ and each is accepted there after its copy was acknowledged by all replicas. So:
    released then by leaving.
 3. It ends: letters that arrive after its start (perhaps those that it sent back, and failed again) wait
    for the next time.
+
+That subscription is kept as the record of what was sent back (`struck_off`); where there is nothing to
+record it goes again. Who only counts reads the topic itself, and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -21,13 +27,26 @@ from typing import Final, NamedTuple
 
 from postroad.client import offsets, subscriptions
 from postroad.client.client import Client
+from postroad.client.consumer import Consumer
 from postroad.client.metadata import TopicPartition
+from postroad.client.offsets import EARLIEST
 from postroad.client.producer import Delivery, Producer
 from postroad.client.share_consumer import ShareConsumer
 from postroad.client.share_message import ShareMessage
-from postroad.errors import PostroadError, UnknownTopicOrPartition
-from postroad.wire.header_names import ASKED_FOR, DEAD, DEAD_AT, DEAD_REASON, DEAD_TOPIC
+from postroad.client.struck_off import GROUP_SUFFIX, not_sent_back
+from postroad.errors import GroupIdNotFound, NonEmptyGroup, PostroadError, UnknownTopicOrPartition
+from postroad.wire.header_names import (
+    ASKED_FOR,
+    DEAD,
+    DEAD_AT,
+    DEAD_REASON,
+    DEAD_SUBSCRIPTION,
+    DEAD_TOPIC,
+    FOR,
+)
+from postroad.wire.records import Record
 from postroad.wire.subscription_names import (
+    BOOKKEEPING_CONFIG,
     DEAD_LETTER_TOPIC_CONFIG,
     DEAD_LETTERS_CONFIG,
     DELIVERY_LIMIT_CONFIG,
@@ -36,7 +55,6 @@ from postroad.wire.subscription_names import (
     default_dead_letter_topic,
 )
 
-GROUP_SUFFIX: Final = ".redrive"
 GROUP_CONFIG: Final = {
     START_CONFIG: "earliest",
     DELIVERY_LIMIT_CONFIG: "0",
@@ -45,6 +63,7 @@ GROUP_CONFIG: Final = {
     "postroad.member.max.record.locks": "1000000",
     "postroad.max.record.locks": "10000000",
     DEAD_LETTERS_CONFIG: "false",
+    BOOKKEEPING_CONFIG: "true",
 }
 POLL_RECORDS: Final = 500
 POLL_MS: Final = 1000  # letters that are there come at once; after this there are none
@@ -60,7 +79,7 @@ class Filter(NamedTuple):
     key_pattern: str | None = None  # with * and ?
     since_ms: int = 0  # died at or after
 
-    def matches(self, letter: ShareMessage) -> bool:
+    def matches(self, letter: ShareMessage | Record) -> bool:
         found = dict(letter.headers)
         if self.reasons and _text(found.get(DEAD_REASON)) not in self.reasons:
             return False
@@ -98,8 +117,9 @@ async def dead_topic_of(client: Client, name: str) -> str:
 
 
 class Redrive:
-    """`to` None: each to its own topic. `rate` is letters a second. `dry` sends nothing. `ends`: up to these
-    offsets of the dead-letter topic, by partition; None: what is there when it begins."""
+    """`to` None: each to its own topic. `to_all`: for all subscriptions of the topic, not only for the one in
+    which it died. `rate` is letters a second. `dry` sends nothing. `ends`: up to these offsets of the
+    dead-letter topic, by partition; None: what is there when it begins."""
 
     def __init__(
         self,
@@ -108,6 +128,7 @@ class Redrive:
         *,
         filter_: Filter = EVERY,
         to: str | None = None,
+        to_all: bool = False,
         rate: float | None = None,
         limit: int | None = None,
         dry: bool = False,
@@ -118,12 +139,14 @@ class Redrive:
         self._dead_topic = dead_topic
         self._filter = filter_
         self._to = to
+        self._to_all = to_all
         self._rate = rate
         self._limit = limit
         self._dry = dry
         self._ends = ends
         self._stopping = asyncio.Event()
         self._known: dict[str, bool] = {}
+        self._held: dict[str, set[str]] = {}  # the topics of subscriptions
         self._total = 0  # letters when it began
 
     def stop(self) -> None:
@@ -136,13 +159,53 @@ class Redrive:
         client, topic = self._client, self._dead_topic
         places = [TopicPartition(topic, part.number) for part in (await client.topic(topic)).partitions]
         ends = await self._ends_of(places)
+        if self._dry:
+            await self._count(ends, progress)
+            return self.report
         group = topic + GROUP_SUFFIX
+        is_first = not await self._topics_of(group)
         await subscriptions.alter_config(client, group, GROUP_CONFIG)
+        try:
+            await self._run(group, ends, progress)
+        finally:
+            if is_first and not self.report.sent:
+                with contextlib.suppress(NonEmptyGroup, GroupIdNotFound):  # another redrive has joined it
+                    await subscriptions.delete(client, group)
+        return self.report
+
+    async def _run(
+        self, group: str, ends: Mapping[TopicPartition, int], progress: Callable[[int, int], None]
+    ) -> None:
+        client, topic = self._client, self._dead_topic
         async with ShareConsumer(client, group, [topic]) as consumer, Producer(client) as producer:
             positions = await subscriptions.positions(client, group)
             self._total = sum(max(0, position.lag) for position in positions.values())
             await self._work(consumer, producer, ends, progress)
-        return self.report
+
+    async def _count(self, ends: Mapping[TopicPartition, int], progress: Callable[[int, int], None]) -> None:
+        """What a run would do with the letters that were not sent back, as far as it can be told."""
+        for place, end in ends.items():
+            async with Consumer(self._client, reset=EARLIEST) as consumer:
+                await consumer.assign({place: EARLIEST})
+                while consumer.positions[place] < end and not self._is_enough():
+                    came = [
+                        record for _, records, _ in await consumer.poll(POLL_MS / 1000) for record in records
+                    ]
+                    if not came or self._stopping.is_set():
+                        break
+                    old = [record for record in came if record.offset < end]
+                    for letter in await not_sent_back(self._client, place, old):
+                        if not self._is_enough():
+                            await self._count_one(letter)
+                    self._total = self.report.seen
+                    progress(self.report.seen, self._total)
+
+    async def _count_one(self, letter: Record) -> None:
+        self.report.seen += 1
+        if not self._filter.matches(letter):
+            self.report.kept += 1
+        elif await self._target(letter) is not None:
+            self.report.sent += 1
 
     async def _ends_of(self, places: list[TopicPartition]) -> Mapping[TopicPartition, int]:
         if self._ends is None:
@@ -179,7 +242,7 @@ class Redrive:
         return min(POLL_RECORDS, batch, left)
 
     async def _pace(self, began: float) -> None:
-        if self._rate is not None and not self._dry:
+        if self._rate is not None:
             due = began + self.report.sent / self._rate
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
@@ -194,10 +257,7 @@ class Redrive:
             if not self._filter.matches(letter):
                 self.report.kept += 1
             elif (target := await self._target(letter)) is not None:
-                if self._dry:
-                    self.report.sent += 1
-                else:
-                    on_their_way.append((letter, await _publish(producer, target, letter)))
+                on_their_way.append((letter, await self._publish(producer, target, letter)))
         published: list[ShareMessage] = []
         for letter, delivery in on_their_way:
             try:
@@ -209,7 +269,7 @@ class Redrive:
         for refusal in await consumer.settle(published):
             self.report.fail(f"sent back, but not struck off the dead letters: {refusal.error}")
 
-    async def _target(self, letter: ShareMessage) -> str | None:
+    async def _target(self, letter: ShareMessage | Record) -> str | None:
         """Where it goes; None, and the reason noted, if it can't go anywhere."""
         target = self._to or _text(dict(letter.headers).get(DEAD_TOPIC))
         if not target:
@@ -220,7 +280,28 @@ class Redrive:
         if not self._known[target]:
             self.report.fail(f"there is no topic {target}")
             return None
+        addressee = self._addressee(letter, target)
+        if addressee is not None and target not in await self._topics_of(_text(addressee)):
+            gone = f"no subscription {_text(addressee)} holds {target} any more"
+            self.report.fail(f"{gone}: --to-all sends it to all that do")
+            return None
         return target
+
+    def _addressee(self, letter: ShareMessage | Record, target: str) -> bytes | None:
+        """The subscription that the letter is for. On another topic than its own it is for all."""
+        headers = dict(letter.headers)
+        if self._to_all or _text(headers.get(DEAD_TOPIC)) != target:
+            return None
+        return headers.get(DEAD_SUBSCRIPTION) or None
+
+    async def _topics_of(self, subscription: str) -> set[str]:
+        if subscription not in self._held:
+            try:
+                positions = await subscriptions.positions(self._client, subscription)
+            except GroupIdNotFound:
+                positions = {}
+            self._held[subscription] = {place.topic for place in positions}
+        return self._held[subscription]
 
     async def _exists(self, topic: str) -> bool:
         try:
@@ -229,12 +310,16 @@ class Redrive:
             return False
         return True
 
+    async def _publish(self, producer: Producer, target: str, letter: ShareMessage) -> Delivery:
+        headers = revived(letter.headers)
+        if (addressee := self._addressee(letter, target)) is not None:
+            headers.append((FOR, addressee))
+        return await producer.send(target, letter.value, key=letter.key, headers=headers)
 
-async def _publish(producer: Producer, target: str, letter: ShareMessage) -> Delivery:
-    headers = [
-        (name, value) for name, value in letter.headers if not name.startswith(DEAD) and name not in ASKED_FOR
-    ]
-    return await producer.send(target, letter.value, key=letter.key, headers=headers)
+
+def revived(headers: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes | None]]:
+    """Without the marks of death, and without what was asked for the message that died."""
+    return [(name, value) for name, value in headers if not name.startswith(DEAD) and name not in ASKED_FOR]
 
 
 def _text(data: bytes | None) -> str:

@@ -71,6 +71,7 @@ class GroupSettings(NamedTuple):
     topics: tuple[str, ...]  # held for the subscription whether or not it has members
     at_most_once: bool
     deduplicate_ms: int  # 0: off
+    bookkeeping: bool  # a tool's record: in no list
 
 
 def _topic_names(value: Value) -> str | None:
@@ -119,6 +120,10 @@ TABLE: Final = ConfigTable("group", ConfigSource.GROUP, (
     Definition("postroad.backoff.max.ms", INT, "600000",
                "The longest wait after a failed delivery.",
                between(0, BACKOFF_MS_MAX)),
+    Definition("postroad.bookkeeping", BOOLEAN, "false",
+               "Whether the subscription is only a tool's record of what it has done, as that of redrives: "
+               "lists and metrics leave it out.",
+               anything),
     Definition("postroad.dead.letters", BOOLEAN, "true",
                "Whether a message that is given up is copied to the dead-letter topic, or only dropped.",
                anything),
@@ -240,6 +245,7 @@ def settings_of(config: Overrides) -> GroupSettings:
         topics=value("postroad.topics"),
         at_most_once=value("postroad.delivery") == "at-most-once",
         deduplicate_ms=value("postroad.deduplicate.ms"),
+        bookkeeping=value("postroad.bookkeeping"),
     )
 
 

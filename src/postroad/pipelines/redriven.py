@@ -16,9 +16,10 @@ from typing import Final
 from postroad.client import Client, subscriptions
 from postroad.client.browse import DONE
 from postroad.client.metadata import TopicPartition
-from postroad.client.redrive import GROUP_CONFIG, GROUP_SUFFIX, dead_topic_of
+from postroad.client.redrive import GROUP_CONFIG, dead_topic_of
 from postroad.client.share_consumer import ShareConsumer
 from postroad.client.share_message import ShareMessage
+from postroad.client.struck_off import GROUP_SUFFIX
 from postroad.errors import GroupIdNotFound, UnsupportedVersion
 from postroad.pipelines.delivery import Span
 from postroad.pipelines.journal import Journal

@@ -11,7 +11,8 @@ DELIVER_AT: Final = PREFIX + "deliver-at"
 DELAY_MS: Final = PREFIX + "delay-ms"
 EXPIRES_AT: Final = PREFIX + "expires-at"
 DEDUP_ID: Final = PREFIX + "dedup-id"
-ASKED_FOR: Final = (DELIVER_AT, DELAY_MS, EXPIRES_AT, DEDUP_ID)
+FOR: Final = PREFIX + "for"  # a subscription: the others pass the message over
+ASKED_FOR: Final = (DELIVER_AT, DELAY_MS, EXPIRES_AT, DEDUP_ID, FOR)
 
 DEAD: Final = PREFIX + "dead-"
 DEAD_TOPIC: Final = DEAD + "topic"

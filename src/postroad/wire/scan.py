@@ -10,6 +10,7 @@ are missing (compaction), and where a subscription needs keys or tenants. What r
     postroad-delay-ms     ms                      not before the record's timestamp plus this
     postroad-expires-at   epoch ms                not after this time
     postroad-dedup-id     1 byte or more          not if the same was there shortly before
+    postroad-for          a subscription          not to any other
 
 Times are ASCII digits, at most 15; any other is ignored, as 0 is. Where both delays are given the later
 holds; where a header is given twice, the last that can be read.
@@ -25,7 +26,7 @@ from typing import Final, NamedTuple
 from postroad.errors import CorruptMessage, MessageTooLarge, UnsupportedCompressionType
 from postroad.wire.batch import COMPRESSION_MASK, CONTROL, HEADER_BYTES, LENGTH_END, LOG_APPEND_TIME
 from postroad.wire.compression import decompress
-from postroad.wire.header_names import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, PREFIX
+from postroad.wire.header_names import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, FOR, PREFIX
 from postroad.wire.record_walk import walk_records
 from postroad.wire.records import read_varint
 
@@ -60,8 +61,8 @@ Asked = tuple[bytes | None, bytes | None, int, int]
 """The last four fields of Scanned."""
 Run = tuple[int, int, Asked]
 """Messages that become one entry: the first, the offset after the last, and what they ask for."""
-Named = tuple[bytes | None, int, int | None, int, bytes | None]
-"""What headers name: tenant, time of delivery, delay, expiry, id."""
+Named = tuple[bytes | None, int, int | None, int, bytes | None] | None
+"""What headers name: tenant, time of delivery, delay, expiry, id. None: another subscription."""
 IsDuplicate = Callable[[bytes, int, int], bool]
 """Told of each message with an id, in the log's order: its id, offset and timestamp."""
 
@@ -75,17 +76,19 @@ def scan(
     keys: bool = False,
     tenant_header: bytes | None = None,
     is_duplicate: IsDuplicate | None = None,
+    subscription: bytes | None = None,
 ) -> list[Scanned]:
     """The messages in whole batches whose CRCs hold, ascending, from offset `first` on.
 
-    An offset in no entry holds no message: compaction took it, it is a control record, or `is_duplicate`
-    says so. A batch whose records can't be read counts as plain, for it is the consumers' to refuse; nothing
-    is ever raised.
+    An offset in no entry holds no message: compaction took it, it is a control record, it is for another
+    than `subscription` (None: for whomever), or `is_duplicate` says so. A batch whose records can't be read
+    counts as plain, for it is the consumers' to refuse; nothing is ever raised.
     """
     stretch = bytes(data)
     tenant_field = None if tenant_header is None else _field(tenant_header)
     id_field = None if is_duplicate is None else _DEDUP_ID
-    wanted = _Wanted(first, keys, tenant_field, id_field, is_duplicate or _is_none)
+    name = None if subscription is None else _short(subscription)
+    wanted = _Wanted(first, keys, tenant_field, id_field, is_duplicate or _is_none, name)
     each = keys or tenant_header is not None
     entries: list[Scanned] = []
     run: Run = (first, first, _PLAIN)
@@ -134,6 +137,7 @@ class _Wanted(NamedTuple):
     tenant_field: bytes | None
     id_field: bytes | None
     is_duplicate: IsDuplicate
+    subscription: bytes | None
 
 
 def _read_batch(
@@ -144,13 +148,13 @@ def _read_batch(
     Records of one batch often have the very same headers, which are then read once.
     """
     base, _, attributes, last_delta, base_time, max_time, count = _HEADER.unpack_from(stretch, start)
-    first, keys, tenant_field, id_field, is_duplicate = wanted
+    first, keys, tenant_field, id_field, is_duplicate, subscription = wanted
     block, position, end = _unpack(stretch, start + HEADER_BYTES, end, attributes & COMPRESSION_MASK)
     headers = tenant_field is not None or block.find(_PREFIX, position, end) >= 0
     if not headers and not keys and count == last_delta + 1:
         return _add_plain(entries, run, max(base, first), base + last_delta)
     found: list[Scanned] = []
-    known: dict[bytes, Named] = {}
+    known = _Headers(tenant_field, id_field, subscription)
     run_first, run_after, run_asked = run
     for delta, time_at, key_at, stop in walk_records(block, position, end, count, last_delta):
         offset = base + delta
@@ -159,10 +163,9 @@ def _read_batch(
         asked = _PLAIN
         key = _read_name(block, key_at, stop) if keys else None
         if headers:
-            fields = block[_skip(block, _skip(block, key_at)) : stop]
-            named = known.get(fields)
+            named = known[block[_skip(block, _skip(block, key_at)) : stop]]
             if named is None:
-                named = known[fields] = _read_headers(fields, tenant_field, id_field)
+                continue
             tenant, deliver_at, delay, expires_at, identity = named
             if delay is not None or identity is not None:
                 appended = attributes & LOG_APPEND_TIME
@@ -184,6 +187,19 @@ def _read_batch(
     return run_first, run_after, run_asked
 
 
+class _Headers(dict[bytes, Named]):
+    """What the headers of a batch's records name, by their bytes."""
+
+    def __init__(
+        self, tenant_field: bytes | None, id_field: bytes | None, subscription: bytes | None
+    ) -> None:
+        self._sought = tenant_field, id_field, subscription
+
+    def __missing__(self, fields: bytes) -> Named:
+        named = self[fields] = _read_headers(fields, *self._sought)
+        return named
+
+
 def _unpack(stretch: bytes, position: int, end: int, codec: int) -> tuple[bytes, int, int]:
     """The plain block, and where its records begin and end."""
     if not codec:
@@ -192,13 +208,16 @@ def _unpack(stretch: bytes, position: int, end: int, codec: int) -> tuple[bytes,
     return block, 0, len(block)
 
 
-def _read_headers(fields: bytes, tenant_field: bytes | None, id_field: bytes | None) -> Named:
+def _read_headers(
+    fields: bytes, tenant_field: bytes | None, id_field: bytes | None, subscription: bytes | None
+) -> Named:
     """What the end of a record, from its header count on, asks for.
 
     Names are compared with their lengths before them, as they stand: one slice and no decoding.
     """
     tenant = delay = identity = None
     deliver_at = expires_at = 0
+    addressed = subscription
     count, position = read_varint(fields, 0)
     for _ in range(count):
         value_at = _skip(fields, position)
@@ -215,8 +234,12 @@ def _read_headers(fields: bytes, tenant_field: bytes | None, id_field: bytes | N
                 expires_at = number
         elif field == id_field:
             identity = _read_name(fields, value_at, position) or identity
+        elif field == _FOR and subscription is not None:
+            addressed = _read_name(fields, value_at, position)
     if position != len(fields):
         raise CorruptMessage("A record's length does not fit what is in it.")
+    if addressed != subscription:
+        return None
     return tenant, deliver_at, delay, expires_at, identity
 
 
@@ -250,8 +273,11 @@ def _read_name(block: bytes, position: int, stop: int) -> bytes | None:
         return None
     if position + length > stop:
         raise CorruptMessage("A field reaches past the end of its record.")
-    name = block[position : position + length]
-    return name if length <= NAME_BYTES_MAX else blake2b(name, digest_size=NAME_BYTES_MAX).digest()
+    return _short(block[position : position + length])
+
+
+def _short(name: bytes) -> bytes:
+    return name if len(name) <= NAME_BYTES_MAX else blake2b(name, digest_size=NAME_BYTES_MAX).digest()
 
 
 def _read_digits(block: bytes, position: int, stop: int) -> int | None:
@@ -272,5 +298,6 @@ def _field(name: bytes) -> bytes:
 _DELIVER_AT: Final = _field(DELIVER_AT.encode())
 _DELAY: Final = _field(DELAY_MS.encode())
 _DEDUP_ID: Final = _field(DEDUP_ID.encode())
+_FOR: Final = _field(FOR.encode())
 _TIME_FIELDS: Final = {_DELIVER_AT, _DELAY, _field(EXPIRES_AT.encode())}
 _new = tuple.__new__  # Scanned's own constructor takes twice as long

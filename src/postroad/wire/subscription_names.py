@@ -10,6 +10,7 @@ LOCK_CONFIG: Final = "share.record.lock.duration.ms"
 DELIVERY_LIMIT_CONFIG: Final = "share.delivery.count.limit"
 DEAD_LETTERS_CONFIG: Final = "postroad.dead.letters"
 DEAD_LETTER_TOPIC_CONFIG: Final = "errors.deadletterqueue.topic.name"
+BOOKKEEPING_CONFIG: Final = "postroad.bookkeeping"
 
 _DEAD_SUFFIX: Final = ".dead"
 _TOPIC_CHARACTERS_MAX: Final = 249

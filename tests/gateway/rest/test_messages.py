@@ -145,6 +145,30 @@ async def test_a_redrive_takes_what_matches_and_only_its_subscriptions_letters(a
     assert {task["id"] for task in (await api.get("/v1/redrives"))["redrives"]} >= {dry["id"], real["id"]}
 
 
+async def test_a_redrive_is_for_the_subscription_of_the_letter_or_for_all_on_demand(
+    api: Api, name: str
+) -> None:
+    await api.queue(name)
+    await api.post("/v1/subscriptions", {"name": f"{name}-2", "topics": [name]}, status=201)
+    path = f"/v1/subscriptions/{name}/dead-letters/redrive"
+    for body in ({}, {"to_all": True}):
+        (published,) = await api.publish(name, "x")
+        await api.settle(name, "reject", await api.receive(name))
+        await api.settle(f"{name}-2", "acknowledge", await api.receive(f"{name}-2"))
+        await dead(api, published["id"], name)
+        task = await api.post(path, body, status=202)
+        assert (await completed(api, task["id"]))["sent"] == 1
+        await api.settle(name, "acknowledge", await api.receive(name))
+        await api.publish(name, "new")
+        expected = ["x", "new"] if body else ["new"]
+        others = await api.receive(f"{name}-2", len(expected))
+        assert [message["value"] for message in others] == expected
+        await api.settle(f"{name}-2", "acknowledge", others)
+        await api.settle(name, "acknowledge", await api.receive(name))
+    listed = await api.get("/v1/subscriptions")
+    assert not [each["name"] for each in listed["subscriptions"] if each["name"].endswith(".redrive")]
+
+
 async def test_a_redrive_can_be_cancelled(api: Api, name: str) -> None:
     await api.queue(name)
     published = await api.publish(name, *map(str, range(20)))

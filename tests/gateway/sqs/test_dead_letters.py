@@ -173,6 +173,22 @@ def test_a_move_task_takes_letters_back_to_their_queue(sqs: Any, source: str, de
     assert code_of(error) == "ResourceNotFoundException"
 
 
+def test_a_move_task_is_for_the_queue_and_not_for_others_that_hold_its_topic(
+    gateway: RunningGateway, sqs: Any, source: str, dead: str, name: str
+) -> None:
+    async def others() -> list[bytes | None]:
+        await directory.create(f"{name}-others", [name], {"share.auto.offset.reset": "earliest"})
+        received = await gateway.gateway.receive(f"{name}-others", 10, 1000, 30_000)
+        return [each.message.value for each in received]
+
+    directory = gateway.gateway.directory
+    kill(sqs, source, ["poison"])
+    until(lambda: attributes_of(sqs, dead)["ApproximateNumberOfMessages"] == "1", "a letter")
+    sqs.start_message_move_task(SourceArn=arn_of(sqs, dead))
+    assert [message["Body"] for message in receive_all(sqs, source, 1)] == ["poison"]
+    assert gateway.run(others()) == [b"poison"], "the first one, which died elsewhere, and not what came back"
+
+
 def test_one_task_of_a_queue_runs_at_a_time_and_can_be_cancelled(
     sqs: Any, source: str, dead: str, new_queue: MakeQueue
 ) -> None:

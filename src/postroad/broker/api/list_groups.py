@@ -31,5 +31,7 @@ def handle(node: Node, call: Call) -> Result:
     found = subscriptions.members.list(
         request.states_filter, request.types_filter, existing=sorted(subscriptions.ids())
     )
-    response.groups += [codec.ListedGroup(*group) for group in found]
+    response.groups += [
+        codec.ListedGroup(*group) for group in found if not subscriptions.is_bookkeeping(group.group_id)
+    ]
     return codec.encode_response(response, call.version)

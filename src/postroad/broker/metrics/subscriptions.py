@@ -37,6 +37,8 @@ def write_subscriptions(page: Page, node: Node) -> Iterator[None]:
     }
     now_ms = node.clock.now_ms()
     for group_id in sorted(node.subscriptions.ids()):
+        if node.subscriptions.is_bookkeeping(group_id):
+            continue
         for ledger in node.subscriptions.ledgers(group_id):
             partition = node.partitions.find(ledger.key.topic_id, ledger.key.partition)
             if partition is not None:

@@ -126,7 +126,7 @@ class Scanner:
                 duplicates.remember(identity, offset, timestamp)
             return False
 
-        scan(data, first, is_duplicate=remember)
+        scan(data, first, is_duplicate=remember, subscription=self._subscription.group_id.encode())
         duplicates.upto = min(Stretch(data).upto, frontier)
 
     def _learn(self, data: bytes, now: Now) -> None:
@@ -146,6 +146,7 @@ class Scanner:
             keys=self._core.settings.order is Order.KEY,
             tenant_header=self._subscription.settings.fair_by.encode() or None,
             is_duplicate=None if self._duplicates is None else self._duplicates.is_duplicate,
+            subscription=self._subscription.group_id.encode(),
         )
         return cast("list[Entry]", found)  # the same fields; there may be too many to build each anew
 

@@ -41,7 +41,7 @@ from postroad.groups.share import ShareGroups
 from postroad.queues.ledger import Ledger
 from postroad.queues.share_partition import SharePartition
 from postroad.queues.update import Key, Update
-from postroad.wire.subscription_names import TOPICS_CONFIG
+from postroad.wire.subscription_names import BOOKKEEPING_CONFIG, TOPICS_CONFIG
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -143,6 +143,11 @@ class Subscriptions:
         found = self._topic.groups()
         found |= {group for group, config in self._node.image.groups.items() if config.get(TOPICS_CONFIG)}
         return found | {group.group_id for group in self.members.list((), ())}
+
+    def is_bookkeeping(self, group_id: str) -> bool:
+        """Whether it is only a tool's record, which lists leave out."""
+        config = self._node.image.groups.get(group_id, {})
+        return config.get(BOOKKEEPING_CONFIG, "").strip().lower() == "true"
 
     def ledgers(self, group_id: str) -> list[Ledger]:
         return self._topic.of_group(group_id)

@@ -58,6 +58,10 @@ class NewRedrive(Struct, forbid_unknown_fields=True):
     """Which letters: all conditions hold; without any it is all of them."""
 
     to: Annotated[TopicName | None, Meta(description="Default: the topic a letter came from.")] = None
+    to_all: Annotated[
+        bool,
+        Meta(description="For all subscriptions of the topic, not only for the one in which it died."),
+    ] = False
     reasons: Annotated[list[Reason], Meta(max_length=3)] = []
     headers: Annotated[
         dict[HeaderName, HeaderText], Meta(max_length=20, description="Only letters with these headers.")
@@ -118,8 +122,9 @@ async def list_dead_letters(call: Call[Nothing, DeadLettersQuery]) -> DeadLetter
     status=202, problems=(NOT_FOUND, CONFLICT, REFUSED, UNAVAILABLE),
 )  # fmt: skip
 async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | Answer:
-    """As new messages without the marks of death, delay and expiry. It runs in the background; where
-    `Location` says is how far it is, at any gateway. If this gateway ends another goes on with it. What
+    """As new messages without the marks of death, delay and expiry, for the subscription in which they died:
+    others pass them over, unless `to_all` is given or `to` names another topic. It runs in the background;
+    where `Location` says is how far it is, at any gateway. If this gateway ends another goes on with it. What
     arrives meanwhile waits for the next. A subscription has one redrive at a time."""
     gateway, asked = call.gateway, call.body
     info = await gateway.directory.subscription(call.path["subscription"])

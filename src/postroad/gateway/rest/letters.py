@@ -11,12 +11,12 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Final, NamedTuple
 
-from postroad.client import offsets, subscriptions
+from postroad.client import offsets
 from postroad.client.consumer import Consumer
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.offsets import EARLIEST
-from postroad.client.redrive import GROUP_SUFFIX
-from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
+from postroad.client.struck_off import not_sent_back
+from postroad.errors import UnknownTopicOrPartition
 from postroad.gateway import message_ids
 from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.gateway import Gateway
@@ -30,7 +30,6 @@ from postroad.wire.subscription_names import (
 
 SCAN_MAX: Final = 10_000  # letters that are looked at for one question
 SCAN_S: Final = 2.0
-DONE: Final = "done"
 
 
 class Found(NamedTuple):
@@ -147,26 +146,8 @@ async def _of_partition(
             came = [record for _, records, _ in await consumer.poll(SCAN_S) for record in records]
             looked_at += len(came)
             mine = [record for record in came if text(record, DEAD_SUBSCRIPTION) == name]
-            found += await _not_sent_back(gateway, place, mine)
+            found += await not_sent_back(client, place, mine)
             if not came:
                 break  # the rest is deleted, or can't be had now
             first = consumer.positions[place]
     return found[:limit], found[limit].offset if len(found) > limit else None
-
-
-async def _not_sent_back(gateway: Gateway, place: TopicPartition, records: list[Record]) -> list[Record]:
-    if not records:
-        return []
-    first, last = records[0].offset, records[-1].offset
-    group = place.topic + GROUP_SUFFIX
-    try:
-        answer = await subscriptions.peek(gateway.client, group, place, first, last - first + 1)
-    except GroupIdNotFound:
-        return records
-    left = {
-        offset
-        for found in answer.ranges
-        if found.state != DONE
-        for offset in range(max(found.first, first), min(found.last, last) + 1)
-    }
-    return [record for record in records if record.offset in left]

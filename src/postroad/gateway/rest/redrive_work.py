@@ -33,6 +33,7 @@ class Wish(Struct, omit_defaults=True):
     rate: float | None = None
     limit: int | None = None
     dry_run: bool = False
+    to_all: bool = False
 
 
 class RedriveWork:
@@ -52,8 +53,8 @@ class RedriveWork:
             wish.died_since_ms,
         )
         self._redrive = Redrive(
-            gateway.client, wish.dead_letter_topic, filter_=which, to=wish.to, rate=wish.rate,
-            limit=self._limit, dry=wish.dry_run, ends=wish.ends,
+            gateway.client, wish.dead_letter_topic, filter_=which, to=wish.to, to_all=wish.to_all,
+            rate=wish.rate, limit=self._limit, dry=wish.dry_run, ends=wish.ends,
         )  # fmt: skip
 
     def progress(self) -> Progress:

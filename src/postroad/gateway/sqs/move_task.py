@@ -2,7 +2,8 @@
 
 Letters are received as by any consumer, published, and deleted once the copy is durable. So a crash loses
 nothing; at worst some letters are sent twice. A task ends when nothing can be received, or when what comes
-has died since it began: what fails again at once does not go round in circles.
+has died since it began: what fails again at once does not go round in circles. What goes back to where it
+came from is for the queue's own subscription (`postroad-for`): others of that topic have done with it.
 
 Who carries a task out, and who goes on with it, is the business of `redrives/`.
 """
@@ -19,12 +20,21 @@ from msgspec import Struct
 
 from postroad.client.producer import Sent
 from postroad.client.share_message import AckType, ShareMessage
-from postroad.errors import PostroadError
+from postroad.errors import GroupIdNotFound, PostroadError
 from postroad.gateway.gateway import Gateway, Message
 from postroad.gateway.receiver import Received
 from postroad.gateway.redrives import Progress, Task
 from postroad.gateway.sqs.outgoing import DEAD_DEDUP_ID
-from postroad.wire.header_names import DEAD, DEAD_TOPIC, DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
+from postroad.wire.header_names import (
+    DEAD,
+    DEAD_SUBSCRIPTION,
+    DEAD_TOPIC,
+    DEDUP_ID,
+    DELAY_MS,
+    DELIVER_AT,
+    EXPIRES_AT,
+    FOR,
+)
 
 KIND: Final = "sqs"
 BATCH: Final = 100
@@ -32,7 +42,7 @@ WAIT_MS: Final = 500
 # Ample for a batch, and over before another gateway goes on with the task of one that died (`SILENT_S`).
 LOCK_MS: Final = 10_000
 # They held for the message that died.
-SPENT: Final = frozenset({DELIVER_AT, DELAY_MS, EXPIRES_AT})
+SPENT: Final = frozenset({DELIVER_AT, DELAY_MS, EXPIRES_AT, FOR})
 
 
 class Wish(Struct, omit_defaults=True):
@@ -93,12 +103,13 @@ class Move:
     async def _move(self, letters: Sequence[Received]) -> PostroadError | None:
         """Each on its own topic; those that could not be published are returned. The first error."""
         failure: PostroadError | None = None
-        by_topic: dict[str, list[Received]] = {}
+        by_target: dict[tuple[str, str | None], list[Received]] = {}
         for each in letters:
             topic = self._target or origin_of(each.message) or each.message.topic
-            by_topic.setdefault(topic, []).append(each)
-        for topic, those in by_topic.items():
-            outcomes = await self._publish(topic, [_revived(each.message) for each in those])
+            addressee = None if self._target else subscription_of(each.message)
+            by_target.setdefault((topic, addressee), []).append(each)
+        for target, those in by_target.items():
+            outcomes = await self._publish(*target, [each.message for each in those])
             sent: list[Received] = []
             unsent: list[Received] = []
             for each, outcome in zip(those, outcomes, strict=True):
@@ -109,13 +120,21 @@ class Move:
             self._moved += len(sent)
         return failure
 
-    async def _publish(self, topic: str, messages: Sequence[Message]) -> list[Sent | PostroadError]:
+    async def _publish(
+        self, topic: str, addressee: str | None, letters: Sequence[ShareMessage]
+    ) -> list[Sent | PostroadError]:
         """A topic that is gone is not made anew: nobody would read it."""
+        gateway = self._gateway
         try:
-            await self._gateway.client.retry(lambda: self._gateway.client.topic(topic))
+            await gateway.client.retry(lambda: gateway.client.topic(topic))
+            if (
+                addressee is not None
+                and topic not in (await gateway.directory.subscription(addressee)).topics
+            ):
+                raise GroupIdNotFound(f"{addressee} does not hold {topic} any more: name a destination.")
         except PostroadError as error:
-            return [error] * len(messages)
-        return await self._gateway.publish(topic, messages)
+            return [error] * len(letters)
+        return await gateway.publish(topic, [_revived(letter, addressee) for letter in letters])
 
     async def _return(self, letters: Sequence[Received]) -> None:
         await self._gateway.settle([each.receipt for each in letters], AckType.RETURN)
@@ -127,7 +146,13 @@ def origin_of(letter: ShareMessage) -> str | None:
     return origin.decode(errors="replace") if origin else None
 
 
-def _revived(letter: ShareMessage) -> Message:
+def subscription_of(letter: ShareMessage) -> str | None:
+    """In which it died."""
+    name = dict(letter.headers).get(DEAD_SUBSCRIPTION)
+    return name.decode(errors="replace") if name else None
+
+
+def _revived(letter: ShareMessage, addressee: str | None) -> Message:
     """With its old deduplication id it would be taken for a duplicate of what it was."""
     headers: list[tuple[str, bytes | None]] = []
     for name, value in letter.headers:
@@ -135,4 +160,6 @@ def _revived(letter: ShareMessage) -> Message:
             headers.append((DEDUP_ID, f"{letter.topic}/{letter.partition}/{letter.offset}".encode()))
         elif not name.startswith(DEAD) and name not in SPENT:
             headers.append((name, value))
+    if addressee is not None:
+        headers.append((FOR, addressee.encode()))
     return Message(letter.value, letter.key, headers)
