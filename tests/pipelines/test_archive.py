@@ -19,6 +19,7 @@ from postroad.pipelines.tables import find_table
 from postroad.spark import router
 from postroad.testing import Node
 from tests.pipelines.archives import FORMATS, offsets_of, read_plainly, rows_of, run, varied
+from tests.pipelines.batches import DAY_MS
 from tests.spark import plain
 
 if TYPE_CHECKING:
@@ -149,7 +150,9 @@ def test_upkeep_compacts_small_files_and_deletes_old_dates(
 ) -> None:
     plain.create(node.bootstrap, topic, partitions=2)
     plain.send(node.bootstrap, topic, [*plain.numbered(10), *plain.numbered(10, partition=1), *varied(10, 1)])
-    done = run(spark, node.bootstrap, topic, tmp_path, format="parquet", optimize=True, retention_days=30)
+    done = run(
+        spark, node.bootstrap, topic, tmp_path, format="parquet", optimize=True, retention_ms=30 * DAY_MS
+    )
     assert done.files_deleted == 3
     assert done.optimized == (2, 1)
     assert done.ends == {topic: {0: 20, 1: 10}}

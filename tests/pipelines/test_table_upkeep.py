@@ -6,19 +6,22 @@ import shutil
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 
 import pytest
 
-from postroad.pipelines.archive import ArchiveSettings, Upkeep
+from postroad.pipelines.archive import ArchiveSettings, Upkeep, oldest_kept
 from postroad.pipelines.tables import Table, TableAddress, create_table
 from postroad.pipelines.tables.compaction import SmallFile, Swap, compact
 from postroad.pipelines.tables.delta import Delta
 from postroad.pipelines.tables.iceberg import Iceberg
 from postroad.pipelines.tables.parquet import Entry, Parquet
-from postroad.pipelines.tables.table import Conflict, DataFile
-from tests.pipelines.archives import FORMATS, append_batches, offsets_in
+from postroad.pipelines.tables.table import Batch, Conflict, DataFile
+from tests.pipelines.archives import FORMATS, append_batches, offsets_in, written
+from tests.pipelines.batches import DAY_MS, record_batch
+
+HOUR_MS = DAY_MS // 24
 
 
 @pytest.fixture(params=FORMATS)
@@ -133,10 +136,35 @@ def test_parquet_compaction_beside_another_meets_no_missing_file(tmp_path: Path)
     assert offsets_in(table) == list(range(30))
 
 
+def test_retention_of_47_hours_keeps_messages_of_31_hours(table: Table, tmp_path: Path) -> None:
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    times = [now_ms - hours * HOUR_MS for hours in (100, 46, 31, 1)]
+    table.append(Batch("q", 0, written(table, record_batch(0, 4, times=times))), {})
+    settings = ArchiveSettings("", ["orders"], str(tmp_path), retention_ms=47 * HOUR_MS)
+    Upkeep(table, settings).run()
+    assert offsets_in(table) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("hours", [24, 25, 47, 48, 49, 24 * 90])
+@pytest.mark.parametrize("hour", [0, 7, 23])
+def test_retention_deletes_nothing_younger_than_asked_and_all_dates_that_are_older(
+    hours: int, hour: int
+) -> None:
+    now = datetime(2026, 3, 10, hour, 59, 59, 999_000, UTC)
+    kept_from = datetime.combine(oldest_kept(now, hours * HOUR_MS), time.min, UTC)
+    last_deleted = kept_from - timedelta(milliseconds=1)
+    assert now - last_deleted > timedelta(hours=hours)
+    assert now - last_deleted <= timedelta(hours=hours + 24)
+
+
+def test_retention_longer_than_there_are_dates_deletes_nothing() -> None:
+    assert oldest_kept(datetime.now(UTC), 10**18) == date.min
+
+
 def test_upkeep_that_fails_ends_no_archive(
     table: Table, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = ArchiveSettings("", ["orders"], str(tmp_path), optimize=True, retention_days=1)
+    settings = ArchiveSettings("", ["orders"], str(tmp_path), optimize=True, retention_ms=DAY_MS)
     upkeep = Upkeep(table, settings, every_s=0)
     append_batches(table, range(3))
     upkeep.now_and_then()

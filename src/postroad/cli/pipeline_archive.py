@@ -60,7 +60,7 @@ DAY_MS = 86_400_000
     "retention_ms",
     type=DurationType(),
     metavar="DURATION",
-    help="Delete dates older than this from the archive: 90d.",
+    help="Delete a date from the archive when all of it is older than this: 90d; at least 1d.",
 )
 @click.option("--checkpoint", metavar="DIR|URL", help="Where Spark keeps its place; below --to by default.")
 @iceberg_options
@@ -104,6 +104,8 @@ def archive(
     postroad pipeline archive -t orders -t payments --to lake --format iceberg --every 5m
     postroad pipeline archive -t orders --to lake --once --json-columns --optimize --retention 365d
     """
+    if retention_ms is not None and retention_ms < DAY_MS:
+        raise click.BadParameter("at least 1d: only whole dates can be deleted", param_hint="--retention")
     options = pairs(source)
     with (
         spark_session("archive", master, confs) as spark,
@@ -127,7 +129,7 @@ def archive(
             json_kinds=kinds_of_ddl(json_schema) if json_schema else {},
             bad_rows=bad_rows,
             optimize=optimize,
-            retention_days=None if retention_ms is None else max(1, retention_ms // DAY_MS),
+            retention_ms=retention_ms,
             source=options,
         )
         done = run(spark, settings, report=told.report, stop=stop)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 UPKEEP_EVERY_S: Final = 3600.0
+RETENTION_MS_MIN: Final = 86_400_000  # only whole dates can be deleted
 OBSERVED: Final = "archived"  # the metric that counts records: a row of the stream is a file
 EARLIEST: Final = -2  # as startingOffsets writes it
 
@@ -71,7 +72,7 @@ class ArchiveSettings:
     json_kinds: Mapping[str, Kind] = field(default_factory=dict)  # types that JSON columns must have
     bad_rows: Literal["keep", "fail"] = "keep"
     optimize: bool = False
-    retention_days: int | None = None
+    retention_ms: int | None = None  # a date goes when all of it is older; at least RETENTION_MS_MIN
     source: Mapping[str, str] = field(default_factory=dict)  # further options of the source
 
     @property
@@ -106,6 +107,7 @@ def archive(
     one that was archived, if something else than this archive lies at the path, or if there is no such
     option of the source.
     """
+    _check_retention(settings.retention_ms)
     read_options(_options(settings, "earliest"))
     with Cluster(settings.bootstrap, isolation="read_committed") as cluster:
         infos = cluster.topics(list(settings.topics))
@@ -252,12 +254,25 @@ class Upkeep:
             self._next = time.monotonic() + self._every_s
 
     def run(self) -> None:
-        days = self._settings.retention_days
-        if days is not None:
-            oldest = (datetime.now(UTC) - timedelta(days=days)).date()
+        retention_ms = self._settings.retention_ms
+        if retention_ms is not None:
+            oldest = oldest_kept(datetime.now(UTC), retention_ms)
             self.deleted += _over_conflicts(lambda: self._table.delete_before(oldest))
         if self._settings.optimize:
             self.optimized = _over_conflicts(self._table.optimize)
+
+
+def _check_retention(retention_ms: int | None) -> None:
+    if retention_ms is not None and retention_ms < RETENTION_MS_MIN:
+        raise PipelineError("a retention is at least a day: an archive can delete whole dates only")
+
+
+def oldest_kept(now: datetime, retention_ms: int) -> date:
+    """The first date that is kept: those before it are over for longer than this time, all of them."""
+    try:
+        return (now - timedelta(milliseconds=retention_ms)).date()
+    except OverflowError:  # longer than there are dates
+        return date.min
 
 
 def _over_conflicts(work: Callable[[], T]) -> T:
