@@ -142,6 +142,21 @@ def test_a_get_is_a_request_too(gateway: RunningGateway, url: str, name: str) ->
     assert ask(url, "SendMessage", "GET", MessageBody="by GET").status == 200
 
 
+def test_an_empty_result_is_an_element_and_no_result_is_none(gateway: RunningGateway, url: str) -> None:
+    """Older versions of boto3 raise KeyError where the element is missing."""
+    ask(url, "UntagQueue", **{"TagKey.1": "team"})
+    for action, form in (
+        ("ReceiveMessage", {}),
+        ("GetQueueAttributes", {}),
+        ("ListQueueTags", {}),
+        ("ListQueues", {"QueueNamePrefix": "there-is-no-such"}),
+        ("ListDeadLetterSourceQueues", {}),
+    ):
+        assert ask(url, action, **form).all(f"{action}Result") == [""], action
+    for action, form in (("PurgeQueue", {}), ("UntagQueue", {"TagKey.1": "x"}), ("DeleteQueue", {})):
+        assert ask(url, action, **form).all(f"{action}Result") == [], action
+
+
 @pytest.mark.parametrize(
     ("action", "form", "status", "code"),
     [

@@ -18,7 +18,7 @@ import msgspec
 from postroad.gateway.exchange import Head, Reply
 from postroad.gateway.sqs import xml
 from postroad.gateway.sqs.actions import ACTIONS, Action
-from postroad.gateway.sqs.answers import Answer
+from postroad.gateway.sqs.answers import Answer, Nothing
 from postroad.gateway.sqs.errors import SqsError, missing
 from postroad.gateway.sqs.protocol import Call, missing_in
 
@@ -80,7 +80,8 @@ def read(head: Head, body: bytes) -> Call:
 
 
 def answer(action: Action, answered: Answer, request_id: str) -> Reply:
-    body = xml.answer(action.name, msgspec.to_builtins(answered), request_id)
+    members = None if isinstance(answered, Nothing) else msgspec.to_builtins(answered)
+    body = xml.answer(action.name, members, request_id)
     return Reply(200, _HEADERS, body, action.name)
 
 

@@ -28,10 +28,12 @@ _MAPS: Final = {
 }
 
 
-def answer(action: str, members: Mapping[str, Any], request_id: str) -> bytes:
-    result = "".join(_members(action, members))
-    if result:
-        result = f"<{action}Result>{result}</{action}Result>"
+def answer(action: str, members: Mapping[str, Any] | None, request_id: str) -> bytes:
+    """With None the action has no result at all; an empty result is an element of its own, without which
+    boto3 1.26 raises a KeyError."""
+    result = ""
+    if members is not None:
+        result = f"<{action}Result>{''.join(_members(action, members))}</{action}Result>"
     return (
         f'{_HEAD}<{action}Response xmlns="{NAMESPACE}">{result}'
         f"<ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata></{action}Response>"
