@@ -50,6 +50,7 @@ class Model:
         self.doomed: set[int] = set()
         self.available_at: dict[int, int] = {}
         self.expires_at: dict[int, int] = {}
+        self.along: set[int] = set()  # went out behind the head of their lane, and are not back yet
 
     # -- hard ------------------------------------------------------------------------------------------
 
@@ -68,6 +69,7 @@ class Model:
 
     def settled(self, outcome: Outcome) -> None:
         self.settling -= outcome.offsets()
+        self.along -= outcome.offsets()
         self._free({offset: available_at for offset, (_, available_at) in outcome.released.items()})
 
     def _free(self, available_at: dict[int, int]) -> None:
@@ -108,7 +110,12 @@ class Model:
     def take_back(self, offset: int) -> None:
         """It was never delivered: neither counted nor delayed."""
         del self.held[offset]
+        self.along.discard(offset)
         self._free({offset: 0})
+
+    def send_along(self, offset: int) -> None:
+        self.along.add(offset)
+        self.available_at[offset] = 0
 
     def extend(self, upto: int, now: Now) -> set[int]:
         """The offsets that have expired already."""
@@ -132,7 +139,7 @@ class Model:
 
     def clock_stepped(self, ms: int, now: Now) -> None:
         for offset, at in self.available_at.items():
-            in_line = not self._head(offset)
+            in_line = not self._head(offset) or (self._blocked(offset) and offset not in self.deliveries)
             if at and (in_line or (at > now.ms and offset not in self.deliveries)):
                 self.available_at[offset] = max(at - ms, 1)
         self.expires_at = {offset: max(at - ms, 1) for offset, at in self.expires_at.items()}
@@ -142,6 +149,7 @@ class Model:
         self.available_at.clear()
         self.expires_at.clear()
         self.doomed.clear()
+        self.along.clear()
 
     def reset(self, start: int) -> None:
         self.start = start
@@ -161,6 +169,7 @@ class Model:
             for below in [each for each in state if each < offset]:
                 del state[below]
         self.doomed = {each for each in self.doomed if each >= offset}
+        self.along = {each for each in self.along if each >= offset}
 
     # -- questions -------------------------------------------------------------------------------------
 
@@ -177,7 +186,7 @@ class Model:
             return "settling"
         if offset >= self.frontier:
             return "available"
-        if not self._head(offset):
+        if not self._head(offset) or self._blocked(offset):
             return "waiting"
         return "delayed" if self.available_at.get(offset, 0) > now.ms else "available"
 
@@ -219,6 +228,26 @@ class Model:
         if self.settings.order is Order.PARTITION:
             return b""
         return self.messages[offset].key if self.settings.order is Order.KEY else None
+
+    def run_behind(self, offset: int, now: Now, upto: int | None) -> list[int]:
+        """What may go out along with this one, which is the head of its lane."""
+        lane = self._lane(offset)
+        found: list[int] = []
+        for each in range(offset + 1, self.frontier if upto is None else min(self.frontier, upto)):
+            if lane is None or each not in self.messages or self._lane(each) != lane or self.finished(each):
+                continue
+            in_line = self.state(each, now) == "waiting"
+            if not in_line or self.unfit(each, now) or self.available_at.get(each, 0) > now.ms:
+                break
+            found.append(each)
+        return found
+
+    def _blocked(self, head: int) -> bool:
+        """Whether something that went out along with the head of its lane is not back yet."""
+        lane = self._lane(head)
+        return lane is not None and any(
+            self._lane(each) == lane and not self._head(each) for each in self.along - {head}
+        )
 
     def _head(self, offset: int) -> bool:
         """Whether nothing of its lane is undone before it."""

@@ -106,7 +106,7 @@ def same_fetch(ours: share_fetch.ShareFetchRequest, theirs: generated_fetch.Shar
     forgotten = [
         (topic.topic_id, index) for topic in theirs.forgotten_topics_data for index in topic.partitions
     ]
-    return ours[:-2] == (  # all but our own tags
+    return ours[:-3] == (  # all but our own tags
         theirs.group_id,
         theirs.member_id,
         theirs.share_session_epoch,
@@ -154,8 +154,8 @@ def test_share_fetch_requests_are_read_as_the_generated_codec_reads_them(
     ours = share_fetch.decode(memoryview(body), version)
     assert same_fetch(ours, generated_fetch.decode_request(body, version))
     assert ours.lock_ms == NOT_GIVEN
-    tagged = body[:-1] + write_private_tags(lock_ms, owner=group or "")
-    expected = ours._replace(lock_ms=lock_ms, owner=group or "")
+    tagged = body[:-1] + write_private_tags(lock_ms, owner=group or "", run_max=numbers[0] & 0xFF)
+    expected = ours._replace(lock_ms=lock_ms, owner=group or "", run_max=numbers[0] & 0xFF)
     assert share_fetch.decode(memoryview(tagged), version) == expected
     assert same_fetch(ours, generated_fetch.decode_request(tagged, version))
 
@@ -186,7 +186,7 @@ def test_share_acknowledge_requests_are_read_as_the_generated_codec_reads_them(
 def test_tags_of_others_are_skipped_and_ours_must_fill_their_size() -> None:
     body = acknowledge_request("g", "m", 1, False, [], 1)
     lock = write_private_tags(lock_ms=5)[1:]
-    both = body[:-1] + b"\3" + b"\1\2xx" + lock + b"\x94\x4e\0"
+    both = body[:-1] + b"\3" + b"\1\2xx" + lock + b"\x95\x4e\0"
     assert share_acknowledge.decode(both, 1).lock_ms == 5
     negative = body[:-1] + b"\1\x91\x4e\4\xff\xff\xff\x00"
     assert share_acknowledge.decode(negative, 1).lock_ms == NOT_GIVEN

@@ -36,6 +36,7 @@ from postroad.wire.share_requests import NOT_GIVEN, write_private_tags
 
 NEW: Final = 0
 FINAL: Final = -1
+NO_TAGS: Final = b"\0"
 EPOCH_MAX: Final = 0x7FFFFFFF
 MIN_BYTES: Final = 1
 MAX_BYTES: Final = 50 * 1024 * 1024
@@ -88,10 +89,12 @@ class ShareSession:
         max_bytes: int = MAX_BYTES,
         lock_ms: int = NOT_GIVEN,
         owner: str = "",
+        run_max: int = NOT_GIVEN,
     ) -> list[tuple[Place, Any]]:
         """What came of these partitions, each with its part of the answer. A TryAgain: come again.
 
-        With an `owner` what is acquired belongs to that name and not to this session (`owned_locks`).
+        With an `owner` what is acquired belongs to that name and not to this session (`owned_locks`). Where
+        the subscription keeps the order of keys, up to `run_max` messages of a key come at once.
 
         Not to be cancelled: the node would go on, and hand messages to nobody.
         """
@@ -101,8 +104,9 @@ class ShareSession:
             self._is_fetching = True
         try:
             api: Any = share_fetch
-            if owner or lock_ms != NOT_GIVEN:
-                api = Tagged(share_fetch, write_private_tags(lock_ms, owner=owner))
+            tags = write_private_tags(lock_ms, owner=owner, run_max=run_max)
+            if tags != NO_TAGS:
+                api = Tagged(share_fetch, tags)
             timeout_s = max_wait_ms / 1000 + ANSWER_MARGIN_S
             answer = await self._ask(api, request, self._fetches, timeout_s)
         finally:

@@ -154,8 +154,11 @@ class Gateway:
         wait_ms: int,
         lock_ms: int | None = None,
         is_gone: IsGone | None = None,
+        run_max: int = 1,
     ) -> list[Received]:
         """Up to so many, locked for `lock_ms` or as the subscription says. Raises GroupIdNotFound.
+
+        Where the subscription keeps the order of keys, up to `run_max` of one key are among them.
 
         `is_gone`: the caller has hung up; it gets nothing, and what had come for it was not delivered.
         """
@@ -169,7 +172,7 @@ class Gateway:
             )
             self._receivers[subscription] = receiver
         lock_ms = info.lock_ms if lock_ms is None else lock_ms
-        received = await receiver.receive(max_messages, wait_ms, lock_ms, is_gone)
+        received = await receiver.receive(max_messages, wait_ms, lock_ms, is_gone, run_max)
         if received and is_gone is not None and is_gone():
             await self.settle([each.receipt for each in received], AckType.RETURN)
             return []

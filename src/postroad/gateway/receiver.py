@@ -23,8 +23,10 @@ from postroad.client.metadata import TopicPartition
 from postroad.client.share_message import AckType, ShareMessage, read_delivery
 from postroad.client.share_session import Place, ShareSession
 from postroad.errors import PostroadError, TryAgain, by_code
+from postroad.gateway import runs
 from postroad.gateway.leaders import Leaders, Topics
 from postroad.gateway.receipts import OWNER_BYTES, Receipt
+from postroad.wire.share_requests import NOT_GIVEN
 
 SLICE_S: Final = 1.0  # one request waits so long; a longer wait is several
 MESSAGES_MAX: Final = 1000  # asked for at once
@@ -48,6 +50,7 @@ class Received(NamedTuple):
 
 class Wish(NamedTuple):
     max_messages: int
+    run_max: int  # messages of one key, where their order counts
     lock_ms: int
     deadline: float  # on the loop's clock
     is_gone: IsGone | None
@@ -86,14 +89,17 @@ class Receiver:
         self._pump: asyncio.Task[None] | None = None
 
     async def receive(
-        self, max_messages: int, wait_ms: int, lock_ms: int, is_gone: IsGone | None = None
+        self, max_messages: int, wait_ms: int, lock_ms: int, is_gone: IsGone | None = None, run_max: int = 1
     ) -> list[Received]:
-        """Up to so many, as soon as there are any; none if none came in time. Raises PostroadError."""
+        """Up to so many, as soon as there are any; none if none came in time. Raises PostroadError.
+
+        Where the subscription keeps the order of keys, up to `run_max` of one key are among them.
+        """
         loop = asyncio.get_running_loop()
         wait_s = wait_ms / 1000
         before_us = self._waiting_at_nodes()
         patience_s = max(wait_s, GLANCE_S) if before_us else wait_s + PATIENCE_S
-        wish = Wish(max_messages, lock_ms, loop.time() + wait_s, is_gone, loop.create_future())
+        wish = Wish(max_messages, run_max, lock_ms, loop.time() + wait_s, is_gone, loop.create_future())
         self._wishes.append(wish)
         self._wished.set()
         if self.idle:
@@ -186,11 +192,12 @@ class Receiver:
             return
         lock_ms = max(LOCK_MS_MIN, *[wish.lock_ms for wish in wishes])
         wanted = min(sum(wish.max_messages for wish in wishes), MESSAGES_MAX)
+        run_max = min(wish.run_max for wish in wishes)
         wait_s = min(max(wish.deadline for wish in wishes) - loop.time(), SLICE_S)
         for node, places in by_node.items():
             if node not in self._under_way:
                 wait_ms = max(int(wait_s * 1000), 0)
-                fetching = self._fetch(node, places, wanted, wait_ms, lock_ms)
+                fetching = self._fetch(node, places, wanted, wait_ms, lock_ms, run_max)
                 self._under_way[node] = Fetch(asyncio.create_task(fetching), wait_ms > 0)
         if not self._under_way:
             await asyncio.sleep(RETRY_S)
@@ -202,12 +209,12 @@ class Receiver:
         self._answer_late(wishes)
 
     async def _fetch(
-        self, node: int, places: dict[Place, str], wanted: int, wait_ms: int, lock_ms: int
+        self, node: int, places: dict[Place, str], wanted: int, wait_ms: int, lock_ms: int, run_max: int
     ) -> None:
         """Ask a node once, and deal out what comes."""
         try:
             lock = Lock(lock_ms, asyncio.get_running_loop().time() + lock_ms / 1000)
-            self._deal(await self._ask(node, places, wanted, wait_ms, lock_ms), lock)
+            self._deal(await self._ask(node, places, wanted, wait_ms, lock_ms, run_max), lock, run_max)
         except TryAgain as error:
             for topic in set(places.values()):
                 self._leaders.doubt(topic, error)
@@ -218,7 +225,7 @@ class Receiver:
             del self._under_way[node]
 
     async def _ask(
-        self, node: int, places: dict[Place, str], wanted: int, wait_ms: int, lock_ms: int
+        self, node: int, places: dict[Place, str], wanted: int, wait_ms: int, lock_ms: int, run_max: int
     ) -> deque[Received]:
         """What the node has. Raises if it refuses all of the partitions."""
         session = self._sessions.get(node)
@@ -227,7 +234,12 @@ class Receiver:
             self._sessions[node] = session
         owner = os.urandom(OWNER_BYTES)
         answers = await session.fetch(
-            places, max_records=wanted, max_wait_ms=wait_ms, lock_ms=lock_ms, owner=owner.hex()
+            places,
+            max_records=wanted,
+            max_wait_ms=wait_ms,
+            lock_ms=lock_ms,
+            owner=owner.hex(),
+            run_max=run_max if run_max > 1 else NOT_GIVEN,
         )
         received: deque[Received] = deque()
         refused = 0
@@ -248,13 +260,19 @@ class Receiver:
 
     # --- dealing out
 
-    def _deal(self, received: deque[Received], lock: Lock) -> None:
+    def _deal(self, received: deque[Received], lock: Lock, run_max: int) -> None:
         is_locked = asyncio.get_running_loop().time() < lock.ends_at
         while received and self._wishes:
             wish = self._wishes.popleft()
             if not _waits(wish):
                 continue
-            share = [received.popleft() for _ in range(min(wish.max_messages, len(received)))]
+            if run_max > 1:
+                share, rest, returned = runs.deal(received, wish.max_messages, wish.run_max)
+                received = deque(rest)
+                if returned:
+                    self._later(self._return(returned))
+            else:
+                share = [received.popleft() for _ in range(min(wish.max_messages, len(received)))]
             if wish.lock_ms == lock.ms and is_locked:
                 wish.future.set_result(share)
             else:

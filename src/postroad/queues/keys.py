@@ -128,6 +128,11 @@ class Lanes:
                     self._end_line(key)
         return sorted(head for head in self.heads if head < offset)
 
+    def behind(self, key: bytes) -> Iterator[int]:
+        """The offsets that wait behind the head of a lane, ascending."""
+        for first, last in self.lines[key] or ():
+            yield from range(first, last + 1)
+
     def in_line(self) -> Iterator[tuple[int, int]]:
         """All ranges that wait, lane by lane."""
         for line in self.lines.values():

@@ -18,7 +18,8 @@ S5 `acknowledge` changes all of what it names, or nothing, and only what its mem
 `late_accepts`).
 S6 the start never falls, and is not above the frontier.
 Q1 what is held here is counted in the holdings. Q2 with an order, what is ready or delayed is at the head of
-its lane, and one message of a key is in flight at most (but for those that were before the order changed).
+its lane, and one message of a key is in flight at most (but for runs, and those that were before the order
+changed).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Final, NamedTuple
 
 from postroad.errors import InvalidRecordState
 from postroad.now import Now
-from postroad.queues import late_accepts
+from postroad.queues import candidates, late_accepts
 from postroad.queues.acknowledgement import ACCEPT, RELEASE, RENEW, RETURN, AckBatch, Run, runs_of
 from postroad.queues.backlog import WORK_MAX, Backlog
 from postroad.queues.checks import check
@@ -39,7 +40,6 @@ from postroad.queues.ledger import Ledger
 from postroad.queues.locks import DELIVERIES, MEMBER, TENANT, Locks
 from postroad.queues.names import Names
 from postroad.queues.peek import Peeked, peek
-from postroad.queues.pool import Taken
 from postroad.queues.ranges import RangeSet
 from postroad.queues.settings import NO_LIMIT, Order, QueueSettings
 from postroad.queues.settlement import Settlement
@@ -136,10 +136,16 @@ class SharePartition:
     # -- a message's life ------------------------------------------------------------------------------
 
     def acquire(
-        self, member: str, records_max: int, now: Now, lock_ms: int | None = None, upto: int | None = None
+        self,
+        member: str,
+        records_max: int,
+        now: Now,
+        lock_ms: int | None = None,
+        upto: int | None = None,
+        run_max: int = 1,
     ) -> list[Acquired]:
         """Messages that this member holds from now on: no more than it asked for and than the limits leave,
-        ascending, below `upto`. Call `take_expired` afterwards."""
+        ascending, below `upto`, `run_max` at most of one lane. Call `take_expired` afterwards."""
         settings = self.settings
         room = min(records_max, settings.partition_locks_max - self.locks.messages)
         room = min(room, self.holdings.room(member, settings))
@@ -150,13 +156,15 @@ class SharePartition:
         until = now.ms + (settings.lock_ms if lock_ms is None else lock_ms)
         number = self.members.number(member)
         acquired: list[Acquired] = []
-        while room > 0 and len(backlog.doomed) < WORK_MAX and (taken := backlog.take(room, upto)):
-            for each in taken:
-                for fit in self._fit(each, now):
-                    row = self._hold(fit, number, until, now)
-                    acquired.append(Acquired(row[0], row[1], row[DELIVERIES]))
-                    self.holdings.take(member, row[1] - row[0] + 1, self.tenants.name(row[TENANT]))
-                    room -= row[1] - row[0] + 1
+        while room > 0 and len(backlog.doomed) < WORK_MAX:
+            fits = candidates.take(self, room, run_max, upto, now)
+            if fits is None:
+                break
+            for fit in fits:
+                row = self._hold(fit, number, until, now)
+                acquired.append(Acquired(row[0], row[1], row[DELIVERIES]))
+                self.holdings.take(member, row[1] - row[0] + 1, self.tenants.name(row[TENANT]))
+                room -= row[1] - row[0] + 1
         acquired.sort()
         return acquired
 
@@ -392,24 +400,6 @@ class SharePartition:
         check(self)
 
     # -- steps -----------------------------------------------------------------------------------------
-
-    def _fit(self, taken: Taken, now: Now) -> list[Row]:
-        """What of it may go out, with its attempts so far and its tenant; the rest is doomed."""
-        first, last, tenant = taken
-        if not self.backlog.traits.rows and not self.ledger.attempts.rows:
-            return [(first, last, 0, 0, 0, tenant)]
-        fit: list[Row] = []
-        limit = self.settings.delivery_limit
-        for low, high, _, _, expires_at in self.backlog.traits.pieces(first, last):
-            if expires_at and expires_at <= now.ms:
-                self.backlog.doom((low, high, Reason.EXPIRED), tenant)
-                continue
-            for row in self.ledger.attempts.pieces(low, high):
-                if limit != NO_LIMIT and row[2] >= limit:
-                    self.backlog.doom((row[0], row[1], Reason.ATTEMPTS), tenant)
-                else:
-                    fit.append((*row, tenant))
-        return fit
 
     def _hold(self, fit: Row, member: int, until: int, now: Now) -> Row:
         first, last, deliveries, first_ms, _, tenant = fit

@@ -99,4 +99,5 @@ def _decode(buffer: bytes, version: int) -> ShareAcknowledgeRequest:
             raise bad_bool("is_renew_ack", renew)
     partitions, position = read_topics(buffer, position)
     tags = read_private_tags(buffer, position, "ShareAcknowledge request")
-    return ShareAcknowledgeRequest(group_id, member_id, epoch, renew == 1, partitions, *tags)
+    times = tags.lock_ms, tags.delay_ms
+    return ShareAcknowledgeRequest(group_id, member_id, epoch, renew == 1, partitions, *times, tags.owner)

@@ -64,6 +64,7 @@ class ShareFetchRequest(NamedTuple):
     forgotten: list[tuple[bytes, int]]
     lock_ms: int  # NOT_GIVEN: as the subscription says
     owner: str  # "": the member itself
+    run_max: int  # NOT_GIVEN: one message of a key
 
 
 class PartitionAnswer(NamedTuple):
@@ -164,10 +165,9 @@ def _decode(buffer: bytes, version: int) -> ShareFetchRequest:
     if buffer[position:] != _USUAL_END:
         forgotten, position = read_forgotten(buffer, position)
         tags = read_private_tags(buffer, position, "ShareFetch request")
-    return _new(
-        ShareFetchRequest,
-        (group_id, member_id, *numbers, mode, renew == 1, partitions, forgotten, tags.lock_ms, tags.owner),
-    )
+    named = partitions, forgotten
+    ours = tags.lock_ms, tags.owner, tags.run_max
+    return _new(ShareFetchRequest, (group_id, member_id, *numbers, mode, renew == 1, *named, *ours))
 
 
 _new = tuple.__new__  # half the time of the constructor

@@ -11,6 +11,7 @@ brokers skip them in turn. A node locks nothing for more than 12 hours, nor dela
     10001  lock_ms    int32   how long to lock what is acquired or renewed
     10002  delay_ms   int32   released messages come back after this time (ShareAcknowledge only)
     10003  owner      text    who holds what is acquired, or acknowledges, instead of the session's member
+    10004  run_max    int32   how many messages of one key may come in one answer (ShareFetch only)
 
 One type of acknowledgement is ours, too, 100: returned. The message was never shown to anybody, so that its
 delivery does not count, and it is there for others at once.
@@ -35,6 +36,7 @@ from postroad.wire.primitives import (
 LOCK_MS_TAG: Final = 10001
 DELAY_MS_TAG: Final = 10002
 OWNER_TAG: Final = 10003
+RUN_MAX_TAG: Final = 10004
 NOT_GIVEN: Final = -1
 
 _PARTITION: Final = Struct(">iB")
@@ -142,6 +144,7 @@ class PrivateTags(NamedTuple):
     lock_ms: int = NOT_GIVEN
     delay_ms: int = NOT_GIVEN
     owner: str = ""  # "": the member itself
+    run_max: int = NOT_GIVEN
 
 
 NO_TAGS: Final = PrivateTags()
@@ -155,7 +158,7 @@ def read_private_tags(buffer: bytes, position: int, request: str) -> PrivateTags
     position += 1
     if count > 127:
         count, position = long_uvarint(buffer, position, count)
-    given = {LOCK_MS_TAG: NOT_GIVEN, DELAY_MS_TAG: NOT_GIVEN}
+    given = {LOCK_MS_TAG: NOT_GIVEN, DELAY_MS_TAG: NOT_GIVEN, RUN_MAX_TAG: NOT_GIVEN}
     owner, tag, end = "", -1, len(buffer)
     for _ in range(count):  # ends with the body: each takes two bytes at least
         tag, start, position = read_tag(buffer, position, end, tag, request)
@@ -165,16 +168,20 @@ def read_private_tags(buffer: bytes, position: int, request: str) -> PrivateTags
             given[tag] = max(_INT.unpack_from(buffer, start)[0], NOT_GIVEN)
         elif tag == OWNER_TAG:
             owner = buffer[start:position].decode()
-    return PrivateTags(given[LOCK_MS_TAG], given[DELAY_MS_TAG], owner)
+    return PrivateTags(given[LOCK_MS_TAG], given[DELAY_MS_TAG], owner, given[RUN_MAX_TAG])
 
 
-def write_private_tags(lock_ms: int = NOT_GIVEN, delay_ms: int = NOT_GIVEN, owner: str = "") -> bytes:
+def write_private_tags(
+    lock_ms: int = NOT_GIVEN, delay_ms: int = NOT_GIVEN, owner: str = "", run_max: int = NOT_GIVEN
+) -> bytes:
     """The tags at the end of a request, in place of the single 0 that says that there are none."""
     given = [(LOCK_MS_TAG, lock_ms), (DELAY_MS_TAG, delay_ms)]
     fields = [uvarint(tag) + b"\4" + _INT.pack(ms) for tag, ms in given if ms != NOT_GIVEN]
     if owner:
         raw = owner.encode()
         fields.append(uvarint(OWNER_TAG) + uvarint(len(raw)) + raw)
+    if run_max != NOT_GIVEN:
+        fields.append(uvarint(RUN_MAX_TAG) + b"\4" + _INT.pack(run_max))
     return b"".join((uvarint(len(fields)), *fields))
 
 

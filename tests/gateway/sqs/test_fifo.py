@@ -28,14 +28,14 @@ def code_of(error: pytest.ExceptionInfo[ClientError]) -> str:
     return code
 
 
-def test_messages_of_a_group_come_in_their_order_one_at_a_time(sqs: Any, fifo: str) -> None:
+def test_messages_of_a_group_come_in_their_order(sqs: Any, fifo: str) -> None:
     sent = [send(sqs, fifo, str(number))["SequenceNumber"] for number in range(5)]
     assert sent == sorted(sent)
     assert {len(number) for number in sent} == {20}
     got: list[dict[str, Any]] = []
     for _ in range(5):
-        (message,) = receive(sqs, fifo, 10, AttributeNames=["All"])
-        assert receive(sqs, fifo, 10, wait_s=0) == []  # the group is blocked
+        (message,) = receive(sqs, fifo, 1, AttributeNames=["All"])
+        assert receive(sqs, fifo, 1, wait_s=0) == []  # the group is blocked
         got.append(message)
         delete(sqs, fifo, message)
     assert [message["Body"] for message in got] == ["0", "1", "2", "3", "4"]
@@ -48,17 +48,66 @@ def test_other_groups_go_on(sqs: Any, fifo: str) -> None:
     for group in "abc":
         for number in range(2):
             send(sqs, fifo, f"{group}{number}", group)
-    messages = receive_all(sqs, fifo, 3)
+    messages = [message for _ in "abc" for message in receive(sqs, fifo, 1)]
     assert receive(sqs, fifo, 10, wait_s=0) == []
     assert sorted(message["Body"] for message in messages) == ["a0", "b0", "c0"]
+
+
+def bodies(messages: list[dict[str, Any]]) -> list[str]:
+    return [message["Body"] for message in messages]
+
+
+def test_one_receive_brings_several_of_a_group_in_their_order(sqs: Any, fifo: str) -> None:
+    for number in range(6):
+        send(sqs, fifo, str(number))
+    got = receive(sqs, fifo, 4)
+    assert bodies(got) == ["0", "1", "2", "3"]
+    for message in (got[3], got[0], got[1]):
+        delete(sqs, fifo, message)
+        assert receive(sqs, fifo, 10, wait_s=0) == []  # 2 is still in flight
+    delete(sqs, fifo, got[2])
+    assert bodies(receive(sqs, fifo, 10)) == ["4", "5"]
+
+
+def test_a_group_waits_for_the_whole_batch_and_begins_with_what_came_back(sqs: Any, fifo: str) -> None:
+    for number in range(4):
+        send(sqs, fifo, str(number))
+    got = receive(sqs, fifo, 3)
+    for number in (0, 1):
+        sqs.change_message_visibility(
+            QueueUrl=fifo, ReceiptHandle=got[number]["ReceiptHandle"], VisibilityTimeout=0
+        )
+        assert receive(sqs, fifo, 10, wait_s=0) == []
+    delete(sqs, fifo, got[2])
+    assert bodies(receive(sqs, fifo, 10)) == ["0", "1", "3"]
+
+
+def test_no_two_receivers_have_messages_of_one_group(sqs: Any, fifo: str) -> None:
+    """Callers that wait at the same time are served by one fetch, which brings both groups."""
+    for number in range(8):
+        send(sqs, fifo, f"{'ab'[number % 2]}{number // 2}", "ab"[number % 2])
+    batches: list[list[str]] = []
+    receivers = [
+        threading.Thread(target=lambda: batches.append(bodies(receive(sqs, fifo, 3, wait_s=1))))
+        for _ in range(6)
+    ]
+    for receiver in receivers:
+        receiver.start()
+    for receiver in receivers:
+        receiver.join(60)
+    for group in "ab":
+        having = [[body for body in batch if body[0] == group] for batch in batches]
+        (held,) = [each for each in having if each]
+        assert held == [f"{group}{number}" for number in range(len(held))]
 
 
 def test_a_message_that_fails_comes_again_before_the_next(sqs: Any, fifo: str) -> None:
     send(sqs, fifo, "1")
     send(sqs, fifo, "2")
-    (first,) = receive(sqs, fifo, 10, VisibilityTimeout=1)
-    (again,) = receive(sqs, fifo, 10)
+    (first,) = receive(sqs, fifo, 1, VisibilityTimeout=1)
+    again, second = receive(sqs, fifo, 10)
     assert again["MessageId"] == first["MessageId"]
+    assert second["Body"] == "2"
 
 
 def test_a_duplicate_is_answered_like_the_first_and_not_delivered(sqs: Any, fifo: str) -> None:

@@ -144,6 +144,7 @@ class ShareFetch(Answer):
             return False
         records, size = request.max_records, min(request.max_bytes, node.settings.limits.fetch_bytes_max)
         lock_ms, holder = given(request.lock_ms), request.owner or session.member
+        run_max = max(1, request.run_max)
         self._errors.clear()
         for place in list(session.partitions):
             try:
@@ -151,7 +152,7 @@ class ShareFetch(Answer):
             except ApiError as error:
                 self._errors[place] = error
                 continue
-            delivery = None if queue is None else queue.deliver(holder, records, size, lock_ms)
+            delivery = None if queue is None else queue.deliver(holder, records, size, lock_ms, run_max)
             if delivery is None:
                 continue
             self._deliveries[place] = delivery

@@ -82,8 +82,11 @@ class Queue:
 
     # --- out
 
-    def deliver(self, member: str, records_max: int, bytes_max: int, lock_ms: int | None) -> Delivery | None:
-        """Messages for this member, locked; None if there are none now."""
+    def deliver(
+        self, member: str, records_max: int, bytes_max: int, lock_ms: int | None, run_max: int = 1
+    ) -> Delivery | None:
+        """Messages for this member, locked, `run_max` at most of a key whose order counts; None if there are
+        none now."""
         core, now = self.core, self.now()
         self._notice_step(now)
         at = core.next_deadline()
@@ -91,28 +94,28 @@ class Queue:
             self.expire(now)
         elif not core.ready and core.frontier >= self.partition.high_watermark:
             return None  # what nearly all find who wait
-        acquired = self._acquire(member, records_max, bytes_max, lock_ms, now)
+        acquired = self._acquire(member, records_max, bytes_max, lock_ms, run_max, now)
         self._settle_expired(now)
         delivery = self._read(acquired, bytes_max, member) if acquired else None
         self._arm(now)
         return delivery
 
     def _acquire(
-        self, member: str, records_max: int, bytes_max: int, lock_ms: int | None, now: Now
+        self, member: str, records_max: int, bytes_max: int, lock_ms: int | None, run_max: int, now: Now
     ) -> list[Acquired]:
         core, partition = self.core, self.partition
         if partition.log.start_offset > core.start:
             core.log_starts_at(partition.log.start_offset)
         if core.settings.fair and not self._looks_on:
             self._look_around(now)
-        acquired = core.acquire(member, records_max, now, lock_ms) if core.ready else []
+        acquired = core.acquire(member, records_max, now, lock_ms, None, run_max) if core.ready else []
         wanted = records_max - _count(acquired)
         if wanted > 0 and bytes_max > 0 and not self._looks_on:
-            acquired += self._look(member, wanted, bytes_max, lock_ms, now)
+            acquired += self._look(member, wanted, bytes_max, lock_ms, run_max, now)
         return acquired if len(acquired) < 2 else sorted(acquired)
 
     def _look(
-        self, member: str, wanted: int, bytes_max: int, lock_ms: int | None, now: Now
+        self, member: str, wanted: int, bytes_max: int, lock_ms: int | None, run_max: int, now: Now
     ) -> list[Acquired]:
         """Acquire what lies behind the frontier, as far as one look goes."""
         core, clock, end = self.core, self._node.clock, now.ms + LOOK_MS
@@ -123,7 +126,7 @@ class Queue:
             scanned = self._scanner.scan(now, bytes_max)
             if not scanned:
                 return acquired
-            more = core.acquire(member, wanted, now, lock_ms)
+            more = core.acquire(member, wanted, now, lock_ms, None, run_max)
             acquired += more
             wanted -= _count(more)
             if more:

@@ -54,12 +54,14 @@ async def receive_message(service: Service, caller: Caller, asked: ReceiveMessag
     wait_s = _bounded("WaitTimeSeconds", asked.wait_time_seconds, 0, WAIT_S_MAX)
     lock_s = _bounded("VisibilityTimeout", asked.visibility_timeout, 0, VISIBILITY_S_MAX)
     view = _View(service, caller, asked, queue.fifo)
+    count = 1 if count is None else count
     received = await service.gateway.receive(
         queue.name,
-        1 if count is None else count,
+        count,
         queue.wait_ms if wait_s is None else wait_s * 1000,
         None if lock_s is None else lock_s * 1000,
         lambda: caller.is_gone,
+        run_max=count if queue.fifo else 1,
     )
     return answers.Messages([await view.of(each) for each in received] or None)
 
