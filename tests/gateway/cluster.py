@@ -80,6 +80,7 @@ class Cluster(Client):
         }
         self.away: set[int] = set()
         self.slow_s = 0.0  # an answer with messages is on the way for so long
+        self.slow_acknowledge_s = 0.0  # so is that to an acknowledgement
         self.slow_close_s = 0.0  # and the end of a session takes so long
         self.asked: Counter[str] = Counter()
         self._sessions: dict[int, set[tuple[bytes, int]]] = {}  # by node: what is read there
@@ -108,7 +109,9 @@ class Cluster(Client):
         asked = share_acknowledge.decode(request, VERSION)
         if asked.share_session_epoch == FINAL:
             await asyncio.sleep(self.slow_close_s)
-        return self._acknowledge(asked)
+        answer = self._acknowledge(asked)
+        await asyncio.sleep(self.slow_acknowledge_s)
+        return answer
 
     def _metadata(self, body: Any) -> Any:
         names = list(self.topics) if body.topics is None else [topic.name for topic in body.topics]

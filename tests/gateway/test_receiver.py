@@ -129,14 +129,60 @@ def test_caller_has_the_lock_that_it_asked_for_whoever_the_fetch_was_for(
             await asyncio.sleep(0.05)
             gone.cancel()
             long = asyncio.ensure_future(receiver.receive(1, 9_000, 600_000))
-            short = asyncio.ensure_future(receiver.receive(1, 9_000, 0))
+            short = asyncio.ensure_future(receiver.receive(1, 9_000, 7))
             await asyncio.sleep(0.05)
             partition.publish()
             assert values(await long) == [b"jobs/0/0"]
             assert partition.held[0].lock_ms == 600_000
             partition.publish()
             assert values(await short) == [b"jobs/0/1"]
-            assert partition.held[1].lock_ms == 0
+            assert partition.held[1].lock_ms == 7
+
+    run(work)
+
+
+@pytest.mark.parametrize("lock_ms", [1, 500, 999])
+def test_receive_with_a_short_lock_and_no_wait_brings_what_is_there(lock_ms: int) -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1])
+        (partition,) = cluster.topics["jobs"]
+        for _ in range(5):
+            partition.publish()
+        async with receiving(cluster) as receiver:
+            assert len(await receiver.receive(5, 0, lock_ms)) == 5
+            assert [held.lock_ms for held in partition.held.values()] == [lock_ms] * 5
+
+    run(work)
+
+
+def test_receive_without_a_lock_brings_what_is_there_each_time() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1])
+        (partition,) = cluster.topics["jobs"]
+        partition.publish()
+        async with receiving(cluster) as receiver:
+            for count in (1, 2, 3):
+                assert values(await receiver.receive(1, 0, 0)) == [b"jobs/0/0"]
+                assert (partition.available, partition.deliveries[0]) == ([0], count)
+
+    run(work)
+
+
+def test_receive_is_not_given_up_while_its_lock_is_being_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiver_module, "GLANCE_S", 0.3)
+
+    async def work() -> None:
+        cluster = Cluster(jobs=[1, 2])
+        partition, _ = cluster.topics["jobs"]  # the other node is still being asked
+        cluster.slow_acknowledge_s = 2 * receiver_module.GLANCE_S
+        async with receiving(cluster) as receiver:
+            gone = asyncio.ensure_future(receiver.receive(1, 9_000, 30_000))
+            await until_async(lambda: len(receiver._waiting_at_nodes()) == 2, "both are asked")
+            gone.cancel()
+            short = asyncio.ensure_future(receiver.receive(1, 0, 500))
+            await asyncio.sleep(0)
+            partition.publish()
+            assert values(await short) == [b"jobs/0/0"]
 
     run(work)
 

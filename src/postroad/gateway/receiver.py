@@ -7,6 +7,7 @@ different locks: a fetch asks for the longest that is wanted, and the others get
 R1 a caller gets no more than it asked for; what nobody takes (any more) is returned at once, not delivered.
 R2 each fetch locks in the name of an owner of its own, which the receipts carry.
 R3 what is handed out is locked, for as long as the caller asked for.
+R4 a caller for whom messages have come is not answered without them because its time is over meanwhile.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Lock(NamedTuple):
     ends_at: float  # on the loop's clock; not before that
 
 
-Settle = Callable[[list[Receipt], AckType, int | None], Awaitable[list[PostroadError | None]]]
+Settle = Callable[[list[Receipt], AckType, int | None, int | None], Awaitable[list[PostroadError | None]]]
 
 
 class Receiver:
@@ -86,6 +87,7 @@ class Receiver:
         self._sessions: dict[int, ShareSession] = {}
         self._under_way: dict[int, Fetch] = {}
         self._handing: set[asyncio.Task[None]] = set()
+        self._relocking: set[asyncio.Future[list[Received]]] = set()  # of wishes whose messages are here (R4)
         self._pump: asyncio.Task[None] | None = None
 
     async def receive(
@@ -131,7 +133,7 @@ class Receiver:
 
     def _lose_patience(self, wish: Wish, waiting: Sequence[asyncio.Task[None]]) -> None:
         """Nothing came in time. But if the fetches that waited at the nodes are over, new ones ask for us."""
-        if wish.future.done():
+        if wish.future.done() or wish.future in self._relocking:
             return
         if waiting and all(fetch.done() for fetch in waiting):
             waiting = self._waiting_at_nodes()
@@ -276,13 +278,17 @@ class Receiver:
             if wish.lock_ms == lock.ms and is_locked:
                 wish.future.set_result(share)
             else:
+                self._relocking.add(wish.future)
                 self._later(self._hand_relocked(wish, share, lock))
         if received:
             self._later(self._return(list(received)))
 
     async def _hand_relocked(self, wish: Wish, share: list[Received], lock: Lock) -> None:
         """R3. Where locks can't be renewed one that is longer than asked for has to do."""
-        errors = await self._settle([each.receipt for each in share], AckType.RENEW, wish.lock_ms)
+        try:
+            errors = await self._relock([each.receipt for each in share], wish.lock_ms)
+        finally:
+            self._relocking.discard(wish.future)
         has_to_do = wish.lock_ms < lock.ms and asyncio.get_running_loop().time() < lock.ends_at
         held: list[Received] = []
         lost: list[Received] = []
@@ -295,11 +301,19 @@ class Receiver:
         else:
             self._wishes.appendleft(wish)
             self._wished.set()
+            asyncio.get_running_loop().call_later(PATIENCE_S, self._lose_patience, wish, ())
         if lost:
             await self._return(lost)
 
+    async def _relock(self, receipts: list[Receipt], lock_ms: int) -> list[PostroadError | None]:
+        """Without a lock they are released: when that is durable the next receive finds them. A lock that
+        ends is noticed only then, and the messages would be missing while it is written down."""
+        if lock_ms == 0:
+            return await self._settle(receipts, AckType.RELEASE, None, 0)
+        return await self._settle(receipts, AckType.RENEW, lock_ms, None)
+
     async def _return(self, share: list[Received]) -> None:
-        await self._settle([each.receipt for each in share], AckType.RETURN, None)
+        await self._settle([each.receipt for each in share], AckType.RETURN, None, None)
 
     def _later(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
@@ -319,7 +333,7 @@ class Receiver:
         """Those that were asked for, and whose time is over: nothing came. Who came later is not late yet."""
         now = asyncio.get_running_loop().time()
         for wish in asked:
-            if not wish.future.done() and wish.deadline <= now:
+            if not wish.future.done() and wish.deadline <= now and wish.future not in self._relocking:
                 wish.future.set_result([])
         self._wishes = deque(wish for wish in self._wishes if not wish.future.done())
 

@@ -46,6 +46,14 @@ async def test_a_released_message_comes_again_after_its_delay(api: Api, name: st
     assert asyncio.get_running_loop().time() - began > 0.4
 
 
+async def test_receive_with_a_short_lock_and_no_wait_brings_what_is_there(api: Api, name: str) -> None:
+    await api.queue(name)
+    await api.publish(name, *"abcde")
+    wish = {"max": 5, "wait_ms": 0, "lock_ms": 500}
+    came = (await api.post(f"/v1/subscriptions/{name}/receive", wish))["messages"]
+    assert [message["value"] for message in came] == [*"abcde"]
+
+
 async def test_a_release_for_longer_than_a_day_is_refused(api: Api, name: str) -> None:
     await api.queue(name)
     await api.publish(name, "a")

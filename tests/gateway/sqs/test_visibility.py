@@ -36,6 +36,13 @@ def test_visibility_zero_returns_a_message_at_once(sqs: Any, queue: str) -> None
     assert receive(sqs, queue, wait_s=0)
 
 
+def test_receive_with_visibility_zero_brings_the_message_each_time(sqs: Any, queue: str) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+    for count in range(1, 4):
+        (got,) = receive(sqs, queue, wait_s=0, VisibilityTimeout=0, AttributeNames=["All"])
+        assert got["Attributes"]["ApproximateReceiveCount"] == str(count)
+
+
 def test_a_longer_visibility_keeps_a_message(sqs: Any, queue: str) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="x")
     got, timeout_s = received_and_kept(sqs, queue)
