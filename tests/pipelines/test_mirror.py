@@ -267,27 +267,27 @@ def test_another_prefix_is_another_copy_and_another_topic_of_the_name_is_refused
 def test_translated_offsets_are_never_ahead(other: Node, topic: str) -> None:
     with Cluster(other.bootstrap) as cluster:
         made = OffsetMap(cluster, topic, "")
-        place = ("orders", 0)
-        assert made.translate(place, 5) is None
-        made.add({place: [Span(10, 19, 100), Span(20, 24, 110), Span(40, 49, 200)]})
-        made.add({place: [Span(20, 24, 110), Span(45, 54, 205)]})  # known already, and partly so
+        topic_partition = ("orders", 0)
+        assert made.translate(topic_partition, 5) is None
+        made.add({topic_partition: [Span(10, 19, 100), Span(20, 24, 110), Span(40, 49, 200)]})
+        made.add({topic_partition: [Span(20, 24, 110), Span(45, 54, 205)]})  # known already, and partly so
         for known in (made, OffsetMap(cluster, topic, "")):
-            assert known.end(place) == 55
+            assert known.end(topic_partition) == 55
             wanted = {9: None, 10: 100, 15: 105, 24: 114, 30: 115, 40: 200, 54: 214, 99: 215}
-            assert {offset: known.translate(place, offset) for offset in wanted} == wanted
-        made.prune({place: 115})
-        assert OffsetMap(cluster, topic, "").translate(place, 30) is None
-        assert OffsetMap(cluster, topic, "").translate(place, 41) == 201
+            assert {offset: known.translate(topic_partition, offset) for offset in wanted} == wanted
+        made.prune({topic_partition: 115})
+        assert OffsetMap(cluster, topic, "").translate(topic_partition, 30) is None
+        assert OffsetMap(cluster, topic, "").translate(topic_partition, 41) == 201
 
 
 def test_mirrors_with_different_prefixes_have_maps_of_their_own(other: Node, topic: str) -> None:
-    place = ("orders", 0)
+    topic_partition = ("orders", 0)
     with Cluster(other.bootstrap) as cluster:
-        OffsetMap(cluster, topic, "").add({place: [Span(0, 999, 0)]})
-        assert OffsetMap(cluster, topic, "dc1.").end(place) is None
-        OffsetMap(cluster, topic, "dc1.").add({place: [Span(0, 4, 70)]})
-        assert OffsetMap(cluster, topic, "").translate(place, 3) == 3
-        assert OffsetMap(cluster, topic, "dc1.").translate(place, 3) == 73
+        OffsetMap(cluster, topic, "").add({topic_partition: [Span(0, 999, 0)]})
+        assert OffsetMap(cluster, topic, "dc1.").end(topic_partition) is None
+        OffsetMap(cluster, topic, "dc1.").add({topic_partition: [Span(0, 4, 70)]})
+        assert OffsetMap(cluster, topic, "").translate(topic_partition, 3) == 3
+        assert OffsetMap(cluster, topic, "dc1.").translate(topic_partition, 3) == 73
 
 
 def test_a_map_knows_a_topic_from_another_of_its_name(other: Node, topic: str) -> None:
@@ -303,19 +303,21 @@ def test_where_clusters_mirror_each_other_a_position_is_before_all_that_is_unrea
     node: Node, other: Node, topic: str
 ) -> None:
     """The source has a1 a2 b1 b2, the target b1 b2 a1 a2."""
-    place = ("orders", 0)
+    topic_partition = ("orders", 0)
     with Cluster(node.bootstrap) as source, Cluster(other.bootstrap) as target:
         there, back = OffsetMap(target, topic, ""), OffsetMap(source, topic, "")
-        there.add({place: [Span(0, 1, 2)]})
-        alone = Translation(there, {place: 0}, lambda: None)
-        assert [alone(place, offset) for offset in range(5)] == [0] * 5
-        back.add({place: [Span(0, 1, 2)]})
-        both = Translation(there, {place: 0}, lambda: back)
-        assert [both(place, offset) for offset in range(5)] == [0, 0, 0, 1, 4]
-        assert Translation(there, {place: 2}, lambda: back)(place, 1) == 3
-        there.add({place: [Span(0, 1, 4), Span(4, 5, 6)]})  # a step that was stored twice, then another
-        assert Translation(there, {place: 0}, lambda: back)(place, 6) == 8
-        assert Translation(there, None, lambda: back)(place, 1) == 3
+        there.add({topic_partition: [Span(0, 1, 2)]})
+        alone = Translation(there, {topic_partition: 0}, lambda: None)
+        assert [alone(topic_partition, offset) for offset in range(5)] == [0] * 5
+        back.add({topic_partition: [Span(0, 1, 2)]})
+        both = Translation(there, {topic_partition: 0}, lambda: back)
+        assert [both(topic_partition, offset) for offset in range(5)] == [0, 0, 0, 1, 4]
+        assert Translation(there, {topic_partition: 2}, lambda: back)(topic_partition, 1) == 3
+        there.add(
+            {topic_partition: [Span(0, 1, 4), Span(4, 5, 6)]}
+        )  # a step that was stored twice, then another
+        assert Translation(there, {topic_partition: 0}, lambda: back)(topic_partition, 6) == 8
+        assert Translation(there, None, lambda: back)(topic_partition, 1) == 3
 
 
 def test_a_map_of_many_gaps_becomes_coarser_and_keeps_both_ends() -> None:

@@ -85,9 +85,9 @@ def made(spark: SparkSession, node: Node, tmp_path_factory: pytest.TempPathFacto
     return Made(node.bootstrap, orders_topic, jobs, home, told)
 
 
-def commit(bootstrap: str, group: str, places: set[TopicPartition]) -> None:
+def commit(bootstrap: str, group: str, topic_partitions: set[TopicPartition]) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    consumer.commit(offsets=list(places), asynchronous=False)
+    consumer.commit(offsets=list(topic_partitions), asynchronous=False)
     consumer.close()
 
 

@@ -16,7 +16,7 @@ from postroad.pipelines.tables.json_columns import JsonColumns
 from postroad.pipelines.tables.schema import Kind, json_kinds
 from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.sink import ArchiveWriter, Written
-from postroad.pipelines.tables.table import Batch, Conflict, Place, Reached, Recorded
+from postroad.pipelines.tables.table import Batch, Conflict, Reached, Recorded, TopicPartition
 from tests.pipelines.archives import FORMATS, append_batches, offsets_in, unused_files, written
 from tests.pipelines.batches import record_batch
 
@@ -30,7 +30,7 @@ class InDoubt(Delta):
     """A table whose commits take place and say that they have not, as when an answer is lost."""
 
     def commit(
-        self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
+        self, at: Recorded, batch: Batch, ends: Mapping[TopicPartition, int], new_columns: Mapping[str, Kind]
     ) -> None:
         super().commit(at, batch, ends, new_columns)
         raise Conflict("somebody was first")

@@ -68,29 +68,29 @@ def test_what_was_produced_is_fetched_from_the_middle_of_a_batch(cluster: Cluste
 
 
 def test_many_partitions_are_written_and_read_with_one_request(cluster: Cluster, topic: str) -> None:
-    places = [(topic, 0), (topic, 1)]
-    assert cluster.produce_many({place: batch(b"x%d" % place[1]) for place in places}) == dict.fromkeys(
-        places, 0
-    )
-    fetched = cluster.fetch_many(dict.fromkeys(places, 0))
-    assert {place: values(found.data) for place, found in fetched.items()} == {
-        places[0]: [b"x0"],
-        places[1]: [b"x1"],
+    topic_partitions = [(topic, 0), (topic, 1)]
+    assert cluster.produce_many(
+        {topic_partition: batch(b"x%d" % topic_partition[1]) for topic_partition in topic_partitions}
+    ) == dict.fromkeys(topic_partitions, 0)
+    fetched = cluster.fetch_many(dict.fromkeys(topic_partitions, 0))
+    assert {topic_partition: values(found.data) for topic_partition, found in fetched.items()} == {
+        topic_partitions[0]: [b"x0"],
+        topic_partitions[1]: [b"x1"],
     }
 
 
 def test_offsets_are_found_by_place_and_by_time(cluster: Cluster, topic: str) -> None:
-    place, empty = (topic, 0), (topic, 1)
-    cluster.produce(place, batch(b"a", b"b", first_ms=5000))
-    assert cluster.earliest([place, empty]) == {place: 0, empty: 0}
-    assert cluster.latest([place, empty]) == {place: 2, empty: 0}
-    assert cluster.at_times({place: 5001, empty: 0}) == {place: 1, empty: None}
-    assert cluster.at_times({place: 5002}) == {place: None}
+    topic_partition, empty = (topic, 0), (topic, 1)
+    cluster.produce(topic_partition, batch(b"a", b"b", first_ms=5000))
+    assert cluster.earliest([topic_partition, empty]) == {topic_partition: 0, empty: 0}
+    assert cluster.latest([topic_partition, empty]) == {topic_partition: 2, empty: 0}
+    assert cluster.at_times({topic_partition: 5001, empty: 0}) == {topic_partition: 1, empty: None}
+    assert cluster.at_times({topic_partition: 5002}) == {topic_partition: None}
 
 
 def test_topics_are_found_by_name_and_by_pattern(cluster: Cluster, topic: str) -> None:
     found = cluster.topics([topic])[topic]
-    assert found.places == [(topic, 0), (topic, 1)]
+    assert found.topic_partitions == [(topic, 0), (topic, 1)]
     assert len(found.id) == 16
     assert list(cluster.topics(pattern="topics_are_.*pattern")) == [topic]
     assert cluster.topics(pattern="topics_are") == {}
@@ -115,29 +115,32 @@ def test_an_offset_outside_the_log_comes_with_its_bounds(cluster: Cluster, topic
     with pytest.raises(OutsideLog, match="no offset 7; it ends at 2") as beyond:
         cluster.fetch((topic, 0), 7)
     again = pickle.loads(pickle.dumps(beyond.value))
-    assert (again.place, again.offset, again.start, again.end) == ((topic, 0), 7, 0, 2)
+    assert (again.topic_partition, again.offset, again.start, again.end) == ((topic, 0), 7, 0, 2)
     assert "begins at 5" in str(OutsideLog((topic, 0), 1, 5, 9))
 
 
 def test_a_repeated_batch_is_told_apart_from_a_new_one(cluster: Cluster, topic: str) -> None:
-    place = (topic, 0)
+    topic_partition = (topic, 0)
     sent = [batch(b"%d" % n, producer_id=77, producer_epoch=1, base_sequence=n) for n in range(8)]
-    assert [cluster.produce(place, one) for one in sent] == list(range(8))
-    assert cluster.produce(place, sent[7]) == 7
+    assert [cluster.produce(topic_partition, one) for one in sent] == list(range(8))
+    assert cluster.produce(topic_partition, sent[7]) == 7
     with pytest.raises(DuplicateSequence, match=topic):
-        cluster.produce(place, sent[0])
+        cluster.produce(topic_partition, sent[0])
     older = batch(b"old", producer_id=77, producer_epoch=0, base_sequence=0)
-    outcomes = cluster.produce_many({place: older, (topic, 1): batch(b"new")})
-    assert isinstance(outcomes[place], InvalidProducerEpoch)
+    outcomes = cluster.produce_many({topic_partition: older, (topic, 1): batch(b"new")})
+    assert isinstance(outcomes[topic_partition], InvalidProducerEpoch)
     assert outcomes[topic, 1] == 0
-    assert cluster.latest([place]) == {place: 8}
+    assert cluster.latest([topic_partition]) == {topic_partition: 8}
 
 
 def test_a_group_keeps_what_was_committed(cluster: Cluster, topic: str) -> None:
-    places = [(topic, 0), (topic, 1)]
-    assert cluster.committed("spark-group", places) == dict.fromkeys(places)
-    cluster.commit("spark-group", {places[0]: 5})
-    assert cluster.committed("spark-group", places) == {places[0]: 5, places[1]: None}
+    topic_partitions = [(topic, 0), (topic, 1)]
+    assert cluster.committed("spark-group", topic_partitions) == dict.fromkeys(topic_partitions)
+    cluster.commit("spark-group", {topic_partitions[0]: 5})
+    assert cluster.committed("spark-group", topic_partitions) == {
+        topic_partitions[0]: 5,
+        topic_partitions[1]: None,
+    }
 
 
 def test_a_topic_is_created_once(cluster: Cluster, topic: str) -> None:
@@ -178,13 +181,13 @@ def test_a_forked_child_leaves_its_parents_connections_alone(cluster: Cluster, t
 
 def test_reading_and_writing_go_on_over_a_restart() -> None:
     with node() as restarted, Cluster(restarted.bootstrap) as cluster:
-        place = ("orders", 0)
+        topic_partition = ("orders", 0)
         cluster.create_topic("orders", 1)
         sent = [batch(b"%d" % n, producer_id=9, producer_epoch=0, base_sequence=n) for n in range(40)]
         restart = threading.Timer(0.1, restarted.restart)
         restart.start()
         for n, one in enumerate(sent):
-            assert cluster.produce(place, one) == n
+            assert cluster.produce(topic_partition, one) == n
             time.sleep(0.01)
         restart.join()
         restarted.kill()
@@ -192,11 +195,11 @@ def test_reading_and_writing_go_on_over_a_restart() -> None:
         restart.start()
         offset, seen = 0, 0
         while offset < 40:
-            found = cluster.fetch(place, offset, max_bytes=500)
+            found = cluster.fetch(topic_partition, offset, max_bytes=500)
             offset, seen = found.next_offset, seen + len(found.data)
         restart.join()
         assert seen == sum(map(len, sent))
-        cluster.commit("g", {place: 40})
+        cluster.commit("g", {topic_partition: 40})
 
 
 def test_an_address_without_a_node_is_given_up_soon() -> None:
@@ -236,13 +239,13 @@ def test_a_silent_server_is_given_up_in_bounded_time() -> None:
 def test_a_fetch_that_is_throttled_waits_and_is_asked_again(
     running: Node, cluster: Cluster, topic: str
 ) -> None:
-    places = {(topic, 0): 0, (topic, 1): 0}
+    topic_partitions = {(topic, 0): 0, (topic, 1): 0}
     cluster.produce((topic, 0), batch(b"a"))
     cluster.produce((topic, 1), batch(b"b"))
     throttle = Throttle(running.bootstrap, fetches=2, wait_ms=300)
     with throttle.serving() as bootstrap, Cluster(bootstrap) as throttled:
-        found = throttled.fetch_many(places)
-    assert [values(found[place].data) for place in places] == [[b"a"], [b"b"]]
+        found = throttled.fetch_many(topic_partitions)
+    assert [values(found[topic_partition].data) for topic_partition in topic_partitions] == [[b"a"], [b"b"]]
     first, second = throttle.asked
     assert second - first >= 0.3
 

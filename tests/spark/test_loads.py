@@ -26,8 +26,12 @@ def rows_of(values: list[bytes]) -> pa.RecordBatch:
     )
 
 
-def cut_at(batch: pa.RecordBatch, places: list[int]) -> list[pa.RecordBatch]:
-    bounds = [0, *sorted(place % (len(batch) + 1) for place in places), len(batch)]
+def cut_at(batch: pa.RecordBatch, topic_partitions: list[int]) -> list[pa.RecordBatch]:
+    bounds = [
+        0,
+        *sorted(topic_partition % (len(batch) + 1) for topic_partition in topic_partitions),
+        len(batch),
+    ]
     return [batch.slice(first, end - first) for first, end in itertools.pairwise(bounds)]
 
 

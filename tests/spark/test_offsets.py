@@ -11,7 +11,7 @@ from postroad.spark import offsets, subscription
 from postroad.spark.cluster import Cluster
 from postroad.spark.offsets import EARLIEST, LATEST, Each, EachSince, Everywhere, Since
 from postroad.spark.option_values import Values
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 from postroad.testing import Node
 from tests.spark.plain import Message, add_partitions, create, delete_before, send
 
@@ -22,7 +22,7 @@ def cluster(node: Node) -> Cluster:
 
 
 @pytest.fixture(scope="module")
-def orders(node: Node) -> list[Place]:
+def orders(node: Node) -> list[TopicPartition]:
     """Two partitions of 5 and 3 records, a second between them; the first two of partition 0 are deleted."""
     create(node.bootstrap, "orders", 2)
     send(node.bootstrap, "orders", [Message(b"x", time_ms=1000 * number) for number in range(1, 6)])
@@ -31,8 +31,8 @@ def orders(node: Node) -> list[Place]:
     return [("orders", 0), ("orders", 1)]
 
 
-def by_partition(found: dict[Place, int]) -> dict[int, int]:
-    return {place[1]: offset for place, offset in found.items()}
+def by_partition(found: dict[TopicPartition, int]) -> dict[int, int]:
+    return {topic_partition[1]: offset for topic_partition, offset in found.items()}
 
 
 def test_json_is_in_order_and_comes_back() -> None:
@@ -59,43 +59,49 @@ def test_other_json_is_refused(found: object) -> None:
     ],
 )
 def test_points_become_offsets(
-    cluster: Cluster, orders: list[Place], point: offsets.Point, expected: dict[int, int]
+    cluster: Cluster, orders: list[TopicPartition], point: offsets.Point, expected: dict[int, int]
 ) -> None:
     assert by_partition(offsets.resolve(point, cluster, orders)) == expected
 
 
-def test_time_after_the_last_record_is_the_end_or_an_error(cluster: Cluster, orders: list[Place]) -> None:
+def test_time_after_the_last_record_is_the_end_or_an_error(
+    cluster: Cluster, orders: list[TopicPartition]
+) -> None:
     assert by_partition(offsets.resolve(Since(4000), cluster, orders)) == {0: 3, 1: 3}
     with pytest.raises(ConfigurationError, match="orders/1 has no record at or after timestamp 4000 ms"):
         offsets.resolve(Since(4000), cluster, orders, missing=None)
 
 
-def test_point_for_each_partition_names_all_of_them(cluster: Cluster, orders: list[Place]) -> None:
+def test_point_for_each_partition_names_all_of_them(cluster: Cluster, orders: list[TopicPartition]) -> None:
     with pytest.raises(ConfigurationError, match="startingOffsets lacks orders/1"):
         offsets.resolve(Each({("orders", 0): 3}, "startingOffsets"), cluster, orders)
     with pytest.raises(ConfigurationError, match="startingOffsets names other/0, which the query"):
         offsets.resolve(Each({("other", 0): 3}, "startingOffsets"), cluster, orders)
 
 
-def test_subscriptions_find_their_partitions(cluster: Cluster, node: Node, orders: list[Place]) -> None:
+def test_subscriptions_find_their_partitions(
+    cluster: Cluster, node: Node, orders: list[TopicPartition]
+) -> None:
     create(node.bootstrap, "sub-a", 1)
     create(node.bootstrap, "sub-b", 2)
 
-    def places(**option: str) -> list[Place]:
-        return subscription.parse(Values(option)).places(cluster)
+    def topic_partitions(**option: str) -> list[TopicPartition]:
+        return subscription.parse(Values(option)).topic_partitions(cluster)
 
-    assert places(subscribe="sub-b,sub-a") == [("sub-a", 0), ("sub-b", 0), ("sub-b", 1)]
-    assert places(subscribePattern="sub-.") == [("sub-a", 0), ("sub-b", 0), ("sub-b", 1)]
-    assert places(subscribePattern="sub") == []
-    assert places(assign='{"sub-b": [1], "orders": [0]}') == [("orders", 0), ("sub-b", 1)]
+    assert topic_partitions(subscribe="sub-b,sub-a") == [("sub-a", 0), ("sub-b", 0), ("sub-b", 1)]
+    assert topic_partitions(subscribePattern="sub-.") == [("sub-a", 0), ("sub-b", 0), ("sub-b", 1)]
+    assert topic_partitions(subscribePattern="sub") == []
+    assert topic_partitions(assign='{"sub-b": [1], "orders": [0]}') == [("orders", 0), ("sub-b", 1)]
     add_partitions(node.bootstrap, "sub-a", 2)
-    assert places(subscribe="sub-a") == [("sub-a", 0), ("sub-a", 1)]
+    assert topic_partitions(subscribe="sub-a") == [("sub-a", 0), ("sub-a", 1)]
 
 
-def test_missing_topic_or_partition_is_named(cluster: Cluster, orders: list[Place]) -> None:
+def test_missing_topic_or_partition_is_named(cluster: Cluster, orders: list[TopicPartition]) -> None:
     with pytest.raises(UnknownTopicOrPartition, match="nowhere"):
-        subscription.parse(Values({"subscribe": "orders,nowhere"})).places(cluster)
+        subscription.parse(Values({"subscribe": "orders,nowhere"})).topic_partitions(cluster)
     with pytest.raises(UnknownTopicOrPartition, match="orders/7"):
-        subscription.parse(Values({"assign": '{"orders": [0, 7]}'})).places(cluster)
-    found = subscription.parse(Values({"subscribe": "orders,nowhere"})).places(cluster, strict=False)
+        subscription.parse(Values({"assign": '{"orders": [0, 7]}'})).topic_partitions(cluster)
+    found = subscription.parse(Values({"subscribe": "orders,nowhere"})).topic_partitions(
+        cluster, strict=False
+    )
     assert found == orders

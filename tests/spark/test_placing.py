@@ -28,13 +28,13 @@ def test_keys_of_any_length_hash_the_same_in_a_slice_of_a_column(kind: pa.DataTy
 def test_a_row_goes_to_the_partition_it_names_else_by_its_key() -> None:
     keys = pa.array([b"a", b"b", None, b""], pa.binary())
     wanted = pa.array([4, None, 2, None], pa.int32())
-    chosen = placing.place(keys, wanted, 4, 7, placing.Turn(0))
+    chosen = placing.topic_partition(keys, wanted, 4, 7, placing.Turn(0))
     assert chosen.tolist() == [4, partitioner.for_key(b"b", 7), 2, partitioner.for_key(b"", 7)]
 
 
 def test_rows_without_a_key_visit_all_partitions_in_turn() -> None:
     rows = placing.CHUNK * 3
-    chosen = placing.place(pa.nulls(rows, pa.binary()), None, rows, 3, placing.Turn(first=4))
+    chosen = placing.topic_partition(pa.nulls(rows, pa.binary()), None, rows, 3, placing.Turn(first=4))
     expected = np.repeat([1, 2, 0], placing.CHUNK)
     assert chosen.tolist() == expected.tolist()
 

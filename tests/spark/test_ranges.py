@@ -14,7 +14,9 @@ sizes = st.lists(st.integers(0, 10_000), min_size=1, max_size=20)
 def positions(backlogs: list[int]) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
     """Start and latest of a topic whose partitions are behind by these."""
     start = {("t", number): number * 7 for number in range(len(backlogs))}
-    return start, {place: start[place] + backlogs[place[1]] for place in start}
+    return start, {
+        topic_partition: start[topic_partition] + backlogs[topic_partition[1]] for topic_partition in start
+    }
 
 
 def test_all_is_admitted_within_the_limit() -> None:
@@ -38,7 +40,9 @@ def test_admission_goes_forward_and_never_far_over_the_limit(backlogs: list[int]
     start, latest = positions(backlogs)
     end = ranges.admit_offsets(start, latest, limit)
     taken = ranges.backlog(start, end)
-    assert all(start[place] <= end[place] <= latest[place] for place in start)
+    assert all(
+        start[topic_partition] <= end[topic_partition] <= latest[topic_partition] for topic_partition in start
+    )
     assert sum(taken.values()) < limit + len(backlogs)
     assert any(taken.values()) == any(backlogs)
 
@@ -87,7 +91,7 @@ def test_splitting_loses_and_repeats_nothing(backlogs: list[int], least: int, mo
     whole = ranges.between(start, latest)
     parts = ranges.split(whole, least, most)
     for each in whole:
-        own = [part for part in parts if part.place == each.place]
+        own = [part for part in parts if part.topic_partition == each.topic_partition]
         bounds = [own[0].start, *(part.until for part in own)]
         assert bounds == sorted(set(bounds))
         assert [part.start for part in own[1:]] == bounds[1:-1]

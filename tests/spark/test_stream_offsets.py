@@ -286,14 +286,16 @@ def test_progress_is_committed_to_the_group(make: Make, node: Node, topic: str) 
     send(node.bootstrap, topic, numbered(10))
     group = f"group-{topic}"
     reader = make(subscribe=topic, commitGroup=group, maxOffsetsPerTrigger=4)
-    place = (topic, 0)
+    topic_partition = (topic, 0)
     with Cluster(node.bootstrap) as cluster:
         end = latest(reader, reader.initialOffset())
-        assert cluster.committed(group, [place]) == {place: 0}  # what is planned is not done
+        assert cluster.committed(group, [topic_partition]) == {
+            topic_partition: 0
+        }  # what is planned is not done
         latest(reader, end)
-        assert cluster.committed(group, [place]) == {place: 4}
+        assert cluster.committed(group, [topic_partition]) == {topic_partition: 4}
         reader.commit({topic: {"0": 8}})
-        assert cluster.committed(group, [place]) == {place: 8}
+        assert cluster.committed(group, [topic_partition]) == {topic_partition: 8}
 
 
 def test_coordinator_that_is_away_stops_no_query(make: Make, topic: str) -> None:

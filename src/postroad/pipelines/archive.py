@@ -31,7 +31,14 @@ from postroad.pipelines.tables.sink import NAME as SINK
 from postroad.pipelines.tables.sink import ArchiveSink
 from postroad.pipelines.tables.source import NAME as SOURCE
 from postroad.pipelines.tables.source import ROWS, ArchiveSource, read_options
-from postroad.pipelines.tables.table import COMMIT_ATTEMPTS, ELSEWHERE, Conflict, Optimized, Place, Table
+from postroad.pipelines.tables.table import (
+    COMMIT_ATTEMPTS,
+    ELSEWHERE,
+    Conflict,
+    Optimized,
+    Table,
+    TopicPartition,
+)
 from postroad.pipelines.tables.topics import check_is_archived
 from postroad.spark import offsets
 from postroad.spark.cluster import Cluster, TopicInfo
@@ -116,12 +123,19 @@ def archive(
         for info in infos.values():
             check_is_archived(info, known.ends, known.topic_numbers, ELSEWHERE)
         ends = known.ends
-        latest = cluster.latest([place for info in infos.values() for place in info.places])
+        latest = cluster.latest(
+            [topic_partition for info in infos.values() for topic_partition in info.topic_partitions]
+        )
         earliest = cluster.earliest(list(latest))
-    begin = {place: max(ends.get(place, 0), first) for place, first in earliest.items()}
-    total = sum(max(0, end - begin[place]) for place, end in latest.items())
+    begin = {
+        topic_partition: max(ends.get(topic_partition, 0), first)
+        for topic_partition, first in earliest.items()
+    }
+    total = sum(max(0, end - begin[topic_partition]) for topic_partition, end in latest.items())
     upkeep = Upkeep(table, settings)
-    with _checkpoint(settings, {place: begin[place] for place in ends}) as checkpoint:
+    with _checkpoint(
+        settings, {topic_partition: begin[topic_partition] for topic_partition in ends}
+    ) as checkpoint:
         with _BEGINNING:
             query = _start(spark, settings, _starting_offsets(infos, ends), checkpoint)
         try:
@@ -170,10 +184,10 @@ def _options(settings: ArchiveSettings, starting: str) -> dict[str, str]:
 
 
 @contextmanager
-def _checkpoint(settings: ArchiveSettings, ends: Mapping[Place, int]) -> Iterator[str]:
+def _checkpoint(settings: ArchiveSettings, ends: Mapping[TopicPartition, int]) -> Iterator[str]:
     """Where Spark keeps its own notes, which may not be ahead of the table.
 
-    For a table that is no directory a passing place will do.
+    For a table that is not a directory a temporary one will do.
     """
     directory = Location(settings.to).directory
     if settings.checkpoint is None and directory is None:
@@ -185,7 +199,7 @@ def _checkpoint(settings: ArchiveSettings, ends: Mapping[Place, int]) -> Iterato
         return
     checkpoint = settings.checkpoint or str(directory / OURS / "checkpoint" if directory else "")
     done = _committed(Path(checkpoint))
-    is_ahead = any(offset > ends.get(place, offset) for place, offset in done.items())
+    is_ahead = any(offset > ends.get(topic_partition, offset) for topic_partition, offset in done.items())
     if is_ahead or (done and not ends):
         raise PipelineError(
             f"the checkpoint {checkpoint} has archived rows that are not in {settings.to}: it belongs to "

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from postroad.spark.identity import of_task
 from postroad.spark.loads import loads
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 from postroad.spark.rows import cast
 from postroad.spark.task_writer import write_task
 from postroad.spark.write_options import WriteOptions, parse_write
@@ -79,7 +79,7 @@ class Span(NamedTuple):
 class Delivered(NamedTuple):
     """What was sent of one partition of the source."""
 
-    place: Place
+    topic_partition: TopicPartition
     rows: int
     bytes: int
     spans: list[Span]
@@ -88,7 +88,7 @@ class Delivered(NamedTuple):
 class Account(Protocol):
     """What a task keeps about the rows of one source partition, besides their number."""
 
-    def begin(self, options: WriteOptions, place: Place) -> None:
+    def begin(self, options: WriteOptions, topic_partition: TopicPartition) -> None:
         """Before the first row is sent."""
 
     def see(self, batch: Any) -> None:
@@ -101,7 +101,7 @@ class Account(Protocol):
 class Nothing:
     """An account of nothing."""
 
-    def begin(self, options: WriteOptions, place: Place) -> None: ...
+    def begin(self, options: WriteOptions, topic_partition: TopicPartition) -> None: ...
 
     def see(self, batch: Any) -> None: ...
 
@@ -115,7 +115,7 @@ class SourceOffsets:
     def __init__(self) -> None:
         self._seen: list[Any] = []
 
-    def begin(self, options: WriteOptions, place: Place) -> None: ...
+    def begin(self, options: WriteOptions, topic_partition: TopicPartition) -> None: ...
 
     def see(self, batch: Any) -> None:
         self._seen.append(batch.column(SOURCE_OFFSET).to_numpy(zero_copy_only=False))
@@ -146,12 +146,12 @@ class Delivery:
         """In a task of Spark."""
         options = parse_write(self.options, streaming=False)
         in_loads = loads if self.rate is None else Pace(self.rate).loads
-        for place, part in by_source(batches):
+        for topic_partition, part in by_source(batches):
             account = self.account()
-            account.begin(options, place)
-            identity = of_task(f"pipeline {self.job} {place[0]}", place[1], self.step)
+            account.begin(options, topic_partition)
+            identity = of_task(f"pipeline {self.job} {topic_partition[0]}", topic_partition[1], self.step)
             rows, size = write_task(options, identity, _seen(part, account), in_loads)
-            row = {"topic": place[0], "partition": place[1], "rows": rows, "bytes": size}
+            row = {"topic": topic_partition[0], "partition": topic_partition[1], "rows": rows, "bytes": size}
             row["spans"] = [span._asdict() for span in account.spans()]
             yield pa.RecordBatch.from_pylist([row], _ARROW)
 
@@ -161,14 +161,16 @@ def lanes(rate: float) -> int:
     return max(1, math.ceil(rate / LANE_RATE))
 
 
-def by_source(batches: Iterable[Any]) -> Iterator[tuple[Place, Iterator[Any]]]:
+def by_source(batches: Iterable[Any]) -> Iterator[tuple[TopicPartition, Iterator[Any]]]:
     """The batches of each source partition, one partition after the other."""
-    seen: set[Place] = set()
+    seen: set[TopicPartition] = set()
     pieces = (piece for batch in batches for piece in _pieces(batch))
-    for place, those in groupby(pieces, key=lambda piece: piece[0]):
-        assert place not in seen, f"{place} came in two parts: its rows can't be told apart when repeated"
-        seen.add(place)
-        yield place, (batch for _, batch in those)
+    for topic_partition, those in groupby(pieces, key=lambda piece: piece[0]):
+        assert topic_partition not in seen, (
+            f"{topic_partition} came in two parts: its rows can't be told apart when repeated"
+        )
+        seen.add(topic_partition)
+        yield topic_partition, (batch for _, batch in those)
 
 
 def runs(offsets: Any) -> list[Span]:
@@ -201,7 +203,7 @@ def _seen(batches: Iterable[Any], account: Account) -> Iterator[Any]:
         yield batch
 
 
-def _pieces(batch: Any) -> Iterator[tuple[Place, Any]]:
+def _pieces(batch: Any) -> Iterator[tuple[TopicPartition, Any]]:
     """Slices of one source partition each."""
     if not len(batch):
         return
@@ -211,5 +213,5 @@ def _pieces(batch: Any) -> Iterator[tuple[Place, Any]]:
     changes = np.flatnonzero((np.diff(partitions) != 0) | (np.diff(numbers) != 0)) + 1
     bounds = [0, *changes.tolist(), len(batch)]
     for first, end in pairwise(bounds):
-        place = (topics.dictionary[int(numbers[first])].as_py(), int(partitions[first]))
-        yield place, batch.slice(first, end - first)
+        topic_partition = (topics.dictionary[int(numbers[first])].as_py(), int(partitions[first]))
+        yield topic_partition, batch.slice(first, end - first)

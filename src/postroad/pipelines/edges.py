@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from postroad.pipelines.errors import PipelineError
 from postroad.spark.cluster import Cluster
 from postroad.spark.offsets import Offsets
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 
 _AGO: Final = re.compile(r"(\d+)(s|m|h|d)")
 _UNITS_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -36,7 +36,7 @@ class Edge(NamedTuple):
 
     offset: int | None = None
     time_ms: int | None = None
-    each: Mapping[Place, int] | None = None
+    each: Mapping[TopicPartition, int] | None = None
     is_relative: bool = False  # the same words mean another time when they are said again
 
 
@@ -73,64 +73,78 @@ def parse(text: str, option: str, natural: tuple[str, ...]) -> Edge:
 
 
 def topic_bounds(
-    cluster: Cluster, places: Collection[Place], since: Edge, until: Edge
-) -> dict[Place, Bounds]:
+    cluster: Cluster, topic_partitions: Collection[TopicPartition], since: Edge, until: Edge
+) -> dict[TopicPartition, Bounds]:
     """The bounds of partitions that the cluster has."""
-    earliest, latest = cluster.earliest(places), cluster.latest(places)
+    earliest, latest = cluster.earliest(topic_partitions), cluster.latest(topic_partitions)
     found = {}
-    times = [_at_time(cluster, places, edge) for edge in (since, until)]
-    for place in places:
-        found[place] = Bounds(earliest[place], latest[place], times[0][place], times[1][place])
+    times = [_at_time(cluster, topic_partitions, edge) for edge in (since, until)]
+    for topic_partition in topic_partitions:
+        found[topic_partition] = Bounds(
+            earliest[topic_partition],
+            latest[topic_partition],
+            times[0][topic_partition],
+            times[1][topic_partition],
+        )
     return found
 
 
-def resolve(bounds: Mapping[Place, Bounds], since: Edge, until: Edge) -> tuple[Offsets, Offsets]:
+def resolve(bounds: Mapping[TopicPartition, Bounds], since: Edge, until: Edge) -> tuple[Offsets, Offsets]:
     """Where to begin and where to end; the end is never before the beginning.
 
     PipelineError if messages are asked for that are no longer there, or partitions that never were.
     """
     for edge in (since, until):
-        for place in edge.each or ():
-            if place not in bounds:
-                raise PipelineError(f"{place[0]}/{place[1]} is not among what is to be replayed")
+        for topic_partition in edge.each or ():
+            if topic_partition not in bounds:
+                raise PipelineError(
+                    f"{topic_partition[0]}/{topic_partition[1]} is not among what is to be replayed"
+                )
     begin, end = {}, {}
-    for place, found in sorted(bounds.items()):
-        start = _start(place, found, since)
-        is_left_out = any(edge.each is not None and place not in edge.each for edge in (since, until))
-        begin[place], end[place] = start, start if is_left_out else max(start, _end(place, found, until))
+    for topic_partition, found in sorted(bounds.items()):
+        start = _start(topic_partition, found, since)
+        is_left_out = any(
+            edge.each is not None and topic_partition not in edge.each for edge in (since, until)
+        )
+        begin[topic_partition], end[topic_partition] = (
+            start,
+            start if is_left_out else max(start, _end(topic_partition, found, until)),
+        )
     return begin, end
 
 
-def _start(place: Place, found: Bounds, edge: Edge) -> int:
+def _start(topic_partition: TopicPartition, found: Bounds, edge: Edge) -> int:
     if edge.time_ms is not None:
         return found.end if found.since is None else found.since
-    wanted = edge.offset if edge.each is None else edge.each.get(place)
+    wanted = edge.offset if edge.each is None else edge.each.get(topic_partition)
     if wanted is None:
         return found.first
     if wanted < found.first:
         raise PipelineError(
-            f"{place[0]}/{place[1]} begins at offset {found.first:,}: what was before is deleted. Begin "
-            "there, or replay it from an archive"
+            f"{topic_partition[0]}/{topic_partition[1]} begins at offset {found.first:,}: what was before is "
+            "deleted. Begin there, or replay it from an archive"
         )
     return min(wanted, found.end)
 
 
-def _end(place: Place, found: Bounds, edge: Edge) -> int:
+def _end(topic_partition: TopicPartition, found: Bounds, edge: Edge) -> int:
     if edge.time_ms is not None:
         return found.end if found.until is None else found.until
-    wanted = edge.offset if edge.each is None else edge.each[place]
+    wanted = edge.offset if edge.each is None else edge.each[topic_partition]
     return found.end if wanted is None else min(wanted, found.end)
 
 
-def _at_time(cluster: Cluster, places: Collection[Place], edge: Edge) -> Mapping[Place, int | None]:
+def _at_time(
+    cluster: Cluster, topic_partitions: Collection[TopicPartition], edge: Edge
+) -> Mapping[TopicPartition, int | None]:
     return (
-        dict.fromkeys(places)
+        dict.fromkeys(topic_partitions)
         if edge.time_ms is None
-        else cluster.at_times(dict.fromkeys(places, edge.time_ms))
+        else cluster.at_times(dict.fromkeys(topic_partitions, edge.time_ms))
     )
 
 
-def _each(text: str, option: str) -> dict[Place, int]:
+def _each(text: str, option: str) -> dict[TopicPartition, int]:
     try:
         found: Any = json.loads(text)
         each = {(topic, int(number)): at for topic, those in found.items() for number, at in those.items()}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.tables import find_table
 from postroad.pipelines.tables.schema import RECORD, Kind, ddl, json_kinds
-from postroad.pipelines.tables.table import Place, Snapshot
+from postroad.pipelines.tables.table import Snapshot, TopicPartition
 from postroad.pipelines.tables.topics import check_is_archived
 from postroad.spark.cluster import Cluster
 
@@ -95,13 +95,16 @@ def _live(spark: SparkSession, topic: str, sources: Sources, archived: Snapshot 
     ends = {} if archived is None else archived.ends
     with Cluster(sources.bootstrap, isolation="read_committed") as cluster:
         info = cluster.topics([topic])[topic]
-        places = info.places
+        topic_partitions = info.topic_partitions
         if archived is not None:
             check_is_archived(info, ends, archived.topic_numbers, _ALONE)
-        earliest, latest = cluster.earliest(places), cluster.latest(places)
-    start = {place: ends.get(place, earliest[place]) for place in places}
-    for place, offset in start.items():
-        _check_joins(place, offset, earliest[place], latest[place])
+        earliest, latest = cluster.earliest(topic_partitions), cluster.latest(topic_partitions)
+    start = {
+        topic_partition: ends.get(topic_partition, earliest[topic_partition])
+        for topic_partition in topic_partitions
+    }
+    for topic_partition, offset in start.items():
+        _check_joins(topic_partition, offset, earliest[topic_partition], latest[topic_partition])
     options = {
         "kafka.bootstrap.servers": sources.bootstrap,
         "subscribe": topic,
@@ -114,8 +117,8 @@ def _live(spark: SparkSession, topic: str, sources: Sources, archived: Snapshot 
     return spark.read.format("postroad").options(**options).load()
 
 
-def _check_joins(place: Place, archived_to: int, earliest: int, latest: int) -> None:
-    topic, partition = place
+def _check_joins(topic_partition: TopicPartition, archived_to: int, earliest: int, latest: int) -> None:
+    topic, partition = topic_partition
     if archived_to < earliest:
         raise PipelineError(
             f"{topic}/{partition}: offsets {archived_to} to {earliest - 1} are neither in the archive nor in "
@@ -128,7 +131,7 @@ def _check_joins(place: Place, archived_to: int, earliest: int, latest: int) -> 
         )
 
 
-def _offsets(topic: str, offsets: Mapping[Place, int]) -> str:
+def _offsets(topic: str, offsets: Mapping[TopicPartition, int]) -> str:
     return json.dumps({topic: {str(partition): offset for (_, partition), offset in offsets.items()}})
 
 

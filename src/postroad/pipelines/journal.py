@@ -45,9 +45,9 @@ class Journal:
         """The topic is there afterwards, and all that is noted is read."""
         self._cluster = cluster
         self._prefix = prefix
-        self._place = (topic, 0)
+        self._topic_partition = (topic, 0)
         cluster.create_topic(topic, 1, {"cleanup.policy": "compact"}, exist_ok=True)
-        self._next = cluster.earliest([self._place])[self._place]
+        self._next = cluster.earliest([self._topic_partition])[self._topic_partition]
         self._notes: dict[str, Note] = {}
         self._records: dict[str, Record] = {}  # of these notes
         self._hidden: set[str] = set()  # keys whose newest record is one that nobody heeds
@@ -89,7 +89,7 @@ class Journal:
 
     def _append(self, records: Sequence[Record]) -> None:
         numbered = [record._replace(offset=number) for number, record in enumerate(records)]
-        self._cluster.produce(self._place, bytes(encode_batch(numbered)))
+        self._cluster.produce(self._topic_partition, bytes(encode_batch(numbered)))
 
     def _read_news(self) -> set[bytes | None]:
         """The ids of notes that came too late."""
@@ -113,9 +113,9 @@ class Journal:
 
     def _news(self) -> Iterator[Record]:
         """What was noted since the last look, in order."""
-        end = self._cluster.latest([self._place])[self._place]
+        end = self._cluster.latest([self._topic_partition])[self._topic_partition]
         while self._next < end:
-            fetched = self._cluster.fetch(self._place, self._next)
+            fetched = self._cluster.fetch(self._topic_partition, self._next)
             before, self._next = self._next, fetched.next_offset
             for at, header in walk(fetched.data):
                 if header.attributes & CONTROL:

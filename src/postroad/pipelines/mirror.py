@@ -29,7 +29,7 @@ from postroad.pipelines.steps import State, read_step, run_steps, run_until
 from postroad.spark import offsets
 from postroad.spark.cluster import Cluster, TopicInfo
 from postroad.spark.offsets import Offsets
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,10 +133,13 @@ class _Run:
         self._map.claim({name: info.id.hex() for name, info in self._infos.items()})
         counts = {name: len(info.partitions) for name, info in self._infos.items()}
         prepare_topics(self._settings.source, self._settings.target, counts, self._settings.prefix)
-        places = self._places()
-        earliest, latest = self._source.earliest(places), self._source.latest(places)
-        fresh = [place for place in places if place not in state.at]
-        new = {place: max(earliest[place], self._map.end(place) or 0) for place in fresh}
+        topic_partitions = self._topic_partitions()
+        earliest, latest = self._source.earliest(topic_partitions), self._source.latest(topic_partitions)
+        fresh = [topic_partition for topic_partition in topic_partitions if topic_partition not in state.at]
+        new = {
+            topic_partition: max(earliest[topic_partition], self._map.end(topic_partition) or 0)
+            for topic_partition in fresh
+        }
         state = replace(state, begin=state.begin | new, at=state.at | new, until=state.until | new)
         state = self._without_lost(state, earliest, latest)
         return replace(state, end=state.at | latest)
@@ -149,7 +152,11 @@ class _Run:
                     f"{topic}/{partition} is mirrored up to offset {at}, and the source ends at {end}: it "
                     "has lost messages. Mirror it with another --name and another --prefix"
                 )
-        lost = {place: start for place, start in earliest.items() if state.at[place] < start}
+        lost = {
+            topic_partition: start
+            for topic_partition, start in earliest.items()
+            if state.at[topic_partition] < start
+        }
         if not lost:
             return state
         if not self._settings.accepts_loss:
@@ -164,7 +171,7 @@ class _Run:
         planned = state.planned(STEP_OFFSETS)
         if not planned.is_planned:
             return None
-        there = [self._there(place) for place in self._places()]
+        there = [self._there(topic_partition) for topic_partition in self._topic_partitions()]
         if state.step % PRUNE_EVERY == 0:
             self._map.prune(self._starts())
         return replace(planned, extra={"target_ends": offsets.to_json(self._target.latest(there))})
@@ -186,7 +193,7 @@ class _Run:
             return step.run(mirrored(rows, self._source_id, self._target_id, settings.prefix))
 
         found = run_until(self._spark, send, self._stop)
-        self._map.add({each.place: each.spans for each in found})
+        self._map.add({each.topic_partition: each.spans for each in found})
         return sum(each.rows for each in found)
 
     def _tell(self, state: State) -> None:
@@ -194,25 +201,34 @@ class _Run:
         settings = self._settings
         names = group_names(settings.source, settings.groups, settings.group_pattern)
         wanted = [name for name in names if name != settings.commit_group]
-        places = {place: self._there(place) for place in self._places()}
-        for name, count in self._moved(wanted, places).items():
+        topic_partitions = {
+            topic_partition: self._there(topic_partition) for topic_partition in self._topic_partitions()
+        }
+        for name, count in self._moved(wanted, topic_partitions).items():
             self._result.groups[name] = self._result.groups.get(name, 0) + count
-        if settings.commit_group is not None and places:
-            self._source.commit(settings.commit_group, {place: state.at[place] for place in places})
+        if settings.commit_group is not None and topic_partitions:
+            self._source.commit(
+                settings.commit_group,
+                {topic_partition: state.at[topic_partition] for topic_partition in topic_partitions},
+            )
 
-    def _moved(self, groups: Sequence[str], places: Mapping[Place, Place]) -> dict[str, int]:
-        if not groups or not places:
+    def _moved(
+        self, groups: Sequence[str], topic_partitions: Mapping[TopicPartition, TopicPartition]
+    ) -> dict[str, int]:
+        if not groups or not topic_partitions:
             return {}
         starts = None if self._settings.prefix else self._starts()
         back = partial(maps.existing, self._source, self._target_id, "")
         translation = Translation(self._map, starts, back)
-        return move_groups(self._source, self._target, groups, translation, places)
+        return move_groups(self._source, self._target, groups, translation, topic_partitions)
 
     def _starts(self) -> Offsets:
-        """Where the target's logs begin, by places of the source."""
-        there = {place: self._there(place) for place in self._places()}
+        """Where the target's logs begin, by partitions of the source."""
+        there = {
+            topic_partition: self._there(topic_partition) for topic_partition in self._topic_partitions()
+        }
         found = self._target.earliest(list(there.values()))
-        return {place: found[at] for place, at in there.items()}
+        return {topic_partition: found[at] for topic_partition, at in there.items()}
 
     def _topics(self) -> dict[str, TopicInfo]:
         """PipelineError if there are none."""
@@ -225,11 +241,11 @@ class _Run:
             raise PipelineError("there is nothing to mirror: name topics, or give a pattern")
         return found
 
-    def _places(self) -> list[Place]:
-        return [place for info in self._infos.values() for place in info.places]
+    def _topic_partitions(self) -> list[TopicPartition]:
+        return [topic_partition for info in self._infos.values() for topic_partition in info.topic_partitions]
 
-    def _there(self, place: Place) -> Place:
-        return self._settings.prefix + place[0], place[1]
+    def _there(self, topic_partition: TopicPartition) -> TopicPartition:
+        return self._settings.prefix + topic_partition[0], topic_partition[1]
 
     def _arguments(self) -> Mapping[str, Any]:
         return {"source": self._source_id, "prefix": self._settings.prefix}

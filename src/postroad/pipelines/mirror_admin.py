@@ -18,7 +18,7 @@ from postroad.errors import (
 )
 from postroad.pipelines.offset_map import Translation
 from postroad.spark.cluster import Cluster
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 
 # Settings of a topic that mean the same elsewhere. Not message.timestamp.type: messages keep their time.
 CARRIED: Final = (
@@ -91,26 +91,27 @@ def move_groups(
     target: Cluster,
     names: Collection[str],
     translate: Translation,
-    places: Mapping[Place, Place],
+    topic_partitions: Mapping[TopicPartition, TopicPartition],
 ) -> dict[str, int]:
     """Groups go on at the target where they are at the source; how many partitions of each were moved.
 
-    `places` are the target's by the source's. No position is moved back, and none beyond what is mirrored. A
-    group that has members at the target is left alone: it has failed over, and its positions are its own.
+    `topic_partitions` are the target's by the source's. No position is moved back, and none beyond what is
+    mirrored. A group that has members at the target is left alone: it has failed over, and its positions are
+    its own.
     """
     moved: dict[str, int] = {}
-    ends = target.latest(list(places.values()))
+    ends = target.latest(list(topic_partitions.values()))
     for name in names:
-        wanted = _wanted(source, name, translate, places)
+        wanted = _wanted(source, name, translate, topic_partitions)
         try:
             there = target.committed(name, list(wanted)) if wanted else {}
         except GroupIdNotFound:
             there = {}
         forward = {}
-        for place, offset in wanted.items():
-            at, capped = there.get(place), min(offset, ends[place])
+        for topic_partition, offset in wanted.items():
+            at, capped = there.get(topic_partition), min(offset, ends[topic_partition])
             if at is None or at < capped:
-                forward[place] = capped
+                forward[topic_partition] = capped
         if forward:
             try:
                 target.commit(name, forward)
@@ -121,14 +122,17 @@ def move_groups(
 
 
 def _wanted(
-    source: Cluster, name: str, translate: Translation, places: Mapping[Place, Place]
-) -> dict[Place, int]:
+    source: Cluster,
+    name: str,
+    translate: Translation,
+    topic_partitions: Mapping[TopicPartition, TopicPartition],
+) -> dict[TopicPartition, int]:
     try:
-        committed = source.committed(name, list(places))
+        committed = source.committed(name, list(topic_partitions))
     except GroupIdNotFound:
         return {}
     wanted = {}
-    for place, offset in committed.items():
-        if offset is not None and (translated := translate(place, offset)) is not None:
-            wanted[places[place]] = translated
+    for topic_partition, offset in committed.items():
+        if offset is not None and (translated := translate(topic_partition, offset)) is not None:
+            wanted[topic_partitions[topic_partition]] = translated
     return wanted

@@ -27,25 +27,25 @@ from postroad.pipelines.delivery import Span
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.journal import Journal
 from postroad.spark.cluster import Cluster
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 
 TOPIC: Final = "postroad-mirror-offsets"
 
 
 class OffsetMap:
-    """The map of one source cluster to topics with one prefix, as it is known to this run. Places are the
+    """The map of one source cluster to topics with one prefix, as it is known to this run. Partitions are the
     source's."""
 
     def __init__(self, target: Cluster, source_id: str, prefix: str) -> None:
         self._journal = Journal(target, f"{source_id} {prefix} ", TOPIC)
         self._ids: dict[str, str] = {}
-        self._spans: dict[Place, list[Span]] = {}
+        self._spans: dict[TopicPartition, list[Span]] = {}
         for key, note in self._journal.all().items():
             if "id" in note:
                 self._ids[key] = note["id"]
             else:
                 span = Span(note["first"], note["last"], note["target"], note["until"])
-                self._spans.setdefault(_place(key), []).append(span)
+                self._spans.setdefault(_topic_partition(key), []).append(span)
         for spans in self._spans.values():
             spans.sort()
 
@@ -60,61 +60,61 @@ class OffsetMap:
         self._journal.put_all({topic: {"id": id_} for topic, id_ in ids.items() if topic not in self._ids})
         self._ids |= ids
 
-    def end(self, place: Place) -> int | None:
+    def end(self, topic_partition: TopicPartition) -> int | None:
         """The offset after the last one that is known to be mirrored; None if none is."""
-        spans = self._spans.get(place)
+        spans = self._spans.get(topic_partition)
         return spans[-1].last + 1 if spans else None
 
-    def add(self, news: Mapping[Place, Iterable[Span]]) -> None:
+    def add(self, news: Mapping[TopicPartition, Iterable[Span]]) -> None:
         """They are noted; what is known already changes nothing."""
         notes: dict[str, Mapping[str, Any] | None] = {}
-        for place, spans in news.items():
+        for topic_partition, spans in news.items():
             for span in spans:
-                if (grown := self._add(place, span)) is not None:
-                    notes[_key(place, grown)] = grown._asdict()
+                if (grown := self._add(topic_partition, span)) is not None:
+                    notes[_key(topic_partition, grown)] = grown._asdict()
         self._journal.put_all(notes)
 
-    def translate(self, place: Place, offset: int) -> int | None:
+    def translate(self, topic_partition: TopicPartition, offset: int) -> int | None:
         """Where a consumer goes on that would read `offset` next; None if nothing before it is known.
 
         Not the first span's beginning then: where clusters mirror each other, what lies before it at the
         source came from the target, and is still to be read there.
         """
-        spans = self._spans.get(place, [])
+        spans = self._spans.get(topic_partition, [])
         number = bisect_right(spans, offset, key=lambda each: each.first) - 1
         if number < 0:
             return None
         return spans[number].target + min(spans[number].size, offset - spans[number].first)
 
-    def passed(self, place: Place, there: int) -> int:
+    def passed(self, topic_partition: TopicPartition, there: int) -> int:
         """Up to which offset of the source all is read by one who would read `there` next at the target."""
-        spans = self._spans.get(place, [])
+        spans = self._spans.get(topic_partition, [])
         number = bisect_left(spans, there, key=lambda each: each.target) - 1
         if number < 0:
             return 0
         return spans[number].first + min(spans[number].size, there - spans[number].target)
 
-    def reach(self, place: Place, there: int) -> int:
+    def reach(self, topic_partition: TopicPartition, there: int) -> int:
         """From `there` up to which offset of the target all is of the source."""
-        for span in self._spans.get(place, []):
+        for span in self._spans.get(topic_partition, []):
             if span.target > there:
                 break
             there = max(there, span.reach)
         return there
 
-    def prune(self, starts: Mapping[Place, int]) -> None:
-        """Forget what the target's logs no longer have; `starts` are their beginnings, by source places."""
+    def prune(self, starts: Mapping[TopicPartition, int]) -> None:
+        """Forget what the target's logs no longer have; `starts` are their first offsets, by source."""
         gone: dict[str, Mapping[str, Any] | None] = {}
-        for place, spans in self._spans.items():
-            start = starts.get(place, 0)
+        for topic_partition, spans in self._spans.items():
+            start = starts.get(topic_partition, 0)
             old = [span for span in spans[:-1] if span.reach <= start]
-            gone |= {_key(place, span): None for span in old}
-            self._spans[place] = spans[len(old) :]
+            gone |= {_key(topic_partition, span): None for span in old}
+            self._spans[topic_partition] = spans[len(old) :]
         self._journal.put_all(gone)
 
-    def _add(self, place: Place, span: Span) -> Span | None:
+    def _add(self, topic_partition: TopicPartition, span: Span) -> Span | None:
         """The span as it is known now; None if it was known before."""
-        spans = self._spans.setdefault(place, [])
+        spans = self._spans.setdefault(topic_partition, [])
         last = spans[-1] if spans else None
         if last is not None and span.last <= last.last:
             if span.target != last.reach:
@@ -140,20 +140,25 @@ class Translation:
     """
 
     def __init__(
-        self, map_: OffsetMap, starts: Mapping[Place, int] | None, back: Callable[[], OffsetMap | None]
+        self,
+        map_: OffsetMap,
+        starts: Mapping[TopicPartition, int] | None,
+        back: Callable[[], OffsetMap | None],
     ) -> None:
-        """`starts` are the beginnings of the target's logs, by source places; None: they are ours alone."""
+        """`starts` are the first offsets of the target's logs, by source; None: they are ours alone."""
         self._map = map_
         self._starts = starts
         self._back = cache(back)
 
-    def __call__(self, place: Place, offset: int) -> int | None:
-        found = self._map.translate(place, offset)
+    def __call__(self, topic_partition: TopicPartition, offset: int) -> int | None:
+        found = self._map.translate(topic_partition, offset)
         if found is None or self._starts is None:
             return found
-        reach = self._map.reach(place, self._starts[place])
+        reach = self._map.reach(topic_partition, self._starts[topic_partition])
         if reach < found and (back := self._back()) is not None:
-            reach = self._map.reach(place, max(self._starts[place], back.passed(place, offset)))
+            reach = self._map.reach(
+                topic_partition, max(self._starts[topic_partition], back.passed(topic_partition, offset))
+            )
         return min(found, reach)
 
 
@@ -166,10 +171,10 @@ def existing(target: Cluster, source_id: str, prefix: str) -> OffsetMap | None:
     return OffsetMap(target, source_id, prefix)
 
 
-def _key(place: Place, span: Span) -> str:
-    return f"{place[0]}/{place[1]} {span.first}"
+def _key(topic_partition: TopicPartition, span: Span) -> str:
+    return f"{topic_partition[0]}/{topic_partition[1]} {span.first}"
 
 
-def _place(key: str) -> Place:
+def _topic_partition(key: str) -> TopicPartition:
     topic, _, partition = key.partition(" ")[0].rpartition("/")
     return topic, int(partition)

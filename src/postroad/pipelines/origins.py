@@ -23,7 +23,7 @@ from postroad.spark.cluster import Cluster
 from postroad.spark.columns import HEADERS, KEY, OFFSET, PARTITION, TIMESTAMP, TOPIC, VALUE, Columns
 from postroad.spark.ranges import OffsetRange
 from postroad.spark.reader import read_range
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 from postroad.spark.write_options import WriteOptions
 from postroad.wire import header_names as names
 
@@ -61,15 +61,15 @@ class Positions:
     by an earlier attempt) the log is read from where it ended when the step was planned: origins in it tell.
     """
 
-    def __init__(self, source_id: str, prefix: str, planned_ends: Mapping[Place, int]) -> None:
+    def __init__(self, source_id: str, prefix: str, planned_ends: Mapping[TopicPartition, int]) -> None:
         self._source_id = source_id
         self._prefix = prefix
         self._planned_ends = planned_ends
         self._seen: list[Any] = []
 
-    def begin(self, options: WriteOptions, place: Place) -> None:
-        self._source = place
-        self._target = (self._prefix + place[0], place[1])
+    def begin(self, options: WriteOptions, topic_partition: TopicPartition) -> None:
+        self._source = topic_partition
+        self._target = (self._prefix + topic_partition[0], topic_partition[1])
         self._cluster = options.cluster
         self._end = self._cluster.latest([self._target])[self._target]
 
@@ -126,7 +126,7 @@ def nearest_origin(headers: Sequence[tuple[str, bytes | None]]) -> tuple[str, st
 
 def thinned(spans: list[Span]) -> list[Span]:
     """At most `SPANS_MAX` of them, the first and the last among them. What is in none is still translated,
-    to a place before it; and that it is of the source, too, the one before it tells."""
+    to an offset before it; and that it is of the source, too, the one before it tells."""
     if len(spans) <= SPANS_MAX:
         return spans
     told = spans[-1:]

@@ -91,8 +91,8 @@ def redrive(
     with Cluster(settings.bootstrap) as cluster:
         info = _found(cluster, settings, topic)
         run = _Run(spark, settings, cluster, f"redrive {topic} {info.id.hex()} ", topic, stopping)
-        places = info.places
-        return run.run(cluster.earliest(places), cluster.latest(places), report)
+        topic_partitions = info.topic_partitions
+        return run.run(cluster.earliest(topic_partitions), cluster.latest(topic_partitions), report)
 
 
 class Counted(NamedTuple):
@@ -168,11 +168,20 @@ class _Run:
 
     def _finished(self, state: State, begin: Offsets) -> State:
         """The step is done again, but for what has nothing left to be sent, or nowhere to go."""
-        first = {place: begin[place] for place, at in state.at.items() if at < begin[place]}
+        first = {
+            topic_partition: begin[topic_partition]
+            for topic_partition, at in state.at.items()
+            if at < begin[topic_partition]
+        }
         for (topic, partition), offset in first.items():
             if offset < state.until[topic, partition]:
                 raise PipelineError(f"letters of {topic}/{partition} before offset {offset} are deleted")
-        left = state.without({place: max(offset, state.until[place]) for place, offset in first.items()})
+        left = state.without(
+            {
+                topic_partition: max(offset, state.until[topic_partition])
+                for topic_partition, offset in first.items()
+            }
+        )
         if not left.is_planned:
             return left
         targets = [topic for topic in left.extra["targets"] if self._exists(topic)]
@@ -210,7 +219,7 @@ class _Run:
             return step.run(rows if tasks is None else rows.coalesce(tasks))
 
         found = run_until(self._spark, send, self._stop) if state.extra["targets"] else []
-        redriven.write_marks(self._journal, {each.place[1]: each.spans for each in found})
+        redriven.write_marks(self._journal, {each.topic_partition[1]: each.spans for each in found})
         return sum(each.rows for each in found)
 
     def _rows(self, state: State, excluded: Spans) -> tuple[DataFrame, DataFrame]:

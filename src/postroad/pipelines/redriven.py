@@ -61,12 +61,14 @@ def accepted(bootstrap: str, topic: str, ends: Mapping[int, int]) -> Spans | Non
     return asyncio.run(ask())
 
 
-async def _accepted(client: Client, place: TopicPartition, end: int) -> list[Span]:
+async def _accepted(client: Client, topic_partition: TopicPartition, end: int) -> list[Span]:
     spans: list[Span] = []
     at = 0
     while at < end:
         try:
-            answer = await subscriptions.peek(client, place.topic + GROUP_SUFFIX, place, at, PEEK_MAX)
+            answer = await subscriptions.peek(
+                client, topic_partition.topic + GROUP_SUFFIX, topic_partition, at, PEEK_MAX
+            )
         except GroupIdNotFound:
             return []  # nobody has redriven anything yet
         if answer.start_offset > at:

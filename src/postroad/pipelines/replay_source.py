@@ -16,7 +16,7 @@ from postroad.pipelines.tables.location import Location
 from postroad.spark import ranges
 from postroad.spark.cluster import Cluster
 from postroad.spark.columns import ALL_WITH_HEADERS
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -48,7 +48,7 @@ class Source(NamedTuple):
     """Where messages come from. `rows` of a step: each partition's together, in order, in so many tasks."""
 
     identity: Mapping[str, Any]
-    bounds: Callable[[], dict[Place, Bounds]]
+    bounds: Callable[[], dict[TopicPartition, Bounds]]
     rows: Callable[[State, int | None], DataFrame]
     sample: Callable[[], DataFrame]  # with its columns; its rows don't matter
 
@@ -63,11 +63,13 @@ def _topic_source(spark: SparkSession, settings: ReplaySettings) -> Source:
     with Cluster(bootstrap, isolation="read_committed") as cluster:
         infos = cluster.topics(list(settings.topics))
         cluster_id = cluster.id()
-    places = sorted(place for info in infos.values() for place in info.places)
+    topic_partitions = sorted(
+        topic_partition for info in infos.values() for topic_partition in info.topic_partitions
+    )
 
-    def bounds() -> dict[Place, Bounds]:
+    def bounds() -> dict[TopicPartition, Bounds]:
         with Cluster(bootstrap, isolation="read_committed") as cluster:
-            return edges.topic_bounds(cluster, places, settings.since, settings.until)
+            return edges.topic_bounds(cluster, topic_partitions, settings.since, settings.until)
 
     def rows(state: State, tasks: int | None) -> DataFrame:
         found = read_step(spark, bootstrap, state)
@@ -90,7 +92,7 @@ def _archive_source(spark: SparkSession, settings: ReplaySettings) -> Source:
         everything = read_archive(spark, settings.archive, settings.catalog, settings.table)
         archived = everything.where(f.col("topic").isin(list(settings.topics)))
 
-    def bounds() -> dict[Place, Bounds]:
+    def bounds() -> dict[TopicPartition, Bounds]:
         found = {
             (row.topic, row.partition): Bounds(row.first, row.end, row.since, row.until)
             for row in archived.groupBy("topic", "partition").agg(*_edge_columns(settings)).collect()

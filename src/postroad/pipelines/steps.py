@@ -58,11 +58,11 @@ class State:
 
     @property
     def passed(self) -> int:
-        return sum(self.at[place] - start for place, start in self.begin.items())
+        return sum(self.at[topic_partition] - start for topic_partition, start in self.begin.items())
 
     @property
     def total(self) -> int:
-        return sum(max(0, end - self.begin[place]) for place, end in self.end.items())
+        return sum(max(0, end - self.begin[topic_partition]) for topic_partition, end in self.end.items())
 
     def planned(self, size: int, **extra: Any) -> State:
         """With a step of about `size` offsets."""
@@ -190,8 +190,13 @@ def read_ranges(
     reader = spark.read.format("postroad").option("kafka.bootstrap.servers", bootstrap)
     return (
         reader.option("assign", json.dumps(assigned))
-        .option("startingOffsets", json.dumps(offsets.to_json({part.place: part.start for part in parts})))
-        .option("endingOffsets", json.dumps(offsets.to_json({part.place: part.until for part in parts})))
+        .option(
+            "startingOffsets",
+            json.dumps(offsets.to_json({part.topic_partition: part.start for part in parts})),
+        )
+        .option(
+            "endingOffsets", json.dumps(offsets.to_json({part.topic_partition: part.until for part in parts}))
+        )
         .option("includeHeaders", "true")
         .option("kafka.isolation.level", "read_committed")
         .options(**options)

@@ -28,7 +28,7 @@ from postroad.errors import (
     by_code,
 )
 from postroad.spark.fetched import Fetched, OutsideLog, fetch_request, read_partition
-from postroad.spark.router import Place, Router, about
+from postroad.spark.router import Router, TopicPartition, about
 from postroad.wire.messages import (
     create_topics,
     describe_producers,
@@ -54,7 +54,7 @@ class TopicInfo(NamedTuple):
     partitions: tuple[int, ...]
 
     @property
-    def places(self) -> list[Place]:
+    def topic_partitions(self) -> list[TopicPartition]:
         return [(self.name, partition) for partition in self.partitions]
 
 
@@ -167,42 +167,47 @@ class Cluster:
 
     # --- offsets -------------------------------------------------------------------------------
 
-    def earliest(self, places: Collection[Place]) -> dict[Place, int]:
+    def earliest(self, topic_partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset that each log still has."""
-        return self._find(dict.fromkeys(places, EARLIEST))
+        return self._find(dict.fromkeys(topic_partitions, EARLIEST))
 
-    def latest(self, places: Collection[Place]) -> dict[Place, int]:
+    def latest(self, topic_partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset that comes next; read_committed: up to which all transactions are decided."""
-        return self._find(dict.fromkeys(places, LATEST))
+        return self._find(dict.fromkeys(topic_partitions, LATEST))
 
-    def at_times(self, times: Mapping[Place, int]) -> dict[Place, int | None]:
+    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         """The first offset whose record is at least as late as the time in ms; None if none is."""
         found = self._find(times)
-        return {place: None if offset == _NOT_FOUND else offset for place, offset in found.items()}
+        return {
+            topic_partition: None if offset == _NOT_FOUND else offset
+            for topic_partition, offset in found.items()
+        }
 
-    def _find(self, times: Mapping[Place, int]) -> dict[Place, int]:
-        found: dict[Place, int] = {}
+    def _find(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
 
         def attempt() -> None:
-            missing = [place for place in times if place not in found]
+            missing = [topic_partition for topic_partition in times if topic_partition not in found]
             bodies = {
-                node: self._offsets_request({place: times[place] for place in places})
-                for node, places in self._router.by_leader(missing).items()
+                node: self._offsets_request(
+                    {topic_partition: times[topic_partition] for topic_partition in topic_partitions}
+                )
+                for node, topic_partitions in self._router.by_leader(missing).items()
             }
             failure = None
             for answer in self._router.call_all(list_offsets, bodies):
-                for place, part in _parts(answer.topics):
+                for topic_partition, part in _parts(answer.topics):
                     if part.error_code:
-                        failure = _error(part, place)
+                        failure = _error(part, topic_partition)
                     else:
-                        found[place] = part.offset
+                        found[topic_partition] = part.offset
             if failure is not None:
                 raise failure
 
         self._router.retry("offsets", attempt)
-        return {place: found[place] for place in times}
+        return {topic_partition: found[topic_partition] for topic_partition in times}
 
-    def _offsets_request(self, times: Mapping[Place, int]) -> list_offsets.ListOffsetsRequest:
+    def _offsets_request(self, times: Mapping[TopicPartition, int]) -> list_offsets.ListOffsetsRequest:
         topics = [
             list_offsets.ListOffsetsTopic(
                 name=topic,
@@ -225,26 +230,33 @@ class Cluster:
     # --- records -------------------------------------------------------------------------------
 
     def fetch(
-        self, place: Place, offset: int, max_bytes: int = FETCH_BYTES, wait_ms: int = WAIT_MS
+        self,
+        topic_partition: TopicPartition,
+        offset: int,
+        max_bytes: int = FETCH_BYTES,
+        wait_ms: int = WAIT_MS,
     ) -> Fetched:
         """The next batches, or none after `wait_ms`. OutsideLog if the log doesn't have the offset,
         CorruptMessage if it is damaged there."""
-        return self.fetch_many({place: offset}, max_bytes, wait_ms)[place]
+        return self.fetch_many({topic_partition: offset}, max_bytes, wait_ms)[topic_partition]
 
     def fetch_many(
-        self, offsets: Mapping[Place, int], max_bytes: int = FETCH_BYTES, wait_ms: int = WAIT_MS
-    ) -> dict[Place, Fetched]:
+        self, offsets: Mapping[TopicPartition, int], max_bytes: int = FETCH_BYTES, wait_ms: int = WAIT_MS
+    ) -> dict[TopicPartition, Fetched]:
         """One request to each leader, all at the same time; `max_bytes` are for each of them."""
 
-        fetched: dict[Place, Fetched] = {}
+        fetched: dict[TopicPartition, Fetched] = {}
 
         def attempt() -> None:
-            missing = [place for place in offsets if place not in fetched]
+            missing = [topic_partition for topic_partition in offsets if topic_partition not in fetched]
             bodies = {
                 node: fetch_request(
-                    {place: offsets[place] for place in places}, max_bytes, wait_ms, self._is_committed_only
+                    {topic_partition: offsets[topic_partition] for topic_partition in topic_partitions},
+                    max_bytes,
+                    wait_ms,
+                    self._is_committed_only,
                 )
-                for node, places in self._router.by_leader(missing).items()
+                for node, topic_partitions in self._router.by_leader(missing).items()
             }
             throttled_ms = 0
             for answer in self._router.call_all(fetch, bodies, extra_s=wait_ms / 1000):
@@ -252,8 +264,8 @@ class Cluster:
                 throttled_ms = max(throttled_ms, answer.throttle_time_ms)
                 for topic in answer.responses:
                     for part in topic.partitions:
-                        place = (topic.topic, part.partition_index)
-                        fetched[place] = self._read(place, offsets[place], part)
+                        topic_partition = (topic.topic, part.partition_index)
+                        fetched[topic_partition] = self._read(topic_partition, offsets[topic_partition], part)
             if len(fetched) < len(offsets):  # who has used up a quota is told to wait, and nothing else
                 time.sleep(min(throttled_ms / 1000, self._settings["retry_s"]))
                 raise ThrottlingQuotaExceeded
@@ -262,57 +274,73 @@ class Cluster:
         self._router.retry(f"fetch {what}", attempt)
         return fetched
 
-    def _read(self, place: Place, offset: int, part: Any) -> Fetched:
+    def _read(self, topic_partition: TopicPartition, offset: int, part: Any) -> Fetched:
         if part.error_code == OffsetOutOfRange.code:
-            raise self._outside(place, offset)
+            raise self._outside(topic_partition, offset)
         if part.error_code == CorruptMessage.code:
-            raise CorruptMessage(f"{place[0]}/{place[1]} is damaged at offset {offset:,} or soon after.")
+            raise CorruptMessage(
+                f"{topic_partition[0]}/{topic_partition[1]} is damaged at offset {offset:,} or soon after."
+            )
         if part.error_code:
-            raise _error(part, place)
-        return read_partition(place, offset, part, self._is_committed_only)
+            raise _error(part, topic_partition)
+        return read_partition(topic_partition, offset, part, self._is_committed_only)
 
-    def _outside(self, place: Place, offset: int) -> ApiError:
+    def _outside(self, topic_partition: TopicPartition, offset: int) -> ApiError:
         """With the log's bounds as they are now. An offset within them was refused by an old leader."""
-        start, end = self.earliest([place])[place], self.latest([place])[place]
+        start, end = (
+            self.earliest([topic_partition])[topic_partition],
+            self.latest([topic_partition])[topic_partition],
+        )
         if start <= offset <= end:
-            return OffsetNotAvailable(f"{place[0]}/{place[1]} refused offset {offset:,}.")
-        return OutsideLog(place, offset, start, end)
+            return OffsetNotAvailable(f"{topic_partition[0]}/{topic_partition[1]} refused offset {offset:,}.")
+        return OutsideLog(topic_partition, offset, start, end)
 
     def produce(
-        self, place: Place, batch: bytes, acks: int = ALL_REPLICAS, timeout_s: float | None = None
+        self,
+        topic_partition: TopicPartition,
+        batch: bytes,
+        acks: int = ALL_REPLICAS,
+        timeout_s: float | None = None,
     ) -> int:
         """Append one record batch; its base offset. DuplicateSequence: it was appended long ago.
 
         It is sent again where no answer came: that is safe with a producer id and sequence, or where
         duplicates do no harm.
         """
-        outcome = self.produce_many({place: batch}, acks, timeout_s)[place]
+        outcome = self.produce_many({topic_partition: batch}, acks, timeout_s)[topic_partition]
         if isinstance(outcome, RequestRefused):
             raise outcome
         return outcome
 
     def produce_many(
-        self, batches: Mapping[Place, Buffer], acks: int = ALL_REPLICAS, timeout_s: float | None = None
-    ) -> dict[Place, int | RequestRefused]:
+        self,
+        batches: Mapping[TopicPartition, Buffer],
+        acks: int = ALL_REPLICAS,
+        timeout_s: float | None = None,
+    ) -> dict[TopicPartition, int | RequestRefused]:
         """One batch for each of several partitions, a request to each leader. For each its base offset,
         or why it was refused for good; those that were not yet decided are sent again."""
-        outcomes: dict[Place, int | RequestRefused] = {}
+        outcomes: dict[TopicPartition, int | RequestRefused] = {}
         timeout_ms = self._timeout_ms if timeout_s is None else int(timeout_s * 1000)
 
         def attempt() -> None:
-            open_places = [place for place in batches if place not in outcomes]
+            open_places = [topic_partition for topic_partition in batches if topic_partition not in outcomes]
             bodies = {
-                node: _produce_request({place: batches[place] for place in places}, acks, timeout_ms)
-                for node, places in self._router.by_leader(open_places).items()
+                node: _produce_request(
+                    {topic_partition: batches[topic_partition] for topic_partition in topic_partitions},
+                    acks,
+                    timeout_ms,
+                )
+                for node, topic_partitions in self._router.by_leader(open_places).items()
             }
             failure: ApiError | None = None
             for answer in self._router.call_all(produce, bodies):
                 for topic in answer.responses:
                     for part in topic.partition_responses:
-                        place = (topic.name, part.index)
-                        error = _error(part, place) if part.error_code else None
+                        topic_partition = (topic.name, part.index)
+                        error = _error(part, topic_partition) if part.error_code else None
                         if error is None or isinstance(error, RequestRefused):
-                            outcomes[place] = part.base_offset if error is None else error
+                            outcomes[topic_partition] = part.base_offset if error is None else error
                         else:
                             failure = error
             if failure is not None:
@@ -322,26 +350,30 @@ class Cluster:
         self._router.retry(f"produce {what}", attempt)
         return outcomes
 
-    def producer(self, place: Place, producer_id: int) -> ProducerInfo | None:
+    def producer(self, topic_partition: TopicPartition, producer_id: int) -> ProducerInfo | None:
         """What the partition's log remembers of an idempotent producer; None if nothing."""
-        topic = describe_producers.TopicRequest(name=place[0], partition_indexes=[place[1]])
+        topic = describe_producers.TopicRequest(
+            name=topic_partition[0], partition_indexes=[topic_partition[1]]
+        )
         request = describe_producers.DescribeProducersRequest(topics=[topic])
 
         def attempt() -> Any:
-            (leader,) = self._router.by_leader([place])
+            (leader,) = self._router.by_leader([topic_partition])
             part = self._router.call(describe_producers, request, leader).topics[0].partitions[0]
             if part.error_code:
-                raise _error(part, place)
+                raise _error(part, topic_partition)
             return part.active_producers
 
-        for known in self._router.retry(f"producers of {place[0]}/{place[1]}", attempt):
+        for known in self._router.retry(f"producers of {topic_partition[0]}/{topic_partition[1]}", attempt):
             if known.producer_id == producer_id:
                 return ProducerInfo(known.producer_epoch, known.last_sequence)
         return None
 
     # --- groups --------------------------------------------------------------------------------
 
-    def commit(self, group: str, offsets: Mapping[Place, int], patience_s: float | None = None) -> None:
+    def commit(
+        self, group: str, offsets: Mapping[TopicPartition, int], patience_s: float | None = None
+    ) -> None:
         """The group's next offsets are these, durably. UnknownMemberId if the group has members.
 
         With `patience_s` it is given up earlier than usual if nobody answers.
@@ -367,29 +399,33 @@ class Cluster:
 
         def attempt() -> None:
             answer = self._router.call(offset_commit, request, self._router.coordinator(group))
-            for place, part in _parts(answer.topics):
+            for topic_partition, part in _parts(answer.topics):
                 if part.error_code:
-                    raise _error(part, place)
+                    raise _error(part, topic_partition)
 
         self._router.retry(f"commit of group {group}", attempt, patience_s)
 
-    def committed(self, group: str, places: Collection[Place]) -> dict[Place, int | None]:
+    def committed(
+        self, group: str, topic_partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, int | None]:
         """The group's committed offsets; None where there is none."""
         topics = [
             offset_fetch.OffsetFetchRequestTopics(name=topic, partition_indexes=partitions)
-            for topic, partitions in by_topic(places).items()
+            for topic, partitions in by_topic(topic_partitions).items()
         ]
         wanted = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=topics)
         request = offset_fetch.OffsetFetchRequest(groups=[wanted], require_stable=self._is_committed_only)
 
-        def attempt() -> dict[Place, int | None]:
+        def attempt() -> dict[TopicPartition, int | None]:
             answer = self._router.call(offset_fetch, request, self._router.coordinator(group)).groups[0]
             raise_for(answer)
-            found: dict[Place, int | None] = dict.fromkeys(places)
-            for place, part in _parts(answer.topics):
+            found: dict[TopicPartition, int | None] = dict.fromkeys(topic_partitions)
+            for topic_partition, part in _parts(answer.topics):
                 if part.error_code:
-                    raise _error(part, place)
-                found[place] = None if part.committed_offset == _NOT_FOUND else part.committed_offset
+                    raise _error(part, topic_partition)
+                found[topic_partition] = (
+                    None if part.committed_offset == _NOT_FOUND else part.committed_offset
+                )
             return found
 
         return self._router.retry(f"offsets of group {group}", attempt)
@@ -410,16 +446,21 @@ def _matcher(pattern: str | None) -> Callable[[str], object]:
         raise ConfigurationError(f"{pattern!r} is no regular expression: {error}") from None
 
 
-def _parts(topics: Any) -> list[tuple[Place, Any]]:
-    """The partitions of an answer, each with its place."""
+def _parts(topics: Any) -> list[tuple[TopicPartition, Any]]:
+    """The partitions of an answer, each with its topic and number."""
     return [((topic.name, part.partition_index), part) for topic in topics for part in topic.partitions]
 
 
-def _error(part: Any, place: Place) -> ApiError:
-    return about(f"{place[0]}/{place[1]}", by_code(part.error_code, getattr(part, "error_message", None)))
+def _error(part: Any, topic_partition: TopicPartition) -> ApiError:
+    return about(
+        f"{topic_partition[0]}/{topic_partition[1]}",
+        by_code(part.error_code, getattr(part, "error_message", None)),
+    )
 
 
-def _produce_request(batches: Mapping[Place, Buffer], acks: int, timeout_ms: int) -> produce.ProduceRequest:
+def _produce_request(
+    batches: Mapping[TopicPartition, Buffer], acks: int, timeout_ms: int
+) -> produce.ProduceRequest:
     topics = [
         produce.TopicProduceData(
             name=topic,

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from postroad.errors import PostroadError
 from postroad.spark.cluster import Cluster
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 from postroad.wire.batch import walk
 
 SHOWN_MAX: Final = 5
@@ -31,7 +31,7 @@ class DataLost(PostroadError):
 class Loss(NamedTuple):
     """`lost` offsets of a partition; the log has `kept` now, None if there is no such partition any more."""
 
-    place: Place
+    topic_partition: TopicPartition
     lost: tuple[int, int]  # first, and the one after the last
     kept: tuple[int, int] | None
 
@@ -54,7 +54,7 @@ def report(cluster: Cluster, losses: Sequence[Loss], *, fail: bool) -> None:
 
 def describe(cluster: Cluster, loss: Loss) -> str:
     """One sentence: which offsets of which partition, and why, and since when."""
-    topic, partition = loss.place
+    topic, partition = loss.topic_partition
     first, after = loss.lost
     if loss.kept is None:
         return (
@@ -65,16 +65,16 @@ def describe(cluster: Cluster, loss: Loss) -> str:
     start, end = loss.kept
     if first >= end:
         return f"{lost}: the log ends at {end:,}; the topic was made anew, or its log lost its end."
-    since = _since(cluster, loss.place, start, end)
+    since = _since(cluster, loss.topic_partition, start, end)
     return f"{lost}: the log begins at {start:,}{since}, older records were deleted."
 
 
-def _since(cluster: Cluster, place: Place, start: int, end: int) -> str:
+def _since(cluster: Cluster, topic_partition: TopicPartition, start: int, end: int) -> str:
     """When the oldest record that is left was written; nothing if that can't be told."""
     if start >= end:
         return ""
     try:
-        data = cluster.fetch(place, start, _PROBE_BYTES).data
+        data = cluster.fetch(topic_partition, start, _PROBE_BYTES).data
     except PostroadError:
         return ""
     for _, header in walk(data):

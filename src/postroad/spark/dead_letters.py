@@ -25,7 +25,7 @@ from postroad.spark import columns
 from postroad.spark.cluster import Cluster
 from postroad.spark.identity import of_task
 from postroad.spark.ranges import OffsetRange
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 from postroad.spark.storing import Outgoing, Store, outgoing, too_large
 from postroad.wire import header_names as names
 from postroad.wire.compression import GZIP, NONE
@@ -58,7 +58,7 @@ class DeadLetters:
         self._letters: list[Letter] = []
         self._bytes = 0
         self._sequence = 0
-        self._place: Place | None = None
+        self._topic_partition: TopicPartition | None = None
 
     def add(self, letter: Letter, reason: str) -> None:
         now_ms = time.time_ns() // 1_000_000  # the letter is new: retention counts from now
@@ -87,12 +87,12 @@ class DeadLetters:
         compression = NONE if rows.nbytes <= LETTER_BYTES else GZIP
         return outgoing(rows, sequence, self._identity, compression)
 
-    def _target(self) -> Place:
+    def _target(self) -> TopicPartition:
         """One partition for a task, looked up for the first letter: most tasks have none."""
-        if self._place is None:
-            places = self._cluster.topics([self._topic])[self._topic].places
-            self._place = places[self._part.partition % len(places)]
-        return self._place
+        if self._topic_partition is None:
+            topic_partitions = self._cluster.topics([self._topic])[self._topic].topic_partitions
+            self._topic_partition = topic_partitions[self._part.partition % len(topic_partitions)]
+        return self._topic_partition
 
     def _told(self, letter: Letter, now_ms: int, reason: str) -> list[tuple[str, bytes]]:
         facts = {
@@ -120,12 +120,12 @@ def _rows(letters: Sequence[Letter]) -> Any:
     return pa.RecordBatch.from_pydict(arrays)
 
 
-def _without_value(place: Place, batch: Outgoing, refusal: RequestRefused) -> Any:
+def _without_value(topic_partition: TopicPartition, batch: Outgoing, refusal: RequestRefused) -> Any:
     (row,) = batch.rows.to_pylist()
     value = row[columns.VALUE]
     if value is None:
-        too_large(place, batch, refusal)
-    why = f"its value of {len(value):,} bytes is too large for topic {place[0]}"
+        too_large(topic_partition, batch, refusal)
+    why = f"its value of {len(value):,} bytes is too large for topic {topic_partition[0]}"
     headers = [(each["key"], each["value"]) for each in row[columns.HEADERS]]
     headers.append((names.DEAD_UNREADABLE, why.encode()))
     return _rows([Letter(0, row[columns.TIMESTAMP], row[columns.KEY], None, headers)])

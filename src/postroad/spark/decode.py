@@ -27,7 +27,7 @@ from postroad.spark.columns import Columns
 from postroad.spark.fetched import Aborted
 from postroad.spark.header_lists import check_none, header_lists
 from postroad.spark.record_starts import record_starts
-from postroad.spark.router import Place, about
+from postroad.spark.router import TopicPartition, about
 from postroad.spark.varints import Numbers
 from postroad.wire.batch import LOG_APPEND_TIME
 
@@ -37,7 +37,7 @@ _US: Final = 1000
 
 def decode(
     data: memoryview | bytes,
-    place: Place,
+    topic_partition: TopicPartition,
     first_offset: int,
     until_offset: int,
     want: Columns,
@@ -46,25 +46,27 @@ def decode(
     """The records from `first_offset` up to, not including, `until_offset`, in few Arrow record batches.
 
     `data` are whole batches as a Fetch brings them. They are unpacked as far as their records are asked for:
-    a few kilobytes may hold gigabytes. CorruptMessage names the place if they are damaged, MessageTooLarge
+    a few kilobytes may hold gigabytes. CorruptMessage says where they are damaged, MessageTooLarge
     if a batch unpacks to more than any node takes; what comes before may have been given by then.
     """
     try:
         for chunk in chunks(memoryview(data), first_offset, until_offset, aborted):
-            batch = _decode(chunk, place, first_offset, until_offset, want)
+            batch = _decode(chunk, topic_partition, first_offset, until_offset, want)
             if batch.num_rows:
                 yield batch
     except ApiError as error:
-        raise about(f"{place[0]}/{place[1]} from offset {first_offset:,}", error) from None
+        raise about(
+            f"{topic_partition[0]}/{topic_partition[1]} from offset {first_offset:,}", error
+        ) from None
 
 
-def _decode(chunk: Chunk, place: Place, first: int, until: int, want: Columns) -> Any:
+def _decode(chunk: Chunk, topic_partition: TopicPartition, first: int, until: int, want: Columns) -> Any:
     records = _Records(chunk)
     records.read_times_and_offsets()
     records.keep(first, until)
     found = {
-        columns.TOPIC: lambda: pa.repeat(pa.scalar(place[0], pa.string()), len(records)),
-        columns.PARTITION: lambda: pa.array(np.full(len(records), place[1], dtype=np.int32)),
+        columns.TOPIC: lambda: pa.repeat(pa.scalar(topic_partition[0], pa.string()), len(records)),
+        columns.PARTITION: lambda: pa.array(np.full(len(records), topic_partition[1], dtype=np.int32)),
         columns.OFFSET: lambda: pa.array(records.offsets),
         columns.TIMESTAMP: lambda: pa.array(records.times * _US).cast(columns.TYPES[columns.TIMESTAMP]),
         columns.TIMESTAMP_TYPE: lambda: pa.array(records.time_types),
@@ -99,7 +101,7 @@ class _Records:
         return len(self.offsets)
 
     def read_times_and_offsets(self) -> None:
-        """Afterwards `offsets`, `times` (ms) and `time_types` are there, and `_at` are the keys' places."""
+        """Afterwards `offsets`, `times` (ms) and `time_types` are there, and `_at` is where keys begin."""
         attributes, last_deltas, base_times, max_times, base_offsets = self._batches.T
         if (abs(self._batches[:, 2:4]) > TIME_MAX_MS).any():
             _corrupt("A batch's timestamp is no time.")

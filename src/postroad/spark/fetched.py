@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from postroad.client.offsets import by_topic
 from postroad.errors import CorruptMessage, OffsetOutOfRange
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 from postroad.wire import batch as batches
 from postroad.wire.messages import fetch
 
@@ -38,12 +38,12 @@ class Fetched(NamedTuple):
 class OutsideLog(OffsetOutOfRange):
     """The offset lies before the log's start (records were deleted) or after its end (they were lost)."""
 
-    def __init__(self, place: Place, offset: int, start: int, end: int) -> None:
-        super().__init__(place, offset, start, end)  # all of them, so that it can be pickled
-        self.place, self.offset, self.start, self.end = place, offset, start, end
+    def __init__(self, topic_partition: TopicPartition, offset: int, start: int, end: int) -> None:
+        super().__init__(topic_partition, offset, start, end)  # all of them, so that it can be pickled
+        self.topic_partition, self.offset, self.start, self.end = topic_partition, offset, start, end
 
     def __str__(self) -> str:
-        topic, partition = self.place
+        topic, partition = self.topic_partition
         if self.offset < self.start:
             why = f"it begins at {self.start:,}: the records before that were deleted"
         else:
@@ -52,7 +52,7 @@ class OutsideLog(OffsetOutOfRange):
 
 
 def fetch_request(
-    offsets: Mapping[Place, int], max_bytes: int, wait_ms: int, is_committed_only: bool
+    offsets: Mapping[TopicPartition, int], max_bytes: int, wait_ms: int, is_committed_only: bool
 ) -> fetch.FetchRequest:
     """For partitions of one leader."""
     topics = [
@@ -78,22 +78,24 @@ def fetch_request(
     )
 
 
-def read_partition(place: Place, offset: int, answer: Any, is_committed_only: bool) -> Fetched:
+def read_partition(
+    topic_partition: TopicPartition, offset: int, answer: Any, is_committed_only: bool
+) -> Fetched:
     """From the part of an answer that has no error code."""
     data = memoryview(answer.records or b"").cast("B")
-    size, next_offset = _whole_batches(place, data, offset)
+    size, next_offset = _whole_batches(topic_partition, data, offset)
     aborted = [Aborted(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()]
     end = answer.last_stable_offset if is_committed_only else answer.high_watermark
     return Fetched(data[:size], next_offset, answer.high_watermark, end, answer.log_start_offset, aborted)
 
 
-def _whole_batches(place: Place, data: memoryview, offset: int) -> tuple[int, int]:
+def _whole_batches(topic_partition: TopicPartition, data: memoryview, offset: int) -> tuple[int, int]:
     """How many bytes are whole batches, and the offset behind them. A node may cut the last batch."""
     size, next_offset = 0, offset
     for at, header in batches.walk(data):
         size, next_offset = at + header.size, header.next_offset
     if data and next_offset <= offset:  # to ask again would bring the same, for ever
         raise CorruptMessage(
-            f"{place[0]}/{place[1]}: what the node sent for offset {offset:,} doesn't hold it."
+            f"{topic_partition[0]}/{topic_partition[1]}: the answer for offset {offset:,} doesn't hold it."
         )
     return size, max(next_offset, offset)

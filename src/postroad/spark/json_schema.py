@@ -99,10 +99,14 @@ def _merge(one: Kind, other: Kind, path: str) -> Kind:
 
 def _sample(cluster: Cluster, options: ReadOptions) -> Iterator[bytes | None]:
     """The newest values of each partition."""
-    places = options.subscription.places(cluster)
-    earliest, latest = cluster.earliest(places), cluster.latest(places)
-    share = max(1, SAMPLE_ROWS // max(1, len(places)))
-    for place in places:
-        part = OffsetRange(*place, max(earliest[place], latest[place] - share), latest[place])
+    topic_partitions = options.subscription.topic_partitions(cluster)
+    earliest, latest = cluster.earliest(topic_partitions), cluster.latest(topic_partitions)
+    share = max(1, SAMPLE_ROWS // max(1, len(topic_partitions)))
+    for topic_partition in topic_partitions:
+        part = OffsetRange(
+            *topic_partition,
+            max(earliest[topic_partition], latest[topic_partition] - share),
+            latest[topic_partition],
+        )
         for batch in read_range(cluster, part, Columns((columns.VALUE,)), fail_on_data_loss=False):
             yield from batch.column(columns.VALUE).to_pylist()

@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple
 from postroad.errors import ConfigurationError
 from postroad.spark.cluster import Cluster
 from postroad.spark.option_values import LONG_MAX, Values, wrong
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 
 EARLIEST: Final = -2
 LATEST: Final = -1
 WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 STRATEGY: Final = "startingOffsetsByTimestampStrategy"
 
-Offsets = dict[Place, int]
+Offsets = dict[TopicPartition, int]
 
 
 class Everywhere(NamedTuple):
@@ -33,7 +33,7 @@ class Everywhere(NamedTuple):
 class Each(NamedTuple):
     """An offset for each partition, EARLIEST or LATEST among them."""
 
-    offsets: Mapping[Place, int]
+    offsets: Mapping[TopicPartition, int]
     option: str
 
 
@@ -46,14 +46,14 @@ class Since(NamedTuple):
 class EachSince(NamedTuple):
     """A time for each partition."""
 
-    times_ms: Mapping[Place, int]
+    times_ms: Mapping[TopicPartition, int]
     option: str
 
 
 Point = Everywhere | Each | Since | EachSince
 
 
-def to_json(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
     """As Spark keeps it in a checkpoint."""
     found: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
@@ -93,36 +93,40 @@ def parse(values: Values, side: str, default: int) -> Point:
 
 
 def resolve(
-    point: Point, cluster: Cluster, places: Collection[Place], *, missing: int | None = LATEST
+    point: Point,
+    cluster: Cluster,
+    topic_partitions: Collection[TopicPartition],
+    *,
+    missing: int | None = LATEST,
 ) -> Offsets:
-    """The offset for each of the places.
+    """The offset for each of the partitions.
 
     `missing` is what stands in for a time after the last record; None is an error then. A point for each
-    partition has to name all of the places and no other.
+    partition has to name all of the partitions and no other.
     """
     if isinstance(point, Everywhere):
-        return _absolute(cluster, dict.fromkeys(places, point.offset))
+        return _absolute(cluster, dict.fromkeys(topic_partitions, point.offset))
     if isinstance(point, Each):
-        _check_all_named(point.option, point.offsets, places)
+        _check_all_named(point.option, point.offsets, topic_partitions)
         return _absolute(cluster, point.offsets)
     if isinstance(point, Since):
-        return _at_times(cluster, dict.fromkeys(places, point.time_ms), missing)
-    _check_all_named(point.option, point.times_ms, places)
+        return _at_times(cluster, dict.fromkeys(topic_partitions, point.time_ms), missing)
+    _check_all_named(point.option, point.times_ms, topic_partitions)
     return _at_times(cluster, point.times_ms, missing)
 
 
-def _absolute(cluster: Cluster, offsets: Mapping[Place, int]) -> Offsets:
+def _absolute(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> Offsets:
     found = dict(offsets)
     for word, look_up in ((EARLIEST, cluster.earliest), (LATEST, cluster.latest)):
-        places = [place for place, offset in offsets.items() if offset == word]
-        if places:
-            found |= look_up(places)
+        topic_partitions = [topic_partition for topic_partition, offset in offsets.items() if offset == word]
+        if topic_partitions:
+            found |= look_up(topic_partitions)
     return found
 
 
-def _at_times(cluster: Cluster, times_ms: Mapping[Place, int], missing: int | None) -> Offsets:
+def _at_times(cluster: Cluster, times_ms: Mapping[TopicPartition, int], missing: int | None) -> Offsets:
     found = cluster.at_times(times_ms)
-    late = [place for place, offset in found.items() if offset is None]
+    late = [topic_partition for topic_partition, offset in found.items() if offset is None]
     if late and missing is None:
         (topic, partition), time_ms = late[0], times_ms[late[0]]
         raise ConfigurationError(
@@ -130,12 +134,15 @@ def _at_times(cluster: Cluster, times_ms: Mapping[Place, int], missing: int | No
             f"Start earlier, or set {STRATEGY}=latest to wait there for new records."
         )
     return _absolute(
-        cluster, {place: LATEST if offset is None else offset for place, offset in found.items()}
+        cluster,
+        {topic_partition: LATEST if offset is None else offset for topic_partition, offset in found.items()},
     )
 
 
-def _check_all_named(option: str, named: Collection[Place], places: Collection[Place]) -> None:
-    missing, unknown = sorted(set(places) - set(named)), sorted(set(named) - set(places))
+def _check_all_named(
+    option: str, named: Collection[TopicPartition], topic_partitions: Collection[TopicPartition]
+) -> None:
+    missing, unknown = sorted(set(topic_partitions) - set(named)), sorted(set(named) - set(topic_partitions))
     if unknown:
         raise ConfigurationError(f"Option {option} names {_text(unknown)}, which the query doesn't read.")
     if missing:
@@ -144,9 +151,9 @@ def _check_all_named(option: str, named: Collection[Place], places: Collection[P
         )
 
 
-def _text(places: list[Place]) -> str:
-    shown = ", ".join(f"{topic}/{partition}" for topic, partition in places[:5])
-    return f"{shown} and {len(places) - 5} more" if len(places) > 5 else shown
+def _text(topic_partitions: list[TopicPartition]) -> str:
+    shown = ", ".join(f"{topic}/{partition}" for topic, partition in topic_partitions[:5])
+    return f"{shown} and {len(topic_partitions) - 5} more" if len(topic_partitions) > 5 else shown
 
 
 def _offsets(option: str, text: str) -> Offsets:

@@ -43,7 +43,7 @@ class Turn:
         return ((numbers // CHUNK + self._first) % partitions).astype(np.int32)
 
 
-def place(keys: Any, wanted: Any, rows: int, partitions: int, turn: Turn) -> Partitions:
+def topic_partition(keys: Any, wanted: Any, rows: int, partitions: int, turn: Turn) -> Partitions:
     """The partition of each row of one topic.
 
     `keys` (binary) and `wanted` (int) are Arrow arrays of that many rows; None stands for a column of nulls.

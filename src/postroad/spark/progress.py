@@ -29,7 +29,7 @@ from postroad.spark import columns, offsets
 from postroad.spark.cluster import Cluster
 from postroad.spark.columns import Columns
 from postroad.spark.decode import decode
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 
 READ_BYTES: Final = 16 * 1024
 PATIENCE_S: Final = 5.0  # a listener that waits holds up all others
@@ -42,7 +42,7 @@ class Lag(NamedTuple):
 
     messages: int
     seconds: float | None
-    by_partition: Mapping[Place, int]
+    by_partition: Mapping[TopicPartition, int]
 
 
 class LagListener(StreamingQueryListener):
@@ -90,23 +90,27 @@ class LagListener(StreamingQueryListener):
         self._cluster.close()
 
 
-def measure(cluster: Cluster, reached: Mapping[Place, int]) -> Lag:
+def measure(cluster: Cluster, reached: Mapping[TopicPartition, int]) -> Lag:
     """How far somebody who has read up to these offsets is behind."""
     ends = cluster.latest(list(reached))
-    behind = {place: max(0, end - reached[place]) for place, end in ends.items()}
+    behind = {
+        topic_partition: max(0, end - reached[topic_partition]) for topic_partition, end in ends.items()
+    }
     times_ms = [
         time_ms
-        for place, messages in behind.items()
-        if messages and (time_ms := _time_ms(cluster, place, reached[place])) is not None
+        for topic_partition, messages in behind.items()
+        if messages and (time_ms := _time_ms(cluster, topic_partition, reached[topic_partition])) is not None
     ]
     seconds = max(0.0, time.time() - min(times_ms) / 1000) if times_ms else None
     return Lag(sum(behind.values()), seconds, behind)
 
 
-def _time_ms(cluster: Cluster, place: Place, offset: int) -> float | None:
+def _time_ms(cluster: Cluster, topic_partition: TopicPartition, offset: int) -> float | None:
     """When the first record at or after the offset was written."""
-    fetched = cluster.fetch(place, offset, READ_BYTES, wait_ms=0)
-    for batch in decode(fetched.data, place, offset, fetched.next_offset, Columns((columns.TIMESTAMP,))):
+    fetched = cluster.fetch(topic_partition, offset, READ_BYTES, wait_ms=0)
+    for batch in decode(
+        fetched.data, topic_partition, offset, fetched.next_offset, Columns((columns.TIMESTAMP,))
+    ):
         moment = batch.column(0)[0].value
         return None if moment is None else moment / 1000
     return None

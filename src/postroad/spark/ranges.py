@@ -11,7 +11,7 @@ from heapq import heapify, heapreplace
 from itertools import pairwise
 from typing import NamedTuple
 
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 
 
 class OffsetRange(NamedTuple):
@@ -23,7 +23,7 @@ class OffsetRange(NamedTuple):
     until: int
 
     @property
-    def place(self) -> Place:
+    def topic_partition(self) -> TopicPartition:
         return self.topic, self.partition
 
     @property
@@ -32,18 +32,25 @@ class OffsetRange(NamedTuple):
         return max(0, self.until - self.start)
 
 
-def between(start: Mapping[Place, int], end: Mapping[Place, int]) -> list[OffsetRange]:
-    """A range for each partition that has something, in order. Each place of `end` has a start."""
-    ranges = (OffsetRange(*place, start[place], until) for place, until in sorted(end.items()))
+def between(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[OffsetRange]:
+    """A range for each partition that has something, in order. Each partition of `end` has a start."""
+    ranges = (
+        OffsetRange(*topic_partition, start[topic_partition], until)
+        for topic_partition, until in sorted(end.items())
+    )
     return [each for each in ranges if each.size]
 
 
-def backlog(start: Mapping[Place, int], latest: Mapping[Place, int]) -> dict[Place, int]:
+def backlog(
+    start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
     """How many offsets there are to read in each partition of `latest`."""
-    return {place: max(0, end - start[place]) for place, end in latest.items()}
+    return {topic_partition: max(0, end - start[topic_partition]) for topic_partition, end in latest.items()}
 
 
-def admit_offsets(start: Mapping[Place, int], latest: Mapping[Place, int], limit: int) -> dict[Place, int]:
+def admit_offsets(
+    start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], limit: int
+) -> dict[TopicPartition, int]:
     """Where to end if about `limit` offsets may be read: each partition gets its backlog's share.
 
     As in the Kafka connector a share below one is one, so that small partitions are not starved by large
@@ -53,25 +60,33 @@ def admit_offsets(start: Mapping[Place, int], latest: Mapping[Place, int], limit
     total = sum(sizes.values())
     if total <= limit:
         return _ends(start, sizes)
-    return _ends(start, {place: _share(size, limit / total) for place, size in sizes.items()})
+    return _ends(
+        start, {topic_partition: _share(size, limit / total) for topic_partition, size in sizes.items()}
+    )
 
 
 def admit_bytes(
-    start: Mapping[Place, int],
-    latest: Mapping[Place, int],
-    bytes_each: Mapping[Place, float],
+    start: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
+    bytes_each: Mapping[TopicPartition, float],
     limit: int,
-) -> dict[Place, int]:
+) -> dict[TopicPartition, int]:
     """The same by bytes: `bytes_each` is about what an offset takes in that partition."""
     sizes = backlog(start, latest)
-    total = sum(size * bytes_each.get(place, 0.0) for place, size in sizes.items())
+    total = sum(size * bytes_each.get(topic_partition, 0.0) for topic_partition, size in sizes.items())
     if total <= limit:
         return _ends(start, sizes)
-    return _ends(start, {place: _share(size, limit / total) for place, size in sizes.items()})
+    return _ends(
+        start, {topic_partition: _share(size, limit / total) for topic_partition, size in sizes.items()}
+    )
 
 
 def is_worth_it(
-    start: Mapping[Place, int], latest: Mapping[Place, int], at_least: int, waited_ms: float, delay_ms: int
+    start: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
+    at_least: int,
+    waited_ms: float,
+    delay_ms: int,
 ) -> bool:
     """Whether a batch should run: enough has come, or the last one was too long ago."""
     new = sum(backlog(start, latest).values())
@@ -105,5 +120,7 @@ def _share(size: int, fraction: float) -> int:
     return min(size, math.ceil(share) if share < 1 else math.floor(share))
 
 
-def _ends(start: Mapping[Place, int], sizes: Mapping[Place, int]) -> dict[Place, int]:
-    return {place: start[place] + size for place, size in sizes.items()}
+def _ends(
+    start: Mapping[TopicPartition, int], sizes: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    return {topic_partition: start[topic_partition] + size for topic_partition, size in sizes.items()}

@@ -16,7 +16,7 @@ from postroad.spark.decode import decode
 from postroad.spark.fetched import Fetched, OutsideLog
 from postroad.spark.options import ReadOptions
 from postroad.spark.ranges import OffsetRange
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 
 if TYPE_CHECKING:  # most reads have nothing to do with JSON
     from postroad.spark.json_values import JsonValues
@@ -82,28 +82,42 @@ class BatchReader(workers.Dispatched, DataSourceReader):
 
 def plan(options: ReadOptions, cluster: Cluster) -> list[OffsetRange]:
     """The whole range of each partition. DataLost if the log has lost its beginning and that matters."""
-    places = options.subscription.places(cluster)
-    earliest = cluster.earliest(places)  # first, and the ends last: both may move meanwhile
-    start = offsets.resolve(options.starting, cluster, places, missing=options.late_start)
-    until = offsets.resolve(options.ending, cluster, places)
-    latest = cluster.latest(places)
-    for place in places:
-        _check_bounds(place, start[place], until[place], latest[place])
+    topic_partitions = options.subscription.topic_partitions(cluster)
+    earliest = cluster.earliest(topic_partitions)  # first, and the ends last: both may move meanwhile
+    start = offsets.resolve(options.starting, cluster, topic_partitions, missing=options.late_start)
+    until = offsets.resolve(options.ending, cluster, topic_partitions)
+    latest = cluster.latest(topic_partitions)
+    for topic_partition in topic_partitions:
+        _check_bounds(
+            topic_partition, start[topic_partition], until[topic_partition], latest[topic_partition]
+        )
     losses = [
-        Loss(place, (start[place], min(earliest[place], until[place])), (earliest[place], latest[place]))
-        for place in places
-        if start[place] < earliest[place] and start[place] < until[place]
+        Loss(
+            topic_partition,
+            (start[topic_partition], min(earliest[topic_partition], until[topic_partition])),
+            (earliest[topic_partition], latest[topic_partition]),
+        )
+        for topic_partition in topic_partitions
+        if start[topic_partition] < earliest[topic_partition]
+        and start[topic_partition] < until[topic_partition]
     ]
     data_loss.report(cluster, losses, fail=options.fail_on_data_loss)
-    return ranges.between({place: max(start[place], earliest[place]) for place in places}, until)
+    return ranges.between(
+        {
+            topic_partition: max(start[topic_partition], earliest[topic_partition])
+            for topic_partition in topic_partitions
+        },
+        until,
+    )
 
 
-def _check_bounds(place: Place, start: int, until: int, latest: int) -> None:
+def _check_bounds(topic_partition: TopicPartition, start: int, until: int, latest: int) -> None:
     """Records that were never there are not lost: somebody has written a wrong number."""
     for name, offset in (("starting", start), ("ending", until)):
         if offset > latest:
             raise ConfigurationError(
-                f"The {name} offset of {place[0]}/{place[1]} is {offset:,}, but the log ends at {latest:,}."
+                f"The {name} offset of {topic_partition[0]}/{topic_partition[1]} is {offset:,}, "
+                f"but the log ends at {latest:,}."
             )
 
 
@@ -124,15 +138,15 @@ def read_range(
     while at < part.until:
         wanted = max(FETCH_BYTES_MIN, int((part.until - at) * bytes_each))  # not more than is of use
         try:
-            fetched = cluster.fetch(part.place, at, min(fetch_bytes, wanted))
+            fetched = cluster.fetch(part.topic_partition, at, min(fetch_bytes, wanted))
         except OutsideLog as outside:
             at = _after_loss(cluster, part, at, outside, fail_on_data_loss)
             continue
         except UnknownTopicOrPartition:
-            loss = Loss(part.place, (at, part.until), None)
+            loss = Loss(part.topic_partition, (at, part.until), None)
             return data_loss.report(cluster, [loss], fail=fail_on_data_loss)
         if fetched.next_offset > at:
-            yield from decode(fetched.data, part.place, at, part.until, columns, fetched.aborted)
+            yield from decode(fetched.data, part.topic_partition, at, part.until, columns, fetched.aborted)
             bytes_each = 2 * len(fetched.data) / (fetched.next_offset - at)  # twice: sizes vary
             at, empty = fetched.next_offset, 0
         elif (empty := empty + 1) >= EMPTY_FETCHES_MAX:
@@ -142,7 +156,7 @@ def read_range(
 def _after_loss(cluster: Cluster, part: OffsetRange, at: int, outside: OutsideLog, fail: bool) -> int:
     """Where to go on: behind what retention took, or at the end if the log has become shorter."""
     going_on = min(outside.start, part.until) if at < outside.start else part.until
-    loss = Loss(part.place, (at, going_on), (outside.start, outside.end))
+    loss = Loss(part.topic_partition, (at, going_on), (outside.start, outside.end))
     data_loss.report(cluster, [loss], fail=fail)
     return going_on
 
@@ -150,5 +164,5 @@ def _after_loss(cluster: Cluster, part: OffsetRange, at: int, outside: OutsideLo
 def _check_end(cluster: Cluster, part: OffsetRange, at: int, fetched: Fetched, fail: bool) -> None:
     """Nothing comes. Compaction took all that there was, unless the log has become shorter."""
     if fetched.end < part.until:
-        loss = Loss(part.place, (at, part.until), (fetched.log_start, fetched.end))
+        loss = Loss(part.topic_partition, (at, part.until), (fetched.log_start, fetched.end))
         data_loss.report(cluster, [loss], fail=fail)

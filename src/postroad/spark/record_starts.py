@@ -1,6 +1,6 @@
 """Where the records of many batches begin: the one thing in a batch that has to be read in order.
 
-Each record begins with its length, so the next one's place is known only when this one's length is.
+Each record begins with its length, so the next one's position is known only when this one's length is.
 That is a chain for each batch, and an interpreter takes some 150 ns for a link. Three ways are cheaper:
 
 - Many batches: all chains take a step together, which costs each of them some 15 ns.

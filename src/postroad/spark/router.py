@@ -36,7 +36,7 @@ from postroad.spark.connection import Connection
 from postroad.wire.messages import find_coordinator
 from postroad.wire.messages import metadata as metadata_api
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 """A topic's name and a partition's number."""
 
 FIRST_CONTACT_S: Final = 5.0  # a node that was never reached is more likely a wrong address than a restart
@@ -144,12 +144,12 @@ class Router:
         if unknown:
             self.cluster(unknown)
 
-    def by_leader(self, places: Iterable[Place]) -> dict[int, list[Place]]:
+    def by_leader(self, topic_partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
         """Partitions gathered by the node that leads them; may raise a TryAgain."""
-        places = list(places)
-        self._learn(topic for topic, _ in places)
-        gathered: dict[int, list[Place]] = {}
-        for topic, partition in places:
+        topic_partitions = list(topic_partitions)
+        self._learn(topic for topic, _ in topic_partitions)
+        gathered: dict[int, list[TopicPartition]] = {}
+        for topic, partition in topic_partitions:
             if topic not in self._topics:
                 raise no_topic(topic)
             gathered.setdefault(self._topics[topic].leader(partition), []).append((topic, partition))

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Final, Self
 
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 from postroad.spark.storing import Outgoing, Store
 
 ROUNDS_AHEAD: Final = 2
@@ -38,7 +38,7 @@ class Sender:
         finally:
             self._thread.shutdown(cancel_futures=True)
 
-    def send(self, batches: Mapping[Place, Outgoing]) -> None:
+    def send(self, batches: Mapping[TopicPartition, Outgoing]) -> None:
         """Returns when few enough are under way; raises what became of those before."""
         self._wait(ROUNDS_AHEAD - 1)
         self._under_way.append(self._thread.submit(self._store.put, batches))

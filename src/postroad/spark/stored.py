@@ -18,7 +18,7 @@ from postroad.spark.cluster import Cluster
 from postroad.spark.columns import KEY, VALUE
 from postroad.spark.fetched import OutsideLog
 from postroad.spark.identity import Identity
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 from postroad.spark.rows import column
 from postroad.wire.batch import BatchHeader, walk
 from postroad.wire.records import Record, decode_records
@@ -49,9 +49,9 @@ class Batch(NamedTuple):
 class Earlier:
     """What is stored of one task in one partition."""
 
-    def __init__(self, cluster: Cluster, place: Place, identity: Identity) -> None:
+    def __init__(self, cluster: Cluster, topic_partition: TopicPartition, identity: Identity) -> None:
         self._cluster = cluster
-        self._place = place
+        self._topic_partition = topic_partition
         self._producer = (identity.producer_id, identity.epoch)
         self._batches: list[Batch] = []  # the newest first
         self._seen_to = 0  # the log was looked through up to this offset
@@ -82,7 +82,7 @@ class Earlier:
 
     def _records(self, batch: Batch) -> list[Record]:
         try:
-            data = self._cluster.fetch(self._place, batch.offset, batch.size).data
+            data = self._cluster.fetch(self._topic_partition, batch.offset, batch.size).data
         except OutsideLog:
             return []
         for at, header in walk(data):
@@ -101,8 +101,8 @@ class Earlier:
 
     def _look(self, end: int) -> bool:
         """Find all that was stored up to this sequence; False if the log has none of it any more."""
-        begins = self._cluster.earliest([self._place])[self._place]
-        ends = self._cluster.latest([self._place])[self._place]
+        begins = self._cluster.earliest([self._topic_partition])[self._topic_partition]
+        ends = self._cluster.latest([self._topic_partition])[self._topic_partition]
         newer = self._find(max(begins, self._seen_to), ends, steps_of=end)
         self._batches, self._seen_to = [*newer, *self._batches], ends
         if self._reaches_to(end):
@@ -130,7 +130,7 @@ class Earlier:
         """The task's batches that begin between these offsets."""
         found = []
         while begin < end:
-            fetched = self._cluster.fetch(self._place, begin)
+            fetched = self._cluster.fetch(self._topic_partition, begin)
             if fetched.next_offset == begin:
                 raise OffsetNotAvailable(f"{self._name}: nothing came for offset {begin:,}, below its end.")
             found += [
@@ -144,7 +144,7 @@ class Earlier:
 
     @property
     def _name(self) -> str:
-        return f"{self._place[0]}/{self._place[1]}"
+        return f"{self._topic_partition[0]}/{self._topic_partition[1]}"
 
 
 def rows_between(later: int, earlier: int) -> int:

@@ -35,7 +35,7 @@ from postroad.errors import (
 from postroad.spark.cluster import Cluster
 from postroad.spark.encode import encode
 from postroad.spark.identity import Identity
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 from postroad.spark.stored import SEQUENCE_MASK, Earlier, rows_between
 
 _FENCED: Final = (InvalidProducerEpoch, ProducerFenced)
@@ -64,8 +64,8 @@ def outgoing(rows: Any, sequence: int, identity: Identity, compression: int) -> 
 
 Encode = Callable[[Any, int], Outgoing]
 """(rows, first sequence) → one record batch of all of them."""
-Lessen = Callable[[Place, Outgoing, RequestRefused], Any]
-"""Of a single row that is too large: a smaller one to store in its place; or it raises."""
+Lessen = Callable[[TopicPartition, Outgoing, RequestRefused], Any]
+"""Makes a smaller row, to be stored instead of one that is too large; or raises."""
 
 
 class Store:
@@ -78,75 +78,82 @@ class Store:
         self._identity = identity
         self._encode = encode
         self._lessen = lessen or too_large
-        self._ends: dict[Place, int] = {}  # of the logs, when this task first wrote to them
-        self._earlier: dict[Place, Earlier] = {}
+        self._ends: dict[TopicPartition, int] = {}  # of the logs, when this task first wrote to them
+        self._earlier: dict[TopicPartition, Earlier] = {}
 
-    def put(self, batches: Mapping[Place, Outgoing]) -> None:
+    def put(self, batches: Mapping[TopicPartition, Outgoing]) -> None:
         """Each is stored when it returns, now or by an earlier attempt."""
-        if new := [place for place in batches if place not in self._ends]:
+        if new := [topic_partition for topic_partition in batches if topic_partition not in self._ends]:
             self._ends |= self._cluster.latest(new)
-            self._earlier |= {place: Earlier(self._cluster, place, self._identity) for place in new}
-        outcomes = self._cluster.produce_many({place: batch.data for place, batch in batches.items()})
-        for place, outcome in outcomes.items():
+            self._earlier |= {
+                topic_partition: Earlier(self._cluster, topic_partition, self._identity)
+                for topic_partition in new
+            }
+        outcomes = self._cluster.produce_many(
+            {topic_partition: batch.data for topic_partition, batch in batches.items()}
+        )
+        for topic_partition, outcome in outcomes.items():
             if isinstance(outcome, RequestRefused):
-                self._settle(place, batches[place], outcome)
+                self._settle(topic_partition, batches[topic_partition], outcome)
             else:
-                self._look_at(place, batches[place], outcome)
+                self._look_at(topic_partition, batches[topic_partition], outcome)
 
-    def _look_at(self, place: Place, batch: Outgoing, offset: int) -> None:
-        if 0 <= offset < self._ends[place]:
-            self._earlier[place].expect_at(offset, batch.sequence, batch.rows, len(batch.data))
+    def _look_at(self, topic_partition: TopicPartition, batch: Outgoing, offset: int) -> None:
+        if 0 <= offset < self._ends[topic_partition]:
+            self._earlier[topic_partition].expect_at(offset, batch.sequence, batch.rows, len(batch.data))
 
-    def _settle(self, place: Place, batch: Outgoing, refusal: RequestRefused) -> None:
+    def _settle(self, topic_partition: TopicPartition, batch: Outgoing, refusal: RequestRefused) -> None:
         if isinstance(refusal, DuplicateSequence):
-            self._earlier[place].expect(batch.sequence, batch.rows)
+            self._earlier[topic_partition].expect(batch.sequence, batch.rows)
         elif isinstance(refusal, OutOfOrderSequence):
-            self._go_on(place, batch, refusal)
+            self._go_on(topic_partition, batch, refusal)
         elif isinstance(refusal, _TOO_LARGE):
-            self._send_halves(place, batch, refusal)
+            self._send_halves(topic_partition, batch, refusal)
         elif isinstance(refusal, _FENCED):
             raise type(refusal)(
-                f"{place[0]}/{place[1]}: a later micro-batch of this writer is stored already, so the "
-                "checkpoint was set back or replaced. Give the option writeId a new value to write these "
-                "rows, once more if they were written before."
+                f"{topic_partition[0]}/{topic_partition[1]}: a later micro-batch of this writer is stored "
+                "already, so the checkpoint was set back or replaced. Give the option writeId a new "
+                "value to write these rows, once more if they were written before."
             )
         else:
             raise refusal
 
-    def _go_on(self, place: Place, batch: Outgoing, refusal: RequestRefused) -> None:
+    def _go_on(self, topic_partition: TopicPartition, batch: Outgoing, refusal: RequestRefused) -> None:
         """Send what the log has not yet of this batch. The batches before it are stored."""
-        known = self._cluster.producer(place, self._identity.producer_id)
+        known = self._cluster.producer(topic_partition, self._identity.producer_id)
         if known is None or known.epoch != self._identity.epoch:
             raise refusal
         stored = rows_between(known.last_sequence + 1, batch.sequence)
         if stored == 0 or stored > SEQUENCE_MASK // 2:
             raise refusal  # it is behind, and not by our doing
         if stored >= len(batch.rows):
-            return self._earlier[place].expect(batch.sequence, batch.rows)
-        self._look_again(place, self._encode(batch.rows.slice(0, stored), batch.sequence))
+            return self._earlier[topic_partition].expect(batch.sequence, batch.rows)
+        self._look_again(topic_partition, self._encode(batch.rows.slice(0, stored), batch.sequence))
         rest = (batch.sequence + stored) & SEQUENCE_MASK
-        return self.put({place: self._encode(batch.rows.slice(stored), rest)})
+        return self.put({topic_partition: self._encode(batch.rows.slice(stored), rest)})
 
-    def _look_again(self, place: Place, beginning: Outgoing) -> None:
+    def _look_again(self, topic_partition: TopicPartition, beginning: Outgoing) -> None:
         """It is stored; as one batch, most likely, and then the answer says where."""
-        outcome = self._cluster.produce_many({place: beginning.data})[place]
+        outcome = self._cluster.produce_many({topic_partition: beginning.data})[topic_partition]
         if isinstance(outcome, RequestRefused):
-            self._earlier[place].expect(beginning.sequence, beginning.rows)
+            self._earlier[topic_partition].expect(beginning.sequence, beginning.rows)
         else:
-            self._look_at(place, beginning, outcome)
+            self._look_at(topic_partition, beginning, outcome)
 
-    def _send_halves(self, place: Place, batch: Outgoing, refusal: RequestRefused) -> None:
+    def _send_halves(self, topic_partition: TopicPartition, batch: Outgoing, refusal: RequestRefused) -> None:
         count = len(batch.rows)
         if count == 1:
-            return self.put({place: self._encode(self._lessen(place, batch, refusal), batch.sequence)})
+            return self.put(
+                {topic_partition: self._encode(self._lessen(topic_partition, batch, refusal), batch.sequence)}
+            )
         half = count // 2
-        self.put({place: self._encode(batch.rows.slice(0, half), batch.sequence)})
+        self.put({topic_partition: self._encode(batch.rows.slice(0, half), batch.sequence)})
         second = (batch.sequence + half) & SEQUENCE_MASK
-        return self.put({place: self._encode(batch.rows.slice(half), second)})
+        return self.put({topic_partition: self._encode(batch.rows.slice(half), second)})
 
 
-def too_large(place: Place, batch: Outgoing, refusal: RequestRefused) -> NoReturn:
+def too_large(topic_partition: TopicPartition, batch: Outgoing, refusal: RequestRefused) -> NoReturn:
     raise type(refusal)(
-        f"A row is too large for topic {place[0]}: {len(batch.data):,} bytes. Raise the topic's "
+        f"A row is too large for topic {topic_partition[0]}: {len(batch.data):,} bytes. Raise the topic's "
         "max.message.bytes, or write less in one row."
     )

@@ -43,7 +43,7 @@ from postroad.spark.offsets import Offsets
 from postroad.spark.options import ReadOptions
 from postroad.spark.ranges import OffsetRange
 from postroad.spark.reader import RangePartition, Task
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 from postroad.spark.subscription import existing
 from postroad.spark.workers import Dispatched
 from postroad.wire.batch import walk
@@ -65,7 +65,7 @@ class StreamReader(Dispatched, DataSourceStreamReader, SupportsTriggerAvailableN
         self._latest: Offsets | None = None
         self._committed: Offsets = {}
         self._topic_ids: dict[str, bytes] = {}  # by name, when their logs were last as long as before
-        self._cut_short: set[Place] = set()  # logs that lost their ends
+        self._cut_short: set[TopicPartition] = set()  # logs that lost their ends
         self._admitted_at = float("-inf")
         self._is_prepared = False
 
@@ -74,15 +74,15 @@ class StreamReader(Dispatched, DataSourceStreamReader, SupportsTriggerAvailableN
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a query without a checkpoint starts."""
         options = self._options
-        places = options.subscription.places(self._cluster)
+        topic_partitions = options.subscription.topic_partitions(self._cluster)
         return offsets.to_json(
-            offsets.resolve(options.starting, self._cluster, places, missing=options.late_start)
+            offsets.resolve(options.starting, self._cluster, topic_partitions, missing=options.late_start)
         )
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """What comes from now on is for another run."""
-        places = self._options.subscription.places(self._cluster, strict=False)
-        self._target = self._cluster.latest(places)
+        topic_partitions = self._options.subscription.topic_partitions(self._cluster, strict=False)
+        self._target = self._cluster.latest(topic_partitions)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """One of the limits, since Spark takes no more; whichever comes back, all of them are applied."""
@@ -139,50 +139,87 @@ class StreamReader(Dispatched, DataSourceStreamReader, SupportsTriggerAvailableN
 
         Partitions that were reached and are gone are lost; so are offsets of a log that became shorter.
         """
-        places = self._places(reached)
+        topic_partitions = self._topic_partitions(reached)
         for _ in range(LOOKS_AT_SHORT_LOG):
-            latest = self._ends(places, reached)
-            shorter = [place for place in latest if reached.get(place, 0) > latest[place]]
+            latest = self._ends(topic_partitions, reached)
+            shorter = [
+                topic_partition
+                for topic_partition in latest
+                if reached.get(topic_partition, 0) > latest[topic_partition]
+            ]
             if not shorter:
                 self._topic_ids = self._cluster.topic_ids({topic for topic, _ in latest})
                 return latest
             time.sleep(LOOK_PAUSE_S)
-        self._report([Loss(place, (latest[place], reached[place]), (0, latest[place])) for place in shorter])
+        self._report(
+            [
+                Loss(
+                    topic_partition,
+                    (latest[topic_partition], reached[topic_partition]),
+                    (0, latest[topic_partition]),
+                )
+                for topic_partition in shorter
+            ]
+        )
         self._cut_short = self._same_topics(shorter)
         return latest
 
-    def _ends(self, places: list[Place], reached: Offsets) -> Offsets:
+    def _ends(self, topic_partitions: list[TopicPartition], reached: Offsets) -> Offsets:
         """A partition that Trigger.AvailableNow did not see when it began stays where it is."""
         if self._target is None:
-            return self._cluster.latest(places)
+            return self._cluster.latest(topic_partitions)
         known = reached | self._target
-        return {place: known[place] for place in places if place in known}
+        return {
+            topic_partition: known[topic_partition]
+            for topic_partition in topic_partitions
+            if topic_partition in known
+        }
 
-    def _places(self, reached: Offsets) -> list[Place]:
+    def _topic_partitions(self, reached: Offsets) -> list[TopicPartition]:
         """Where losses matter a topic by name has to be there; otherwise the query goes on with the rest."""
         subscription = self._options.subscription
         try:
-            places = subscription.places(self._cluster)
+            topic_partitions = subscription.topic_partitions(self._cluster)
         except UnknownTopicOrPartition:
-            places = subscription.places(self._cluster, strict=False)
-            was_never_there = set(reached) <= set(places)
+            topic_partitions = subscription.topic_partitions(self._cluster, strict=False)
+            was_never_there = set(reached) <= set(topic_partitions)
             if was_never_there and self._options.fail_on_data_loss:
                 raise
-        gone = sorted(set(reached) - set(places))
-        self._report([Loss(place, (reached[place], reached[place]), None) for place in gone])
-        return places
+        gone = sorted(set(reached) - set(topic_partitions))
+        self._report(
+            [
+                Loss(topic_partition, (reached[topic_partition], reached[topic_partition]), None)
+                for topic_partition in gone
+            ]
+        )
+        return topic_partitions
 
-    def _same_topics(self, places: list[Place]) -> set[Place]:
+    def _same_topics(self, topic_partitions: list[TopicPartition]) -> set[TopicPartition]:
         """Those whose topics were not made anew, as far as this reader knows."""
-        ids = self._cluster.topic_ids({topic for topic, _ in places})
-        return {place for place in places if self._topic_ids.get(place[0]) == ids[place[0]]}
+        ids = self._cluster.topic_ids({topic for topic, _ in topic_partitions})
+        return {
+            topic_partition
+            for topic_partition in topic_partitions
+            if self._topic_ids.get(topic_partition[0]) == ids[topic_partition[0]]
+        }
 
     def _begin(self, reached: Offsets, end: Offsets) -> Offsets:
         """Where to read from: where the query was, or from the beginning of what is new."""
-        shorter = [place for place in end if place in reached and reached[place] > end[place]]
-        cut_short = {place: end[place] for place in shorter if place in self._cut_short}
+        shorter = [
+            topic_partition
+            for topic_partition in end
+            if topic_partition in reached and reached[topic_partition] > end[topic_partition]
+        ]
+        cut_short = {
+            topic_partition: end[topic_partition]
+            for topic_partition in shorter
+            if topic_partition in self._cut_short
+        }
         new = [
-            place for place in end if place not in reached or (place in shorter and place not in cut_short)
+            topic_partition
+            for topic_partition in end
+            if topic_partition not in reached
+            or (topic_partition in shorter and topic_partition not in cut_short)
         ]
         return reached | cut_short | (self._cluster.earliest(new) if new else {})
 
@@ -203,60 +240,83 @@ class StreamReader(Dispatched, DataSourceStreamReader, SupportsTriggerAvailableN
             end = ranges.admit_bytes(begin, end, self._bytes_each(begin, end), self._options.max_bytes)
         return end
 
-    def _bytes_each(self, begin: Offsets, end: Offsets) -> dict[Place, float]:
+    def _bytes_each(self, begin: Offsets, end: Offsets) -> dict[TopicPartition, float]:
         """About how many bytes an offset takes in each log, as stored: by a look at what comes next.
 
         An answer is bounded as a whole; a partition that it left out is taken for an average one.
         """
-        behind = {place: begin[place] for place in end if begin[place] < end[place]}
+        behind = {
+            topic_partition: begin[topic_partition]
+            for topic_partition in end
+            if begin[topic_partition] < end[topic_partition]
+        }
         if not behind:
             return {}
-        found: dict[Place, float] = {}
-        for place, fetched in self._sample(behind).items():
+        found: dict[TopicPartition, float] = {}
+        for topic_partition, fetched in self._sample(behind).items():
             spans = [header.next_offset - header.base_offset for _, header in walk(fetched.data)]
             if spans:
-                found[place] = len(fetched.data) / sum(spans)
+                found[topic_partition] = len(fetched.data) / sum(spans)
         average = sum(found.values()) / max(1, len(found))
-        return {place: found.get(place, average) for place in behind}
+        return {topic_partition: found.get(topic_partition, average) for topic_partition in behind}
 
-    def _sample(self, behind: Offsets) -> dict[Place, Fetched]:
+    def _sample(self, behind: Offsets) -> dict[TopicPartition, Fetched]:
         """What comes next in these logs, or first, where retention was quicker than the query."""
         sample_bytes = min(SAMPLE_BYTES * len(behind), FETCH_BYTES)
         try:
             return self._cluster.fetch_many(behind, sample_bytes)
         except OutsideLog:
             earliest = self._cluster.earliest(behind)
-            first = {place: max(offset, earliest[place]) for place, offset in behind.items()}
+            first = {
+                topic_partition: max(offset, earliest[topic_partition])
+                for topic_partition, offset in behind.items()
+            }
             return self._cluster.fetch_many(first, sample_bytes)
 
     def _within(self, reached: Offsets, until: Offsets) -> list[OffsetRange]:
         """The ranges of a micro-batch, without what the logs no longer have."""
-        busy = {place: end for place, end in until.items() if reached.get(place) != end}
+        busy = {
+            topic_partition: end
+            for topic_partition, end in until.items()
+            if reached.get(topic_partition) != end
+        }
         if not busy:
             return []
-        is_known = {place: place in reached and reached[place] < end for place, end in busy.items()}
-        begin = {place: reached[place] if is_known[place] else 0 for place in busy}
-        begin |= {place: busy[place] for place in self._cut_short if place in busy and not is_known[place]}
+        is_known = {
+            topic_partition: topic_partition in reached and reached[topic_partition] < end
+            for topic_partition, end in busy.items()
+        }
+        begin = {
+            topic_partition: reached[topic_partition] if is_known[topic_partition] else 0
+            for topic_partition in busy
+        }
+        begin |= {
+            topic_partition: busy[topic_partition]
+            for topic_partition in self._cut_short
+            if topic_partition in busy and not is_known[topic_partition]
+        }
         earliest = self._earliest(busy)
         found, losses = [], []
         for part in ranges.between(begin, busy):
-            if part.place not in earliest:
-                losses.append(Loss(part.place, (part.start, part.until), None))
+            if part.topic_partition not in earliest:
+                losses.append(Loss(part.topic_partition, (part.start, part.until), None))
                 continue
-            first = min(earliest[part.place], part.until)
+            first = min(earliest[part.topic_partition], part.until)
             if first > part.start:
-                losses.append(Loss(part.place, (part.start, first), (first, part.until)))
+                losses.append(Loss(part.topic_partition, (part.start, first), (first, part.until)))
             found.append(part._replace(start=max(first, part.start)))
         self._report(losses)
         return [part for part in found if part.size]
 
-    def _earliest(self, places: Offsets) -> Offsets:
+    def _earliest(self, topic_partitions: Offsets) -> Offsets:
         """Without the partitions that are no longer there."""
         try:
-            return self._cluster.earliest(places)
+            return self._cluster.earliest(topic_partitions)
         except UnknownTopicOrPartition:
-            there = existing(self._cluster, sorted({topic for topic, _ in places}))
-            return self._cluster.earliest([place for place in there if place in places])
+            there = existing(self._cluster, sorted({topic for topic, _ in topic_partitions}))
+            return self._cluster.earliest(
+                [topic_partition for topic_partition in there if topic_partition in topic_partitions]
+            )
 
     # --- telling ---------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Final
 from postroad.errors import ConfigurationError, UnknownTopicOrPartition
 from postroad.spark.cluster import Cluster, TopicInfo
 from postroad.spark.option_values import Values, wrong
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 
 ASSIGN: Final = "assign"
 SUBSCRIBE: Final = "subscribe"
@@ -25,9 +25,9 @@ class Subscription:
 
     topics: tuple[str, ...] = ()
     pattern: str = ""
-    assigned: tuple[Place, ...] = ()
+    assigned: tuple[TopicPartition, ...] = ()
 
-    def places(self, cluster: Cluster, *, strict: bool = True) -> list[Place]:
+    def topic_partitions(self, cluster: Cluster, *, strict: bool = True) -> list[TopicPartition]:
         """The partitions that there are now, in order.
 
         UnknownTopicOrPartition for a topic or partition by name that doesn't exist; if not `strict`
@@ -80,26 +80,28 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _assigned(text: str) -> tuple[Place, ...]:
+def _assigned(text: str) -> tuple[TopicPartition, ...]:
     right = 'JSON like {"orders": [0, 1]}'
     try:
         found = json.loads(text)
-        places = {(topic, partition) for topic, those in found.items() for partition in those}
+        topic_partitions = {(topic, partition) for topic, those in found.items() for partition in those}
     except (ValueError, AttributeError, TypeError):
         raise wrong(ASSIGN, text, right) from None
-    if not places or not all(type(partition) is int and partition >= 0 for _, partition in places):
+    if not topic_partitions or not all(
+        type(partition) is int and partition >= 0 for _, partition in topic_partitions
+    ):
         raise wrong(ASSIGN, text, right)
-    return tuple(sorted(places))
+    return tuple(sorted(topic_partitions))
 
 
-def _all_of(topics: dict[str, TopicInfo]) -> list[Place]:
-    return sorted(place for topic in topics.values() for place in topic.places)
+def _all_of(topics: dict[str, TopicInfo]) -> list[TopicPartition]:
+    return sorted(topic_partition for topic in topics.values() for topic_partition in topic.topic_partitions)
 
 
-def existing(cluster: Cluster, names: Iterable[str]) -> list[Place]:
+def existing(cluster: Cluster, names: Iterable[str]) -> list[TopicPartition]:
     """The partitions of those of the topics that there are, in order."""
-    places = []
+    topic_partitions = []
     for name in names:
         with suppress(UnknownTopicOrPartition):
-            places += _all_of(cluster.topics([name]))
-    return sorted(places)
+            topic_partitions += _all_of(cluster.topics([name]))
+    return sorted(topic_partitions)

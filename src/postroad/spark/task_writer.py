@@ -1,4 +1,4 @@
-"""One task's rows on their way into topics: loads, places, batches."""
+"""One task's rows on their way into topics: loads, partitions, batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from postroad.spark.cuts import cut
 from postroad.spark.identity import Identity
 from postroad.spark.loads import loads
 from postroad.spark.placing import Turn
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 from postroad.spark.rows import column, sizes, with_times
 from postroad.spark.sending import Sender
 from postroad.spark.stored import SEQUENCE_MASK
@@ -58,17 +58,17 @@ class _Task:
         self._cluster = cluster
         self._partitions: dict[str, int] = {}
         self._turns: dict[str, Turn] = {}
-        self._sequences: dict[Place, int] = {}
+        self._sequences: dict[TopicPartition, int] = {}
 
-    def rounds(self, load: Any) -> Iterator[dict[Place, Outgoing]]:
-        """The load's batches, at most one for each place at a time."""
+    def rounds(self, load: Any) -> Iterator[dict[TopicPartition, Outgoing]]:
+        """The load's batches, at most one for each partition at a time."""
         self._check_sizes(load)
-        places = self._by_place(with_times(load))
-        cuts = [cut(rows, self._options.batch_bytes) for rows in places.values()]
+        topic_partitions = self._by_place(with_times(load))
+        cuts = [cut(rows, self._options.batch_bytes) for rows in topic_partitions.values()]
         for slices in zip_longest(*cuts):
             yield {
-                place: self._next(place, rows)
-                for place, rows in zip(places, slices, strict=True)
+                topic_partition: self._next(topic_partition, rows)
+                for topic_partition, rows in zip(topic_partitions, slices, strict=True)
                 if rows is not None
             }
 
@@ -76,13 +76,13 @@ class _Task:
         """One record batch of all the rows."""
         return outgoing(rows, sequence, self._identity, self._compression)
 
-    def _next(self, place: Place, rows: Any) -> Outgoing:
-        sequence = self._sequences.get(place, 0)
-        self._sequences[place] = (sequence + len(rows)) & SEQUENCE_MASK
+    def _next(self, topic_partition: TopicPartition, rows: Any) -> Outgoing:
+        sequence = self._sequences.get(topic_partition, 0)
+        self._sequences[topic_partition] = (sequence + len(rows)) & SEQUENCE_MASK
         return self.encode(rows, sequence)
 
-    def _by_place(self, load: Any) -> dict[Place, Any]:
-        """The rows of each place, in their order."""
+    def _by_place(self, load: Any) -> dict[TopicPartition, Any]:
+        """The rows of each partition, in their order."""
         topics, codes = self._codes(load)
         order, found = placing.gather(codes)
         if order is not None:
@@ -95,7 +95,7 @@ class _Task:
     def _codes(self, load: Any) -> tuple[list[str], Any]:
         """The load's topics; and for each row the number of its topic among them, and its partition."""
         if self._options.topic is not None:
-            return [self._options.topic], self._place(self._options.topic, load)
+            return [self._options.topic], self._topic_partition(self._options.topic, load)
         named = column(load, TOPIC).dictionary_encode()
         topics: list[str] = named.dictionary.to_pylist()
         numbers = named.indices.to_numpy()
@@ -103,17 +103,17 @@ class _Task:
         for number, topic in enumerate(topics):
             mine = np.flatnonzero(numbers == number)
             rows = load if len(topics) == 1 else load.take(mine)
-            codes[mine] = self._place(topic, rows) | number << _PARTITION_BITS
+            codes[mine] = self._topic_partition(topic, rows) | number << _PARTITION_BITS
         return topics, codes
 
-    def _place(self, topic: str, rows: Any) -> Any:
+    def _topic_partition(self, topic: str, rows: Any) -> Any:
         count = self._count(topic)
         wanted = column(rows, PARTITION)
         if wanted is not None and wanted.null_count < len(wanted):
             _check_partitions(topic, wanted, count)
         turn = self._turns.setdefault(topic, Turn(self._identity.turn))
         keys = column(rows, KEY)
-        return placing.place(keys, wanted, len(rows), count, turn).astype(np.int64)
+        return placing.topic_partition(keys, wanted, len(rows), count, turn).astype(np.int64)
 
     def _count(self, topic: str) -> int:
         if topic not in self._partitions:

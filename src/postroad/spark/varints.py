@@ -1,4 +1,4 @@
-"""Zigzag varints by the thousand: read at many places of a buffer at once, or written one after the other.
+"""Zigzag varints by the thousand: read at many positions of a buffer at once, or written one after the other.
 
 A varint is 7 bits a byte, lowest first, the top bit set on all but the last; zigzag keeps small negative
 numbers short (0, -1, 1, -2 … are 0, 1, 2, 3 …). Nearly all in a record take one byte or two. Those are

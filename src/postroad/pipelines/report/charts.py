@@ -93,10 +93,10 @@ def _drawn(
     pitch = (size.width - _LEFT - _RIGHT) / max(1, len(columns))
     every = _label_every(columns, pitch, labels.nths)
     body: list[Node] = [_grid(top, step, size, height, show)]
-    for place, column in enumerate(columns):
-        left = _LEFT + place * pitch
+    for topic_partition, column in enumerate(columns):
+        left = _LEFT + topic_partition * pitch
         body.append(_column(column, left, pitch, height, top))
-        if (place + labels.phase) % every == 0:
+        if (topic_partition + labels.phase) % every == 0:
             body.append(_label(column.label, left + pitch / 2, size))
     return tag("svg", body, viewBox=f"0 0 {size.width} {size.height}", role="img", aria_label=describe)
 
@@ -107,13 +107,23 @@ def _label(text: str, middle: float, size: Size) -> Html:
 
 def _grid(top: float, step: float, size: Size, height: float, show: Format) -> Html:
     lines = []
-    for place in range(round(top / step) + 1):
-        y = _n(_TOP + height - height * place * step / top)
+    for topic_partition in range(round(top / step) + 1):
+        y = _n(_TOP + height - height * topic_partition * step / top)
         lines.append(
-            tag("line", x1=_LEFT, x2=size.width, y1=y, y2=y, class_="zero" if place == 0 else "grid")
+            tag(
+                "line", x1=_LEFT, x2=size.width, y1=y, y2=y, class_="zero" if topic_partition == 0 else "grid"
+            )
         )
         lines.append(
-            tag("text", show(place * step), x=_LEFT - 8, y=y, text_anchor="end", dy="0.32em", class_="axis")
+            tag(
+                "text",
+                show(topic_partition * step),
+                x=_LEFT - 8,
+                y=y,
+                text_anchor="end",
+                dy="0.32em",
+                class_="axis",
+            )
         )
     return join(lines)
 
@@ -124,7 +134,7 @@ def _column(column: Column, left: float, pitch: float, height: float, top: float
     # Invisible, and as high as the chart: low columns can be pointed at, too.
     bars.append(tag("rect", x=_n(left), y=_TOP, width=_n(pitch), height=_n(height), class_="hit"))
     below = 0.0
-    for place, part in enumerate(column.parts):
+    for topic_partition, part in enumerate(column.parts):
         if part <= 0:
             continue
         tall = max(1.0, height * part / top)
@@ -137,7 +147,7 @@ def _column(column: Column, left: float, pitch: float, height: float, top: float
                 y=_n(y),
                 width=_n(pitch - gap),
                 height=_n(tall),
-                class_=f"s{place}",
+                class_=f"s{topic_partition}",
             )
         )
     return tag("g", bars)

@@ -53,8 +53,8 @@ def _with_few_names(found: DataFrame) -> DataFrame:
         found.groupBy(*_NAMES).count().orderBy(sf.desc("count"), *_NAMES).limit(NAMES_MAX).select(*_NAMES)
     ).collect()
     few = {}
-    for place, column in enumerate(_NAMES):
-        known = sorted({row[place] for row in most if row[place] is not None})
+    for topic_partition, column in enumerate(_NAMES):
+        known = sorted({row[topic_partition] for row in most if row[topic_partition] is not None})
         stays = sf.isnull(column) | sf.col(column).isin(known)
         few[column] = sf.when(stays, sf.col(column)).otherwise(OTHERS)
     return found.withColumns(few)

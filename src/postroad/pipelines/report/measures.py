@@ -113,7 +113,10 @@ def percentiles(column: str) -> Column:
 
 def spread(unit: str) -> list[Column]:
     """The column `percentiles` as columns of their own: `p50_bytes`, …"""
-    return [sf.col("percentiles")[place].alias(f"{name}_{unit}") for place, name in enumerate(PERCENTILES)]
+    return [
+        sf.col("percentiles")[topic_partition].alias(f"{name}_{unit}")
+        for topic_partition, name in enumerate(PERCENTILES)
+    ]
 
 
 def power_of_two(column: str) -> Column:

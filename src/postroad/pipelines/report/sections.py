@@ -75,8 +75,8 @@ def _over_time(drawn: Timeline, what: str) -> Html:
     labels = time_labels(starts, drawn.step_min)
     show = words.size if what == "bytes" else words.short
     columns = []
-    for place, (at, label) in enumerate(zip(starts, labels, strict=True)):
-        parts = [getattr(series, what)[place] for series in drawn.series]
+    for topic_partition, (at, label) in enumerate(zip(starts, labels, strict=True)):
+        parts = [getattr(series, what)[topic_partition] for series in drawn.series]
         exact = words.size(sum(parts)) if what == "bytes" else words.count(sum(parts))
         columns.append(Column(label, parts, f"{words.moment(at)[:16]}: {exact} per minute"))
     describe = f"{what.capitalize()} per minute over time"

@@ -87,9 +87,9 @@ async def _of_groups(client: Client, topics: Collection[str]) -> list[_Behind]:
         if listed.type == subscriptions.SHARE:
             continue
         found += [
-            _Behind(GROUP, listed.group, *place, committed, end, messages, seconds)
-            for place, committed, end, messages, seconds in await lag.measure(client, listed.group)
-            if place.topic in topics
+            _Behind(GROUP, listed.group, *topic_partition, committed, end, messages, seconds)
+            for topic_partition, committed, end, messages, seconds in await lag.measure(client, listed.group)
+            if topic_partition.topic in topics
         ]
     return found
 
@@ -104,25 +104,27 @@ async def _subscriptions(client: Client) -> list[groups.GroupListing]:
 
 async def _of_subscription(client: Client, name: str, topics: Collection[str]) -> list[_Behind]:
     positions = {
-        place: position
-        for place, position in (await subscriptions.positions(client, name)).items()
-        if place.topic in topics
+        topic_partition: position
+        for topic_partition, position in (await subscriptions.positions(client, name)).items()
+        if topic_partition.topic in topics
     }
     ends = await offsets.latest(client, list(positions))
-    waiting = {place: position.start for place, position in positions.items() if position.lag > 0}
+    waiting = {
+        topic_partition: position.start for topic_partition, position in positions.items() if position.lag > 0
+    }
     times = await lag.times_at(client, waiting)
     now_ms = time.time() * 1000
     return [
         _Behind(
             SUBSCRIPTION,
             name,
-            *place,
+            *topic_partition,
             position.start,
-            ends[place],
+            ends[topic_partition],
             max(0, position.lag),
-            max(0.0, (now_ms - times[place]) / 1000) if place in times else None,
+            max(0.0, (now_ms - times[topic_partition]) / 1000) if topic_partition in times else None,
         )
-        for place, position in positions.items()
+        for topic_partition, position in positions.items()
     ]
 
 

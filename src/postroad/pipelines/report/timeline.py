@@ -42,8 +42,8 @@ class Timeline(NamedTuple):
 
     def starts(self) -> list[datetime]:
         return [
-            datetime.fromtimestamp((self.start_min + place * self.step_min) * 60, UTC)
-            for place in range(self.bins)
+            datetime.fromtimestamp((self.start_min + topic_partition * self.step_min) * 60, UTC)
+            for topic_partition in range(self.bins)
         ]
 
 
@@ -72,9 +72,9 @@ def _series(rows: Sequence[Row], start: int, step: int, bins: int) -> tuple[Seri
     sums = {name: ([0] * bins, [0] * bins) for name in names}
     for row in rows:
         messages, volume = sums[row["topic"] if row["topic"] in own else rest]
-        place = (_minute(row) - start) // step
-        messages[place] += row["messages"]
-        volume[place] += row["bytes"]
+        topic_partition = (_minute(row) - start) // step
+        messages[topic_partition] += row["messages"]
+        volume[topic_partition] += row["bytes"]
     return tuple(Series(name, _mean(sums[name][0], step), _mean(sums[name][1], step)) for name in names)
 
 
@@ -92,10 +92,10 @@ def _without_outliers(rows: Sequence[tuple[int, Row]]) -> Sequence[tuple[int, Ro
 
 
 def _skip(rows: Sequence[tuple[int, Row]], spare: float) -> int:
-    for place, (_, row) in enumerate(rows):
+    for topic_partition, (_, row) in enumerate(rows):
         spare -= row["messages"]
         if spare < 0:
-            return place
+            return topic_partition
     return len(rows)
 
 

@@ -35,11 +35,11 @@ def size(number: float | None) -> str:
 
 
 def _scaled(number: float, by: int, units: tuple[str, ...]) -> str:
-    place = 0
-    while abs(number) >= by and place < len(units) - 1:
-        number, place = number / by, place + 1
-    text = f"{number:.1f}" if place and abs(number) < 10 else f"{number:.0f}"
-    return text.removesuffix(".0") + units[place]
+    topic_partition = 0
+    while abs(number) >= by and topic_partition < len(units) - 1:
+        number, topic_partition = number / by, topic_partition + 1
+    text = f"{number:.1f}" if topic_partition and abs(number) < 10 else f"{number:.0f}"
+    return text.removesuffix(".0") + units[topic_partition]
 
 
 def duration(ms: float | None) -> str:

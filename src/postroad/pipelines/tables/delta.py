@@ -41,10 +41,10 @@ from postroad.pipelines.tables.table import (
     Conflict,
     DataFile,
     Optimized,
-    Place,
     Recorded,
     Snapshot,
     Table,
+    TopicPartition,
 )
 
 COMMIT_RETRIES: Final = 5  # Delta's own, over commits of others that don't touch ours
@@ -91,7 +91,7 @@ class Delta(Table):
         return Recorded(table, number, _ends(table, topics), _numbers(table, topics), kinds)
 
     def commit(
-        self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
+        self, at: Recorded, batch: Batch, ends: Mapping[TopicPartition, int], new_columns: Mapping[str, Kind]
     ) -> None:
         table: DeltaTable = at.handle
         if new_columns:
@@ -195,18 +195,20 @@ def _now_ms() -> int:
     return int(time.time() * 1000)
 
 
-def _transactions(table: DeltaTable, batch: Batch, ends: Mapping[Place, int]) -> list[Transaction]:
+def _transactions(table: DeltaTable, batch: Batch, ends: Mapping[TopicPartition, int]) -> list[Transaction]:
     transactions = [Transaction(_query(batch.query), batch.number)]
     for topic in sorted({topic for topic, _ in ends}):
         highest = max(partition for name, partition in ends if name == topic)
         count = max(highest + 1, table.transaction_version(_partitions(topic)) or 0)
         transactions.append(Transaction(_partitions(topic), count))
     transactions += [Transaction(_topic(name), number) for name, number in batch.topic_numbers.items()]
-    transactions += [Transaction(_end(*place), end) for place, end in sorted(ends.items())]
+    transactions += [
+        Transaction(_end(*topic_partition), end) for topic_partition, end in sorted(ends.items())
+    ]
     return transactions
 
 
-def _ends(table: DeltaTable, topics: Collection[str]) -> dict[Place, int]:
+def _ends(table: DeltaTable, topics: Collection[str]) -> dict[TopicPartition, int]:
     ends = {}
     for topic in topics:
         for partition in range(table.transaction_version(_partitions(topic)) or 0):

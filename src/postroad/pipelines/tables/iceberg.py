@@ -46,10 +46,10 @@ from postroad.pipelines.tables.table import (
     Conflict,
     DataFile,
     Optimized,
-    Place,
     Recorded,
     Snapshot,
     Table,
+    TopicPartition,
 )
 
 _OWN_CATALOG: Final = "catalog.db"
@@ -124,12 +124,16 @@ class Iceberg(Table):
     def recorded(self, query: str, topics: Collection[str]) -> Recorded:
         table = self._opened()
         number = table.properties.get(_QUERY + query)
-        ends = {place: end for place, end in _ends(table).items() if place[0] in topics}
+        ends = {
+            topic_partition: end
+            for topic_partition, end in _ends(table).items()
+            if topic_partition[0] in topics
+        }
         kinds = json_kinds(self._schema(table))
         return Recorded(table, None if number is None else int(number), ends, _topic_numbers(table), kinds)
 
     def commit(
-        self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
+        self, at: Recorded, batch: Batch, ends: Mapping[TopicPartition, int], new_columns: Mapping[str, Kind]
     ) -> None:
         table: IcebergTable = at.handle
         with _conflicts(), table.transaction() as transaction:
@@ -251,7 +255,7 @@ def _conflicts() -> Iterator[None]:
         raise Conflict(str(error)) from error
 
 
-def _ends(table: IcebergTable) -> dict[Place, int]:
+def _ends(table: IcebergTable) -> dict[TopicPartition, int]:
     topics = json.loads(table.properties.get(_ENDS, "{}"))
     return {(topic, int(number)): end for topic, ends in topics.items() for number, end in ends.items()}
 
@@ -261,7 +265,7 @@ def _topic_numbers(table: IcebergTable) -> dict[str, int]:
     return found
 
 
-def _ends_text(ends: Mapping[Place, int]) -> str:
+def _ends_text(ends: Mapping[TopicPartition, int]) -> str:
     topics: dict[str, dict[str, int]] = {}
     for (topic, partition), end in sorted(ends.items()):
         topics.setdefault(topic, {})[str(partition)] = end

@@ -44,10 +44,10 @@ from postroad.pipelines.tables.table import (
     Conflict,
     DataFile,
     Optimized,
-    Place,
     Recorded,
     Snapshot,
     Table,
+    TopicPartition,
 )
 
 _OURS: Final = "_postroad"
@@ -99,15 +99,19 @@ class Parquet(Table):
         found = {_labels(path)["topic"] for path in paths}
         files = tuple(str(self._root / path) for path in paths)
         schema, topics = with_json(entry.kinds), tuple(sorted(found))
-        return Snapshot(schema, str(self._root), files, topics, _places(entry), entry.topics)
+        return Snapshot(schema, str(self._root), files, topics, _topic_partitions(entry), entry.topics)
 
     def recorded(self, query: str, topics: Collection[str]) -> Recorded:
         entry = self._newest()
-        ends = {place: end for place, end in _places(entry).items() if place[0] in topics}
+        ends = {
+            topic_partition: end
+            for topic_partition, end in _topic_partitions(entry).items()
+            if topic_partition[0] in topics
+        }
         return Recorded(entry, entry.batches.get(query), ends, entry.topics, entry.kinds)
 
     def commit(
-        self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
+        self, at: Recorded, batch: Batch, ends: Mapping[TopicPartition, int], new_columns: Mapping[str, Kind]
     ) -> None:
         before: Entry = at.handle
         all_ends = {topic: dict(known) for topic, known in before.ends.items()}
@@ -237,5 +241,5 @@ def _labels(path: str) -> dict[str, str]:
     return {"topic": topic.removeprefix("topic="), "date": day.removeprefix("date=")}
 
 
-def _places(entry: Entry) -> dict[Place, int]:
+def _topic_partitions(entry: Entry) -> dict[TopicPartition, int]:
     return {(topic, int(number)): end for topic, ends in entry.ends.items() for number, end in ends.items()}

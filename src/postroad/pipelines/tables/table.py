@@ -30,7 +30,7 @@ from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import Kind
 from postroad.pipelines.tables.topics import made_anew
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 
 COMMIT_ATTEMPTS: Final = 10  # others commit, too: compaction, retention; each attempt looks again
 TARGET_BYTES: Final = 128 * 1024 * 1024  # of a file after compaction: what the formats themselves aim at
@@ -99,17 +99,17 @@ class Batch(NamedTuple):
     def topic_numbers(self) -> dict[str, int]:
         return {to.topic: to.topic_number for to in self.reached if to.topic_number}
 
-    def ends(self) -> dict[Place, int]:
+    def ends(self) -> dict[TopicPartition, int]:
         """The offset after the last one of each topic partition."""
-        ends = {place: span.last + 1 for place, span in self.spans().items()}
+        ends = {topic_partition: span.last + 1 for topic_partition, span in self.spans().items()}
         for to in self.reached:
-            place = to.topic, to.partition
-            ends[place] = max(to.end, ends.get(place, 0))
+            topic_partition = to.topic, to.partition
+            ends[topic_partition] = max(to.end, ends.get(topic_partition, 0))
         return ends
 
-    def spans(self) -> dict[Place, Span]:
+    def spans(self) -> dict[TopicPartition, Span]:
         """From the first to the last offset of each topic partition."""
-        spans: dict[Place, Span] = {}
+        spans: dict[TopicPartition, Span] = {}
         for file in self.files:
             for span in file.spans:
                 known = spans.get((file.topic, span.partition), span)
@@ -125,7 +125,7 @@ class Snapshot(NamedTuple):
     base: str  # the directory in which `topic=…/date=…` are
     files: tuple[str, ...]  # whole paths or URLs
     topics: tuple[str, ...]
-    ends: dict[Place, int]
+    ends: dict[TopicPartition, int]
     topic_numbers: dict[str, int]
 
 
@@ -134,7 +134,7 @@ class Recorded(NamedTuple):
 
     handle: Any
     batch: int | None  # the query's last micro-batch
-    ends: dict[Place, int]
+    ends: dict[TopicPartition, int]
     topic_numbers: dict[str, int]
     kinds: dict[str, Kind]  # the table's JSON columns
 
@@ -186,7 +186,7 @@ class Table(ABC):
 
     @abstractmethod
     def commit(
-        self, at: Recorded, batch: Batch, ends: Mapping[Place, int], new_columns: Mapping[str, Kind]
+        self, at: Recorded, batch: Batch, ends: Mapping[TopicPartition, int], new_columns: Mapping[str, Kind]
     ) -> None:
         """All of it is in the table afterwards, or nothing is.
 
@@ -201,7 +201,7 @@ class Table(ABC):
     def delete_before(self, day: date) -> int:
         """Rows of earlier dates are gone for readers; how many files that took. Ends stay as they are."""
 
-    def ends(self, topics: Collection[str]) -> dict[Place, int]:
+    def ends(self, topics: Collection[str]) -> dict[TopicPartition, int]:
         """The offset after the last one archived, for each partition of these topics that has any."""
         return self.recorded("", topics).ends
 
@@ -217,7 +217,10 @@ class Table(ABC):
             if (why := _misfit(at, batch, kinds)) is not None:
                 self.discard(batch.files)
                 raise PipelineError(f"{self.location}: {why}")
-            ends = {place: max(end, at.ends.get(place, 0)) for place, end in batch.ends().items()}
+            ends = {
+                topic_partition: max(end, at.ends.get(topic_partition, 0))
+                for topic_partition, end in batch.ends().items()
+            }
             new = {name: kind for name, kind in kinds.items() if name not in at.kinds}
             try:
                 self.commit(at, batch, ends, new)

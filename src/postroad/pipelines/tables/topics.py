@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from postroad.pipelines.errors import PipelineError
 from postroad.spark.cluster import TopicInfo
-from postroad.spark.router import Place
+from postroad.spark.router import TopicPartition
 
 
 def topic_number(topic_id: bytes) -> int:
@@ -21,7 +21,7 @@ def made_anew(known: Mapping[str, int], now: Mapping[str, int]) -> str | None:
 
 
 def check_is_archived(
-    topic: TopicInfo, ends: Mapping[Place, int], numbers: Mapping[str, int], advice: str
+    topic: TopicInfo, ends: Mapping[TopicPartition, int], numbers: Mapping[str, int], advice: str
 ) -> None:
     """PipelineError, with the advice, if it is another topic than the one that has these ends."""
     missing = sorted(number for name, number in ends if name == topic.name and number not in topic.partitions)
