@@ -9,7 +9,10 @@ import logging
 import os
 import resource
 import signal
+import sys
 from pathlib import Path
+
+log = logging.getLogger("postroad")
 
 
 def event_loop() -> asyncio.Runner:
@@ -50,8 +53,17 @@ async def any_of(*events: asyncio.Event) -> None:
             one.cancel()
 
 
+def say(*lines: str) -> None:
+    """Write to standard output. A server goes on where that is closed or full: its log says so."""
+    try:
+        print(*lines, sep="\n", flush=True)
+    except OSError as error:
+        log.warning("can't write to standard output: %s", error.strerror)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter tries again
+
+
 def write_ready_file(path: str, facts: dict[str, str]) -> None:
-    """As JSON, with the process id; whoever sees the file sees all of it."""
+    """As JSON, with the process id; whoever sees the file sees all of it. Raises OSError."""
     temporary = Path(f"{path}.new")
     temporary.write_text(json.dumps({**facts, "pid": os.getpid()}))
     temporary.replace(path)

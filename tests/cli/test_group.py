@@ -62,9 +62,9 @@ def test_group_that_committed_nothing_needs_a_topic(run: Command, name: str) -> 
 
 
 def test_deleted_group_is_gone(run: Command, topic: str) -> None:
-    run("group", "delete", topic)
-    for command in ("describe", "delete"):
-        assert run("group", command, topic, code=1).stderr == f"postroad: there is no group {topic}\n"
+    run("group", "delete", "--yes", topic)
+    for command in (["describe"], ["delete", "--yes"]):
+        assert run("group", *command, topic, code=1).stderr == f"postroad: there is no group {topic}\n"
 
 
 def test_group_with_members_shows_them_and_can_not_be_moved(
@@ -81,7 +81,7 @@ def test_group_with_members_shows_them_and_can_not_be_moved(
         assert described["partitions"][0]["member"] == described["members"][0]["id"]
         refused = f"postroad: group {topic} has members: stop them first\n"
         assert run("group", "reset", topic, "--to", "end", code=1).stderr == refused
-        assert run("group", "delete", topic, code=1).stderr == refused
+        assert run("group", "delete", "--yes", topic, code=1).stderr == refused
     finally:
         member.terminate()
         member.wait(PATIENCE_S)

@@ -72,7 +72,7 @@ def test_any_json_value_is_published_as_its_text(program: Program, name: str) ->
 @pytest.mark.parametrize("line", ["not json", "[1]", '{"key": "k"}', '{"value": 1, "partition": "x"}'])
 def test_json_that_is_no_message_is_refused_by_number(program: Program, name: str, line: str) -> None:
     done = program("publish", name, "--json", stdin=f'{{"value": "ok"}}\n{line}\n', code=1)
-    assert done.stderr.startswith("postroad: message 2 not")
+    assert done.stderr.startswith("postroad: message 2 is not")
 
 
 @pytest.mark.parametrize("compression", NAMES)
@@ -135,7 +135,7 @@ def test_following_writes_each_message_as_it_comes_until_ctrl_c(
         run("publish", name, "second")
         assert following.stdout.readline() == b"second\n"
         following.send_signal(signal.SIGINT)
-        assert following.wait(PATIENCE_S) == 0
+        assert following.wait(PATIENCE_S) == -signal.SIGINT
     finally:
         following.kill()
         following.communicate()

@@ -51,7 +51,7 @@ def test_illegal_name_and_unknown_config_are_explained(run: Command, name: str) 
 
 def test_deleting_asks_first(run: Command, name: str) -> None:
     run("topic", "create", name)
-    run("topic", "delete", name, code=1)  # no answer on standard input
+    run("topic", "delete", name, code=2)  # nobody is there to be asked
     assert name in run("topic", "list").stdout
 
 

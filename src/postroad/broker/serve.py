@@ -62,13 +62,11 @@ def _own_address(kafka: Kafka, port: int) -> str:
 
 def _say_ready(node: Node, http: str, ready_file: str | None) -> None:
     address = f"{node.settings.kafka.host_to_advertise}:{node.advertised_port}"
-    print(
+    process.say(
         f"postroad is ready: Kafka clients connect to {address}; data in {node.directory.path.absolute()}",
         *([f"HTTP (SQS, REST, WebSocket): http://{http}"] if http else []),
         f"Try it:  postroad publish hello world --bootstrap {address}",
         f"         postroad consume hello --from-beginning --bootstrap {address}",
-        sep="\n",
-        flush=True,
     )
     if ready_file is not None:
         process.write_ready_file(ready_file, {"kafka": address, **({"http": http} if http else {})})

@@ -7,11 +7,13 @@ parts: produce as fast as it goes, read it all back, then one message at a time 
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from postroad.cli import output
+from postroad.cli.command import Command
+from postroad.cli.numbers import COUNT
 from postroad.cli.publish import ACKS
 from postroad.cli.session import cluster_options, json_option, talk
 from postroad.wire.compression import NAMES
@@ -19,16 +21,23 @@ from postroad.wire.compression import NAMES
 if TYPE_CHECKING:
     from postroad.client import Client
 
+SIZE_MAX: Final = 1_000_000  # topics take about 1 MiB by default
 
-@click.command()
-@click.option("-n", "--messages", type=click.IntRange(min=1), default=100_000, show_default=True)
+
+@click.command(cls=Command)
+@click.option("-n", "--messages", type=COUNT, default=100_000, show_default=True)
 @click.option(
-    "-s", "--size", type=click.IntRange(min=1), default=1000, show_default=True, help="Bytes of a message."
+    "-s",
+    "--size",
+    type=click.IntRange(1, SIZE_MAX),
+    default=1000,
+    show_default=True,
+    help="Bytes of a message.",
 )
-@click.option("-p", "--partitions", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("-p", "--partitions", type=COUNT, default=1, show_default=True)
 @click.option("-z", "--compression", type=click.Choice(NAMES), default="none", show_default=True)
 @click.option("--acks", type=click.Choice(["1", "all"]), default="all", show_default=True)
-@click.option("--latency-messages", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--latency-messages", type=COUNT, default=1000, show_default=True)
 @json_option
 @cluster_options
 def bench(

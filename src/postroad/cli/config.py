@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from postroad.cli import output
+from postroad.cli.command import Command
 from postroad.cli.session import json_option
 from postroad.cli.settings import load_settings, node_flags, node_options
 
 
-@click.command()
+@click.command(cls=Command)
 @node_options
 @json_option
 def config(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from postroad.cli.command import RAW, Command, as_bytes
+from postroad.cli.numbers import COUNT, PARTITION
 from postroad.cli.session import cluster_options, talk
 from postroad.cli.start import BEGINNING, Start, StartType, resolve
 from postroad.cli.topic import known
@@ -25,7 +27,7 @@ class Format(NamedTuple):
     as_json: bool
     keys: bool
     headers: bool
-    separator: str
+    separator: bytes
 
     def line(self, place: TopicPartition, record: Record) -> bytes:
         if self.as_json:
@@ -39,10 +41,10 @@ class Format(NamedTuple):
         if self.keys:
             parts.append(record.key or b"")
         parts.append(record.value or b"")
-        return self.separator.encode().join(parts) + b"\n"
+        return self.separator.join(parts) + b"\n"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
 @click.option(
     "--from",
@@ -53,10 +55,8 @@ class Format(NamedTuple):
 )
 @click.option("--from-beginning", is_flag=True, help="The same as --from beginning.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with messages as they come, until Ctrl-C.")
-@click.option("-n", "--count", type=click.IntRange(min=1), help="Stop after so many messages.")
-@click.option(
-    "-p", "--partition", "partitions", multiple=True, type=click.IntRange(min=0), help="Only this partition."
-)
+@click.option("-n", "--count", type=COUNT, help="Stop after so many messages.")
+@click.option("-p", "--partition", "partitions", multiple=True, type=PARTITION, help="Only this partition.")
 @click.option("-g", "--group", help="Read as a member of this group, from where it stopped; commits.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Write each message as a line of JSON with all its fields."
@@ -64,7 +64,11 @@ class Format(NamedTuple):
 @click.option("--keys", is_flag=True, help="Write keys before values.")
 @click.option("--headers", is_flag=True, help="Write headers before keys and values.")
 @click.option(
-    "--separator", default="\t", metavar="TEXT", help="Between headers, key and value; a tab by default."
+    "--separator",
+    type=RAW,
+    default="\t",
+    metavar="TEXT",
+    help="Between headers, key and value; a tab by default.",
 )
 @cluster_options
 def consume(
@@ -94,7 +98,7 @@ def consume(
             "a group has positions and partitions of its own: leave out --from and --partition, "
             "or move the group with `postroad group reset`"
         )
-    format_ = Format(as_json, keys, headers, separator)
+    format_ = Format(as_json, keys, headers, as_bytes(separator))
 
     async def work(client: Client) -> None:
         from postroad.client import EARLIEST, Consumer
@@ -109,11 +113,7 @@ def consume(
                 await consumer.assign(await resolve(client, places, start or BEGINNING))
             await _write(client, consumer, format_, follow, count)
 
-    try:
-        talk(bootstrap, timeout_s, work)
-    except KeyboardInterrupt:
-        if not follow:
-            raise
+    talk(bootstrap, timeout_s, work)
 
 
 async def _places(client: Client, topics: Sequence[str], partitions: Sequence[int]) -> list[TopicPartition]:

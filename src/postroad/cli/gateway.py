@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
+from postroad.cli.command import Command
 from postroad.cli.session import bootstrap_option
 from postroad.cli.settings import gateway_flags, gateway_options, load_settings, ready_file_option
 
 
-@click.command()
+@click.command(cls=Command)
 @bootstrap_option
 @gateway_options
 @ready_file_option

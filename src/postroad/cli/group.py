@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from postroad.cli import output
+from postroad.cli.command import Group
+from postroad.cli.confirmation import confirm, yes_option
+from postroad.cli.numbers import PARTITION
 from postroad.cli.session import Failed, cluster_options, json_option, talk
 from postroad.cli.start import Start, StartType, resolve
 from postroad.errors import GroupIdNotFound, NonEmptyGroup, UnknownMemberId
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 LAG_COLUMNS: Final = ("topic", "partition", "committed", "end", "lag", "lag seconds", "member", "host")
 
 
-@click.group()
+@click.group(cls=Group)
 def group() -> None:
     """List, describe, reset and delete consumer groups."""
 
@@ -75,9 +78,7 @@ def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None
     metavar="TOPIC",
     help="Only this topic; all committed ones otherwise.",
 )
-@click.option(
-    "-p", "--partition", "partitions", multiple=True, type=click.IntRange(min=0), help="Only this partition."
-)
+@click.option("-p", "--partition", "partitions", multiple=True, type=PARTITION, help="Only this partition.")
 @click.option(
     "--to",
     "start",
@@ -118,9 +119,11 @@ def reset(
 
 @group.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@yes_option
 @cluster_options
-def delete(names: Sequence[str], bootstrap: str, timeout_s: float) -> None:
+def delete(names: Sequence[str], yes: bool, bootstrap: str, timeout_s: float) -> None:
     """Forget groups and their positions. They must have no members now."""
+    confirm(f"Forget {', '.join(names)}, and how far each has read?", yes)
     for name in names:
 
         async def work(client: Client, name: str = name) -> None:

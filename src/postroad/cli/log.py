@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from postroad.cli import output
-from postroad.cli.session import FAILED, Failed, json_option
+from postroad.cli.command import Group
+from postroad.cli.ending import FAILED
+from postroad.cli.numbers import COUNT, OFFSET
+from postroad.cli.session import Failed, json_option
 
 if TYPE_CHECKING:
     from postroad.cli.offline import StoredPartition
@@ -43,7 +46,7 @@ def data_option(command: F) -> F:
     )(command)
 
 
-@click.group()
+@click.group(cls=Group)
 def log() -> None:
     """Verify or dump the log files of a stopped node."""
 
@@ -74,13 +77,11 @@ def verify(context: click.Context, places: Sequence[str], data: Path, as_json: b
 
 @log.command()
 @click.argument("place", metavar="TOPIC[/PARTITION]")
-@click.option(
-    "--from", "offset", type=click.IntRange(min=0), default=0, help="Start at the batch with this offset."
-)
+@click.option("--from", "offset", type=OFFSET, default=0, help="Start at the batch with this offset.")
 @click.option(
     "-n",
     "--count",
-    type=click.IntRange(min=1),
+    type=COUNT,
     default=1000,
     show_default=True,
     help="At most so many batches.",

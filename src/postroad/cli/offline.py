@@ -31,7 +31,7 @@ class StoredPartition(NamedTuple):
 def stored_partitions(data: Path) -> Iterator[list[StoredPartition]]:
     """All partitions in it, by topic and number. Failed if a node runs there, or never ran there."""
     directory = DataDirectory(data)
-    if not directory.logs.is_dir():
+    if not _is_directory(directory.logs):
         raise Failed(f"{data} is no data directory of a node: name one with --data")
     try:
         directory.open()
@@ -45,6 +45,13 @@ def stored_partitions(data: Path) -> Iterator[list[StoredPartition]]:
         )
     finally:
         directory.close(clean=False)
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # its name is too long
+        return False
 
 
 def choose(partitions: list[StoredPartition], wanted: str) -> list[StoredPartition]:

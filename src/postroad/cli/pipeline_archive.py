@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from postroad.cli.command import Command
 from postroad.cli.duration import DurationType
 from postroad.cli.pipeline import Told, iceberg_options, spark_options, spark_session, stopping
 from postroad.cli.session import bootstrap_option, json_option
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 DAY_MS = 86_400_000
 
 
-@click.command()
+@click.command(cls=Command)
 @bootstrap_option
 @click.option(
     "-t", "--topic", "topics", multiple=True, required=True, help="What to archive; may be repeated."

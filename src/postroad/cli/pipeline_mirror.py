@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from postroad.cli.command import Command
 from postroad.cli.duration import DurationType
 from postroad.cli.pipeline import Told, spark_options, spark_session, stopping
 from postroad.cli.session import Failed, bootstrap_option, json_option
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from postroad.pipelines.mirror import Mirrored
 
 
-@click.command()
+@click.command(cls=Command)
 @bootstrap_option
 @click.option("--to", "target", required=True, metavar="HOST:PORT[,…]", help="The cluster that gets a copy.")
 @click.option("-t", "--topic", "topics", multiple=True, help="What to mirror; may be repeated.")

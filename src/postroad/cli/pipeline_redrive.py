@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from postroad.cli.command import Command
 from postroad.cli.pipeline import Told, spark_options, spark_session, stopping
 from postroad.cli.redrive import RateType
 from postroad.cli.session import Failed, bootstrap_option, json_option
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from postroad.pipelines.redrive import Redriven
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name", metavar="SUBSCRIPTION|TOPIC")
 @bootstrap_option
 @click.option("--where", metavar="SQL", help="Only letters for which this holds.")

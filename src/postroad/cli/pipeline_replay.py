@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from postroad.cli.command import Command
 from postroad.cli.pipeline import Told, iceberg_options, spark_options, spark_session, stopping
 from postroad.cli.redrive import RateType
 from postroad.cli.session import Failed, bootstrap_option, json_option
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 EDGE = "beginning, end, an offset, a time (2026-03-01T08:00), so long ago (2h), or offsets as JSON"
 
 
-@click.command()
+@click.command(cls=Command)
 @bootstrap_option
 @click.option(
     "-t", "--topic", "topics", multiple=True, required=True, help="What to replay; may be repeated."

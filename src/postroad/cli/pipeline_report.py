@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 
 import click
 
+from postroad.cli.command import Command
 from postroad.cli.pipeline import spark_options, spark_session
 from postroad.cli.session import bootstrap_option, json_option
 from postroad.cli.start import Start, StartType
 
 
-@click.command()
+@click.command(cls=Command)
 @bootstrap_option
 @click.option(
     "-t", "--topic", "topics", multiple=True, required=True, help="What to report on; may be repeated."

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from postroad.cli.command import RAW, Command, FilePath, as_bytes
+from postroad.cli.numbers import PARTITION
 from postroad.cli.session import Failed, cluster_options, talk
 from postroad.wire.compression import NAMES
 
@@ -53,21 +56,29 @@ class Shape(NamedTuple):
         return Message(None if null else value, key, self.headers, self.partition)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("topic")
-@click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
-@click.option("-k", "--key", help="The key of every message.")
-@click.option("-K", "--key-separator", metavar="TEXT", help="Each message is KEY, this text, VALUE.")
+@click.argument("messages", nargs=-1, type=RAW, metavar="[MESSAGE]...")
+@click.option("-k", "--key", type=RAW, help="The key of every message.")
 @click.option(
-    "-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header for every message."
+    "-K", "--key-separator", type=RAW, metavar="TEXT", help="Each message is KEY, this text, VALUE."
 )
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="By key (or by turns) otherwise.")
+@click.option(
+    "-H",
+    "--header",
+    "headers",
+    multiple=True,
+    type=RAW,
+    metavar="NAME=VALUE",
+    help="A header for every message.",
+)
+@click.option("-p", "--partition", type=PARTITION, help="By key (or by turns) otherwise.")
 @click.option(
     "-f",
     "--file",
     "files",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FilePath(exists=True, dir_okay=False, path_type=Path),
     help="Publish a file as one message (with --lines each of its lines).",
 )
 @click.option("-l", "--lines", is_flag=True, help="Each line of a --file is a message.")
@@ -110,8 +121,8 @@ def publish(
         raise click.UsageError("--key and --key-separator exclude each other")
     shape = Shape(
         as_json,
-        None if key is None else key.encode(),
-        None if key_separator is None else key_separator.encode(),
+        None if key is None else as_bytes(key),
+        None if key_separator is None else as_bytes(key_separator),
         [_header(given) for given in headers],
         partition,
         empty_is_null,
@@ -165,7 +176,7 @@ async def _texts(
     messages: Sequence[str], files: Sequence[Path], lines: bool, from_stdin: bool
 ) -> AsyncIterator[bytes]:
     for message in messages:
-        yield message.encode("utf-8", "surrogateescape")
+        yield as_bytes(message)
     for path in files:
         if lines:
             with path.open("rb") as file:
@@ -179,12 +190,9 @@ async def _texts(
 
 
 async def _stdin_lines() -> AsyncIterator[bytes]:
-    """Lines as they come: the reading waits in a thread, so that what was read is sent meanwhile."""
-    import asyncio
-
+    """Lines as they come; what was read is sent while the next ones are waited for."""
     rest = b""
-    descriptor = sys.stdin.fileno()
-    while chunk := await asyncio.to_thread(os.read, descriptor, CHUNK_BYTES):
+    while chunk := await _read(sys.stdin.fileno()):
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
             yield line.removesuffix(b"\r")
@@ -192,6 +200,32 @@ async def _stdin_lines() -> AsyncIterator[bytes]:
             raise Failed(f"a line is longer than {LINE_BYTES_MAX:,} bytes")
     if rest:
         yield rest
+
+
+async def _read(descriptor: int) -> bytes:
+    """The next chunk. Nobody joins the thread that waits for it: at a terminal that may be for ever, and
+    Ctrl-C has to end the command all the same."""
+    import asyncio
+    from threading import Thread
+
+    loop = asyncio.get_running_loop()
+    chunk: asyncio.Future[bytes] = loop.create_future()
+
+    def deliver(data: bytes) -> None:
+        if not chunk.done():
+            chunk.set_result(data)
+
+    def read() -> None:
+        try:
+            data = os.read(descriptor, CHUNK_BYTES)
+        except OSError as error:
+            data = b""
+            click.echo(f"postroad: reading standard input: {error.strerror}", err=True)
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(deliver, data)
+
+    Thread(target=read, name="stdin", daemon=True).start()
+    return await chunk
 
 
 def _without_end(line: bytes) -> bytes:
@@ -202,4 +236,8 @@ def _header(given: str) -> tuple[str, bytes | None]:
     name, equals, value = given.partition("=")
     if not equals or not name:
         raise click.BadParameter(f"{given!r} is not NAME=VALUE", param_hint="--header")
-    return name, value.encode()
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter(f"the name {as_bytes(name)!r} is not UTF-8", param_hint="--header") from None
+    return name, as_bytes(value)

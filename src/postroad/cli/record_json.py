@@ -10,11 +10,14 @@ in only `value` is needed, `headers` may be an object, and any other JSON value 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from postroad.cli.numbers import INT32_MAX, INT64_MAX
 from postroad.wire.records import Record
+
+NO_TIMESTAMP: Final = -1
 
 
 class Message(NamedTuple):
@@ -49,21 +52,19 @@ def from_json(line: bytes) -> Message:
     try:
         content = msgspec.json.decode(line)
     except msgspec.DecodeError as error:
-        raise ValueError(f"not JSON: {error}") from None
+        raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(content, dict) or "value" not in content:
-        raise ValueError('not an object with a "value"')
-    headers = content.get("headers") or []
-    named = headers.items() if isinstance(headers, dict) else headers
+        raise ValueError('is not an object with a "value"')
     try:
         return Message(
             value=_in(content["value"]),
             key=_in(content.get("key")),
-            headers=[(str(name), _in(value)) for name, value in named],
-            partition=_number(content.get("partition")),
-            timestamp=_number(content.get("timestamp")),
+            headers=_headers(content.get("headers")),
+            partition=_number(content, "partition", INT32_MAX),
+            timestamp=_timestamp(content),
         )
     except (TypeError, ValueError) as error:
-        raise ValueError(f"not a message: {error}") from None
+        raise ValueError(f"is not a message: {error}") from None
 
 
 def _out(data: bytes | None) -> Any:
@@ -89,7 +90,26 @@ def _in(value: Any) -> bytes | None:
     return msgspec.json.encode(value)
 
 
-def _number(value: Any) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    raise ValueError(f"{value!r} is not a whole number")
+def _headers(given: Any) -> list[tuple[str, bytes | None]]:
+    pairs = list(given.items()) if isinstance(given, dict) else given or []
+    if not isinstance(pairs, list) or not all(map(_is_header, pairs)):
+        raise ValueError('headers are [["name", "value"], …] or {"name": "value", …}')
+    return [(name, _in(value)) for name, value in pairs]
+
+
+def _is_header(pair: Any) -> bool:
+    return isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str)
+
+
+def _timestamp(content: dict[str, Any]) -> int | None:
+    """`consume --json` writes -1 where a message has none."""
+    return None if content.get("timestamp") == NO_TIMESTAMP else _number(content, "timestamp", INT64_MAX)
+
+
+def _number(content: dict[str, Any], field: str, highest: int) -> int | None:
+    value = content.get(field)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= highest:
+        raise ValueError(f"{field} {value!r} is not a whole number from 0 to {highest}")
+    return value

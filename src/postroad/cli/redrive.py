@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from postroad.cli import output
+from postroad.cli.command import RAW, Command, as_bytes
+from postroad.cli.numbers import COUNT
 from postroad.cli.session import Failed, cluster_options, json_option, talk
 from postroad.cli.start import Start, StartType
 from postroad.errors import UnknownTopicOrPartition
@@ -32,7 +34,7 @@ class RateType(click.ParamType[float]):
         return rate
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name", metavar="SUBSCRIPTION|TOPIC")
 @click.option("--to", metavar="TOPIC", help="Send all to this topic; otherwise each goes to its own.")
 @click.option(
@@ -51,6 +53,7 @@ class RateType(click.ParamType[float]):
     "--filter",
     "filters",
     multiple=True,
+    type=RAW,
     metavar="HEADER=VALUE",
     help="Only letters with this header.",
 )
@@ -62,7 +65,7 @@ class RateType(click.ParamType[float]):
     help="Only letters that died since: 2h (ago), 2026-03-01T08:00.",
 )
 @click.option("--rate", type=RateType(), metavar="N/s", help="So many a second at most.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), help="So many at most.")
+@click.option("-n", "--limit", type=COUNT, help="So many at most.")
 @click.option("--dry-run", is_flag=True, help="Only count them.")
 @json_option
 @cluster_options
@@ -131,7 +134,7 @@ def _filter(
         header, equals, value = given.partition("=")
         if not equals or not header:
             raise click.BadParameter(f"{given!r} is not HEADER=VALUE", param_hint="--filter")
-        headers.append((header, value.encode()))
+        headers.append((header, as_bytes(value)))
     return Filter(reasons, headers, key_matches, since.value if since else 0)
 
 

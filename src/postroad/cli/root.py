@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
 from postroad import __version__
+from postroad.cli import ending
+from postroad.cli.command import Group
 
 # In the order in which somebody new meets them; each is `module:command` below this package.
 COMMANDS: Final = {
@@ -32,10 +34,11 @@ Exit codes:
   0  done
   1  it could not be done: no node there, refused, damaged data; the reason is on standard error
   2  called wrongly: an option or argument is not right
+Ctrl-C, or a reader such as head that has seen enough, ends it by a signal: 130 and 141 in a shell.
 """
 
 
-class Commands(click.Group):
+class Commands(Group):
     def __init__(self, *args: Any, table: Mapping[str, str] = COMMANDS, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._table = table
@@ -51,7 +54,13 @@ class Commands(click.Group):
         return command
 
 
-@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+class Root(Commands):
+    def __call__(self, arguments: Sequence[str] | None = None) -> NoReturn:
+        """The program itself: `postroad` and `python -m postroad` call it."""
+        ending.run(self, arguments)
+
+
+@click.group(cls=Root, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="postroad")
 def main() -> None:
     """Postroad: a durable message broker that Kafka clients can use unchanged."""

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
+from postroad.cli.command import Command
 from postroad.cli.settings import load_settings, node_flags, node_options, ready_file_option
 
 
-@click.command()
+@click.command(cls=Command)
 @node_options
 @ready_file_option
 def serve(

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from postroad.errors import BrokerNotAvailable, NetworkException, PostroadError
+from postroad.cli.ending import FAILED
+from postroad.cli.numbers import SECONDS
+from postroad.errors import BrokerNotAvailable, ConfigurationError, NetworkException, PostroadError
 
 if TYPE_CHECKING:
     from postroad.client import Client
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
-FAILED: Final = 1
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,7 +34,7 @@ def cluster_options(command: F) -> F:
     command = click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0.1),
+        type=SECONDS,
         default=30.0,
         show_default=True,
         metavar="SECONDS",
@@ -71,6 +72,8 @@ def talk(bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]
 
     try:
         return asyncio.run(connected())
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error).removeprefix("bootstrap: "), param_hint="--bootstrap") from None
     except PostroadError as error:
         raise Failed(explain(error)) from None
 

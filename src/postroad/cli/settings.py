@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -60,9 +61,23 @@ def gateway_options(command: F) -> F:
     return command
 
 
+class NewFile(click.Path):
+    """A file that is to be written: its directory is there."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        parent = Path(os.fsdecode(found)).absolute().parent
+        if not os.access(parent, os.W_OK | os.X_OK):
+            there = "can't be written to" if parent.is_dir() else "does not exist"
+            self.fail(f"the directory {str(parent)!r} {there}", param, ctx)
+        return found
+
+
 def ready_file_option(command: F) -> F:
     return click.option(
-        "--ready-file", type=click.Path(dir_okay=False), help="Written, as JSON, once clients may connect."
+        "--ready-file",
+        type=NewFile(dir_okay=False),
+        help="Write this file, as JSON, once clients can connect.",
     )(command)
 
 

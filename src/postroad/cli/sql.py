@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from postroad.cli import output
+from postroad.cli.command import Command
 from postroad.cli.pipeline import iceberg_options, spark_options, spark_session
 from postroad.cli.session import bootstrap_option
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 TABLE_ROWS: Final = 1000  # more than that nobody reads as a table
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("query")
 @bootstrap_option
 @click.option("--archive", metavar="DIR|URL", help="Also what was archived there, and gone from the topic.")

@@ -1,6 +1,9 @@
 """Where to start reading: `beginning`, `end`, an offset, the last N, or a time.
 
 beginning   end   1200   -10 (the last ten)   15m (a quarter of an hour ago)   2026-03-01T08:00
+
+No message is older than 1970, so a time before that is the beginning: the protocol has other meanings for
+negative times.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from postroad.cli import duration
+
 if TYPE_CHECKING:
     from postroad.client import Client, TopicPartition
 
-_UNITS_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION: Final = re.compile(r"(\d+)([smhd])")
+_DIGITS: Final = re.compile(r"-?\d{1,18}")  # as many as an offset can have
 
 
 class Start(NamedTuple):
@@ -39,8 +43,8 @@ class StartType(click.ParamType[Start]):
         found = parse(str(value), int(datetime.now(UTC).timestamp() * 1000))
         if found is None:
             self.fail(
-                f"{value!r} is none of: beginning, end, an offset (1200), the last N (-10), "
-                "a time ago (30s, 15m, 2h, 7d), a date and time (2026-03-01T08:00)",
+                f"{duration.shortened(value)} is none of: beginning, end, an offset (1200), "
+                "the last N (-10), a time ago (30s, 15m, 2h, 7d), a date and time (2026-03-01T08:00)",
                 param,
                 ctx,
             )
@@ -52,16 +56,15 @@ def parse(text: str, now_ms: int) -> Start | None:
         return BEGINNING
     if text in ("end", "latest"):
         return END
-    if text.isdecimal():
-        return Start("offset", int(text))
-    if text.startswith("-") and text[1:].isdecimal():
-        return Start("last", int(text[1:]))
-    if ago := _DURATION.fullmatch(text):
-        return Start("time", now_ms - int(ago[1]) * _UNITS_MS[ago[2]])
+    if _DIGITS.fullmatch(text):
+        return Start("last", -int(text)) if text.startswith("-") else Start("offset", int(text))
+    if text != "0" and (ago_ms := duration.parse(text)) is not None:
+        return Start("time", max(0, now_ms - ago_ms))
     try:
-        return Start("time", int(datetime.fromisoformat(text).timestamp() * 1000))
-    except ValueError:
+        time_ms = int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
         return None
+    return Start("time", max(0, time_ms))
 
 
 async def resolve(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from postroad.cli import output
+from postroad.cli.command import Group
+from postroad.cli.confirmation import confirm, yes_option
 from postroad.cli.session import Failed, cluster_options, json_option
 from postroad.cli.subscription_messages import consume, peek
 from postroad.cli.subscription_options import changes, promise_options
@@ -29,7 +31,7 @@ topics_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def subscription() -> None:
     """Queues: create, list, describe, alter and delete subscriptions, and look into them."""
 
@@ -100,6 +102,8 @@ def alter(
         from postroad.client import subscriptions
 
         before = await held_topics(client, name)
+        if strange := [topic for topic in removed if topic not in before]:
+            raise Failed(f"subscription {name} does not have {strange[0]}; it has: {', '.join(before)}")
         after = list(topics or dict.fromkeys([*before, *added]))
         after = [topic for topic in after if topic not in removed]
         gone = [topic for topic in before if topic not in after]
@@ -175,9 +179,11 @@ def describe(name: str, all_configs: bool, as_json: bool, bootstrap: str, timeou
 
 @subscription.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@yes_option
 @cluster_options
-def delete(names: Sequence[str], bootstrap: str, timeout_s: float) -> None:
+def delete(names: Sequence[str], yes: bool, bootstrap: str, timeout_s: float) -> None:
     """Delete subscriptions with all they know. They must have no members now. Topics keep their messages."""
+    confirm(f"Delete {', '.join(names)}? Topics keep their messages.", yes)
     for name in names:
 
         async def work(client: Client, name: str = name) -> None:

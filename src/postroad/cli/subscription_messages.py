@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from postroad.cli import output
+from postroad.cli.command import Command
 from postroad.cli.duration import DurationType
+from postroad.cli.numbers import COUNT, OFFSET, PARTITION
 from postroad.cli.session import Failed, cluster_options, json_option
 from postroad.cli.subscription_talk import chosen, held_topics, places_option, talk_about
 
@@ -22,16 +24,17 @@ PEEK_COLUMNS: Final = (
 )  # fmt: skip
 LIMIT: Final = 20
 POLL_MS: Final = 500
+WAIT_MS_MAX: Final = 86_400_000  # a day; the protocol's field holds 24
 RECORDS_MAX: Final = 500
 ACKS: Final = ("accept", "release", "reject")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name")
 @places_option
-@click.option("-p", "--partition", "partitions", multiple=True, type=click.IntRange(min=0))
-@click.option("--from", "first", type=click.IntRange(min=0), metavar="OFFSET", help="From this offset on.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True)
+@click.option("-p", "--partition", "partitions", multiple=True, type=PARTITION)
+@click.option("--from", "first", type=OFFSET, metavar="OFFSET", help="From this offset on.")
+@click.option("-n", "--limit", type=COUNT, default=LIMIT, show_default=True)
 @json_option
 @cluster_options
 def peek(
@@ -76,7 +79,7 @@ def peek(
         click.echo("nothing is left to do", err=True)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name")
 @click.option(
     "-t",
@@ -86,13 +89,13 @@ def peek(
     metavar="TOPIC",
     help="Only this topic; the subscription's otherwise.",
 )
-@click.option("-n", "--max", "limit", type=click.IntRange(min=1), help="Stop after so many messages.")
+@click.option("-n", "--max", "limit", type=COUNT, help="Stop after so many messages.")
 @click.option("--ack", type=click.Choice(ACKS), default="accept", show_default=True)
 @click.option("-f", "--follow", is_flag=True, help="Go on with messages as they come, until Ctrl-C.")
 @click.option(
     "--wait",
     "wait_ms",
-    type=DurationType(),
+    type=DurationType(WAIT_MS_MAX),
     default="1s",
     show_default=True,
     metavar="DURATION",
@@ -131,11 +134,7 @@ def consume(
         async with ShareConsumer(client, name, names) as consumer:
             await _consume(consumer, limit, ack, None if follow else wait_ms, as_json)
 
-    try:
-        talk_about(name, bootstrap, timeout_s, work)
-    except KeyboardInterrupt:
-        if not follow:
-            raise
+    talk_about(name, bootstrap, timeout_s, work)
 
 
 async def _consume(

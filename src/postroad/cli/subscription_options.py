@@ -7,7 +7,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from postroad.cli.duration import DurationType
+from postroad.cli.duration import DurationType, shortened
+from postroad.cli.numbers import COUNT, FiniteRange
 from postroad.cli.start import Start, StartType
 from postroad.cli.topic import config_option, pairs
 from postroad.wire.subscription_names import (
@@ -19,6 +20,7 @@ from postroad.wire.subscription_names import (
 )
 
 NO_DEAD_LETTERS: Final = "none"
+ATTEMPTS_DIGITS_MAX: Final = 4
 DURATION: Final = DurationType()
 
 # Options whose value is the config's, as it is.
@@ -46,9 +48,10 @@ class AttemptsType(click.ParamType[int]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if value == "none":
             return 0
-        if not str(value).isdecimal():
-            self.fail(f"{value!r} is neither a number nor `none`", param, ctx)
-        return int(str(value))
+        text = str(value)
+        if not text.isdecimal() or len(text) > ATTEMPTS_DIGITS_MAX:
+            self.fail(f"{shortened(text)} is neither a number from 1 to 1000 nor `none`", param, ctx)
+        return int(text)
 
 
 class BeginningType(StartType):
@@ -89,12 +92,12 @@ _OPTIONS: Final = (
         help="How long a message waits after its first failed delivery.",
     ),
     click.option(
-        "--backoff-factor", type=click.FloatRange(1, 100), help="By what that grows with each further one."
+        "--backoff-factor", type=FiniteRange(1, 100), help="By what that grows with each further one."
     ),
     click.option("--backoff-max", type=DURATION, metavar="DURATION", help="The longest wait."),
     click.option(
         "--backoff-jitter",
-        type=click.FloatRange(0, 1),
+        type=FiniteRange(0, 1),
         help="Up to this part of a wait is left out, at random.",
     ),
     click.option(
@@ -113,13 +116,9 @@ _OPTIONS: Final = (
         metavar="TOPIC|none",
         help="Where messages go that are given up; NAME.dead unless told otherwise.",
     ),
-    click.option("--max-locks", type=click.IntRange(min=1), help="Messages in flight in all."),
-    click.option(
-        "--partition-max-locks", type=click.IntRange(min=1), help="Messages in flight of each partition."
-    ),
-    click.option(
-        "--member-max-locks", type=click.IntRange(min=1), help="Messages in flight at each consumer."
-    ),
+    click.option("--max-locks", type=COUNT, help="Messages in flight in all."),
+    click.option("--partition-max-locks", type=COUNT, help="Messages in flight of each partition."),
+    click.option("--member-max-locks", type=COUNT, help="Messages in flight at each consumer."),
     config_option,
 )
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from postroad.cli import output
+from postroad.cli.command import Command
+from postroad.cli.confirmation import confirm, yes_option
 from postroad.cli.session import cluster_options, json_option
 from postroad.cli.start import END, Start, StartType, resolve
 from postroad.cli.subscription_talk import chosen, places_option, talk_about
@@ -18,19 +20,17 @@ if TYPE_CHECKING:
 Row = tuple[output.Cell, ...]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name")
 @places_option
-@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@yes_option
 @cluster_options
 def purge(name: str, wanted: Sequence[str], yes: bool, bootstrap: str, timeout_s: float) -> None:
     """Be done with all messages that are there now, also those in flight. Topics keep them.
 
     Delayed messages go too. They are not dead letters: nobody sees them again through this subscription.
     """
-    if not yes:
-        what = ", ".join(wanted) or "all messages"
-        click.confirm(f"Purge {what} of {name}?", abort=True, err=True)
+    confirm(f"Purge {', '.join(wanted) or 'all messages'} of {name}?", yes)
 
     async def work(client: Client) -> int:
         from postroad.client import subscriptions
@@ -44,7 +44,7 @@ def purge(name: str, wanted: Sequence[str], yes: bool, bootstrap: str, timeout_s
     click.echo(f"purged {name}: {count} {'message' if count == 1 else 'messages'}")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name")
 @click.option(
     "--to",

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from postroad.cli import output
+from postroad.cli.command import Group
+from postroad.cli.confirmation import confirm, yes_option
+from postroad.cli.numbers import COUNT, REPLICAS
 from postroad.cli.session import Failed, cluster_options, json_option, talk
 from postroad.errors import TopicAlreadyExists, UnknownTopicOrPartition
 
@@ -25,17 +28,15 @@ config_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def topic() -> None:
     """Create, list, describe, alter and delete topics."""
 
 
 @topic.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option(
-    "-p", "--partitions", type=click.IntRange(min=1), help="How many; the node's default otherwise."
-)
-@click.option("-r", "--replicas", type=click.IntRange(min=1), help="How many; the node's default otherwise.")
+@click.option("-p", "--partitions", type=COUNT, help="How many; the node's default otherwise.")
+@click.option("-r", "--replicas", type=REPLICAS, help="How many; the node's default otherwise.")
 @config_option
 @click.option("--if-not-exists", is_flag=True, help="A topic that exists already is no error.")
 @cluster_options
@@ -114,7 +115,7 @@ def describe(name: str, all_configs: bool, as_json: bool, bootstrap: str, timeou
 
 @topic.command()
 @click.argument("name")
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="Have this many; there can't be fewer.")
+@click.option("-p", "--partitions", type=COUNT, help="Have this many; there can't be fewer.")
 @config_option
 @click.option("--reset", "resets", multiple=True, metavar="NAME", help="Take a config back to its default.")
 @cluster_options
@@ -146,12 +147,11 @@ def alter(
 
 @topic.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@yes_option
 @cluster_options
 def delete(names: Sequence[str], yes: bool, bootstrap: str, timeout_s: float) -> None:
     """Delete topics with all their messages."""
-    if not yes:
-        click.confirm(f"Delete {', '.join(names)} with all messages?", abort=True, err=True)
+    confirm(f"Delete {', '.join(names)} with all messages?", yes)
 
     async def work(client: Client) -> None:
         from postroad.client import topics

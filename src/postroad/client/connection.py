@@ -183,10 +183,15 @@ class Connection(asyncio.BufferedProtocol):
             for frame in self._frames.take(nbytes):
                 self._answer(frame)
             if self._frames.wrong:
-                raise ProtocolError(f"{self.address}: {self._frames.wrong}.")
+                raise ProtocolError(self._wrong())
         except ProtocolError as error:
             self._end(error)
         self._set_room()
+
+    def _wrong(self) -> str:
+        if foreign := self._frames.foreign:
+            return f"{self.address} speaks {foreign}, not the Kafka protocol: name a node's Kafka port."
+        return f"{self.address}: {self._frames.wrong}."
 
     # --- reading -------------------------------------------------------------------------------
 

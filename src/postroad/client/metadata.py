@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -9,6 +10,8 @@ from postroad.errors import ConfigurationError, LeaderNotAvailable, UnknownTopic
 
 NO_LEADER: Final = -1
 DEFAULT_PORT: Final = 9092
+SHOWN: Final = 60  # so much of a wrong address is repeated
+_PORT: Final = re.compile(r"\d{1,5}", re.ASCII)
 
 
 class TopicPartition(NamedTuple):
@@ -95,9 +98,18 @@ def parse_bootstrap(text: str) -> list[Address]:
         host, colon, port = part.rpartition(":")
         if not colon or part.endswith("]"):
             host, port = part, str(DEFAULT_PORT)
-        if not port.isdecimal() or not 0 < int(port) < 65536:
-            raise ConfigurationError(f"bootstrap: {part!r} is not host:port")
+        if not _PORT.fullmatch(port) or not 0 < int(port) < 65536 or not _is_host(host):
+            raise ConfigurationError(f"bootstrap: {part[:SHOWN]!r} is not host:port")
         addresses.append(Address(host.strip("[]"), int(port)))
     if not addresses:
         raise ConfigurationError("bootstrap: name at least one node as host:port")
     return addresses
+
+
+def _is_host(text: str) -> bool:
+    """As far as can be told without asking for it. What has no form in DNS can't be looked up at all."""
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        return False
+    return bool(text) and "/" not in text and text.startswith("[") == text.endswith("]")

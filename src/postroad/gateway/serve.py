@@ -135,7 +135,7 @@ def _say_ready(sock: socket.socket, ready_file: str | None, say: bool) -> None:
     host, port = sock.getsockname()[:2]
     address = f"[{host}]:{port}" if sock.family == socket.AF_INET6 else f"{host}:{port}"
     if say:
-        print(f"postroad gateway is ready: http://{address}", flush=True)
+        process.say(f"postroad gateway is ready: http://{address}")
     else:
         log.info("serving http://%s", address)
     if ready_file is not None:

@@ -32,12 +32,15 @@ FOREIGN_GREETINGS: Final = {
     b"HEAD": "HTTP",
     b"PUT ": "HTTP",
     b"OPTI": "HTTP",
+    b"HTTP": "HTTP",
     b"PRI ": "HTTP/2",
     b"\x16\x03\x01\x00": "TLS",
     b"\x16\x03\x01\x01": "TLS",
     b"\x16\x03\x01\x02": "TLS",
     b"\x16\x03\x01\x06": "TLS",
     b"\x16\x03\x01\x07": "TLS",
+    b"\x15\x03\x01\x00": "TLS",
+    b"\x15\x03\x03\x00": "TLS",
     b"SSH-": "SSH",
     b"AMQP": "AMQP",
 }
@@ -50,12 +53,23 @@ class FrameBuffer:
     valid, and writable, until the next `space()`.
     """
 
-    __slots__ = ("_buffer", "_end", "_start", "_view", "frame_bytes_max", "grown_bytes", "partial", "wrong")
+    __slots__ = (
+        "_buffer",
+        "_end",
+        "_start",
+        "_view",
+        "foreign",
+        "frame_bytes_max",
+        "grown_bytes",
+        "partial",
+        "wrong",
+    )
 
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
         self.partial = False  # an unfinished frame is here
         self.wrong = ""  # why no frame can follow
+        self.foreign = ""  # the other protocol that the peer speaks, if it is a known one
         self.grown_bytes = 0  # since the owner last looked; it resets it
         self._start = 0  # first byte that was not handed out as a frame
         self._end = 0  # first byte that was not received
@@ -130,9 +144,9 @@ class FrameBuffer:
         self._view = memoryview(self._buffer)
 
     def _wrong_length(self, length: int, start: int) -> str:
-        spoken = FOREIGN_GREETINGS.get(bytes(self._view[start : start + 4]))
-        if spoken:
-            return f"these bytes are {spoken}; this port speaks the Kafka protocol only"
+        self.foreign = FOREIGN_GREETINGS.get(bytes(self._view[start : start + 4]), "")
+        if self.foreign:
+            return f"these bytes are {self.foreign}; this port speaks the Kafka protocol only"
         return f"a frame of {length} bytes was announced; 1 to {self.frame_bytes_max} are allowed"
 
 
