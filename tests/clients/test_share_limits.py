@@ -156,3 +156,14 @@ def test_configs_that_make_no_sense_are_refused(
     with pytest.raises(KafkaException) as refused:
         configure(admin, ours, group, **{name: "nonsense"})
     assert refused.value.args[0].code() == KafkaError.INVALID_CONFIG
+
+
+def test_client_that_takes_no_large_answers_gets_large_messages_at_their_first_delivery(
+    admin: AdminClient, ours: Broker, topic: str, group: str
+) -> None:
+    configure(admin, ours, group)
+    through = producer(ours.bootstrap, batch_num_messages=1)
+    send_all(through, topic, ({"value": b"%d" % n * 600_000, "partition": 0} for n in range(4)))
+    limits = {"fetch_max_bytes": 999_000, "receive_message_max_bytes": 1_000_000}
+    with member(ours.bootstrap, group, topic, **limits) as worker:
+        assert deliveries(work(worker, 4)) == [1] * 4

@@ -1,9 +1,10 @@
 """ShareFetch (78), versions 1–2: messages go out to the members of a subscription, and are acknowledged.
 
 Acknowledgements come first: the answer waits until they are durable, each partition's as a whole or not at
-all. Then messages are acquired, never more than `max_records`. Where none is available the request parks with
-its queues, until one has something or `max_wait` is over. An error of a partition waits that long, too:
-librdkafka asks again at once, for as long as it takes.
+all. Then messages are acquired, never more than `max_records`, nor more than fit into `max_bytes` with all
+that the answer holds besides. Only its first batch may be larger, or it would never go out. Where none is
+available the request parks with its queues, until one has something or `max_wait` is over. An error of a
+partition waits that long, too: librdkafka asks again at once, for as long as it takes.
 
 What is acquired belongs to the session's member, and is released when that leaves; where an owner is named (a
 tag of our own), to that owner until its lock ends, whatever becomes of the connection. A fetch for an owner
@@ -21,7 +22,7 @@ from postroad.broker.connection import Answer, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements
-from postroad.broker.subscriptions.queue import Delivery, Queue
+from postroad.broker.subscriptions.queue import Delivery, Queue, Wanted
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from postroad.broker.tail_fetch import WAIT_MS_MAX
 from postroad.errors import ApiError, InvalidRequest, ShareSessionLimitReached
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+ANSWER_BYTES: Final = 64  # an answer takes so much without any partition, and at most …
+PARTITION_BYTES: Final = 64  # … so much more for each, without its messages and errors
 
 
 def handle(node: Node, call: Call) -> Result:
@@ -142,7 +146,7 @@ class ShareFetch(Answer):
         node, request, session = self._node, self._request, self._session
         if session.closed:  # its member has left while this waited
             return False
-        records, size = request.max_records, min(request.max_bytes, node.settings.limits.fetch_bytes_max)
+        records, size = request.max_records, self._room()
         lock_ms, holder = given(request.lock_ms), request.owner or session.member
         run_max = max(1, request.run_max)
         self._errors.clear()
@@ -152,16 +156,22 @@ class ShareFetch(Answer):
             except ApiError as error:
                 self._errors[place] = error
                 continue
-            delivery = None if queue is None else queue.deliver(holder, records, size, lock_ms, run_max)
+            wanted = Wanted(holder, records, size, lock_ms, run_max, one_at_least=not self._deliveries)
+            delivery = None if queue is None else queue.deliver(wanted)
             if delivery is None:
                 continue
             self._deliveries[place] = delivery
             session.served(place)
             records -= sum(last - first + 1 for first, last, _ in delivery.acquired)
-            size -= delivery.size
+            size -= delivery.size + PARTITION_BYTES
             if records <= 0 or size <= 0:
                 break
         return bool(self._deliveries)
+
+    def _room(self) -> int:
+        """How many bytes messages may take in the answer; one batch may have more."""
+        bytes_max = min(self._request.max_bytes, self._node.settings.limits.fetch_bytes_max)
+        return max(bytes_max - ANSWER_BYTES - PARTITION_BYTES * (len(self._acknowledgements) + 1), 1)
 
     # --- waiting
 

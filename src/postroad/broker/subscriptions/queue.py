@@ -48,9 +48,20 @@ class Waiter(Protocol):
     def hurry(self) -> None: ...
 
 
+class Wanted(NamedTuple):
+    """What a member asks a queue for."""
+
+    member: str
+    records_max: int
+    bytes_max: int
+    lock_ms: int | None  # None: as the subscription says
+    run_max: int = 1  # messages of one key, where their order counts
+    one_at_least: bool = True  # one batch, though it passes `bytes_max`
+
+
 class Delivery(NamedTuple):
     parts: list[memoryview | bytes]
-    size: int
+    size: int  # bytes that it takes in an answer
     acquired: list[Acquired]
     settlement: Settlement | None  # at most once: to be committed before it is sent
 
@@ -82,11 +93,8 @@ class Queue:
 
     # --- out
 
-    def deliver(
-        self, member: str, records_max: int, bytes_max: int, lock_ms: int | None, run_max: int = 1
-    ) -> Delivery | None:
-        """Messages for this member, locked, `run_max` at most of a key whose order counts; None if there are
-        none now."""
+    def deliver(self, wanted: Wanted) -> Delivery | None:
+        """Messages for the member, locked; None if there are none now."""
         core, now = self.core, self.now()
         self._notice_step(now)
         at = core.next_deadline()
@@ -94,31 +102,29 @@ class Queue:
             self.expire(now)
         elif not core.ready and core.frontier >= self.partition.high_watermark:
             return None  # what nearly all find who wait
-        acquired = self._acquire(member, records_max, bytes_max, lock_ms, run_max, now)
+        acquired = self._acquire(wanted, now)
         self._settle_expired(now)
-        delivery = self._read(acquired, bytes_max, member) if acquired else None
+        delivery = self._read(acquired, wanted) if acquired else None
         self._arm(now)
         return delivery
 
-    def _acquire(
-        self, member: str, records_max: int, bytes_max: int, lock_ms: int | None, run_max: int, now: Now
-    ) -> list[Acquired]:
+    def _acquire(self, wanted: Wanted, now: Now) -> list[Acquired]:
         core, partition = self.core, self.partition
         if partition.log.start_offset > core.start:
             core.log_starts_at(partition.log.start_offset)
         if core.settings.fair and not self._looks_on:
             self._look_around(now)
+        member, records_max, bytes_max, lock_ms, run_max, _ = wanted
         acquired = core.acquire(member, records_max, now, lock_ms, None, run_max) if core.ready else []
-        wanted = records_max - _count(acquired)
-        if wanted > 0 and bytes_max > 0 and not self._looks_on:
-            acquired += self._look(member, wanted, bytes_max, lock_ms, run_max, now)
+        left = records_max - _count(acquired)
+        if left > 0 and bytes_max > 0 and not self._looks_on:
+            acquired += self._look(wanted, left, now)
         return acquired if len(acquired) < 2 else sorted(acquired)
 
-    def _look(
-        self, member: str, wanted: int, bytes_max: int, lock_ms: int | None, run_max: int, now: Now
-    ) -> list[Acquired]:
-        """Acquire what lies behind the frontier, as far as one look goes."""
+    def _look(self, wanted: Wanted, left: int, now: Now) -> list[Acquired]:
+        """Acquire what lies behind the frontier, `left` at most, as far as one look goes."""
         core, clock, end = self.core, self._node.clock, now.ms + LOOK_MS
+        bytes_max = wanted.bytes_max
         acquired: list[Acquired] = []
         for _ in range(SCANS_MAX):
             if core.frontier >= self.partition.high_watermark or not core.wants_more(now):
@@ -126,12 +132,12 @@ class Queue:
             scanned = self._scanner.scan(now, bytes_max)
             if not scanned:
                 return acquired
-            more = core.acquire(member, wanted, now, lock_ms, None, run_max)
+            more = core.acquire(wanted.member, left, now, wanted.lock_ms, None, wanted.run_max)
             acquired += more
-            wanted -= _count(more)
+            left -= _count(more)
             if more:
                 bytes_max -= scanned
-            if wanted <= 0 or bytes_max <= 0 or clock.monotonic_ms() >= end:
+            if left <= 0 or bytes_max <= 0 or clock.monotonic_ms() >= end:
                 break
         if not acquired:
             self._look_later()
@@ -177,8 +183,9 @@ class Queue:
                 break
         self._arm(now)
 
-    def _read(self, acquired: list[Acquired], bytes_max: int, member: str) -> Delivery | None:
+    def _read(self, acquired: list[Acquired], wanted: Wanted) -> Delivery | None:
         """Cut what was acquired out of the log; what does not fit or can't be read is given back."""
+        bytes_max = wanted.bytes_max
         parts: list[memoryview | bytes] = []
         size, reached, place = 0, acquired[0].first, 0
         ranges = [(first, last) for first, last, _ in acquired]
@@ -189,7 +196,7 @@ class Queue:
             if stretch is None:
                 break
             left = [(reached, ranges[place][1]), *ranges[place + 1 :]]
-            more, more_bytes, until = stretch.cut(left, bytes_max - size)
+            more, more_bytes, until = stretch.cut(left, bytes_max - size, wanted.one_at_least and not parts)
             if not more:
                 break
             parts += more
@@ -202,7 +209,7 @@ class Queue:
             kept, back = _split(acquired, reached)
             if not kept and stretch is not None:
                 back = self._pass_over(stretch.holes(back), back)
-            self.core.give_back(back, member)
+            self.core.give_back(back, wanted.member)
         if not kept:
             return None
         done = self.core.finish(map(_range, kept)) if self.core.settings.at_most_once else None

@@ -17,6 +17,7 @@ from postroad.wire.batch import HEADER as BATCH_HEADER
 from postroad.wire.excerpt import Excerpts
 
 _PLACE: Final = Struct(">qi11xi")  # of a batch's header: base offset, length, last offset delta
+RANGE_BYTES: Final = 19  # that an acquired range takes in an answer, besides its messages
 WHOLE_BYTES_MAX: Final = 32 * 1024  # a compressed batch up to this size is not worth unpacking
 
 Range = tuple[int, int]
@@ -47,12 +48,14 @@ class Stretch:
     def holds(self, offset: int) -> bool:
         return self.first <= offset < self.upto
 
-    def cut(self, ranges: Sequence[Range], bytes_max: int) -> tuple[list[memoryview | bytes], int, int]:
-        """(batches with just these messages, their size, how far it got: an offset).
+    def cut(
+        self, ranges: Sequence[Range], bytes_max: int, one_at_least: bool = True
+    ) -> tuple[list[memoryview | bytes], int, int]:
+        """(batches with just these messages, what they take in an answer, how far it got: an offset).
 
         The ranges ascend, and the first begins below the stretch's end. It ends with the stretch, with the
-        last range, at a message that lies in none of the batches, or when `bytes_max` would be passed; but
-        one batch there is, unless the first message is such a one.
+        last range, at a message that lies in none of the batches, or when `bytes_max` would be passed.
+        `one_at_least`: the first batch may pass it.
         """
         parts: list[memoryview | bytes] = []
         size, place = 0, 0
@@ -63,17 +66,21 @@ class Stretch:
                 break
             until = self._whole_until(at, reached, ranges, place)
             if until > at:  # whole batches, one behind the other: one piece
-                until = self._fitting(at, until, bytes_max - size, not parts)
+                room = bytes_max - size - RANGE_BYTES
+                until = self._fitting(at, until, room, one_at_least and not parts)
                 if until == at:
                     break
                 part: memoryview | bytes = self._data[self._start(at) : self._ends[until - 1]]
+                part_bytes = len(part) + RANGE_BYTES
             else:
                 until = at + 1
-                part = self._some_of(at, reached, ranges, place)
-                if parts and size + len(part) > bytes_max:
+                chosen = self._chosen(at, reached, ranges, place)
+                part = self._some_of(at, chosen)
+                part_bytes = len(part) + RANGE_BYTES * len(chosen)
+                if size + part_bytes > bytes_max and (parts or not one_at_least):
                     break
             parts.append(part)
-            size += len(part)
+            size += part_bytes
             reached = self._lasts[until - 1] + 1
             while place < len(ranges) and ranges[place][1] < reached:
                 place += 1
@@ -109,17 +116,20 @@ class Stretch:
         fits = bisect_right(self._ends, start + max(room, 0), at, until)
         return max(fits, at + 1) if first else fits
 
-    def _some_of(self, at: int, reached: int, ranges: Sequence[Range], place: int) -> memoryview | bytes:
+    def _chosen(self, at: int, reached: int, ranges: Sequence[Range], place: int) -> list[Range]:
+        """What of the ranges lies in the batch."""
+        last = self._lasts[at]
+        chosen: list[Range] = []
+        while place < len(ranges) and ranges[place][0] <= last:
+            chosen.append((max(ranges[place][0], reached), min(ranges[place][1], last)))
+            place += 1
+        return chosen
+
+    def _some_of(self, at: int, chosen: list[Range]) -> memoryview | bytes:
         batch = self._data[self._start(at) : self._ends[at]]
         compressed = BATCH_HEADER.unpack_from(batch)[ATTRIBUTES] & COMPRESSION_MASK
         if compressed and len(batch) <= WHOLE_BYTES_MAX:
             return batch
-        last = self._lasts[at]
-        chosen: list[Range] = []
-        for first, end in ranges[place:]:
-            if first > last:
-                break
-            chosen.append((max(first, reached), min(end, last)))
         if self._excerpts is None or self._excerpts_at != at:
             self._excerpts_at, self._excerpts = at, Excerpts(batch)
         return self._excerpts.take(chosen)
