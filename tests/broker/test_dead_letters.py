@@ -94,6 +94,41 @@ def test_letters_of_a_partition_that_was_offline_are_written_when_it_is_back(
         assert [letter.value for letter in letters(running, 1)] == [b"x"]
 
 
+@pytest.mark.parametrize("order", ["none", "key", "partition"])
+def test_message_with_a_time_that_can_not_be_read_is_a_dead_letter_that_says_so(
+    start: Callable[..., Running], order: str
+) -> None:
+    running = start()
+    running.create("jobs")
+    configure(running, postroad_order=order)
+    headers: list[tuple[str, bytes | None]] = [("postroad-delay-ms", b"soon")]
+    records = [Record(0, running.began_ms, b"k", b"late", headers), Record(1, running.began_ms, b"k", b"x")]
+    with running.connect() as connection:
+        assert send_batch(connection, "jobs", encode_batch(records)).error_code == 0
+    with session(running.bootstrap, GROUP, "jobs") as member:
+        assert member.fetch_some().offsets == [1]
+    (letter,) = letters(running, 1)
+    told = dict(letter.headers)
+    assert (letter.value, told["postroad-dead-reason"]) == (b"late", b"invalid")
+    assert told["postroad-dead-delay-ms"] == b"soon"
+    assert told["postroad-reason"] == (
+        b"postroad-delay-ms is 'soon'; it must be milliseconds in up to 15 digits"
+    )
+
+
+def test_message_with_a_time_that_can_not_be_read_is_delivered_where_no_letters_are_kept(
+    start: Callable[..., Running],
+) -> None:
+    running = start()
+    running.create("jobs")
+    configure(running, postroad_dead_letters="false")
+    record = Record(0, running.began_ms, None, b"late", [("postroad-deliver-at", b"-5")])
+    with running.connect() as connection:
+        assert send_batch(connection, "jobs", encode_batch([record])).error_code == 0
+    with session(running.bootstrap, GROUP, "jobs") as member:
+        assert member.fetch_some().offsets == [0]
+
+
 def test_graceful_stop_while_letters_are_written_leaves_one_copy_of_each(tmp_path: Path) -> None:
     with running_node(tmp_path, durability_flush="sync") as running:
         running.create("jobs")

@@ -157,3 +157,8 @@ def test_line_is_sent_before_the_next_one_comes(run: Command, name: str, postroa
     finally:
         publishing.kill()
         publishing.communicate()
+
+
+def test_time_that_can_not_be_read_is_not_published(run: Command, name: str) -> None:
+    told = run("publish", name, "-H", "postroad-deliver-at=soon", "x", code=2).stderr
+    assert "postroad-deliver-at is 'soon'; it must be milliseconds in up to 15 digits" in told

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from postroad.queues.entry import Entry
 from postroad.wire import batch as batches
+from postroad.wire.asked_times import unreadable_time
 from postroad.wire.compression import NAMES
 from postroad.wire.records import Record, decode_records, encode_batch
-from postroad.wire.scan import TIME_MAX, Scanned, scan
+from postroad.wire.scan import TIME_MAX, UNREADABLE, Scanned, scan
 
 CODECS = range(len(NAMES))
 NOW = 1_700_000_000_000
@@ -79,6 +80,8 @@ def asked(record: Record, keys: bool, tenant_header: bytes | None) -> Scanned:
             if name == "postroad-expires-at":
                 expires_at = time
     key = short(record.key) if keys else None
+    if any(name in TIMES and number(value) is None for name, value in record.headers):
+        return Scanned(record.offset, record.offset, key, short(tenant), 0, UNREADABLE)
     return Scanned(
         record.offset, record.offset, key, short(tenant), max(deliver_at, delayed_until), expires_at
     )
@@ -163,6 +166,18 @@ def test_a_scan_leaves_out_what_is_for_another_subscription(codec: int, name: by
     assert scan(batch, 0, subscription=name) == [Scanned(0, 1), Scanned(4, 4)]
     assert scan(batch, 0, subscription=b"other") == [Scanned(0, 0)]
     assert scan(batch, 0) == [Scanned(0, 4)]
+
+
+@pytest.mark.parametrize(
+    "value", [b"abc", b"-5", b"99999999999999999", b"soon", b"", None, b"1.5", b"1" * 64]
+)
+@pytest.mark.parametrize("name", TIMES)
+def test_a_time_that_can_not_be_read_is_told_and_not_passed_over(name: str, value: bytes | None) -> None:
+    records = [Record(0, NOW, None, b"", [(name, value)]), Record(1, NOW, None, b"", [(name, b"7")])]
+    first, _ = scan(bytes(encode_batch(records)), 0)
+    assert first == Scanned(0, 0, expires_at_ms=UNREADABLE)
+    assert name in (unreadable_time([("trace", b"x"), (name, b"7"), (name, value)]) or "")
+    assert unreadable_time([(name, b"7"), ("trace", value)]) is None
 
 
 def offsets_of(entry: Scanned) -> range:

@@ -14,6 +14,7 @@ import click
 from postroad.cli.command import RAW, Command, FilePath, as_bytes
 from postroad.cli.numbers import PARTITION
 from postroad.cli.session import Failed, cluster_options, talk
+from postroad.wire.asked_times import unreadable_time
 from postroad.wire.compression import NAMES
 
 if TYPE_CHECKING:
@@ -240,4 +241,7 @@ def _header(given: str) -> tuple[str, bytes | None]:
         name.encode()
     except UnicodeEncodeError:
         raise click.BadParameter(f"the name {as_bytes(name)!r} is not UTF-8", param_hint="--header") from None
-    return name, as_bytes(value)
+    header = (name, as_bytes(value))
+    if (wrong := unreadable_time([header])) is not None:
+        raise click.BadParameter(wrong, param_hint="--header")
+    return header

@@ -46,7 +46,7 @@ class RateType(click.ParamType[float]):
     "--reason",
     "reasons",
     multiple=True,
-    type=click.Choice(["attempts", "rejected", "expired"]),
+    type=click.Choice(["attempts", "rejected", "expired", "invalid"]),
     help="Only letters that died of this.",
 )
 @click.option(

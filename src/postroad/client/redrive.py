@@ -37,12 +37,12 @@ from postroad.client.struck_off import GROUP_SUFFIX, not_sent_back
 from postroad.errors import GroupIdNotFound, NonEmptyGroup, PostroadError, UnknownTopicOrPartition
 from postroad.wire.header_names import (
     ASKED_FOR,
-    DEAD,
     DEAD_AT,
     DEAD_REASON,
     DEAD_SUBSCRIPTION,
     DEAD_TOPIC,
     FOR,
+    tells_of_death,
 )
 from postroad.wire.records import Record
 from postroad.wire.subscription_names import (
@@ -319,7 +319,7 @@ class Redrive:
 
 def revived(headers: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes | None]]:
     """Without the marks of death, and without what was asked for the message that died."""
-    return [(name, value) for name, value in headers if not name.startswith(DEAD) and name not in ASKED_FOR]
+    return [(name, value) for name, value in headers if not tells_of_death(name) and name not in ASKED_FOR]
 
 
 def _text(data: bytes | None) -> str:

@@ -189,7 +189,7 @@ def _kept_headers() -> Column:
     """Without the marks of death, and without what holds for the first time only."""
     from pyspark.sql import functions as f
 
-    asked = ", ".join(f"'{name}'" for name in names.ASKED_FOR)
+    asked = ", ".join(f"'{name}'" for name in (*names.ASKED_FOR, names.REASON))
     return f.expr(f"filter(headers, h -> not startswith(h.key, '{names.DEAD}') and h.key not in ({asked}))")
 
 

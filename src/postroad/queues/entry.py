@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+UNREADABLE: Final = -1  # instead of an expiry: what the message asks for can't be read
 
 
 class Entry(NamedTuple):
@@ -16,4 +18,4 @@ class Entry(NamedTuple):
     key: bytes | None = None  # only looked for where order is `key`
     tenant: bytes | None = None  # only looked for where the subscription is fair
     deliver_at_ms: int = 0
-    expires_at_ms: int = 0
+    expires_at_ms: int = 0  # or UNREADABLE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from postroad.now import Now
 from postroad.queues.backlog import Backlog
-from postroad.queues.entry import Entry
+from postroad.queues.entry import UNREADABLE, Entry
 from postroad.queues.ranges import RangeSet
 from postroad.queues.traits import Trait
 from postroad.queues.update import Reason
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 def take_in(partition: SharePartition, upto: int, entries: Sequence[Entry], now: Now) -> None:
     """The messages from the frontier up to `upto` are these; the frontier is at `upto` afterwards.
 
-    Expired ones are doomed; what the ledger knows as done or dying is passed over, and so is what is in
-    flight, but for its place in its lane.
+    Expired ones are doomed, and those that ask for what can't be read, unless the subscription keeps no dead
+    letters: then they go out at once, for otherwise nobody would ever see them. What the ledger knows as done
+    or dying is passed over, and so is what is in flight, but for its place in its lane.
     """
     backlog, ledger = partition.backlog, partition.ledger
     # A burial, or what is settled after a change of order, raises the ledger's start past what was read: the
@@ -74,19 +75,23 @@ def _meet(
 ) -> None:
     """Pieces that are in flight and pieces that are not enter in the order of their offsets."""
     backlog = partition.backlog
+    unreadable = entry.expires_at_ms == UNREADABLE
+    if unreadable and not partition.settings.dead_letters:
+        entry, unreadable = entry._replace(expires_at_ms=0), False
     tenant = partition.tenants.number(entry.tenant) if partition.settings.fair else 0
     trait = Trait(
         first, last, tenant, _on_our_clock(entry.deliver_at_ms, now), _on_our_clock(entry.expires_at_ms, now)
     )
-    expired = 0 < entry.expires_at_ms <= now.wall_ms
+    reason = Reason.INVALID if unreadable else Reason.EXPIRED
+    is_doomed = unreadable or 0 < entry.expires_at_ms <= now.wall_ms
     for low, high, flies in _pieces(first, last, in_flight):
         piece = trait if in_flight is None else trait._replace(first=low, last=high)
-        if not (flies or expired):
+        if not (flies or is_doomed):
             backlog.meet(piece, entry.key, now.ms)
             continue
         backlog.meet_in_flight(piece, entry.key)
         if not flies:
-            backlog.doomed.append((low, high, Reason.EXPIRED))
+            backlog.doomed.append((low, high, reason))
 
 
 def _pieces(first: int, last: int, in_flight: RangeSet | None) -> list[tuple[int, int, bool]]:

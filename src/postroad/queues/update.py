@@ -24,6 +24,7 @@ class Reason(StrEnum):
     ATTEMPTS = "attempts"  # it was delivered as often as it may be
     REJECTED = "rejected"  # a consumer said that it will never do
     EXPIRED = "expired"  # its time was over before it was delivered
+    INVALID = "invalid"  # it asks for a time that can't be read
 
 
 class Released(NamedTuple):

@@ -65,7 +65,7 @@ class DeadLetters:
         headers = [
             (names.SET_ASIDE.get(name, name), value)
             for name, value in letter.headers
-            if not name.startswith(names.DEAD)
+            if not names.tells_of_death(name)
         ]
         headers += self._told(letter, now_ms, reason)
         size = sum(len(name) + len(value or b"") for name, value in headers)

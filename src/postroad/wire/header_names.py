@@ -14,6 +14,8 @@ DEDUP_ID: Final = PREFIX + "dedup-id"
 FOR: Final = PREFIX + "for"  # a subscription: the others pass the message over
 ASKED_FOR: Final = (DELIVER_AT, DELAY_MS, EXPIRES_AT, DEDUP_ID, FOR)
 
+REASON: Final = PREFIX + "reason"  # of a dead letter: why, in words
+
 DEAD: Final = PREFIX + "dead-"
 DEAD_TOPIC: Final = DEAD + "topic"
 DEAD_PARTITION: Final = DEAD + "partition"
@@ -29,6 +31,12 @@ DEAD_UNREADABLE: Final = DEAD + "unreadable"
 
 # What was asked for a message is kept by another name in its dead letter, where it holds for nobody.
 SET_ASIDE: Final = {name: DEAD + name.removeprefix(PREFIX) for name in ASKED_FOR}
+
+
+def tells_of_death(name: str) -> bool:
+    """Whether the header is a dead letter's: it goes when the message dies again, or is sent back."""
+    return name.startswith(DEAD) or name == REASON
+
 
 # Each mirror that a message passes adds all five: the last ones are those of the nearest origin.
 ORIGIN: Final = PREFIX + "origin-"

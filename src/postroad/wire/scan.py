@@ -12,8 +12,8 @@ are missing (compaction), and where a subscription needs keys or tenants. What r
     postroad-dedup-id     1 byte or more          not if the same was there shortly before
     postroad-for          a subscription          not to any other
 
-Times are ASCII digits, at most 15; any other is ignored, as 0 is. Where both delays are given the later
-holds; where a header is given twice, the last that can be read.
+Times are ASCII digits, at most 15; 0 is none. A message with a time that can't be read is found as such
+(UNREADABLE). Where both delays are given the later holds; where a header is given twice, the last.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from postroad.errors import CorruptMessage, MessageTooLarge, UnsupportedCompressionType
+from postroad.wire.asked_times import DIGITS_MAX, TIME_HEADERS, read_time
 from postroad.wire.batch import COMPRESSION_MASK, CONTROL, HEADER_BYTES, LENGTH_END, LOG_APPEND_TIME
 from postroad.wire.compression import decompress
-from postroad.wire.header_names import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT, FOR, PREFIX
+from postroad.wire.header_names import DEDUP_ID, DELAY_MS, DELIVER_AT, FOR, PREFIX
 from postroad.wire.record_walk import walk_records
 from postroad.wire.records import read_varint
 
 NAME_BYTES_MAX: Final = (
     16  # longer keys, tenants and ids stand as a digest: memory is bounded by their number
 )
-TIME_MAX: Final = 10**15 - 1  # what 15 digits hold; 64 bits hold any sum of such times
+TIME_MAX: Final = 10**DIGITS_MAX - 1  # 64 bits hold any sum of such times
+UNREADABLE: Final = -1  # instead of an expiry: a time that the message asks for can't be read
 
 _PREFIX: Final = PREFIX.encode()
 _NULL: Final = 1  # the varint -1
-_DIGITS_MAX: Final = 15
 # base offset, length, attributes, last offset delta, base timestamp, max timestamp, count
 _HEADER: Final = Struct(">qi9xhiqq14xi")
 _UNREADABLE: Final = (CorruptMessage, MessageTooLarge, UnsupportedCompressionType, IndexError)
@@ -218,6 +219,7 @@ def _read_headers(
     tenant = delay = identity = None
     deliver_at = expires_at = 0
     addressed = subscription
+    is_readable = True
     count, position = read_varint(fields, 0)
     for _ in range(count):
         value_at = _skip(fields, position)
@@ -225,8 +227,12 @@ def _read_headers(
         position = _skip(fields, value_at)
         if field == tenant_field:
             tenant = _read_name(fields, value_at, position)
-        if field in _TIME_FIELDS and (number := _read_digits(fields, value_at, position)) is not None:
-            if field == _DELIVER_AT:
+        if field in _TIME_FIELDS:
+            # A length of more than one byte is of more than 15 digits, and no digit itself.
+            number = read_time(fields[value_at + 1 : position])
+            if number is None:
+                is_readable = False
+            elif field == _DELIVER_AT:
                 deliver_at = number
             elif field == _DELAY:
                 delay = number
@@ -240,6 +246,8 @@ def _read_headers(
         raise CorruptMessage("A record's length does not fit what is in it.")
     if addressed != subscription:
         return None
+    if not is_readable:
+        return tenant, 0, None, UNREADABLE, identity
     return tenant, deliver_at, delay, expires_at, identity
 
 
@@ -280,11 +288,6 @@ def _short(name: bytes) -> bytes:
     return name if len(name) <= NAME_BYTES_MAX else blake2b(name, digest_size=NAME_BYTES_MAX).digest()
 
 
-def _read_digits(block: bytes, position: int, stop: int) -> int | None:
-    digits = block[position + 1 : stop]  # a length of more than one byte is of more than 15 digits
-    return int(digits) if digits.isdigit() and len(digits) <= _DIGITS_MAX else None
-
-
 def _field(name: bytes) -> bytes:
     """A header's name as it stands in a record, with its length before it."""
     number, prefix = len(name) << 1, bytearray()
@@ -299,5 +302,5 @@ _DELIVER_AT: Final = _field(DELIVER_AT.encode())
 _DELAY: Final = _field(DELAY_MS.encode())
 _DEDUP_ID: Final = _field(DEDUP_ID.encode())
 _FOR: Final = _field(FOR.encode())
-_TIME_FIELDS: Final = {_DELIVER_AT, _DELAY, _field(EXPIRES_AT.encode())}
+_TIME_FIELDS: Final = {_field(name.encode()) for name in TIME_HEADERS}
 _new = tuple.__new__  # Scanned's own constructor takes twice as long

@@ -214,3 +214,14 @@ async def test_a_repetition_after_a_crash_of_the_node_is_stored_once(name: str) 
             broker.kill()
             broker.start()
             assert await api.post(f"/v1/topics/{name}/messages", {"value": "x"}, **options) == first
+
+
+@pytest.mark.parametrize("value", ["abc", "-5", "99999999999999999", "soon"])
+async def test_a_time_that_can_not_be_read_is_refused(api: Api, name: str, value: str) -> None:
+    await api.post("/v1/topics", {"name": name}, status=201)
+    path = f"/v1/topics/{name}/messages"
+    header = ["postroad-delay-ms", value]
+    problem = await api.post(path, {"value": "x", "headers": [header]}, status=422)
+    assert f"postroad-delay-ms is '{value}'" in problem["detail"]
+    raw = {"Content-Type": "text/plain", "Postroad-Header": "=".join(header)}
+    await api.call("POST", path, status=422, data=b"x", headers=raw)

@@ -23,9 +23,10 @@ from postroad.broker.replies import heard
 from postroad.broker.subscriptions.queue import Queue
 from postroad.cluster.image import Topic
 from postroad.errors import ApiError, CoordinationError, OffsetOutOfRange, TopicAlreadyExists
-from postroad.queues.update import Dying
+from postroad.queues.update import Dying, Reason
 from postroad.wire import batch as batches
 from postroad.wire import header_names as names
+from postroad.wire.asked_times import unreadable_time
 from postroad.wire.records import Record, decode_records
 
 if TYPE_CHECKING:
@@ -158,9 +159,11 @@ class DeadLetters:
         headers = [
             (names.SET_ASIDE.get(name, name), value)
             for name, value in record.headers
-            if not name.startswith(names.DEAD) or name == names.DEAD_UNREADABLE
+            if not names.tells_of_death(name) or name == names.DEAD_UNREADABLE
         ]
         headers += [(name, str(value).encode()) for name, value in told.items()]
+        if dead.reason is Reason.INVALID and (why := unreadable_time(record.headers)) is not None:
+            headers.append((names.REASON, why.encode()))
         # Its own time is that of its death: retention counts from there, however old the message was.
         return Record(place, now_ms, record.key, record.value, headers)
 

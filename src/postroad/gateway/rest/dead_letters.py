@@ -21,7 +21,7 @@ from postroad.wire import header_names
 from postroad.wire.records import Record
 
 CURSOR_PATTERN: Final = "^[0-9]{1,9}:[0-9]{1,18}$"
-Reason = Literal["attempts", "rejected", "expired"]
+Reason = Literal["attempts", "rejected", "expired", "invalid"]
 # What a redrive looks for is written down with it, and has to be short.
 HeaderName = Annotated[str, Meta(max_length=200)]
 HeaderText = Annotated[str, Meta(max_length=1000)]
@@ -62,7 +62,7 @@ class NewRedrive(Struct, forbid_unknown_fields=True):
         bool,
         Meta(description="For all subscriptions of the topic, not only for the one in which it died."),
     ] = False
-    reasons: Annotated[list[Reason], Meta(max_length=3)] = []
+    reasons: Annotated[list[Reason], Meta(max_length=4)] = []
     headers: Annotated[
         dict[HeaderName, HeaderText], Meta(max_length=20, description="Only letters with these headers.")
     ] = {}

@@ -26,6 +26,7 @@ from postroad.gateway.rest.content import Bytes, HeaderPairs, NewValue, read_byt
 from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
 from postroad.gateway.rest.fields import DelayMs, PartitionNumber, TimeMs
 from postroad.gateway.rest.problems import KEY_REUSED, MEDIA, NOT_FOUND, REFUSED, TOO_LARGE, Problem, Refused
+from postroad.wire.asked_times import unreadable_time
 from postroad.wire.header_names import DELAY_MS, DELIVER_AT, EXPIRES_AT
 
 MESSAGES_MAX: Final = 1000
@@ -193,6 +194,8 @@ def _with_times(
     times = {name: str(time).encode() for name, time in given.items() if time is not None}
     if any(name in times for name, _ in headers):
         raise Refused(problems.REFUSED, "A time is given both as a field and as a header of the message.")
+    if (wrong := unreadable_time(headers)) is not None:
+        raise Refused(problems.REFUSED, f"The header {wrong}.")
     return [*headers, *times.items()]
 
 

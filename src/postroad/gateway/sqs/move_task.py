@@ -26,7 +26,6 @@ from postroad.gateway.receiver import Received
 from postroad.gateway.redrives import Progress, Task
 from postroad.gateway.sqs.outgoing import DEAD_DEDUP_ID
 from postroad.wire.header_names import (
-    DEAD,
     DEAD_SUBSCRIPTION,
     DEAD_TOPIC,
     DEDUP_ID,
@@ -34,6 +33,7 @@ from postroad.wire.header_names import (
     DELIVER_AT,
     EXPIRES_AT,
     FOR,
+    tells_of_death,
 )
 
 KIND: Final = "sqs"
@@ -158,7 +158,7 @@ def _revived(letter: ShareMessage, addressee: str | None) -> Message:
     for name, value in letter.headers:
         if name in (DEDUP_ID, DEAD_DEDUP_ID):
             headers.append((DEDUP_ID, f"{letter.topic}/{letter.partition}/{letter.offset}".encode()))
-        elif not name.startswith(DEAD) and name not in SPENT:
+        elif not tells_of_death(name) and name not in SPENT:
             headers.append((name, value))
     if addressee is not None:
         headers.append((FOR, addressee.encode()))
