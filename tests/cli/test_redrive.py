@@ -78,7 +78,7 @@ def test_letters_that_die_again_can_be_redriven_again(run: Command, dead: str) -
 
 
 def test_letters_of_a_subscription_that_is_gone_stay_until_they_are_for_all(run: Command, dead: str) -> None:
-    run("subscription", "delete", dead)
+    run("subscription", "delete", dead, "--yes")
     told = run("redrive", f"{dead}.dead", code=1).stderr
     assert f"3 × no subscription {dead} holds {dead} any more: --to-all sends it to all that do" in told
     assert read_json(run("redrive", f"{dead}.dead", "--to-all", "--json").stdout)["sent"] == 3
