@@ -7,6 +7,8 @@ import contextlib
 import gzip
 import json
 import logging
+import socket
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 from aiohttp import web
 
 from postroad.config.sections import Http
-from postroad.gateway import health
+from postroad.gateway import bodies, health, rest, sqs
 from postroad.gateway.app import create_app
 from postroad.gateway.connections import Door
 from postroad.gateway.gateway import Gateway, GatewaySettings
@@ -23,7 +25,7 @@ from postroad.gateway.serve import bind
 from postroad.testing import Node
 
 from .conftest import StartGateway
-from .processes import PATIENCE_S, alone, ask_for_health, connect, get, read_all, url_of
+from .processes import PATIENCE_S, alone, ask_for_health, connect, eventually, get, read_all, url_of
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +151,7 @@ def strange_routes(gateway: Gateway) -> list[web.RouteDef]:
         raise TimeoutError("secret of the house")
 
     async def echoes(request: web.Request) -> web.Response:
-        return web.Response(text=str(len(await request.read())))
+        return web.Response(text=str(len(await bodies.read(request))))
 
     return [web.get("/fails", fails), web.get("/times-out", times_out), web.post("/echoes", echoes)]
 
@@ -228,6 +230,25 @@ def test_access_log_tells_of_failures_only_unless_asked(
     get(url + "/fails")
     lines = [record.getMessage() for record in caplog.records if record.name == "postroad.access"]
     assert ["status=500" in line for line in lines] == [True]
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])
+@pytest.mark.parametrize("path", ["/", "/echoes", "/v1/topics/t/messages"])
+def test_client_that_hangs_up_during_an_upload_is_no_failure(
+    start_gateway: StartGateway, caplog: pytest.LogCaptureFixture, path: str, reset: bool
+) -> None:
+    gateway = start_gateway([strange_routes, sqs.routes, rest.routes], access_log="all")
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
+    with connect(gateway.url) as sock:
+        if reset:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.sendall(f"{head}Content-Type: application/json\r\n\r\nhalf".encode())
+        eventually(lambda: gateway.gateway.metrics.in_flight == 1, "it is not read")
+    eventually(lambda: gateway.gateway.metrics.in_flight == 0, "it is still read")
+    counted = [line for line in gateway.gateway.metrics.page().splitlines() if "requests_total{" in line]
+    assert len(counted) == 1
+    assert 'status="499"' in counted[0]
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
 async def test_peer_that_reads_nothing_of_its_answer_is_cut(broker: Node) -> None:

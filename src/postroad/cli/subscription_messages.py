@@ -66,7 +66,9 @@ def peek(
             places = [place for place in places if place.partition in partitions]
         if not places:
             raise Failed(f"subscription {name} has no partition {', '.join(map(str, partitions))}")
-        return await look(client, name, places, first, limit)
+        starts = {} if first is None else dict.fromkeys(places, first)
+        found, _ = await look(client, name, places, starts, limit)
+        return found
 
     from postroad.cli import peeking
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from postroad.client import subscriptions
@@ -28,17 +28,33 @@ class Peeked(NamedTuple):
     record: Record | None
 
 
+class Following(NamedTuple):
+    """Where to go on looking."""
+
+    place: TopicPartition
+    offset: int
+
+
 async def look(
-    client: Client, group: str, places: Sequence[TopicPartition], first: int | None, limit: int
-) -> list[Peeked]:
-    """Up to `limit` messages that the subscription is not done with, partition after partition, from an
-    offset or from where each begins."""
+    client: Client,
+    group: str,
+    places: Sequence[TopicPartition],
+    starts: Mapping[TopicPartition, int],
+    limit: int,
+    bytes_max: int | None = None,
+) -> tuple[list[Peeked], Following | None]:
+    """Up to `limit` messages that the subscription is not done with, partition after partition, each
+    from its offset in `starts` or from where it begins; and where there may be more.
+
+    With about `bytes_max` it is enough too: the message that brings it there is still among them.
+    """
     found: list[Peeked] = []
+    size = 0
     for place in places:
         left = limit - len(found)
+        start = starts.get(place, FROM_START)
         if not left:
-            break
-        start = FROM_START if first is None else first
+            return found, Following(place, max(start, 0))
         answer = await subscriptions.peek(client, group, place, start, left)
         states = {
             offset: state
@@ -47,20 +63,41 @@ async def look(
             for offset in range(state.first, min(state.last, state.first + left) + 1)
         }
         wanted = sorted(states)[:left]
-        records = await read(client, place, wanted)
-        found += [Peeked(place, offset, states[offset], records.get(offset)) for offset in wanted]
-    return found
+        left_bytes = None if bytes_max is None else bytes_max - size
+        records, end = await read(client, place, wanted, left_bytes)
+        size += sum(map(size_of, records.values()))
+        looked = [offset for offset in wanted if end is None or offset < end]
+        found += [Peeked(place, offset, states[offset], records.get(offset)) for offset in looked]
+        if len(looked) < len(wanted):
+            return found, Following(place, wanted[len(looked)])
+        if len(found) == limit and wanted[-1] + 1 < answer.high_watermark:
+            return found, Following(place, wanted[-1] + 1)
+    return found, None
 
 
-async def read(client: Client, place: TopicPartition, wanted: Iterable[int]) -> dict[int, Record]:
-    """Those of the records that are there, in as few fetches as their distances allow."""
+async def read(
+    client: Client, place: TopicPartition, wanted: Iterable[int], bytes_max: int | None = None
+) -> tuple[dict[int, Record], int | None]:
+    """Those of the records that are there, in as few fetches as their distances allow. And where it ended
+    because `bytes_max` were read, else None; the first fetch counts whatever it brings."""
     missing = set(wanted)
+    size = 0
     records: dict[int, Record] = {}
     deadline = asyncio.get_running_loop().time() + PATIENCE_S
     async with Consumer(client, reset=EARLIEST, partition_bytes=READ_BYTES) as consumer:
         while missing and (left_s := deadline - asyncio.get_running_loop().time()) > 0:
             await consumer.assign({place: min(missing)})
             for _, came, _ in await consumer.poll(left_s):
-                records |= {record.offset: record for record in came if record.offset in missing}
+                for record in came:
+                    if record.offset in missing:
+                        records[record.offset] = record
+                        size += size_of(record)
             missing = {offset for offset in missing if offset >= consumer.positions[place]}
-    return records
+            if missing and bytes_max is not None and size >= bytes_max:
+                return records, consumer.positions[place]
+    return records, None
+
+
+def size_of(record: Record) -> int:
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers

@@ -111,7 +111,17 @@ class Http(Section):
     )
     body_bytes_max: int = setting(4 * MIB, size(1024, 1 << 30), "The largest body of a request.")
     header_bytes_max: int = setting(
-        16 * 1024, size(1024, MIB), "The longest line in the head of a request; there may be 128 lines."
+        32 * 1024, size(1024, MIB), "The longest head of a request: its first line and all headers."
+    )
+    receive_bytes_max: int = setting(
+        64 * MIB,
+        size(MIB),
+        "Memory for requests that are being received or answered, in all; one that would need more gets 503.",
+    )
+    send_bytes_max: int = setting(
+        64 * MIB,
+        size(MIB),
+        "Memory for answers that clients have not read, in all; beyond it the slowest reader is cut off.",
     )
     request_ms: int = setting(
         30_000, duration(1), "A request that has begun must be complete within this time."

@@ -15,6 +15,7 @@ from aiohttp import hdrs, web
 from aiohttp.web_protocol import RequestPayloadError
 
 from postroad.gateway.access_log import AccessLog, Line
+from postroad.gateway.bodies import BODY, has_gone
 from postroad.gateway.connections import Connection
 from postroad.gateway.gateway import Gateway
 
@@ -24,6 +25,7 @@ Context = Callable[[Gateway], Callable[[web.Application], AsyncIterator[None]]]
 
 GATEWAY: Final = web.AppKey("gateway", Gateway)
 ACTION: Final = web.RequestKey("action", str)  # what it asks for, where the route alone does not tell
+CLIENT_GONE: Final = 499  # in metrics and logs: the client hung up, and no answer was sent
 NOWHERE: Final = ("none", "none")  # dialect and action of a request that no route takes
 
 log = logging.getLogger(__name__)
@@ -46,6 +48,7 @@ class _Edge:
     def __init__(self, gateway: Gateway) -> None:
         self._metrics = gateway.metrics
         self._access_log = AccessLog(gateway.http)
+        self._head_bytes_max = gateway.http.header_bytes_max
         self._names: dict[object, tuple[str, str]] = {}  # by handler
 
     def named(self, dialect: str, routes: list[web.RouteDef]) -> list[web.RouteDef]:
@@ -56,7 +59,7 @@ class _Edge:
     @web.middleware
     async def handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         began = time.perf_counter_ns()
-        status, sent = 500, 0
+        status, sent = CLIENT_GONE, 0
         self._metrics.in_flight += 1
         connection = request.protocol
         if isinstance(connection, Connection):
@@ -69,23 +72,32 @@ class _Edge:
             status = refused.status
             raise
         finally:
+            request.pop(BODY, None)
             if isinstance(connection, Connection):
-                connection.request_went()
+                status = connection.refused or status
+                connection.request_went(request)
             self._note(request, status, sent, time.perf_counter_ns() - began)
 
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             _refuse_ambiguous(request)
+            self._check_head(request)
             return await handler(request)
         except web.HTTPException:
             raise
-        except ConnectionError:  # the client has gone; there is nobody to answer
-            raise
         except RequestPayloadError:
             raise web.HTTPBadRequest(text="The request's body can't be read.\n") from None
-        except Exception:
+        except Exception as error:
+            if isinstance(error, ConnectionError) and has_gone(request):
+                return web.Response(status=CLIENT_GONE)  # aiohttp finds that nobody is there to get it
             log.exception("%s %s failed", request.method, request.path)
             return web.Response(status=500, text="Internal error; see the gateway's log.\n")
+
+    def _check_head(self, request: web.Request) -> None:
+        """One that came in a single piece has not been measured before."""
+        head = len(request.raw_path) + sum(len(name) + len(value) for name, value in request.raw_headers)
+        if head > self._head_bytes_max:
+            raise web.HTTPRequestHeaderFieldsTooLarge(text="The setting is http.header_bytes_max.\n")
 
     def _note(self, request: web.Request, status: int, sent: int, took_ns: int) -> None:
         dialect, action = self._names.get(request.match_info.handler, NOWHERE)

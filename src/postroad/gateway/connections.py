@@ -12,31 +12,75 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from aiohttp import StreamReader, web
 
 from postroad.config.sections import Http
+from postroad.gateway.memory import FREE_BYTES, Memory
 from postroad.gateway.metrics import GatewayMetrics
 from postroad.gateway.short_way import Counter, ShortWay
 
 BACKLOG: Final = 1024
 SWEEP_S: Final = 1.0
+LINGER_S: Final = 5.0  # a client that was refused has so long to read that
+READ_BYTES: Final = 64 * 1024  # of a body that its handler has not asked for; twice as much is the end
 LINES_A_SECOND: Final = 20  # about connections that were refused or cut; then they are only counted
 
 log = logging.getLogger(__name__)
 
 
-class Connection(web.RequestHandler):
-    """aiohttp's, and what the door's sweep has to know."""
+class Refused(NamedTuple):
+    """An answer from the door itself, to a request that is not read to its end."""
 
-    __slots__ = ("began_at", "body", "door", "short_way", "stuck_at", "unread_bytes")
+    status: int
+    data: bytes
+
+
+# No body: what SDKs make of a 5xx without one is "try again later".
+TOO_BUSY: Final = Refused(
+    503,
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+)
+LONG_HEAD: Final = Refused(
+    431,
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+)
+
+
+class Connection(web.RequestHandler):
+    """aiohttp's, and what the door's sweep and its memory have to know."""
+
+    __slots__ = (
+        "_leftover",
+        "_newest",
+        "answered",
+        "arrived_bytes",
+        "began_at",
+        "body",
+        "door",
+        "held_bytes",
+        "lingering",
+        "refused",
+        "refused_at",
+        "short_way",
+        "stuck_at",
+        "unread_bytes",
+    )
 
     def __init__(self, door: Door, manager: web.Server, **options: Any) -> None:
         super().__init__(manager, **options)
         self.door = door
         self.began_at: float | None = None  # when the first byte of a request came that is not complete yet
         self.body: StreamReader | None = None  # of the request that is being answered
+        self._leftover: StreamReader | None = None  # a body that nobody reads: its request is answered
+        self._newest: StreamReader | None = None  # the body of the last request whose head has come
+        self.answered = 0  # requests, of those that aiohttp has read
+        self.arrived_bytes = 0  # of requests that aiohttp reads or answers
+        self.held_bytes = 0  # as the memory has counted them
+        self.refused: int | None = None  # the status of the door's own answer
+        self.refused_at = 0.0
+        self.lingering: asyncio.Transport | None = None  # after a refusal: until the client has read it
         self.unread_bytes = 0  # of answers, when last looked at; so many since `stuck_at`
         self.stuck_at = 0.0
         self.short_way: ShortWay | None = None  # until the first request that is not plain
@@ -57,35 +101,134 @@ class Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self.door.connections.pop(self, None)
         self.door.metrics.connections = len(self.door.connections)
-        self.short_way = None
-        super().connection_lost(exc)
+        self.door.memory.count_unread(self, 0)
+        self.lingering = None
+        self._let_go(exc)
+
+    # --- in
 
     def data_received(self, data: bytes) -> None:
-        if self.short_way is not None:
-            self.short_way.take(data)
+        way = self.short_way
+        if way is not None:
+            if (held := len(way.kept) + way.body_bytes + len(data)) > FREE_BYTES and not self.hold(held):
+                self._refuse(TOO_BUSY)
+                return
+            way.take(data)
+            if self.held_bytes and self.short_way is way:
+                self.hold(len(way.kept) + way.body_bytes)
+        elif self.refused is None:
+            self._take_long(data)
+
+    def _take_long(self, data: bytes) -> None:
+        if not data:  # aiohttp goes on with what it has
+            super().data_received(data)
             return
         if self.began_at is None and self.body is None:
             self.began_at = self._loop.time()
+        if not self.is_discarding() and not self.count_arrived(len(data)):
+            return
         super().data_received(data)
+        if self._messages:
+            self._newest = self._messages[-1][1]
+        reads_head = self._request_count == self.answered and not self.is_discarding()
+        if reads_head and self.arrived_bytes > self.door.http.header_bytes_max:
+            self._refuse(LONG_HEAD)
 
     def take_long_way(self, data: bytes) -> None:
         self.short_way = None
         self.data_received(data)
 
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self.short_way is not None:
-            self.short_way.go_on()
+    def count_arrived(self, more_bytes: int) -> bool:
+        """So much more is held for a request that is not answered. False: it was too much."""
+        self.arrived_bytes += more_bytes
+        if self.hold(self.arrived_bytes):
+            return True
+        self._refuse(TOO_BUSY)
+        return False
+
+    def hold(self, now_bytes: int) -> bool:
+        """So much is held for this connection now. False: that is too much for all of them together."""
+        if now_bytes <= FREE_BYTES:
+            now_bytes = 0
+        was_bytes, self.held_bytes = self.held_bytes, now_bytes
+        return self.door.memory.count_received(was_bytes, now_bytes)
+
+    def is_receiving(self) -> bool:
+        return self.body is None or not self.body.is_eof()
+
+    def is_discarding(self) -> bool:
+        """What comes belongs to a request that is answered already: aiohttp throws it away."""
+        return self._leftover is not None and not self._leftover.is_eof()
+
+    # --- requests that aiohttp has read
 
     def request_came(self, body: StreamReader) -> None:
         """A request's head is complete and it is being answered; the body may still be on its way."""
         self.body = body
 
-    def request_went(self) -> None:
+    def request_went(self, request: web.Request) -> None:
+        self.answered += 1
+        self._leftover = None if self.body is None or self.body.is_eof() else self.body
         self.began_at = self.body = None
+        self.arrived_bytes = max(0, self.arrived_bytes - _size(request)) if self._messages else 0
+        self.hold(self.arrived_bytes)
 
-    def is_receiving(self) -> bool:
-        return self.body is None or not self.body.is_eof()
+    def frame_came(self) -> None:
+        """A WebSocket's frame is complete."""
+        self.arrived_bytes = 0
+        self.hold(0)
+
+    # --- out
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self.transport is not None:
+            self.door.count_unread(self, self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        self.door.memory.count_unread(self, 0)
+        super().resume_writing()
+        if self.short_way is not None:
+            self.short_way.go_on()
+
+    def _refuse(self, refusal: Refused) -> None:
+        """The request gets this answer, and what is left of it is dropped as it comes, for closing at once
+        could take the answer away again. To aiohttp it looks as if the client had gone."""
+        transport = self.transport
+        if transport is None:
+            return
+        self.door.say("a request from %s is refused with %d", self.peername, refusal.status)
+        if self.body is None:  # else whoever handles it tells
+            self.door.metrics.note_refusal(refusal.status)
+        if self._owes_answer():  # that one must come first
+            transport.abort()
+            return
+        self.refused, self.refused_at = refusal.status, self._loop.time()
+        self.transport, self.lingering = None, transport
+        transport.write(refusal.data)
+        if transport.can_write_eof():
+            transport.write_eof()
+        self._let_go(ConnectionResetError(f"refused with {refusal.status}"))
+
+    def _owes_answer(self) -> bool:
+        """A whole request has come that is not answered."""
+        if self.short_way is not None:
+            return self.short_way.is_answering
+        waiting = self._request_count - self.answered
+        return waiting > 1 or (waiting == 1 and self._newest is not None and self._newest.is_eof())
+
+    def _let_go(self, exc: BaseException | None) -> None:
+        """Nothing that was held for the client is reached from here any more: memory does not wait for the
+        collector of cycles, which may come late."""
+        if self.short_way is not None:
+            self.short_way.close()
+            self.hold(self.short_way.body_bytes)  # that request is answered all the same
+        elif self.body is None:
+            self.hold(0)
+        self.short_way = self.body = self._leftover = self._newest = None
+        super().connection_lost(exc)
+        self._messages.clear()
+        self._message_tail = b""
 
     def handle_error(
         self,
@@ -105,7 +248,7 @@ class Connection(web.RequestHandler):
         return refusal
 
 
-class Refusal(asyncio.Protocol):
+class Overcrowded(asyncio.Protocol):
     """One connection too many."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -122,7 +265,8 @@ class Door:
         self.counter = counter
         self.connections: dict[Connection, None] = {}
         self.metrics = metrics
-        self._http = http
+        self.memory: Memory[Connection] = Memory(http)
+        self.http = http
         self._manager = runner.server
         self._loop = asyncio.get_running_loop()
         self._server: asyncio.Server | None = None
@@ -146,18 +290,28 @@ class Door:
         if self._said <= LINES_A_SECOND:
             log.info(text, *facts)
 
+    def count_unread(self, connection: Connection, unread_bytes: int) -> None:
+        """Cuts off those who read least, if too much waits to be read."""
+        self.memory.count_unread(connection, unread_bytes)
+        while (slowest := self.memory.slowest()) is not None:
+            self.memory.count_unread(slowest, 0)
+            self.say("the connection from %s is cut: others need the memory of its answers", slowest.peername)
+            if slowest.transport is not None:
+                slowest.transport.abort()
+
     def _admit(self) -> asyncio.Protocol:
-        if len(self.connections) >= self._http.connections_max:
+        if len(self.connections) >= self.http.connections_max:
             self.metrics.refused += 1
-            self.say("a connection is refused: http.connections_max is %d", self._http.connections_max)
-            return Refusal()
+            self.say("a connection is refused: http.connections_max is %d", self.http.connections_max)
+            return Overcrowded()
         return Connection(
             self,
             self._manager,
             loop=self._loop,
-            keepalive_timeout=self._http.idle_ms / 1000,
-            max_line_size=self._http.header_bytes_max,
-            max_field_size=self._http.header_bytes_max,
+            keepalive_timeout=self.http.idle_ms / 1000,
+            max_line_size=self.http.header_bytes_max,
+            max_field_size=self.http.header_bytes_max,
+            read_bufsize=READ_BYTES,
             access_log=None,
         )
 
@@ -167,6 +321,10 @@ class Door:
         self._said = 0
         now = self._loop.time()
         for connection in list(self.connections):
+            if connection.lingering is not None:
+                if now - connection.refused_at > LINGER_S:
+                    connection.lingering.abort()
+                continue
             reason = self._overdue(connection, now)
             if reason and connection.transport is not None:
                 self.say("the connection from %s is cut: %s", connection.peername, reason)
@@ -179,13 +337,15 @@ class Door:
         began = connection.began_at
         if began is not None and not connection.is_receiving():
             connection.began_at = None  # whatever comes while it is answered belongs to the next
-        elif began is not None and (now - began) * 1000 > self._http.request_ms:
-            return f"a request was not finished within {self._http.request_ms} ms"
+        elif began is not None and (now - began) * 1000 > self.http.request_ms:
+            return f"a request was not finished within {self.http.request_ms} ms"
         unread = 0 if connection.transport is None else connection.transport.get_write_buffer_size()
         if unread != connection.unread_bytes or not unread:
             connection.unread_bytes, connection.stuck_at = unread, now
-        elif (now - connection.stuck_at) * 1000 > self._http.idle_ms:
-            return f"it read nothing for {self._http.idle_ms} ms"
+            if connection.writing_paused:
+                self.count_unread(connection, unread)
+        elif (now - connection.stuck_at) * 1000 > self.http.idle_ms:
+            return f"it read nothing for {self.http.idle_ms} ms"
         return ""
 
     def _is_idle(self, connection: Connection, now: float) -> bool:
@@ -193,4 +353,14 @@ class Door:
         way = connection.short_way
         if way is None or way.is_answering or connection.unread_bytes:
             return False
-        return (now - way.idle_since) * 1000 > self._http.idle_ms
+        return (now - way.idle_since) * 1000 > self.http.idle_ms
+
+
+def _size(request: web.Request) -> int:
+    """How many bytes the request had, but for a few blanks."""
+    head = len(request.method) + len(request.raw_path) + len(" / HTTP/1.1\r\n\r\n")
+    return (
+        head
+        + sum(len(name) + len(value) + 4 for name, value in request.raw_headers)
+        + (request.content.total_bytes)
+    )

@@ -43,9 +43,12 @@ at once or later; or it answers with what gives the reply, and needs a task."""
 
 
 class PlainRoute(NamedTuple):
+    """`admits` tells by the headers whether a request's body is worth waiting for."""
+
     dialect: str
     action: str  # of replies that don't tell theirs
     handler: PlainHandler
+    admits: Callable[[Mapping[str, str]], bool]
 
 
 def head_of(request: web.Request) -> Head:

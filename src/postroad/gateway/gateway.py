@@ -22,6 +22,7 @@ from postroad.gateway.directory import Directory
 from postroad.gateway.exchange import PlainRoute
 from postroad.gateway.metrics import GatewayMetrics
 from postroad.gateway.origin import Visitors
+from postroad.gateway.pages import Pages
 from postroad.gateway.receipts import Receipt, Receipts
 from postroad.gateway.receiver import IsGone, Received, Receiver
 from postroad.gateway.redrives import Redrives
@@ -64,6 +65,7 @@ class Gateway:
         self.cluster_id = ""
         self.metrics = GatewayMetrics()
         self.plain_routes: dict[str, PlainRoute] = {}  # by X-Amz-Target: what need not go through aiohttp
+        self.pages = Pages()
         self.closing = asyncio.Event()  # long waits end when it is set
         self.redrives = Redrives(self.client, self.directory, self.closing)
         self._receivers: dict[str, Receiver] = {}

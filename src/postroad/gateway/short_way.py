@@ -44,6 +44,10 @@ class Connected(Protocol):
     """What the short way needs of its connection."""
 
     began_at: float | None
+    held_bytes: int
+
+    def hold(self, now_bytes: int) -> bool:
+        """So much is held for this connection now."""
 
     @property
     def transport(self) -> asyncio.Transport | None: ...
@@ -68,6 +72,7 @@ class ShortWay:
         "_is_held",
         "_loop",
         "_plain",
+        "body_bytes",
         "idle_since",
         "is_answering",
         "kept",
@@ -79,6 +84,7 @@ class ShortWay:
         self._loop = loop
         self.kept: bytes | bytearray = b""
         self._plain: Plain | None = None  # its head is read, its body is on the way
+        self.body_bytes = 0  # of the request that is being answered
         self._is_going_on = False
         self._is_held = False  # reading is paused
         self.is_answering = False
@@ -108,12 +114,20 @@ class ShortWay:
     def answer(self, data: bytes) -> None:
         """To the request that is being answered; then the next one's turn has come."""
         self.is_answering = False
+        self.body_bytes = 0
         self.idle_since = self._loop.time()
+        if self._connection.held_bytes:
+            self._connection.hold(len(self.kept))
         transport = self._connection.transport
         if transport is not None and not transport.is_closing():
             transport.write(data)
             if self.kept:
                 self.go_on()
+
+    def close(self) -> None:
+        """The client has gone. What is under way goes on (W3), and its answer is dropped."""
+        self.kept = b""
+        self._plain = None
 
     def _must_wait(self) -> bool:
         return self.is_answering or self._connection.writing_paused
@@ -130,8 +144,7 @@ class ShortWay:
         elif plain.headers[TARGET] not in counter.routes:
             self._leave()
         elif len(data) < plain.end:
-            self._plain = plain
-            self._wait_for_more()
+            self._wait_for_body(plain)
         else:
             self._begin(plain, data)
             return True
@@ -143,9 +156,18 @@ class ShortWay:
         self._plain = None
         self._connection.began_at = None
         self.is_answering = True
+        self.body_bytes = len(body)
         if self._is_held and len(self.kept) <= KEPT_BYTES_MAX:
             self._hold(False)
         self._counter.take(plain, body, self._connection, self)
+
+    def _wait_for_body(self, plain: Plain) -> None:
+        """Who asks is looked at first: a stranger's body is nothing to keep."""
+        if self._plain is None and not self._counter.routes[plain.headers[TARGET]].admits(plain.headers):
+            self._leave()
+            return
+        self._plain = plain
+        self._wait_for_more()
 
     def _wait_for_more(self) -> None:
         if self._connection.began_at is None:

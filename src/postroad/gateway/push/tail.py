@@ -31,8 +31,9 @@ from postroad.gateway.rest.problems import Refused
 
 TAILS_MAX: Final = 1000  # each has a connection to the nodes
 PARTITIONS_MAX: Final = 100  # the position of each stands in every event
-FETCH_BYTES: Final = 1 << 20
-PARTITION_BYTES: Final = 1 << 18
+# What a tail holds for a reader that does not read: two fetches, one of them as records.
+FETCH_BYTES: Final = 1 << 18
+PARTITION_BYTES: Final = 1 << 16
 WRITE_BYTES: Final = 1 << 16
 LOOK_S: Final = 1.0  # how often a tail without news looks whether it is still wanted
 HEARTBEAT_S: Final = 15.0

@@ -15,6 +15,7 @@ from typing import Final
 
 from aiohttp import ClientConnectionResetError, WSCloseCode, WSMsgType, hdrs, web
 
+from postroad.gateway.connections import Connection
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.push import binary_frames, json_frames
 from postroad.gateway.push.binary_frames import BinaryFormat
@@ -64,7 +65,7 @@ class WebSocketEdge:
         self, request: web.Request, socket: web.WebSocketResponse, stream: Stream, format_: Format
     ) -> None:
         try:
-            await stream.run(_frames(socket))
+            await stream.run(_frames(request, socket))
         except Ending as ending:
             await self._end(socket, format_, ending)
         except (ConnectionError, ClientConnectionResetError, TimeoutError) as error:
@@ -86,8 +87,11 @@ class WebSocketEdge:
             log.info("the stream could not be ended: %s", error or type(error).__name__)
 
 
-async def _frames(socket: web.WebSocketResponse) -> AsyncIterator[str | bytes]:
+async def _frames(request: web.Request, socket: web.WebSocketResponse) -> AsyncIterator[str | bytes]:
+    connection = request.protocol
     async for message in socket:
+        if isinstance(connection, Connection):
+            connection.frame_came()
         if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
             return
         yield message.data

@@ -48,7 +48,8 @@ class DeadLetter(MessageContent, kw_only=True):
 
 
 class DeadLetterList(Struct):
-    """`next` may be there though few letters came, or none: others are between."""
+    """A page ends with some 4 MB of content, however many letters were asked for. `next` may be there though
+    few letters came, or none: others are between."""
 
     letters: list[DeadLetter]
     next: str | None
@@ -111,8 +112,9 @@ async def list_dead_letters(call: Call[Nothing, DeadLettersQuery]) -> DeadLetter
     except UnknownTopicOrPartition:
         return DeadLetterList([], None)
     partition, offset = map(int, (wish.after or "0:0").split(":"))
-    page = await letters.page(gateway, info.name, topic, partition, offset, wish.limit)
-    found = [_letter(topic.id, place, letter, wish.values) for place, letter in page.letters]
+    async with gateway.pages.room():
+        page = await letters.page(gateway, info.name, topic, partition, offset, wish.limit)
+        found = [_letter(topic.id, place, letter, wish.values) for place, letter in page.letters]
     following = page.following
     return DeadLetterList(found, None if following is None else f"{following[0]}:{following[1]}")
 

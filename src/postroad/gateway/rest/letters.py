@@ -12,12 +12,13 @@ from collections.abc import AsyncGenerator
 from typing import Final, NamedTuple
 
 from postroad.client import offsets
+from postroad.client.browse import READ_BYTES, size_of
 from postroad.client.consumer import Consumer
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.offsets import EARLIEST
 from postroad.client.struck_off import not_sent_back
 from postroad.errors import UnknownTopicOrPartition
-from postroad.gateway import message_ids
+from postroad.gateway import message_ids, pages
 from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.gateway import Gateway
 from postroad.wire.header_names import DEAD_OFFSET, DEAD_PARTITION, DEAD_REASON, DEAD_SUBSCRIPTION, DEAD_TOPIC
@@ -119,34 +120,38 @@ async def _scan(
 async def page(gateway: Gateway, name: str, topic: Topic, partition: int, offset: int, limit: int) -> Page:
     """Letters of a subscription that were not sent back, partition after partition, from a place on."""
     found: list[tuple[TopicPartition, Record]] = []
+    size = 0
     for part in topic.partitions[partition:]:
         place = TopicPartition(topic.name, part.number)
         first = offset if part.number == partition else 0
-        letters, following = await _of_partition(gateway, name, place, first, limit - len(found))
+        left = limit - len(found), pages.BYTES_MAX - size
+        letters, following = await _of_partition(gateway, name, place, first, *left)
         found += [(place, letter) for letter in letters]
+        size += sum(map(size_of, letters))
         if following is not None:
             return Page(found, (part.number, following))
     return Page(found, None)
 
 
 async def _of_partition(
-    gateway: Gateway, name: str, place: TopicPartition, first: int, limit: int
+    gateway: Gateway, name: str, place: TopicPartition, first: int, limit: int, bytes_max: int
 ) -> tuple[list[Record], int | None]:
-    """Up to `limit` of them, and the offset to go on from, if that was not all."""
+    """Up to `limit` of them, about `bytes_max` at most, and the offset to go on from, if that was not all."""
     client = gateway.client
     first = max(first, (await offsets.earliest(client, [place]))[place])
     end = (await offsets.latest(client, [place]))[place]
     found: list[Record] = []
-    looked_at = 0
-    async with Consumer(client, reset=EARLIEST) as consumer:
+    looked_at = size = 0
+    async with Consumer(client, reset=EARLIEST, partition_bytes=READ_BYTES) as consumer:
         await consumer.assign({place: first})
         while first < end:
-            if len(found) >= limit or looked_at >= SCAN_MAX:
+            if len(found) >= limit or looked_at >= SCAN_MAX or size >= bytes_max:
                 return found[:limit], found[limit].offset if len(found) > limit else first
             came = [record for _, records, _ in await consumer.poll(SCAN_S) for record in records]
             looked_at += len(came)
             mine = [record for record in came if text(record, DEAD_SUBSCRIPTION) == name]
-            found += await not_sent_back(client, place, mine)
+            found += (left := await not_sent_back(client, place, mine))
+            size += sum(map(size_of, left))
             if not came:
                 break  # the rest is deleted, or can't be had now
             first = consumer.positions[place]

@@ -8,10 +8,10 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, Struct
 
 from postroad.client import browse, offsets, subscriptions
-from postroad.client.browse import Peeked
+from postroad.client.browse import Following, Peeked
 from postroad.client.metadata import TopicPartition
 from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
-from postroad.gateway import message_ids
+from postroad.gateway import message_ids, pages
 from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.message_ids import WrongMessageId
@@ -25,6 +25,7 @@ from postroad.wire.peek import PeekRange, PeekResponse
 from postroad.wire.records import Record
 
 SUBSCRIPTIONS_AT_ONCE: Final = 8
+CURSOR_PATTERN: Final = "^[a-zA-Z0-9._-]{1,249}:[0-9]{1,9}:[0-9]{1,18}$"
 
 Status = Literal["pending", "in_flight", "acknowledged", "dead", "done"]
 # `settling` is decided and on its way to the disk: until it is there it may still come again.
@@ -43,6 +44,10 @@ _LEAST_DONE: Final[tuple[Status, ...]] = ("in_flight", "pending", "dead", "done"
 
 class PeekQuery(Struct, forbid_unknown_fields=True):
     limit: PageSize = 20
+    after: Annotated[
+        Annotated[str, Meta(pattern=CURSOR_PATTERN)] | None,
+        Meta(description="`next` of the page before; without `offset`."),
+    ] = None
     topic: TopicName | None = None
     partition: Annotated[PartitionNumber | None, Meta(description="Only with `topic`.")] = None
     offset: Annotated[Offset | None, Meta(description="From this offset on; only with `partition`.")] = None
@@ -60,7 +65,11 @@ class PeekedMessage(MessageContent, kw_only=True):
 
 
 class PeekAnswer(Struct):
+    """A page ends with some 4 MB of content, however many messages were asked for. `next` may be there though
+    no message follows."""
+
     messages: list[PeekedMessage]
+    next: str | None
 
 
 class MessageQuery(Struct, forbid_unknown_fields=True):
@@ -102,14 +111,20 @@ async def peek(call: Call[Nothing, PeekQuery]) -> PeekAnswer:
         wish.offset is not None and wish.partition is None
     ):
         raise Refused(problems.REFUSED, "`partition` needs `topic`, and `offset` needs `partition`.")
+    if wish.after is not None and wish.offset is not None:
+        raise Refused(problems.REFUSED, "Send `after` or `offset`, not both.")
+    begin, offset = _begin(wish)
     places = [
         place
         for place in sorted(await subscriptions.positions(client, name))
-        if wish.topic in (None, place.topic) and wish.partition in (None, place.partition)
+        if wish.topic in (None, place.topic) and wish.partition in (None, place.partition) and place >= begin
     ]
-    found = await browse.look(client, name, places, wish.offset, wish.limit)
-    ids = {topic: (await client.topic(topic)).id for topic in {each.place.topic for each in found}}
-    return PeekAnswer([_peeked(ids[each.place.topic], each, wish.values) for each in found])
+    starts = {} if offset is None else {begin: offset}
+    async with call.gateway.pages.room():
+        found, following = await browse.look(client, name, places, starts, wish.limit, pages.BYTES_MAX)
+        ids = {topic: (await client.topic(topic)).id for topic in {each.place.topic for each in found}}
+        peeked = [_peeked(ids[each.place.topic], each, wish.values) for each in found]
+    return PeekAnswer(peeked, None if following is None else _cursor(following))
 
 
 @endpoint(
@@ -135,6 +150,19 @@ async def get_message(call: Call[Nothing, MessageQuery]) -> MessageDetails:
     )
 
 
+def _begin(wish: PeekQuery) -> tuple[TopicPartition, int | None]:
+    """The first partition to look at, and the offset there."""
+    if wish.after is None:
+        return TopicPartition(wish.topic or "", wish.partition or 0), wish.offset
+    topic, partition, offset = wish.after.split(":")
+    return TopicPartition(topic, int(partition)), int(offset)
+
+
+def _cursor(following: Following) -> str:
+    (topic, partition), offset = following
+    return f"{topic}:{partition}:{offset}"
+
+
 def _peeked(topic_id: bytes, found: Peeked, values: Values) -> PeekedMessage:
     """A message that could not be read in time, or is deleted from the log by now, has no content."""
     record = found.record or Record(found.offset, -1, None, None)
@@ -155,7 +183,8 @@ async def _read(gateway: Gateway, place: TopicPartition, offset: int) -> Record:
     await client.leader(*place)  # raises if there is no such partition
     first, last = await offsets.earliest(client, [place]), await offsets.latest(client, [place])
     if first[place] <= offset < last[place]:
-        found = (await browse.read(client, place, [offset])).get(offset)
+        records, _ = await browse.read(client, place, [offset])
+        found = records.get(offset)
         if found is not None:
             return found
     raise Refused(problems.NOT_FOUND, "The message does not exist, or no longer exists.")

@@ -19,7 +19,7 @@ from postroad.client import publish_once, topics
 from postroad.client.metadata import Topic
 from postroad.client.producer import Sent
 from postroad.errors import PostroadError, TopicAlreadyExists, UnknownTopicOrPartition
-from postroad.gateway import message_ids
+from postroad.gateway import bodies, message_ids
 from postroad.gateway.gateway import Gateway, Message
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.content import Bytes, HeaderPairs, NewValue, read_bytes, read_headers, read_value
@@ -123,7 +123,7 @@ async def publish(call: Call[NewMessages, Nothing]) -> PublishAnswer | Answer:
 async def _publish_once(
     call: Call[NewMessages, Nothing], topic: Topic, messages: Sequence[Message], key: str
 ) -> list[Sent | PostroadError]:
-    content = hashlib.sha256(await call.request.read())
+    content = hashlib.sha256(await bodies.read(call.request))
     for name, value in sorted(call.request.headers.items()):
         if name.lower().startswith("postroad-"):
             content.update(f"{name.lower()}={value}\n".encode("utf-8", "surrogateescape"))
@@ -171,7 +171,7 @@ async def _raw(request: web.Request, headers: PublishHeaders) -> Message:
     }
     key = headers.postroad_key
     return Message(
-        await request.read(),
+        await bodies.read(request),
         None if key is None else key.encode("utf-8", "surrogateescape"),
         _with_times(pairs, given),
         None,

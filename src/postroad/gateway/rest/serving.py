@@ -12,6 +12,7 @@ from aiohttp import BasicAuth, hdrs, web
 from aiohttp.web_protocol import RequestPayloadError
 
 from postroad.errors import PostroadError
+from postroad.gateway import bodies
 from postroad.gateway.access import Key
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.json_depth import DEPTH_MAX, is_too_deep
@@ -170,7 +171,7 @@ def _body_reader(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[Any]]:
         if endpoint.raw_body and request.content_type != JSON:
             _check_is_no_form(request)
             return None
-        body = await request.read()
+        body = await bodies.read(request)
         if not body and not endpoint.body_required:
             return decoder.decode(b"{}")
         _check_is_json(request)
@@ -193,7 +194,7 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
 
 
 async def _no_body(request: web.Request) -> Nothing:
-    if request.can_read_body and await request.read():
+    if request.can_read_body and await bodies.read(request):
         raise Refused(problems.MALFORMED, "This request takes no body.")
     return Nothing()
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from aiohttp import web
 
 from postroad.errors import PostroadError
+from postroad.gateway import bodies
 from postroad.gateway.access import Keys
 from postroad.gateway.app import ACTION
 from postroad.gateway.exchange import Head, PlainRoute, Reply, head_of
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 def routes(gateway: Gateway) -> list[web.RouteDef]:
     """Raises ConfigurationError if the access keys can't be read."""
     clerk = _Clerk(Service(gateway), Keys.parse(gateway.http.access_keys))
-    plain = PlainRoute(DIALECT, clerk.answer.__name__, clerk.answer_plain)
+    plain = PlainRoute(DIALECT, clerk.answer.__name__, clerk.answer_plain, clerk.admits)
     gateway.plain_routes.update({protocol_json.TARGET_PREFIX + name: plain for name in ACTIONS})
     return [
         web.post("/", clerk.answer),
@@ -57,13 +58,24 @@ class _Clerk:
         head = head_of(request)
         protocol: Dialect = protocol_json if protocol_json.TARGET in head.headers else protocol_query
         try:
-            reply = await self._reply(protocol, head, await request.read())
+            self._check_caller(head.headers, head.target)
+            reply = await self._reply(protocol, head, await bodies.read(request))
+        except SqsError as refused:
+            reply = protocol.refuse(refused, _request_id())
         except web.HTTPRequestEntityTooLarge as error:
             too_large = SqsError("RequestEntityTooLarge", str(error.text), 413)
             reply = protocol.refuse(too_large, _request_id())
         if reply.action:
             request[ACTION] = reply.action
         return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
+
+    def admits(self, headers: Mapping[str, str]) -> bool:
+        """By the headers alone, of a request that comes by the short way."""
+        try:
+            self._check_caller(headers, "/")
+        except SqsError:
+            return False
+        return True
 
     def answer_plain(self, head: Head, body: bytes, done: Callable[[Reply], None]) -> Awaitable[Reply] | None:
         """What came by the short way, where all requests are in the JSON protocol."""
@@ -101,6 +113,13 @@ class _Clerk:
         except Exception as error:
             return _refused(protocol, error, request_id)
         return await self._reply_to(call, caller, protocol, request_id)
+
+    def _check_caller(self, headers: Mapping[str, str], target: str) -> None:
+        """As far as it can be told before the body has come. Raises SqsError."""
+        if (refusal := self._visitors.refusal(headers)) is not None:
+            raise SqsError("AccessDeniedException", refusal, 403)
+        if self._keys.required:
+            sigv4.identify(headers, target, self._keys)
 
     def _read(self, protocol: Dialect, head: Head, body: bytes) -> tuple[Call, Caller]:
         """What is asked for, and by whom. Raises SqsError."""

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote
 
-from postroad.gateway.access import Keys
+from postroad.gateway.access import Key, Keys
 from postroad.gateway.exchange import Head
 from postroad.gateway.sqs.errors import SqsError
 
@@ -47,18 +47,26 @@ class Claim(NamedTuple):
     expires_s: int | None  # of a presigned URL
 
 
-def check(head: Head, body: bytes, keys: Keys) -> bool:
-    """Whether the key is an admin's. Raises SqsError if the request is not signed with a key of ours."""
-    path, _, raw_query = head.target.partition("?")
+def identify(headers: Mapping[str, str], target: str, keys: Keys) -> tuple[Claim, Key, list[tuple[str, str]]]:
+    """What can be told before the body has come: whose key the request claims to be signed with, and that it
+    is one of ours. Raises SqsError."""
+    _, _, raw_query = target.partition("?")
     try:
         query = parse_qsl(raw_query, keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError:
         raise _incomplete("the query can't be read") from None
-    claim = _claim(head, dict(query))
+    claim = _claim(headers, dict(query))
     key = keys.find(claim.key_id)
     if key is None:
         raise SqsError("InvalidClientTokenId", "The security token included in the request is invalid.", 403)
     _check_time(claim, datetime.now(UTC))
+    return claim, key, query
+
+
+def check(head: Head, body: bytes, keys: Keys) -> bool:
+    """Whether the key is an admin's. Raises SqsError if the request is not signed with a key of ours."""
+    claim, key, query = identify(head.headers, head.target, keys)
+    path, _, _ = head.target.partition("?")
     canonical = "\n".join(
         (
             head.method,
@@ -82,8 +90,8 @@ def check(head: Head, body: bytes, keys: Keys) -> bool:
     return key.admin
 
 
-def _claim(head: Head, query: Mapping[str, str]) -> Claim:
-    header = head.headers.get("authorization")
+def _claim(headers: Mapping[str, str], query: Mapping[str, str]) -> Claim:
+    header = headers.get("authorization")
     if header is None and query.get("X-Amz-Algorithm") is None:
         raise SqsError("MissingAuthenticationToken", "Request is missing Authentication Token.", 403)
     if header is None:
@@ -93,7 +101,7 @@ def _claim(head: Head, query: Mapping[str, str]) -> Claim:
         raise _incomplete(f"Authorization does not begin with {ALGORITHM}")
     parts = dict(part.strip().partition("=")[::2] for part in rest.split(","))
     key_id, day, region = _scope(parts.get("Credential", ""))
-    time = head.headers.get("x-amz-date", "")
+    time = headers.get("x-amz-date", "")
     return Claim(key_id, day, region, parts.get("SignedHeaders", ""), parts.get("Signature", ""), time, None)
 
 
