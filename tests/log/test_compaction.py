@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from postroad.log.cleaner import KEYS_MAX
 from postroad.log.memory_disk import MemoryDisk, Pick
 from postroad.log.partition_log import PartitionLog
-from postroad.wire.batch import DELETE_HORIZON, TRANSACTIONAL
+from postroad.wire.batch import DELETE_HORIZON, TRANSACTIONAL, read_header, walk
 from postroad.wire.records import Record, encode_batch
 
 from .logs import (
@@ -377,3 +377,29 @@ def test_compaction_and_retention_go_together() -> None:
     settlement.run()
     assert log.expire(NOW + 2 * DAY_MS) != []
     assert state(log) == {}
+
+
+@pytest.mark.parametrize("place", [8, 11, 16, 23])  # length, format, last offset: a walk can't pass it
+def test_a_batch_without_a_header_does_not_keep_the_rest_from_being_compacted(place: int) -> None:
+    disk = MemoryDisk()
+    log, _ = some_log(disk)
+    log = closed(log)
+    path = log.segments[1].path
+    content = bytearray(disk.content(path))
+    for byte in range(place, place + 3):
+        content[byte] ^= 0xA5
+    first = next(walk(memoryview(disk.content(path))))[1]
+    disk.damage(path, bytes(content))
+    log = open_log(disk, COMPACT)
+    damaged = bytes(content[: first.size])
+    assert compact(log)
+    assert not compact(log), "all is compacted, and it is not tried again and again"
+    kept = b"".join(disk.content(f"{DIRECTORY}/{name}") for name in disk.list(DIRECTORY) if ".log" in name)
+    assert damaged in kept, "C4: it stays byte for byte"
+    search = log.damage_at(first.base_offset)
+    search.run()
+    beyond = log.pass_over(search)
+    following = log.read(beyond, 1000, log.written_offset)
+    assert following is not None
+    log.verify(following)
+    assert read_header(following.file.read(following.position, 61)).base_offset == beyond

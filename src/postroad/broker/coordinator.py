@@ -21,8 +21,10 @@ from functools import partial
 from typing import cast
 
 from postroad.broker.clock import Clock
+from postroad.broker.group_doubts import GroupDoubts, StartOf
 from postroad.broker.partition import Partition
-from postroad.broker.record_log import RecordLog
+from postroad.broker.record_log import RecordLog, Stored
+from postroad.broker.replies import heard
 from postroad.broker.turn import Turn
 from postroad.broker.workers import Workers
 from postroad.errors import (
@@ -64,12 +66,15 @@ class Coordinator:
         clock: Clock,
         turn: Turn,
         loop: asyncio.AbstractEventLoop,
+        start_of: StartOf = lambda topic, partition: None,
     ) -> None:
         self.partition = partition
         self.groups = groups
         self.loaded = False
         self._clock = clock
         self._log = RecordLog(partition, clock, turn)
+        self.doubts = GroupDoubts(groups)
+        self._start_of = start_of
         self._loop = loop
         self._queues: dict[str, GroupQueue] = {}  # only of groups with something in flight
         self._timer: asyncio.TimerHandle | None = None
@@ -137,6 +142,7 @@ class Coordinator:
                 if error is None:
                     for record in outcome.records:
                         self.groups.apply(record)
+                    self.doubts.told(outcome.records)
                 _answer(outcome, error)
             finally:
                 after()
@@ -176,10 +182,23 @@ class Coordinator:
 
     async def load(self, workers: Workers) -> None:
         """Apply all records of the partition, then serve. Raises what reading them raises; call it again."""
-        await self._log.load(lambda stored: self.groups.apply(Record(stored.key, stored.value)), workers)
+        await self._log.load(self._apply_stored, workers, self.doubts.damaged)
+        await self._repair()
         self.groups.resume(self._clock.now())
         self.loaded = True
         self._set_timer()
+
+    def _apply_stored(self, stored: Stored) -> None:
+        if not self.doubts.is_note(stored.key):
+            self.groups.apply(Record(stored.key, stored.value))
+
+    async def _repair(self) -> None:
+        """Where records are lost, the safe reading of it is durable before anybody is served."""
+        records = self.doubts.repairs(self._start_of, self._clock.now())
+        if records:
+            await heard(partial(self._log.append, records))
+            for record in records:
+                self._apply_stored(Stored(0, record.key, record.value))
 
     def close(self) -> None:
         self.loaded = False

@@ -33,7 +33,16 @@ class GroupCoordination:
 
     def _coordinate(self, partition: Partition) -> Coordinator:
         node = self._node
-        return Coordinator(partition, Groups(group_settings(node)), node.clock, node.turn, node.loop)
+        groups = Groups(group_settings(node))
+        return Coordinator(partition, groups, node.clock, node.turn, node.loop, self._start_of)
+
+    def _start_of(self, topic: str, index: int) -> int | None:
+        """The first offset of a partition that there is; None if there is no such partition."""
+        found = self._node.image.topics.get(topic)
+        if found is None or not 0 <= index < len(found.partitions):
+            return None
+        partition = self._node.partitions.find(topic, index)
+        return 0 if partition is None else partition.log.start_offset
 
     async def _loaded(self, coordinator: Coordinator) -> None:
         for topic in coordinator.groups.topics_with_offsets() - self._node.image.topics.keys():

@@ -7,19 +7,22 @@ the log from its start on, `load`, comes to the same state.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
 from postroad.broker.clock import Clock
+from postroad.broker.doubts import DamagedRange, restored_records, suspects_in
 from postroad.broker.own_batch import append_own
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply
 from postroad.broker.turn import Turn
 from postroad.broker.workers import Workers
-from postroad.errors import ApiError, CoordinatorNotAvailable
+from postroad.errors import ApiError, CoordinatorNotAvailable, CorruptMessage
 from postroad.log.partition_log import PartitionLog, Slice
+from postroad.log.scan import DamagedBatch
 from postroad.wire import batch as batches
 from postroad.wire.records import Record as WireRecord
 from postroad.wire.records import decode_records
@@ -89,22 +92,53 @@ class RecordLog:
             except Exception:  # the others hear of theirs all the same
                 log.exception("%s-%d: a change could not be completed", *place)
 
-    async def load(self, apply: Callable[[Stored], None], workers: Workers) -> None:
+    async def load(
+        self, apply: Callable[[Stored], None], workers: Workers, damaged: Callable[[DamagedRange], None]
+    ) -> None:
         """Apply all records of the partition. Raises what reading them raises; call it again.
 
         The log is looked at on the loop and its bytes are read in a thread, piece by piece, so that
-        neither the loop nor the memory notices a large partition.
+        neither the loop nor the memory notices a large partition. A damaged batch that can't be put right
+        is passed over, and `damaged` hears of it in its turn.
         """
-        log_ = self.partition.log
-        offset, end = max(self._loaded_to, log_.start_offset), self.partition.high_watermark
-        while offset < end:
-            read = log_.read(offset, LOAD_BYTES, end)
+        self._loaded_to = max(self._loaded_to, self.partition.log.start_offset)
+        end = self.partition.high_watermark
+        while self._loaded_to < end:
+            try:
+                read = self.partition.log.read(self._loaded_to, LOAD_BYTES, end)
+            except CorruptMessage as damage:
+                found = await self._pass_over(apply, workers, damage)
+                if found is not None:
+                    damaged(found)
+                continue
             if read is None:
                 break
-            offset, records = await workers.call(partial(read_records, log_, read, offset))
-            for record in records:
-                apply(record)
-            self._loaded_to = offset
+            with contextlib.suppress(DamagedBatch):  # the next look ends before it, or finds it at once
+                work = partial(read_records, self.partition.log, read, self._loaded_to)
+                offset, records = await workers.call(work)
+                for record in records:
+                    apply(record)
+                self._loaded_to = offset
+
+    async def _pass_over(
+        self, apply: Callable[[Stored], None], workers: Workers, damage: CorruptMessage
+    ) -> DamagedRange | None:
+        """Go on behind a damaged batch. One flipped bit is put right; else nobody knows what it held."""
+        first = self._loaded_to
+        search = self.partition.log.damage_at(first)
+        await workers.call(search.run)
+        end = self.partition.log.pass_over(search)
+        records = await workers.call(partial(restored_records, search.content))
+        for record in records or ():
+            apply(Stored(first, record.key or b"", record.value))
+        self._loaded_to = end
+        place = self.partition.topic, self.partition.index, first, end - 1
+        if records is not None:
+            log.warning("%s-%d: one flipped bit was put right at offsets %d to %d. %s", *place, damage)
+            return None
+        lost = "%s-%d is damaged: what its offsets %d to %d held is not known any more. %s"
+        log.error(lost, *place, damage)
+        return DamagedRange(first, end, suspects_in(search.content))
 
 
 def read_records(log_: PartitionLog, read: Slice, offset: int) -> tuple[int, list[Stored]]:
@@ -114,7 +148,15 @@ def read_records(log_: PartitionLog, read: Slice, offset: int) -> tuple[int, lis
     data = memoryview(read.file.read(read.position, read.length))
     for position, header in batches.walk(data):
         if header.next_offset > offset:
-            inside = decode_records(data[position : position + header.size])
+            inside = _decoded(read, position, data[position : position + header.size])
             found += [Stored(r.offset, r.key or b"", r.value) for r in inside if r.offset >= offset]
             offset = header.next_offset
     return offset, found
+
+
+def _decoded(read: Slice, position: int, batch: memoryview) -> list[WireRecord]:
+    try:
+        return decode_records(batch)
+    except ApiError as error:
+        read.segment.damaged.add(read.position + position)
+        raise DamagedBatch(read.position + position, f"can't be decoded: {error}") from error

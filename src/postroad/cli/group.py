@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from postroad.client import Client, TopicPartition
     from postroad.client.groups import GroupDescription
 
+IN_DOUBT: Final = (
+    "in doubt: {}. Records of groups were damaged on the node's disk, and these offsets may be older than "
+    "those last committed. The group's next commit ends the doubt; `postroad group reset` sets another one."
+)
 LAG_COLUMNS: Final = ("topic", "partition", "committed", "end", "lag", "lag seconds", "member", "host")
 
 
@@ -50,15 +54,17 @@ def list_groups(as_json: bool, bootstrap: str, timeout_s: float) -> None:
 def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None:
     """Show a group's members, and how far it is behind in messages and in seconds."""
 
-    async def work(client: Client) -> tuple[GroupDescription, list[Any]]:
-        from postroad.client import groups, lag
+    async def work(client: Client) -> tuple[GroupDescription, list[Any], list[str]]:
+        from postroad.client import doubts, groups, lag
 
-        return await groups.describe(client, name), await lag.measure(client, name)
+        found = await groups.describe(client, name)
+        in_doubt = await doubts.in_doubt(client, doubts.GROUP, name, found.coordinator)
+        return found, await lag.measure(client, name), in_doubt
 
-    found, lags = _talk(name, bootstrap, timeout_s, work)
+    found, lags, in_doubt = _talk(name, bootstrap, timeout_s, work)
     rows = _rows(found, lags)
     if as_json:
-        output.write_json(_as_object(found, rows))
+        output.write_json({**_as_object(found, rows), "in_doubt": in_doubt})
         return
     click.echo(
         f"{name}  {found.state}, {found.type}{found.assignor and f' ({found.assignor})'}, "
@@ -66,6 +72,8 @@ def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None
     )
     if rows:
         output.table(LAG_COLUMNS, rows)
+    if in_doubt:
+        click.echo(IN_DOUBT.format(", ".join(in_doubt)))
 
 
 @group.command()

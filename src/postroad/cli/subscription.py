@@ -175,6 +175,11 @@ def describe(name: str, all_configs: bool, as_json: bool, bootstrap: str, timeou
         output.table(MEMBER_COLUMNS, rows)
     if found["partitions"]:
         output.table(PARTITION_COLUMNS, [tuple(part.values()) for part in found["partitions"]])
+    if found["in_doubt"]:
+        click.echo(
+            "in doubt: state of subscriptions was damaged on the node's disk, and messages that this one has "
+            "accepted may be delivered again."
+        )
 
 
 @subscription.command()
@@ -234,7 +239,7 @@ async def _forget(client: Client, name: str, topics: Sequence[str]) -> None:
 
 
 async def _describe(client: Client, name: str, all_configs: bool) -> dict[str, Any]:
-    from postroad.client import subscriptions
+    from postroad.client import doubts, subscriptions
 
     await exists(client, name)
     found = await subscriptions.describe(client, name)
@@ -255,6 +260,7 @@ async def _describe(client: Client, name: str, all_configs: bool) -> dict[str, A
             for member in found.members
         ],
         "partitions": await _partitions(client, name),
+        "in_doubt": bool(await doubts.in_doubt(client, doubts.SUBSCRIPTION, name, found.coordinator)),
     }
 
 

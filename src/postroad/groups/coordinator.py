@@ -264,6 +264,14 @@ class Groups:
         out.reply(token, OffsetsDeleted(errors))
         return out
 
+    def without_members(self, group_id: str) -> list[Record]:
+        """While recovering, where records of the group are lost: its KIP-848 members join anew. A classic
+        group is one record, which is there whole or not at all."""
+        group = self._groups.get(group_id)
+        if group is None or group.consumer is None:
+            return []
+        return [records.encode(records.CONSUMER, group_id, value=None)]
+
     def forget_topic(self, group_id: str, topic: str) -> Outcome:
         """Alone. The topic was deleted: so are its offsets, whoever is subscribed. No reply."""
         out = Outcome()

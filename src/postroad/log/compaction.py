@@ -23,7 +23,7 @@ from postroad.log import compaction_files as files
 from postroad.log.cleaner import KEYS_MAX, KeyMap, clean_batch, readable_records
 from postroad.log.disk import Disk, File
 from postroad.log.index import SparseIndex
-from postroad.log.scan import walk
+from postroad.log.salvage import walk_over_damage
 from postroad.log.segment import NO_TIME, Segment, log_path
 from postroad.log.settings import LogSettings
 from postroad.wire.batch import BatchHeader, read_header
@@ -92,7 +92,7 @@ class CompactionJob:
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        """Raises OSError (a full disk) or CorruptMessage; the log is then as it was."""
+        """Raises OSError (a full disk); the log is then as it was."""
         try:
             self._checkpoint.sync()
             keys = self._read_keys()
@@ -118,7 +118,7 @@ class CompactionJob:
             if segment.end_offset <= self.cleaned_offset:
                 continue
             for header, batch in self._batches(segment):
-                if header.base_offset < self.cleaned_offset:
+                if header is None or header.base_offset < self.cleaned_offset:
                     continue
                 if not keys.has_room_for(header):
                     return keys
@@ -132,7 +132,7 @@ class CompactionJob:
         self.rewritten.append(new)
         for segment in group:
             for header, batch in self._batches(segment):
-                cleaned = self._clean(header, batch, keys)
+                cleaned = batch if header is None else self._clean(header, batch, keys)
                 changed = changed or cleaned is not batch
                 new.append(header, cleaned)
         if changed:
@@ -148,13 +148,16 @@ class CompactionJob:
         horizon_ms = self._now_ms + self._settings.delete_retention_ms
         return clean_batch(batch, header, keys, keep_empty, horizon_ms, self._now_ms)
 
-    def _batches(self, segment: Segment) -> Iterator[tuple[BatchHeader, memoryview]]:
+    def _batches(self, segment: Segment) -> Iterator[tuple[BatchHeader | None, memoryview]]:
+        """All bytes of the segment; what is damaged has no header, and is copied as it is."""
         file = self._disk.open(segment.path)
         try:
-            for position, header in walk(file, 0, segment.size, segment.base_offset):
+            for position, size, header in walk_over_damage(
+                file, 0, segment.size, segment.base_offset, segment.end_offset
+            ):
                 if self.ended:
                     raise Cancelled
-                yield header, memoryview(file.read(position, header.size))
+                yield header, memoryview(file.read(position, size))
         finally:
             file.close()
 
@@ -205,14 +208,18 @@ class Rewritten:
         self.segment.path = files.swap_path(directory, self.base_offset, self.end_offset)
         self._index = SparseIndex(self.segment.index_path, self.base_offset)
 
-    def append(self, old: BatchHeader, batch: memoryview | bytearray | None) -> None:
+    def append(self, old: BatchHeader | None, batch: memoryview | bytearray | None) -> None:
+        """The batch as it is now, None if nothing of it stays; `old` is None for damaged bytes."""
         if batch is None:
             return
         position = self.segment.size
-        if position >= self._due:
-            self._index.add(old.base_offset, position, self._time)
-            self._due = position + self.segment.index_interval
-        self._time = max(self._time, read_header(memoryview(batch)).max_timestamp)
+        if old is None:
+            self._due = position  # what follows can't be reached by walking
+        else:
+            if position >= self._due:
+                self._index.add(old.base_offset, position, self._time)
+                self._due = position + self.segment.index_interval
+            self._time = max(self._time, read_header(memoryview(batch)).max_timestamp)
         self.segment.size += len(batch)
         self._buffers.append(batch)
         self._buffered += len(batch)

@@ -11,12 +11,13 @@ from typing import NamedTuple
 from postroad.log.checkpoint import FILE_NAME as CHECKPOINT_FILE
 from postroad.log.checkpoint import Checkpoint, read_checkpoint
 from postroad.log.compaction_files import CLEANED_SUFFIX, SWAP_SUFFIX, base_offsets, numbered, orphans
-from postroad.log.disk import TEMPORARY, Disk, File
+from postroad.log.disk import TEMPORARY, Disk
 from postroad.log.epochs import FILE_NAME as EPOCHS_FILE
 from postroad.log.epochs import read_epochs
 from postroad.log.index import ENTRY_BYTES, SparseIndex
 from postroad.log.producers import SUFFIX, read_producers, snapshot_path
-from postroad.log.scan import DamagedBatch, scan, walk
+from postroad.log.salvage import first_whole
+from postroad.log.scan import OFFSET_MAX, DamagedBatch, scan, walk
 from postroad.log.segment import index_path, log_path
 from postroad.wire.batch import BatchHeader
 
@@ -89,7 +90,8 @@ def _verify_segment(
             except DamagedBatch as damage:
                 doubtful = _is_in_doubt(checkpoint, base, damage.position)
                 findings.append(Finding(name, damage.position, damage.reason, doubtful))
-                position = size if doubtful else _after_damage(file, damage.position, size)
+                following = first_whole(file, damage.position, size, end, OFFSET_MAX)
+                position = size if doubtful or following is None else following[0]
     finally:
         file.close()
     starts[size] = end
@@ -101,16 +103,6 @@ def _is_in_doubt(checkpoint: Checkpoint | None, base: int, position: int) -> boo
     if checkpoint is None:
         return False
     return (base, position) >= (checkpoint.point.segment, checkpoint.point.position)
-
-
-def _after_damage(file: File, position: int, size: int) -> int:
-    """The next batch, if the damaged one's length can be believed; else the end."""
-    try:
-        _, header = next(walk(file, position, size))
-        next(walk(file, position + header.size, size), None)
-    except DamagedBatch:
-        return size
-    return position + header.size
 
 
 def _verify_index(disk: Disk, directory: str, base: int, starts: dict[int, int]) -> list[Finding]:

@@ -18,7 +18,8 @@ from postroad.log.disk import Disk
 from postroad.log.producers import Producer
 from postroad.log.recovery import Recovered, recover
 from postroad.log.retention import RemovedSegment
-from postroad.log.segment import Segment, Slice
+from postroad.log.scan import DamagedBatch
+from postroad.log.segment import DamageSearch, Segment, Slice
 from postroad.log.segment_cache import SegmentCache
 from postroad.log.settings import LogSettings
 from postroad.log.sync import SyncJob, save_snapshot
@@ -69,6 +70,23 @@ class PartitionLog(WritableLog):
         if offset >= self.active.base_offset:
             return self.active.find(offset, max_bytes, limit)
         return self._read_closed(offset, max_bytes, limit)
+
+    def damage_at(self, offset: int) -> DamageSearch:
+        """Where `read` found damage at `offset`: run it in a thread, then `pass_over` it. Raises OSError."""
+        segment = self.segments[max(0, bisect_right(self.segments, offset, key=_base_offset) - 1)]
+        try:
+            position = segment.locate(offset)
+        except DamagedBatch as damage:
+            position = damage.position
+        return DamageSearch(segment, position, offset + 1)
+
+    def pass_over(self, search: DamageSearch) -> int:
+        """On the loop, after `run`: where to go on, for those who can do without the damaged batch."""
+        if search.following is None:
+            return search.segment.end_offset
+        position, header = search.following
+        search.segment.remember_beyond(position, header)
+        return header.base_offset
 
     def verify(self, found: Slice) -> None:
         """The CRC of each batch holds, or CorruptMessage. For any thread."""

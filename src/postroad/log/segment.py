@@ -22,13 +22,16 @@ from postroad.errors import CorruptMessage
 from postroad.log.disk import Disk, File
 from postroad.log.index import Entry, SparseIndex, read_seal
 from postroad.log.ranges import Ranges
+from postroad.log.salvage import first_whole, walk_over_damage
 from postroad.log.scan import DamagedBatch, scan, walk
+from postroad.wire.batch import BatchHeader
 
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"
 KNOWN_MAX: Final = 256  # boundaries remembered: readers of one segment that follow one another
 WRONG_ENTRIES_MAX: Final = 8  # beyond it the index is rebuilt as a whole
 NO_TIME: Final = -1
+DAMAGED_BYTES_MAX: Final = 16 << 20  # of a damaged batch are looked at: no length in it can be trusted
 
 
 class Slice(NamedTuple):
@@ -39,6 +42,24 @@ class Slice(NamedTuple):
     length: int
     verified: bool
     segment: Segment
+
+
+class DamageSearch:
+    """For what lies behind a damaged batch; `run` in a thread."""
+
+    def __init__(self, segment: Segment, position: int, floor: int) -> None:
+        self.segment = segment
+        self.content = b""  # of the damaged batch
+        self.following: tuple[int, BatchHeader] | None = None  # the first whole batch behind it
+        self._position = position
+        self._floor = floor
+
+    def run(self) -> None:
+        """Raises OSError."""
+        segment, position = self.segment, self._position
+        self.following = first_whole(segment.file, position, segment.size, self._floor, segment.end_offset)
+        end = segment.size if self.following is None else self.following[0]
+        self.content = segment.file.read(position, min(end - position, DAMAGED_BYTES_MAX))
 
 
 class Segment:
@@ -176,10 +197,22 @@ class Segment:
                     return position
         except DamagedBatch as damage:
             if damage.position != entry.position or entry.position == 0:
-                raise
-            self._distrust(entry)
+                self._pass_over(damage, entry, offset)
+            else:
+                self._distrust(entry)
             return self.locate(offset)
         return self.size
+
+    def _pass_over(self, damage: DamagedBatch, entry: Entry, offset: int) -> None:
+        """What lies behind the damage can be found from here on. Raises it again if `offset` does not."""
+        following = first_whole(self.file, damage.position, self.size, entry.offset, self.end_offset)
+        if following is None or following[1].base_offset > offset:
+            raise damage
+        self.remember_beyond(*following)
+
+    def remember_beyond(self, position: int, header: BatchHeader) -> None:
+        """This batch can't be reached by walking, for the one before it is damaged."""
+        self.index.insert(header.base_offset, position, self.max_timestamp)
 
     def before_time(self, time: int) -> Entry:
         """Where to begin walking to find a batch of that time: all before it are older."""
@@ -292,20 +325,22 @@ class Segment:
             self.index.save(self.disk)
 
     def _complete(self, index: SparseIndex) -> None:
-        """Walk from the last entry to the end of the file; a damaged batch ends the walk."""
+        """Walk from the last entry to the end of the file, around damaged batches."""
         interval, last = self.index_interval, index.last()
         due, time = last.position + interval, last.time
-        try:
-            for position, header in walk(self.file, last.position, self.size, last.offset):
-                if position >= due:
-                    index.add(header.base_offset, position, time)
-                    due = position + interval
-                time = max(time, header.max_timestamp)
-        except DamagedBatch as damage:
-            if damage.position == last.position and len(index.offsets):
-                index.clear()
-                self._complete(index)
-                return
+        batches = walk_over_damage(self.file, last.position, self.size, last.offset, self.end_offset)
+        for position, _, header in batches:
+            if header is None:
+                if position == last.position and len(index.offsets):
+                    index.clear()
+                    self._complete(index)
+                    return
+                due = position  # the next one can't be reached by walking
+                continue
+            if position >= due:
+                index.add(header.base_offset, position, time)
+                due = position + interval
+            time = max(time, header.max_timestamp)
         self._max_timestamp = time
 
     def _distrust(self, entry: Entry) -> None:

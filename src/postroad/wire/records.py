@@ -18,6 +18,7 @@ Compaction takes records away and keeps the offsets of the others, so offsets ma
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple, NoReturn
 
@@ -65,10 +66,24 @@ def decode_records(
     header, data = _unpack(memoryview(batch), limit)
     if abs(header.base_timestamp) > _TIMESTAMP_MAX:
         _corrupt("The batch's base timestamp is no time.")
+    records: list[Record] = []
     try:
-        return _decode(data, header)
+        _decode(data, header, records)
     except IndexError:
         _corrupt("The batch ends within a record.")
+    return records
+
+
+def decode_readable(batch: memoryview | bytes | bytearray) -> list[Record]:
+    """The records of a damaged batch up to the first that can't be read.
+
+    None of them is to be believed. Raises as `decode_records` if it has no header, or can't be unpacked.
+    """
+    header, data = _unpack(memoryview(batch), codecs.OUTPUT_BYTES_MAX)
+    records: list[Record] = []
+    with contextlib.suppress(CorruptMessage, IndexError):
+        _decode(data, header, records)
+    return records
 
 
 def has_null_key(batch: memoryview | bytes | bytearray, limit: int = codecs.OUTPUT_BYTES_MAX) -> bool:
@@ -160,9 +175,8 @@ def pack_batch(header: BatchHeader, payload: codecs.Data, codec: int) -> bytearr
 # --- decoding ----------------------------------------------------------------------------------
 
 
-def _decode(data: bytes, header: BatchHeader) -> list[Record]:
+def _decode(data: bytes, header: BatchHeader, records: list[Record]) -> None:
     """One-byte varints are read in place: they are nearly all, and a call costs as much as a record."""
-    records: list[Record] = []
     base_offset, last_delta = header.base_offset, header.last_offset_delta
     base_timestamp, total, position = header.base_timestamp, len(data), 0
     fixed_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
@@ -197,7 +211,6 @@ def _decode(data: bytes, header: BatchHeader) -> list[Record]:
         records.append(Record(base_offset + delta, time, key, value, headers))
     if position != total:
         _corrupt("Bytes are left over after the last record.")
-    return records
 
 
 def _nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:

@@ -35,10 +35,15 @@ def write_subscriptions(page: Page, node: Node) -> Iterator[None]:
         name: page.family(f"postroad_subscription_{name}", GAUGE, meaning)
         for name, meaning in _MEANINGS.items()
     }
+    doubt = page.family(
+        "postroad_subscription_in_doubt", GAUGE, "1: messages that it accepted may be delivered again."
+    )
     now_ms = node.clock.now_ms()
     for group_id in sorted(node.subscriptions.ids()):
         if node.subscriptions.is_bookkeeping(group_id):
             continue
+        if node.subscriptions.is_in_doubt(group_id):
+            doubt.add(1, labels(subscription=group_id))
         for ledger in node.subscriptions.ledgers(group_id):
             partition = node.partitions.find(ledger.key.topic_id, ledger.key.partition)
             if partition is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from postroad.broker.coordinator import Coordinator
 from postroad.broker.metrics.ages import age_s
+from postroad.cluster.internal_topics import OFFSETS_TOPIC
 from postroad.metrics.page import COUNTER, GAUGE, Page, labels
 
 if TYPE_CHECKING:
@@ -34,10 +35,18 @@ def write_groups(page: Page, node: Node) -> Iterator[None]:
     states = page.family("postroad_group_state", GAUGE, "1, with the group's state as a label.")
     lag = page.family("postroad_group_lag_messages", GAUGE, "Messages behind the committed offset.")
     lag_s = page.family("postroad_group_lag_seconds", GAUGE, "The age of the first message behind it.")
+    doubt = page.family("postroad_group_in_doubt", GAUGE, "1: what it committed there last may be lost.")
+    damaged = page.family("postroad_group_state_damaged", GAUGE, "Stretches that were passed over.")
     now_ms = node.clock.now_ms()
     for coordinator in node.groups.all():
         if not coordinator.loaded:
             continue
+        if coordinator.doubts.batches:
+            damaged.add(
+                coordinator.doubts.batches, labels(topic=OFFSETS_TOPIC, partition=coordinator.partition.index)
+            )
+        for given in _in_doubt(coordinator):
+            doubt.add(1, given)
         for group in coordinator.groups.list():
             states.add(1, labels(group=group.group_id, state=group.state))
             for topic, index, offset in _committed(coordinator, group.group_id):
@@ -48,6 +57,15 @@ def write_groups(page: Page, node: Node) -> Iterator[None]:
                     lag.add(behind, given)
                     lag_s.add(age_s(partition, partition.high_watermark - behind, now_ms), given)
             yield
+
+
+def _in_doubt(coordinator: Coordinator) -> list[str]:
+    """The labels of each committed offset that is in doubt."""
+    return [
+        labels(group=group, topic=topic, partition=partition)
+        for group, places in sorted(coordinator.doubts.places.items())
+        for topic, partition in sorted(places)
+    ]
 
 
 def _committed(coordinator: Coordinator, group_id: str) -> list[tuple[str, int, int]]:

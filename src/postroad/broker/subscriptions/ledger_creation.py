@@ -231,7 +231,8 @@ class LedgerCreation:
             self._created(key, None)
             return
         try:
-            offset = self._start_of(key, partition)
+            # Where a part of the state is lost it may have begun before, and nobody knows: the first message.
+            offset = partition.log.start_offset if states.is_damaged else self._start_of(key, partition)
         except (ApiError, OSError) as error:
             self._created(key, error if isinstance(error, ApiError) else CoordinatorNotAvailable(str(error)))
             return

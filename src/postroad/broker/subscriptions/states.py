@@ -9,6 +9,10 @@ N1 a ledger can be rebuilt from the records from `since` on. A snapshot tells th
    applied when the snapshot has begun their ledger (`_early`).
 N2 behind a tombstone nothing is written of the ledger that it ended, or a start would find it again. So while
    a ledger comes, goes or is corrected nobody finds it, and nothing else is written of its key.
+N3 where a batch is damaged, what it held is read as costing messages a second delivery, never their only one:
+   what was accepted in it comes again; a ledger or a generation whose beginning it held begins at the first
+   message; a ledger whose end it held is back. All ledgers are then written anew, and the log begins behind
+   the damage.
 """
 
 from __future__ import annotations
@@ -18,7 +22,10 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from postroad.broker.clock import Clock
+from postroad.broker.doubts import DamagedRange
 from postroad.broker.partition import Partition
 from postroad.broker.record_log import RecordLog, Stored
 from postroad.broker.replies import Reply
@@ -59,14 +66,25 @@ class QueueStates:
         self._groups: dict[str, dict[Key, Ledger]] = {}  # the same, by group
         self._changing: set[Key] = set()  # coming, going, corrected: that is on its way to the disk (N2)
         self._early: dict[Key, list[tuple[int, Update]]] = {}  # read before their ledger's beginning (N1)
+        self._damage: list[DamagedRange] = []  # what was passed over while it was loaded
         self._applied_to = 0  # below it everything is applied: one offset for each record that was committed
 
     async def load(self, workers: Workers) -> None:
         """Rebuild every ledger. Raises what reading raises; call it again."""
-        await self._log.load(self._replay, workers)
+        await self._log.load(self._replay, workers, self._damaged)
         self._applied_to = self._partition.high_watermark
+        if self.is_damaged:
+            self._begin_lost()
         self._early.clear()
         self.loaded = True
+        if self.is_damaged:
+            for kept in list(self._kept.values()):
+                self._snapshot(kept)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether batches had to be passed over when it was loaded: nobody knows what they held (N3)."""
+        return bool(self._damage)
 
     def _replay(self, stored: Stored) -> None:
         found = decode(stored.key, stored.value)
@@ -79,10 +97,35 @@ class QueueStates:
         else:
             self._tell(key, stored.offset, update)
 
+    def _damaged(self, damaged: DamagedRange) -> None:
+        """A batch is lost (N3); where it seems to have held a ledger's beginning, that is not forgotten."""
+        self._damage.append(damaged)
+        for suspect in damaged.suspects:
+            try:
+                found = decode(suspect.key, suspect.value)
+            except (msgspec.MsgspecError, ValueError):
+                continue
+            if found is None:
+                continue
+            key, update = found
+            if update is not None and update.begins and update.generation > self._generation(key):
+                self._tell(key, damaged.first, Update(update.generation, start=0))
+
+    def _begin_lost(self) -> None:
+        """Updates of generations whose beginning is nowhere: it was in a damaged batch."""
+        for key, waiting in list(self._early.items()):
+            for offset, update in list(waiting):
+                if update.generation > self._generation(key):
+                    self._tell(key, offset, Update(update.generation, start=0))
+
+    def _generation(self, key: Key) -> int:
+        kept = self._kept.get(key)
+        return 0 if kept is None else kept.ledger.generation
+
     def _tell(self, key: Key, offset: int, update: Update) -> None:
         """While loading: apply it, now or when its generation has begun."""
         kept = self._kept.get(key)
-        if not update.begins and update.generation > (0 if kept is None else kept.ledger.generation):
+        if not update.begins and update.generation > self._generation(key):
             self._early.setdefault(key, []).append((offset, update))
             return
         if kept is None:
@@ -234,7 +277,8 @@ class QueueStates:
         since = self._applied_to if oldest is None else oldest.since
         if oldest is not None and self._applied_to - since > RECORDS_MAX:
             self._snapshot(oldest)
-        if since - self._partition.log.start_offset >= PRUNE_RECORDS:
+        start = self._partition.log.start_offset
+        if since - start >= PRUNE_RECORDS or any(start <= d.first < since for d in self._damage):
             self._partition.log.delete_before(since)
 
 

@@ -152,6 +152,11 @@ class Subscriptions:
     def ledgers(self, group_id: str) -> list[Ledger]:
         return self._topic.of_group(group_id)
 
+    def is_in_doubt(self, group_id: str) -> bool:
+        """Whether messages that it has accepted may be delivered again: its state was damaged."""
+        states = self._topic.find(group_id)
+        return states is not None and states.is_damaged
+
     def done_below(self, topic_id: bytes, index: int) -> int | None:
         """The offset below which every subscription is done with the partition, and needs nothing more to
         tell duplicates by; None without any, and while one that should hold it has no ledger yet. Raises what

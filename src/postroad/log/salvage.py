@@ -1,0 +1,87 @@
+"""Finding the next whole batch behind a damaged one, so that damage costs what it hit and no more.
+
+A damaged batch mostly still tells where it ends. Where its length is what was damaged, its CRC knows the
+right one if a single bit was flipped. Otherwise the bytes behind it are searched for a batch that holds; what
+lies between is lost with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from postroad.log.disk import File
+from postroad.log.scan import DamagedBatch, scan, walk
+from postroad.wire.batch import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, crc32c, read_header
+
+_SEARCH_BYTES: Final = 1 << 16
+_MAGIC_AT: Final = 16  # where a batch has its format's number
+_MAGIC: Final = bytes([MAGIC])
+_LENGTH_BITS: Final = 31
+
+
+def first_whole(
+    file: File, position: int, end: int, floor: int, ceiling: int
+) -> tuple[int, BatchHeader] | None:
+    """The first batch that holds behind the damaged one at `position`; None if there is none up to `end`.
+
+    Its offsets lie from `floor` to `ceiling`. Raises OSError.
+    """
+    if end - position < HEADER_BYTES:
+        return None
+    for at in _likely_ends(file, position, end):
+        if at == end:
+            return None
+        found = _whole_at(file, at, end, floor, ceiling)
+        if found is not None:
+            return at, found
+    return _search(file, position + 1, end, floor, ceiling)
+
+
+def walk_over_damage(
+    file: File, position: int, end: int, floor: int, ceiling: int
+) -> Iterator[tuple[int, int, BatchHeader | None]]:
+    """(position, size, header) of everything in a segment; the header of damaged bytes is None."""
+    while position < end:
+        try:
+            for at, header in walk(file, position, end, floor, ceiling):
+                yield at, header.size, header
+                position, floor = at + header.size, header.next_offset
+        except DamagedBatch as damage:
+            following = first_whole(file, damage.position, end, floor, ceiling)
+            position = end if following is None else following[0]
+            yield damage.position, position - damage.position, None
+
+
+def _likely_ends(file: File, position: int, end: int) -> Iterator[int]:
+    """Where the damaged batch may end: as it says, or as it said before a bit of its length was flipped."""
+    header = read_header(file.read(position, HEADER_BYTES))
+    if HEADER_BYTES <= header.size <= end - position:
+        yield position + header.size
+    for bit in range(_LENGTH_BITS):
+        size = (header.length ^ 1 << bit) + LENGTH_END
+        fits = HEADER_BYTES <= size <= end - position
+        if fits and crc32c(file.read(position + CRC_START, size - CRC_START)) == header.crc:
+            yield position + size
+
+
+def _whole_at(file: File, position: int, end: int, floor: int, ceiling: int) -> BatchHeader | None:
+    try:
+        return next(scan(file, position, end, floor, ceiling))[1]
+    except DamagedBatch:
+        return None
+
+
+def _search(file: File, position: int, end: int, floor: int, ceiling: int) -> tuple[int, BatchHeader] | None:
+    while position + HEADER_BYTES <= end:
+        window = file.read(position, min(_SEARCH_BYTES + HEADER_BYTES, end - position))
+        at = window.find(_MAGIC, _MAGIC_AT)
+        while 0 <= at - _MAGIC_AT <= len(window) - HEADER_BYTES:
+            start = at - _MAGIC_AT
+            if floor <= read_header(window, start).base_offset < ceiling:
+                found = _whole_at(file, position + start, end, floor, ceiling)
+                if found is not None:
+                    return position + start, found
+            at = window.find(_MAGIC, at + 1)
+        position += _SEARCH_BYTES
+    return None
