@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from postroad.broker.subscriptions.stretch import Stretch
+from tests.broker.failing_disk import log_of, use_failing_disk
 from tests.broker.harness import WAIT_S, Running
 from tests.broker.test_queues import (
     GROUP,
@@ -17,8 +18,11 @@ from tests.broker.test_queues import (
     publish_with_header,
     refuse_writes_of_state,
 )
+from tests.clients.share import answer, member, take
 from tests.clients.share_session import Error, Fate, one, session
 from tests.clients.wait import until
+
+STORAGE_ERROR = 56
 
 
 @pytest.mark.parametrize("trouble", ["lock", "expiry"])
@@ -95,3 +99,36 @@ def test_delayed_message_goes_out_when_the_clock_says_so_though_it_was_set(
         assert member.fetch().held == []
         running.node.clock = SteppedClock()
         assert member.fetch_some().offsets == [0]
+
+
+def test_partition_that_can_not_be_read_keeps_nobody_from_the_others(start: Callable[..., Running]) -> None:
+    running = start(durability_flush="os")
+    disk = use_failing_disk(running)
+    running.create("jobs", 2)
+    configure(running, postroad_topics="jobs")
+    for index in (0, 1):
+        running.publish("jobs", b"%d" % index, partition=index)
+    disk.fail("read", log_of(running, "jobs", 0), errno.EIO)
+    with member(running.bootstrap, GROUP, "jobs") as worker:
+        (message,) = take(worker, 1)
+        assert message.value() == b"1"
+        answer(worker, [message])
+        disk.heal()
+        assert [message.value() for message in take(worker, 1)] == [b"0"]
+
+
+def test_partition_that_can_not_be_read_says_so_and_is_tried_again(start: Callable[..., Running]) -> None:
+    running = start(durability_flush="os")
+    disk = use_failing_disk(running)
+    running.create("jobs")
+    configure(running)
+    with session(running.bootstrap, GROUP, "jobs") as worker:
+        assert worker.fetch().held == []
+        running.publish("jobs", b"x")
+        disk.fail("read", log_of(running, "jobs"), errno.EIO)
+        began = time.monotonic()
+        for _ in range(5):
+            assert worker.fetch(wait_ms=20).error == STORAGE_ERROR
+        assert disk.refusals <= 1 + (time.monotonic() - began), "it is not read each time"
+        disk.heal()
+        until(lambda: worker.fetch(wait_ms=200).offsets == [0], "it is read again")

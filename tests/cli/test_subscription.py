@@ -104,6 +104,19 @@ def test_subscription_that_exists_is_not_created_again(run: Command, subscriptio
     assert f"`postroad subscription alter {subscription}`" in refused.stderr
 
 
+def test_consume_brings_the_messages_of_topics_that_exist(run: Command, topic: str) -> None:
+    run("subscription", "create", topic, "-t", f"{topic}-missing", "-t", topic, "--start", "earliest")
+    done = run("subscription", "consume", topic, "--max", "5", "--wait", f"{PATIENCE_S}s")
+    assert done.stdout == "0\n1\n2\n3\n4\n"
+    assert done.stderr == f"topic {topic}-missing does not exist yet; its messages come when it does\n"
+
+
+def test_consume_of_topics_of_which_none_exists_fails(run: Command, name: str) -> None:
+    run("subscription", "create", name, "-t", name)
+    failed = run("subscription", "consume", name, code=1)
+    assert failed.stderr == f"postroad: there is nothing to consume: topic {name} does not exist\n"
+
+
 def test_consumer_group_is_no_subscription(run: Command, topic: str) -> None:
     run("consume", topic, "-g", topic)
     refused = run("subscription", "create", topic, "-t", topic, code=1)

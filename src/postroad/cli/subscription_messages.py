@@ -133,10 +133,21 @@ def consume(
         names = list(topics) or await held_topics(client, name)
         if not names:
             raise Failed(f"subscription {name} has no topics yet: name them with --topic")
+        await _tell_missing(client, names, follow)
         async with ShareConsumer(client, name, names) as consumer:
             await _consume(consumer, limit, ack, None if follow else wait_ms, as_json)
 
     talk_about(name, bootstrap, timeout_s, work)
+
+
+async def _tell_missing(client: Client, names: Sequence[str], follow: bool) -> None:
+    """Of the topics that are there the messages come all the same."""
+    existing = (await client.retry(lambda: client.cluster(names))).topics
+    missing = [name for name in names if name not in existing]
+    if len(missing) == len(names) and not follow:
+        raise Failed(f"there is nothing to consume: topic {', '.join(missing)} does not exist")
+    for name in missing:
+        click.echo(f"topic {name} does not exist yet; its messages come when it does", err=True)
 
 
 async def _consume(

@@ -49,7 +49,8 @@ async def held_topics(client: Client, name: str) -> list[str]:
 
     await exists(client, name)
     entries = {entry.name: entry.value for entry in await subscriptions.config(client, name)}
-    named = [topic for topic in (entries.get(TOPICS_CONFIG) or "").split(",") if topic]
+    texts = (entries.get(TOPICS_CONFIG) or "").split(",")
+    named = [topic for text in texts if (topic := text.strip())]
     positions = await subscriptions.positions(client, name)
     return list(dict.fromkeys([*named, *sorted({place.topic for place in positions})]))
 

@@ -17,16 +17,24 @@ from typing import Any, Final, NamedTuple, Self
 
 from postroad.client.backoff import Backoff
 from postroad.client.client import Client
-from postroad.client.metadata import TopicPartition
+from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.share_member import ShareMember
 from postroad.client.share_message import AckType, ShareMessage, read_delivery
 from postroad.client.share_outbox import Outbox, Outcome
 from postroad.client.share_session import Place, ShareSession, Terms
-from postroad.errors import CorruptMessage, PostroadError, TryAgain, by_code
+from postroad.errors import (
+    CorruptMessage,
+    LeaderNotAvailable,
+    PostroadError,
+    TryAgain,
+    UnknownTopicOrPartition,
+    by_code,
+)
 from postroad.wire.share_requests import NOT_GIVEN
 
 MAX_RECORDS: Final = 500
 MAX_WAIT_MS: Final = 500
+LOOK_AGAIN_S: Final = 1.0  # for a topic that does not exist
 SLICE_MS: Final = 500  # a longer wait is several requests: partitions that are assigned meanwhile count
 
 
@@ -47,6 +55,7 @@ class ShareConsumer:
         self._sessions: dict[int, ShareSession] = {}
         self._outboxes: dict[int, Outbox] = {}
         self._names: dict[bytes, str] = {}  # by topic id, of what was fetched so far
+        self._missing_until: dict[str, float] = {}  # by topic name: it need not be looked for before
         self._homes: dict[TopicPartition, tuple[int, Place]] = {}  # node and place by which it was fetched
         self._under_way: dict[int, asyncio.Task[list[tuple[Place, Any]]]] = {}
         self._arrived: deque[ShareMessage] = deque()
@@ -112,17 +121,47 @@ class ShareConsumer:
             self._take(node, self._under_way.pop(node).result())
 
     async def _assigned(self) -> dict[int, list[Place]]:
-        """What to read, by the node that leads it. A topic that is gone, or was made anew, is left out."""
+        """What to read, by the node that leads it. A topic that is gone, is not there yet or was made anew is
+        left out, and so is a partition without a leader. Raises if nothing else is left, and why."""
         self._member.changed.clear()
         found: dict[int, list[Place]] = {}
+        lacks: TryAgain | None = None
         for name in self._topics if self._member.assigned else ():
-            topic = await self._client.topic(name)
-            self._names[topic.id] = name
-            for index in self._member.assigned.get(topic.id, ()):
-                node, place = topic.leader(index), (topic.id, index)
-                found.setdefault(node, []).append(place)
-                self._homes[TopicPartition(name, index)] = node, place
+            try:
+                topic = await self._topic(name)
+                self._place(topic, found)
+            except (UnknownTopicOrPartition, LeaderNotAvailable) as error:
+                lacks = error
+        if not found and lacks is not None:
+            raise lacks
         return found
+
+    async def _topic(self, name: str) -> Topic:
+        """One that does not exist is looked for once a second."""
+        now = asyncio.get_running_loop().time()
+        if now < self._missing_until.get(name, 0.0):
+            raise UnknownTopicOrPartition(f"Topic {name!r} does not exist.")
+        try:
+            return await self._client.topic(name)
+        except UnknownTopicOrPartition:
+            self._missing_until[name] = now + LOOK_AGAIN_S
+            raise
+
+    def _place(self, topic: Topic, found: dict[int, list[Place]]) -> None:
+        """Raises if a partition has no leader now, when all others are in `found`."""
+        self._names[topic.id] = topic.name
+        lacks: TryAgain | None = None
+        for index in self._member.assigned.get(topic.id, ()):
+            try:
+                node, place = topic.leader(index), (topic.id, index)
+            except (UnknownTopicOrPartition, LeaderNotAvailable) as error:
+                self._client.forget(topic.name)
+                lacks = error
+                continue
+            found.setdefault(node, []).append(place)
+            self._homes[TopicPartition(topic.name, index)] = node, place
+        if lacks is not None:
+            raise lacks
 
     async def _wait_for_partitions(self, timeout_s: float) -> None:
         try:

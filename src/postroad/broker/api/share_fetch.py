@@ -27,6 +27,7 @@ from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, S
 from postroad.broker.tail_fetch import WAIT_MS_MAX
 from postroad.errors import ApiError, InvalidRequest, ShareSessionLimitReached
 from postroad.queues.share_partition import AckBatch
+from postroad.queues.update import Key
 from postroad.wire import share_fetch as codec
 from postroad.wire.share_fetch import PartitionAnswer, ShareFetchRequest
 
@@ -228,9 +229,18 @@ class ShareFetch(Answer):
             self._complete()
 
     def _complete(self) -> None:
+        if not self._deliveries:
+            self._tell_troubles()
         places = self._deliveries if not (self._acknowledgements or self._errors) else self._places()
         lock_ms = self._node.subscriptions.settings(self._session.group).lock_ms
         self.complete(cast("list[Part]", codec.encode([self._answer(place) for place in places], lock_ms)))
+
+    def _tell_troubles(self) -> None:
+        """A partition whose messages can't be read says so where the answer would be empty."""
+        for place in self._session.partitions:
+            queue = self._node.subscriptions.queue_in_use(Key(self._session.group, *place))
+            if queue is not None and queue.trouble is not None:
+                self._errors[place] = queue.trouble
 
     def _places(self) -> list[TopicPartition]:
         """Topic by topic, as the answer lists them."""

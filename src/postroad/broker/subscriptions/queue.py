@@ -307,6 +307,11 @@ class Queue:
         """A change of the hard state that the core has no part in but its ledger."""
         self._states.write(self.core.ledger, update, reply)
 
+    @property
+    def trouble(self) -> ApiError | None:
+        """Why its messages can't be read at the moment."""
+        return self._scanner.trouble
+
     # --- time
 
     def now(self) -> Now:

@@ -3,6 +3,9 @@
 What the core does not know yet is read from the frontier on and told to it: bytes that this process wrote or
 has checked at once, others when a thread has checked them. Where duplicates are left out, what tells them is
 read before it (`lookback`). What was acquired is found again, most often in what was read last.
+
+A log that can't be read is a matter of its partition alone: nothing is raised and nothing skipped. `trouble`
+says what is wrong with it, and it is tried again once a second.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from postroad.broker.partition import Partition
 from postroad.broker.subscriptions.duplicates import Duplicates
 from postroad.broker.subscriptions.lookback import lookback
 from postroad.broker.subscriptions.stretch import Stretch
-from postroad.errors import ApiError, OffsetOutOfRange
+from postroad.errors import ApiError, OffsetOutOfRange, StorageFailed
 from postroad.log.partition_log import Slice
 from postroad.now import Now
 from postroad.queues.entry import Entry
@@ -55,6 +58,8 @@ class Scanner:
         self._stretch: Stretch | None = None  # what was scanned last: likely what is acquired next
         self._again: Stretch | None = None  # what was read again last, for what was known for longer
         self._checking = False  # a thread reads
+        self.trouble: ApiError | None = None  # why the log could not be read when that was tried last
+        self._rests = False  # it is not tried again just now
         self._duplicates: Duplicates | None = None
         self.begin_anew()
 
@@ -65,22 +70,24 @@ class Scanner:
         self._stretch = self._again = None
 
     def scan(self, now: Now, bytes_max: int) -> int:
-        """Read on from the frontier; how many bytes. 0: there is nothing more, or a thread reads it."""
-        if self._checking:
+        """Read on from the frontier; how many bytes. 0: there is nothing more, a thread reads it, or it can't
+        be read now."""
+        if self._checking or self._rests:
             return 0
         frontier = self._core.frontier
         try:
             known_to = frontier if self._duplicates is None else self._duplicates_known_to(now)
             found = self._partition.read(known_to, min(SCAN_BYTES, max(bytes_max, 1)))
+            if found is None:
+                return 0
+            if not found.verified:
+                self._scan_cold(found)
+                return 0
+            data = found.file.read(found.position, found.length)
         except (ApiError, OSError) as error:
             self._unreadable(error)
             return 0
-        if found is None:
-            return 0
-        if not found.verified:
-            self._scan_cold(found)
-            return 0
-        data = found.file.read(found.position, found.length)
+        self.trouble = None
         if known_to < frontier:
             self._remember(data, known_to)
         else:
@@ -92,6 +99,8 @@ class Scanner:
         for stretch in (self._stretch, self._again):
             if stretch is not None and stretch.holds(offset):
                 return stretch
+        if self._rests:
+            return None
         try:
             found = self._partition.read(offset, SCAN_BYTES)
             if found is None:
@@ -103,6 +112,7 @@ class Scanner:
         except (ApiError, OSError) as error:
             self._unreadable(error)
             return None
+        self.trouble = None
         return self._again
 
     def _duplicates_known_to(self, now: Now) -> int:
@@ -172,10 +182,17 @@ class Scanner:
         self._node.cold_workers.run(read, done)
 
     def _unreadable(self, error: BaseException) -> None:
-        """Nothing is skipped: it is tried again, and operators are told."""
+        """It is tried again, and operators are told."""
         if isinstance(error, OffsetOutOfRange):
             return  # retention was faster; the core hears of it with the next look
         log.error("%s-%d can't be read: %s", self._partition.topic, self._partition.index, error)
         if not isinstance(error, (ApiError, OSError)):
             raise error
-        self._node.loop.call_later(RETRY_MS / 1000, self._go_on)
+        told = f"{self._partition.topic}-{self._partition.index} can't be read: {error}"
+        self.trouble = error if isinstance(error, ApiError) else StorageFailed(told)
+        self._rests = True
+        self._node.loop.call_later(RETRY_MS / 1000, self._try_again)
+
+    def _try_again(self) -> None:
+        self._rests = False
+        self._go_on()
