@@ -1,5 +1,7 @@
 """What holds for every request: who asks, in what form, and how a refusal is told."""
 
+from typing import Any
+
 import aiohttp
 import pytest
 
@@ -63,11 +65,48 @@ async def test_only_an_admin_deletes_and_purges(secured: RunningGateway, name: s
         await api.post("/v1/subscriptions", new, status=201, headers=reader)
         for method, path, status in (
             ("POST", f"/v1/subscriptions/{name}/purge", 200),
+            ("POST", f"/v1/subscriptions/{name}/seek", 422),
+            ("PATCH", f"/v1/topics/{name}", 200),
             ("DELETE", f"/v1/subscriptions/{name}", 204),
             ("DELETE", f"/v1/topics/{name}", 204),
         ):
             await api.call(method, path, status=403, headers=reader)
             await api.call(method, path, status=status, headers=boss)
+
+
+LOSSES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a topic taken away": ({}, {"topics": []}),
+    "no dead letters": ({}, {"dead_letters": False}),
+    "no dead letters, as a config": ({}, {"configs": {"postroad.dead.letters": "false"}}),
+    "at most once": ({}, {"delivery": "at-most-once"}),
+    "fewer attempts without dead letters": ({"dead_letters": False, "attempts": 9}, {"attempts": 1}),
+    "the usual attempts without dead letters": (
+        {"dead_letters": False, "attempts": 9},
+        {"configs": {"share.delivery.count.limit": None}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("settings", "change"), LOSSES.values(), ids=LOSSES)
+async def test_only_an_admin_changes_a_subscription_so_that_messages_are_lost(
+    secured: RunningGateway, name: str, settings: dict[str, Any], change: dict[str, Any]
+) -> None:
+    reader = {"Authorization": "Bearer reader:one"}
+    boss = {"Authorization": "Bearer boss:two"}
+    async with aiohttp.ClientSession(secured.url) as session:
+        api = Api(session)
+        for topic in (name, name + "-2"):
+            await api.post("/v1/topics", {"name": topic}, status=201, headers=reader)
+        new = {"name": name, "topics": [name, name + "-2"], **settings}
+        await api.post("/v1/subscriptions", new, status=201, headers=reader)
+        path = f"/v1/subscriptions/{name}"
+        harmless = {"lock_ms": 1000, "attempts": 10, "dead_letters": settings.get("dead_letters", True)}
+        await api.call("PATCH", path, harmless, headers=reader)
+        if "topics" in change:
+            change = {"topics": [name]}
+        refused = await api.call("PATCH", path, change, status=403, headers=reader)
+        assert "needs an admin key" in refused["detail"]
+        await api.call("PATCH", path, change, headers=boss)
 
 
 async def test_the_document_says_that_keys_are_needed(api: Api, secured: RunningGateway) -> None:

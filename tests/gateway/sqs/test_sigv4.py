@@ -14,6 +14,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
+from postroad.client import topics
 from postroad.errors import ConfigurationError
 from postroad.gateway import sqs as dialect
 from tests.gateway.conftest import RunningGateway, StartGateway
@@ -70,6 +71,32 @@ def test_deleting_and_purging_need_an_admins_key(guarded: RunningGateway, name: 
     admin = connect(guarded.url, "AK/ADMIN", "admin-secret")
     admin.purge_queue(QueueUrl=queue)
     admin.delete_queue(QueueUrl=queue)
+
+
+def test_only_an_admin_shortens_how_long_messages_are_kept(guarded: RunningGateway, name: str) -> None:
+    user = connect(guarded.url, "AKUSER", "user-secret")
+    admin = connect(guarded.url, "AK/ADMIN", "admin-secret")
+    queue = user.create_queue(QueueName=name, Attributes={"MessageRetentionPeriod": "86400"})["QueueUrl"]
+    user.set_queue_attributes(QueueUrl=queue, Attributes={"VisibilityTimeout": "7"})
+    user.set_queue_attributes(QueueUrl=queue, Attributes={"MessageRetentionPeriod": "100000"})
+    shorter = {"MessageRetentionPeriod": "60"}
+    with pytest.raises(ClientError) as error:
+        user.set_queue_attributes(QueueUrl=queue, Attributes=shorter)
+    assert code_of(error) == "AccessDenied"
+    kept = user.get_queue_attributes(QueueUrl=queue, AttributeNames=["MessageRetentionPeriod"])
+    assert kept["Attributes"] == {"MessageRetentionPeriod": "100000"}
+    admin.set_queue_attributes(QueueUrl=queue, Attributes=shorter)
+
+
+def test_queue_on_a_topic_that_exists_shortens_nothing_without_an_admins_key(
+    guarded: RunningGateway, name: str
+) -> None:
+    guarded.run(topics.create(guarded.gateway.client, name, config={"retention.ms": "-1"}))
+    shorter = {"MessageRetentionPeriod": "60"}
+    with pytest.raises(ClientError) as error:
+        connect(guarded.url, "AKUSER", "user-secret").create_queue(QueueName=name, Attributes=shorter)
+    assert code_of(error) == "AccessDenied"
+    connect(guarded.url, "AK/ADMIN", "admin-secret").create_queue(QueueName=name, Attributes=shorter)
 
 
 @pytest.mark.parametrize(

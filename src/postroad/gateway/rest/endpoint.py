@@ -33,13 +33,14 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Call(Generic[B, Q]):
-    """One request, read and checked."""
+    """One request, read and checked. `admin`: the caller may destroy what others need."""
 
     gateway: Gateway
     request: web.Request
     path: Mapping[str, str]
     query: Q
     body: B
+    admin: bool = True
 
     @property
     def client_has_gone(self) -> bool:

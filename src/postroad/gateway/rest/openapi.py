@@ -51,7 +51,7 @@ def _operation(endpoint: Endpoint, secured: bool) -> Object:
     found: Object = {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
-        "description": endpoint.description,
+        "description": _description(endpoint, secured),
         "tags": [endpoint.path.split("/")[2]],
         "parameters": [*_parameters(endpoint)],
         "responses": _responses(endpoint, secured),
@@ -61,6 +61,11 @@ def _operation(endpoint: Endpoint, secured: bool) -> Object:
     if secured:
         found["security"] = SECURITY
     return found
+
+
+def _description(endpoint: Endpoint, secured: bool) -> str:
+    needs = ["Needs an admin key."] if secured and endpoint.admin else []
+    return "\n\n".join([*filter(None, [endpoint.description]), *needs])
 
 
 def _parameters(endpoint: Endpoint) -> Iterable[Object]:

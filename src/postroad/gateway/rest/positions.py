@@ -50,7 +50,7 @@ class PurgeAnswer(Struct):
 
 @endpoint(
     "POST", "/v1/subscriptions/{subscription}/seek", "Move a subscription to another position.",
-    problems=(NOT_FOUND, REFUSED),
+    admin=True, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def seek(call: Call[Seek, Nothing]) -> SeekAnswer:
     """All messages from there on come, whatever became of them before; those in front are done with. What

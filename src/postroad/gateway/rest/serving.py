@@ -35,10 +35,10 @@ def serve(gateway: Gateway, endpoint: Endpoint) -> Serve:
 
     async def work(request: web.Request) -> web.Response:
         _check_accept(request)
-        authorize(gateway, request, endpoint.admin)
+        admin = authorize(gateway, request, endpoint.admin)
         path = _path(request, endpoint.parameters)
         query = _query(request, endpoint.query)
-        call = Call(gateway, request, path, query, await read_body(request))
+        call = Call(gateway, request, path, query, await read_body(request), admin)
         return _response(endpoint, await endpoint.handler(call))
 
     return guarded(work, endpoint.name)
@@ -89,13 +89,14 @@ def elsewhere(allowed: Mapping[str, list[str]]) -> list[web.RouteDef]:
 # --- who asks
 
 
-def authorize(gateway: Gateway, request: web.Request, admin: bool = False) -> None:
-    """Raises Refused if the key that is needed is not shown, and for pages from elsewhere."""
+def authorize(gateway: Gateway, request: web.Request, admin: bool = False) -> bool:
+    """Whether the caller is an admin. Raises Refused if the key that is needed is not shown, and for pages
+    from elsewhere."""
     refusal = gateway.visitors.refusal(request.headers)
     if refusal is not None:
         raise Refused(problems.FORBIDDEN, refusal)
     if not gateway.keys.required:
-        return
+        return True
     key = _key(gateway, request.headers.get(hdrs.AUTHORIZATION, ""))
     if key is None:
         raise Refused(
@@ -104,7 +105,8 @@ def authorize(gateway: Gateway, request: web.Request, admin: bool = False) -> No
             {hdrs.WWW_AUTHENTICATE: 'Bearer realm="postroad", Basic realm="postroad"'},
         )
     if admin and not key.admin:
-        raise Refused(problems.FORBIDDEN, "An admin key is needed.")
+        raise Refused(problems.FORBIDDEN, "This request needs an admin key.")
+    return key.admin
 
 
 def _key(gateway: Gateway, header: str) -> Key | None:

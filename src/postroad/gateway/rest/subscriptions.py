@@ -15,7 +15,7 @@ from postroad.client.metadata import TopicPartition
 from postroad.client.subscriptions import SharePosition
 from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
 from postroad.gateway.gateway import Gateway
-from postroad.gateway.rest import paging, problems
+from postroad.gateway.rest import losses, paging, problems
 from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
 from postroad.gateway.rest.fields import SubscriptionName, TopicName
 from postroad.gateway.rest.paging import Page
@@ -137,12 +137,16 @@ async def get_subscription(call: Call[Nothing, Nothing]) -> SubscriptionDetails:
 )  # fmt: skip
 async def alter_subscription(call: Call[SubscriptionChange, Nothing]) -> SubscriptionDetails:
     """It holds at once; locks that run keep their time. What it knew of a topic that it no longer has is
-    forgotten. `start` is for partitions that are new to it; /seek moves it on those that it has."""
+    forgotten. To take topics away, to keep no dead letters and to deliver at most once needs an admin key.
+    `start` is for partitions that are new to it; /seek moves it on those that it has."""
     gateway, name, change = call.gateway, call.path["subscription"], call.body
     config = configs_of(change, change.configs)
-    before = (await gateway.directory.subscription(name)).topics
+    gateway.directory.forget(name)  # what it was like may be from before a change
+    info = await gateway.directory.subscription(name)
+    before = info.topics
     after = list(dict.fromkeys(before if change.topics is None else change.topics))
     gone = [topic for topic in before if topic not in after]
+    losses.check(call.admin, info.config, config, gone)
     await _check_topics(gateway, [topic for topic in after if topic not in before])
     await _check_unread(gateway, name, gone)
     if list(before) != after:

@@ -84,7 +84,10 @@ async def get_topic(call: Call[Nothing, Nothing]) -> TopicDetails:
     return await _details(call.gateway, call.path["topic"])
 
 
-@endpoint("PATCH", "/v1/topics/{topic}", "Change a topic's configs.", problems=(NOT_FOUND, REFUSED))
+@endpoint(
+    "PATCH", "/v1/topics/{topic}", "Change a topic's configs.",
+    admin=True, problems=(NOT_FOUND, REFUSED),
+)  # fmt: skip
 async def alter_topic(call: Call[TopicChange, Nothing]) -> TopicDetails:
     """Also adds partitions. Mind that keys go to other partitions then."""
     name, change, client = call.path["topic"], call.body, call.gateway.client

@@ -11,6 +11,7 @@ from postroad.client import topics
 from postroad.errors import UnknownTopicOrPartition
 from postroad.gateway.sqs import answers, attributes, counts, names, redrive_policy
 from postroad.gateway.sqs.attributes import COUNTS, NAMES, REDRIVE, RETENTION, RETENTION_CONFIG, Plan
+from postroad.gateway.sqs.errors import SqsError
 from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.requests import GetQueueAttributes, SetQueueAttributes
 from postroad.gateway.sqs.service import Caller, Service
@@ -31,7 +32,9 @@ async def get_queue_attributes(
     return answers.QueueAttributes({name: found[name] for name in sorted(found)} or None)
 
 
-async def set_queue_attributes(service: Service, _: Caller, asked: SetQueueAttributes) -> answers.Nothing:
+async def set_queue_attributes(
+    service: Service, caller: Caller, asked: SetQueueAttributes
+) -> answers.Nothing:
     async with service.changing(asked.queue_url) as queue:
         plan = checked_plan(asked.attributes, queue.fifo)
         if attributes.FIFO in asked.attributes:
@@ -42,6 +45,7 @@ async def set_queue_attributes(service: Service, _: Caller, asked: SetQueueAttri
         if plan.redrive is not None:
             config |= await redrive_policy.configs_for(service, queue.name, plan.redrive)
         if plan.topic:
+            await check_retention(service, caller.admin, queue.topic, plan)
             await topics.alter_config(service.gateway.client, queue.topic, plan.topic)
         remembered = msgspec.structs.replace(
             queue.remembered,
@@ -56,6 +60,17 @@ def checked_plan(wanted: Mapping[str, str], fifo: bool) -> Plan:
     plan = attributes.plan(wanted, fifo)
     redrive_policy.check_allow(plan.remembered.get("RedriveAllowPolicy", ""))
     return plan
+
+
+async def check_retention(service: Service, admin: bool, topic: str, plan: Plan) -> None:
+    """Raises SqsError for a shorter retention without an admin's key: it deletes messages."""
+    wanted = plan.topic.get(RETENTION_CONFIG)
+    if admin or wanted is None:
+        return
+    current_ms = await _retention_ms(service, topic)
+    if current_ms is None or int(wanted) < current_ms:
+        text = f"To shorten {RETENTION} needs an admin's key: it deletes messages."
+        raise SqsError("AccessDeniedException", text, 403)
 
 
 async def check_one_partition(service: Service, topic: str) -> None:
@@ -90,8 +105,14 @@ async def _retention_s(service: Service, queue: Queue) -> int | None:
         return None
     topic = queue.name if queue.name in queue.info.topics else queue.info.topics[0]
     try:
-        entries = await topics.describe_config(service.gateway.client, topic)
+        retention_ms = await _retention_ms(service, topic)
     except UnknownTopicOrPartition:
         return None
+    return None if retention_ms is None else retention_ms // 1000
+
+
+async def _retention_ms(service: Service, topic: str) -> int | None:
+    """None if it is unlimited. Raises UnknownTopicOrPartition."""
+    entries = await topics.describe_config(service.gateway.client, topic)
     retention_ms = next(int(entry.value or -1) for entry in entries if entry.name == RETENTION_CONFIG)
-    return retention_ms // 1000 if retention_ms >= 0 else None
+    return retention_ms if retention_ms >= 0 else None

@@ -54,7 +54,7 @@ async def create_queue(service: Service, caller: Caller, asked: CreateQueue) -> 
         raise invalid("QueueName", name, "The name of a FIFO queue, and of no other, ends with .fifo.")
     tags = check_tags(asked.tags or {})
     plan = queue_attributes.checked_plan(wanted, names.is_fifo(name))
-    existing = await _find_or_create(service, name, plan, tags)
+    existing = await _find_or_create(service, name, plan, tags, caller.admin)
     if existing is not None:
         await _check_same(service, existing, wanted)
     return answers.QueueUrl(names.url_of(caller.base_url, name))
@@ -77,7 +77,7 @@ async def to_send(service: Service, url: str) -> Queue:
 
 
 async def _find_or_create(
-    service: Service, name: str, plan: attributes.Plan, tags: Mapping[str, str]
+    service: Service, name: str, plan: attributes.Plan, tags: Mapping[str, str], admin: bool = False
 ) -> Queue | None:
     """The one that was there already. One at a time, so that its topic is made by one of several callers.
     What was known of it is not asked: another gateway may have deleted it."""
@@ -86,14 +86,16 @@ async def _find_or_create(
         try:
             return await service.queue_named(name)
         except SqsError:
-            await _create(service, name, plan, tags)
+            await _create(service, name, plan, tags, admin)
             return None
 
 
-async def _create(service: Service, name: str, plan: attributes.Plan, tags: Mapping[str, str]) -> None:
+async def _create(
+    service: Service, name: str, plan: attributes.Plan, tags: Mapping[str, str], admin: bool
+) -> None:
     group = dict(plan.group)
     group |= await redrive_policy.configs_for(service, name, plan.redrive or "")
-    made = await _create_topic(service, name, plan)
+    made = await _create_topic(service, name, plan, admin)
     now_s = service.gateway.now_ms() // 1000
     remembered = Remembered(dict(plan.remembered), dict(tags), now_s, now_s, made_topic=made)
     config = {
@@ -105,7 +107,7 @@ async def _create(service: Service, name: str, plan: attributes.Plan, tags: Mapp
     await service.gateway.directory.create(name, [name], config)
 
 
-async def _create_topic(service: Service, name: str, plan: attributes.Plan) -> bool:
+async def _create_topic(service: Service, name: str, plan: attributes.Plan, admin: bool) -> bool:
     """False if it was there before; what was asked for it holds then, too."""
     client = service.gateway.client
     by_group = plan.remembered.get(attributes.SCOPE) == "messageGroup"
@@ -117,6 +119,7 @@ async def _create_topic(service: Service, name: str, plan: attributes.Plan) -> b
         if needs_one:
             await queue_attributes.check_one_partition(service, name)
         if plan.topic:
+            await queue_attributes.check_retention(service, admin, name, plan)
             await topics.alter_config(client, name, plan.topic)
         return False
     return True
