@@ -15,7 +15,7 @@ from postroad.wire.batch import walk
 from postroad.wire.records import Record, decode_records, encode_batch
 from tests.broker.failing_disk import put_back, use_failing_disk
 from tests.broker.harness import Running, running_node
-from tests.broker.test_queues import GROUP, configure
+from tests.broker.test_queues import GROUP, acquire_as, configure, settle_as
 from tests.clients.share_session import Error, Fate, Word, session
 from tests.clients.wait import until
 from tests.faults.raw import send_batch
@@ -127,6 +127,33 @@ def test_message_with_a_time_that_can_not_be_read_is_delivered_where_no_letters_
         assert send_batch(connection, "jobs", encode_batch([record])).error_code == 0
     with session(running.bootstrap, GROUP, "jobs") as member:
         assert member.fetch_some().offsets == [0]
+
+
+def test_reason_of_a_rejection_is_in_the_letter_whatever_happens_before_it_is_written(tmp_path: Path) -> None:
+    with running_node(tmp_path) as running:
+        topic_id = running.create("jobs")
+        disk = use_failing_disk(running)
+        running.create(DEAD)
+        configure(running)
+        running.publish("jobs", b"a", b"b", b"c")
+        disk.fail("append", "", errno.ENOSPC)
+        assert acquire_as(running, topic_id, "me") == [0, 1, 2]
+        for offset, reason in enumerate(["no such customer: Müller", "", "x" * 1000]):
+            assert settle_as(running, topic_id, "me", offset, Fate.REJECT, reason=reason) == Error.NONE
+    with running_node(tmp_path) as running:
+        told = [dict(letter.headers).get("postroad-reason") for letter in letters(running, 3)]
+        assert told == ["no such customer: Müller".encode(), None, b"x" * 1000]
+
+
+def test_reason_that_is_too_long_is_refused_and_changes_nothing(start: Callable[..., Running]) -> None:
+    running = start()
+    topic_id = running.create("jobs")
+    configure(running)
+    running.publish("jobs", b"a")
+    assert acquire_as(running, topic_id, "me") == [0]
+    long = "x" * 1001
+    assert settle_as(running, topic_id, "me", 0, Fate.REJECT, reason=long) == Error.INVALID_REQUEST
+    assert settle_as(running, topic_id, "me", 0, Fate.ACCEPT) == Error.NONE
 
 
 def test_graceful_stop_while_letters_are_written_leaves_one_copy_of_each(tmp_path: Path) -> None:

@@ -342,8 +342,8 @@ def test_dead_letters_that_cannot_be_copied_are_tried_again(start: Callable[...,
 class Owned:
     """ShareFetch and ShareAcknowledge in the name of an owner: the generated codec, our tags behind it."""
 
-    def __init__(self, api: ModuleType, owner: str, **times: int) -> None:
-        self._api, self._tags = api, write_private_tags(owner=owner, **times)
+    def __init__(self, api: ModuleType, owner: str, **tags: Any) -> None:
+        self._api, self._tags = api, write_private_tags(owner=owner, **tags)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._api, name)
@@ -431,11 +431,11 @@ def _acquire_as(running: Running, topic_id: bytes, owner: str, **times: int) -> 
 
 
 def settle_as(
-    running: Running, topic_id: bytes, owner: str, offset: int, fate: Fate = Fate.ACCEPT, **times: int
+    running: Running, topic_id: bytes, owner: str, offset: int, fate: Fate = Fate.ACCEPT, **tags: Any
 ) -> int:
     batch = share_acknowledge.AcknowledgementBatch(offset, offset, [fate])
     part = share_acknowledge.AcknowledgePartition(0, [batch])
     topics = [share_acknowledge.AcknowledgeTopic(topic_id, [part])]
     asked = share_acknowledge.ShareAcknowledgeRequest(GROUP, "whoever", 7, topics=topics)
-    answer = running.call(Owned(share_acknowledge, owner, **times), 1, asked)  # type: ignore[arg-type]
+    answer = running.call(Owned(share_acknowledge, owner, **tags), 1, asked)  # type: ignore[arg-type]
     return int(answer.error_code or answer.responses[0].partitions[0].error_code)

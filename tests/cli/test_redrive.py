@@ -92,6 +92,21 @@ def test_redrive_leaves_no_subscription_in_lists(run: Command, dead: str, option
         assert f"{dead}.dead.redrive" not in listed
 
 
+def test_letter_tells_the_reason_and_what_is_sent_back_does_not(run: Command, name: str) -> None:
+    run("publish", name, "x")
+    run("subscription", "create", name, "--topic", name, "--start", "earliest")
+    consumed(run, name, 1, "--ack", "reject", "--reason", "no such customer")
+    deadline = time.monotonic() + PATIENCE_S
+    while lag(run, name):
+        assert time.monotonic() < deadline, "the letter is not copied"
+    (letter,) = read_lines(run("consume", f"{name}.dead", "--json").stdout)
+    assert ["postroad-reason", "no such customer"] in letter["headers"]
+    run("redrive", name)
+    (message,) = read_lines(consumed(run, name, 1, "--json"))
+    assert message["headers"] == [["postroad-for", name]]
+    run("subscription", "consume", name, "--reason", "x", code=2)
+
+
 def test_what_was_sent_back_is_not_sent_again(run: Command, dead: str) -> None:
     run("redrive", dead, "--limit", "2")
     assert read_json(run("redrive", dead, "--json").stdout) == {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def receive(
     return gateway.run(gateway.gateway.receive(queue, count, wait_ms, lock_ms))
 
 
-def settle(gateway: RunningGateway, received: list[Received], type_: AckType, **more: int) -> list[object]:
+def settle(gateway: RunningGateway, received: list[Received], type_: AckType, **more: Any) -> list[object]:
     receipts = [each.receipt for each in received]
     return list(gateway.run(gateway.gateway.settle(receipts, type_, **more)))
 

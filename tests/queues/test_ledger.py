@@ -9,13 +9,22 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from postroad.queues.ledger import Ledger
-from postroad.queues.update import Dying, Key, Reason, Released, Update
+from postroad.queues.update import (
+    Dying,
+    Key,
+    Reason,
+    Released,
+    Update,
+    decode,
+    encode_key,
+    encode_update,
+)
 
 KEY = Key("workers", bytes(16), 0)
 
 RANGES = st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 RELEASED = st.builds(lambda span, n: Released(span[0], span[1], n, 100, 100 + n), RANGES, st.integers(1, 4))
-DYING = st.builds(lambda span: Dying(span[0], span[1], Reason.REJECTED, 1, 100, 100), RANGES)
+DYING = st.builds(lambda span: Dying(span[0], span[1], Reason.REJECTED, 1, 100, 100, "no such ü"), RANGES)
 UPDATES = st.builds(
     lambda done, released, dying: Update(1, None, done, released, dying),
     st.lists(RANGES, max_size=2),
@@ -126,3 +135,19 @@ def test_log_that_has_lost_its_end_leaves_what_is_known_below_it(updates: list[U
     for update in updates:  # they belong to the generation before
         ledger.apply(update)
     assert correction is None or ledger.snapshot() == before
+
+
+def test_dying_messages_keep_their_own_texts_over_a_snapshot_and_an_old_record_has_none() -> None:
+    texts = ["a", "", "b", "a"]
+    dying = [Dying(n, n, Reason.REJECTED, 1, 100, 100, text) for n, text in enumerate(texts, 2)]
+    ledger = ledger_of(Update(1, dying=dying))
+    _, update = decode(encode_key(KEY), encode_update(ledger.snapshot())) or (None, None)
+    assert update is not None
+    again = ledger_of(update)
+    assert [each.text for each in again.dying] == texts
+    again.apply(Update(1, done=[(2, 5)]))
+    again.apply(Update(1, dying=[Dying(7, 7, Reason.REJECTED, 1, 100, 100, "c")]))
+    assert [each.text for each in again.dying] == ["c"]
+    _, old = decode(encode_key(KEY), b'{"generation":1,"dying":[[7,7,"rejected",1,100,100]]}') or (None, None)
+    assert old is not None
+    assert old.dying[0].text == ""

@@ -125,7 +125,7 @@ def same_fetch(ours: share_fetch.ShareFetchRequest, theirs: generated_fetch.Shar
 def same_acknowledge(
     ours: share_acknowledge.ShareAcknowledgeRequest, theirs: generated_acknowledge.ShareAcknowledgeRequest
 ) -> bool:
-    return ours[:-3] == (
+    return ours[:5] == (
         theirs.group_id,
         theirs.member_id,
         theirs.share_session_epoch,

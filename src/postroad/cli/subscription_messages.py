@@ -27,6 +27,7 @@ POLL_MS: Final = 500
 WAIT_MS_MAX: Final = 86_400_000  # a day; the protocol's field holds 24
 RECORDS_MAX: Final = 500
 ACKS: Final = ("accept", "release", "reject")
+REASON_MAX: Final = 1000  # characters, as nodes take them
 
 
 @click.command(cls=Command)
@@ -93,6 +94,7 @@ def peek(
 )
 @click.option("-n", "--max", "limit", type=COUNT, help="Stop after so many messages.")
 @click.option("--ack", type=click.Choice(ACKS), default="accept", show_default=True)
+@click.option("--reason", metavar="TEXT", default="", help="With --ack reject: why, for the dead letters.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with messages as they come, until Ctrl-C.")
 @click.option(
     "--wait",
@@ -112,6 +114,7 @@ def consume(
     topics: Sequence[str],
     limit: int | None,
     ack: str,
+    reason: str,
     follow: bool,
     wait_ms: int,
     as_json: bool,
@@ -124,8 +127,13 @@ def consume(
 
     \b
     postroad subscription consume workers --max 10
-    postroad subscription consume workers --ack reject --max 1
+    postroad subscription consume workers --ack reject --reason "no such customer" --max 1
     """
+
+    if reason and ack != "reject":
+        raise click.BadParameter("only with --ack reject", param_hint="--reason")
+    if len(reason) > REASON_MAX:
+        raise click.BadParameter(f"at most {REASON_MAX} characters", param_hint="--reason")
 
     async def work(client: Client) -> None:
         from postroad.client import ShareConsumer
@@ -135,7 +143,7 @@ def consume(
             raise Failed(f"subscription {name} has no topics yet: name them with --topic")
         await _tell_missing(client, names, follow)
         async with ShareConsumer(client, name, names) as consumer:
-            await _consume(consumer, limit, ack, None if follow else wait_ms, as_json)
+            await _consume(consumer, limit, ack, reason, None if follow else wait_ms, as_json)
 
     talk_about(name, bootstrap, timeout_s, work)
 
@@ -151,7 +159,7 @@ async def _tell_missing(client: Client, names: Sequence[str], follow: bool) -> N
 
 
 async def _consume(
-    consumer: ShareConsumer, limit: int | None, ack: str, wait_ms: int | None, as_json: bool
+    consumer: ShareConsumer, limit: int | None, ack: str, reason: str, wait_ms: int | None, as_json: bool
 ) -> None:
     """What is to be released is kept until the end: it would come again at once."""
     from postroad.client import AckType
@@ -169,7 +177,7 @@ async def _consume(
         if ack == "release":
             released += messages
         else:
-            _report(await consumer.settle(messages, AckType[ack.upper()]))
+            _report(await consumer.settle(messages, AckType[ack.upper()], reason=reason))
     _report(await consumer.settle(released, AckType.RELEASE))
 
 

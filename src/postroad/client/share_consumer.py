@@ -200,12 +200,14 @@ class ShareConsumer:
         *,
         lock_ms: int = NOT_GIVEN,
         delay_ms: int = NOT_GIVEN,
+        reason: str = "",
     ) -> None:
         """Noted; `commit` tells the node. The last word on a message counts.
 
-        `lock_ms` is for how long a lock is renewed, `delay_ms` when a released message comes again.
+        `lock_ms` is for how long a lock is renewed, `delay_ms` when a released message comes again, `reason`
+        (1,000 characters at most) what the dead letter of a rejected one says. Only Postroad knows the last.
         """
-        self._unsettled.append((message, self._put(message, type_, lock_ms, delay_ms)))
+        self._unsettled.append((message, self._put(message, type_, lock_ms, delay_ms, reason)))
 
     async def commit(self) -> list[Refusal]:
         """All that was acknowledged is durable, but for what was refused."""
@@ -219,10 +221,11 @@ class ShareConsumer:
         *,
         lock_ms: int = NOT_GIVEN,
         delay_ms: int = NOT_GIVEN,
+        reason: str = "",
     ) -> list[Refusal]:
         """`acknowledge` and `commit` for these only. What many tasks settle at once goes together."""
         return await self._outcomes(
-            [(message, self._put(message, type_, lock_ms, delay_ms)) for message in messages]
+            [(message, self._put(message, type_, lock_ms, delay_ms, reason)) for message in messages]
         )
 
     async def close(self) -> None:
@@ -239,8 +242,10 @@ class ShareConsumer:
         self._sessions.clear()
         await self._member.leave()
 
-    def _put(self, message: ShareMessage, type_: AckType, lock_ms: int, delay_ms: int) -> Outcome:
-        terms = Terms(type_ == AckType.RENEW, lock_ms, delay_ms)
+    def _put(
+        self, message: ShareMessage, type_: AckType, lock_ms: int, delay_ms: int, reason: str = ""
+    ) -> Outcome:
+        terms = Terms(type_ == AckType.RENEW, lock_ms, delay_ms, reason)
         node, place = self._homes[message.place]
         return self._outbox(node).put(place, message.offset, type_, terms)
 

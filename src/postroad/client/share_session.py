@@ -65,6 +65,7 @@ class Terms(NamedTuple):
     renew: bool = False
     lock_ms: int = NOT_GIVEN  # of renewed locks
     delay_ms: int = NOT_GIVEN  # until a released message comes again
+    reason: str = ""  # of rejected messages, for their dead letters
 
 
 class ShareSession:
@@ -184,8 +185,9 @@ class ShareSession:
         request = self._acknowledge_request(batches, terms)
         request.share_session_epoch = self._next_epoch()
         api: Any = share_acknowledge
-        if (terms.lock_ms, terms.delay_ms) != (NOT_GIVEN, NOT_GIVEN):
-            api = Tagged(share_acknowledge, write_private_tags(terms.lock_ms, terms.delay_ms))
+        tags = write_private_tags(terms.lock_ms, terms.delay_ms, reason=terms.reason)
+        if tags != NO_TAGS:
+            api = Tagged(share_acknowledge, tags)
         backoff = Backoff(OVERTAKEN_S)
         while True:
             try:

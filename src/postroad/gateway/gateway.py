@@ -187,9 +187,10 @@ class Gateway:
         type_: AckType,
         lock_ms: int | None = None,
         delay_ms: int | None = None,
+        reason: str = "",
     ) -> list[PostroadError | None]:
-        """For each: None when it is durable, else why nothing was changed."""
-        return await self.settler.settle(receipts, type_, lock_ms, delay_ms)
+        """For each: None when it is durable, else why nothing was changed. `reason`: of a rejection."""
+        return await self.settler.settle(receipts, type_, lock_ms, delay_ms, reason)
 
     async def _topics(self, subscription: str) -> list[str]:
         return list((await self.directory.subscription(subscription)).topics)

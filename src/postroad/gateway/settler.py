@@ -36,6 +36,7 @@ class Kind(NamedTuple):
     type: AckType
     lock_ms: int
     delay_ms: int
+    reason: str
 
 
 class Saying(NamedTuple):
@@ -58,6 +59,7 @@ class Settler:
         type_: AckType,
         lock_ms: int | None = None,
         delay_ms: int | None = None,
+        reason: str = "",
     ) -> list[PostroadError | None]:
         """For each: None when it is durable, else why nothing was changed (InvalidRecordState: not held)."""
         loop = asyncio.get_running_loop()
@@ -68,7 +70,7 @@ class Settler:
         said: list[tuple[list[int], Saying]] = []
         for (subscription, owner), indexes in _by_owner(receipts).items():
             saying = Saying([receipts[index] for index in indexes], loop.create_future())
-            self._gathered[Kind(subscription, owner, type_, lock, delay)].append(saying)
+            self._gathered[Kind(subscription, owner, type_, lock, delay, reason)].append(saying)
             said.append((indexes, saying))
         outcomes: list[PostroadError | None] = [None] * len(receipts)
         for indexes, saying in said:
@@ -130,7 +132,7 @@ class Settler:
 
     async def _ask(self, node: int, kind: Kind, wanted: Offsets) -> dict[Place, PostroadError]:
         batches = {place: _runs(offsets, kind.type) for place, offsets in wanted.items()}
-        terms = Terms(kind.type is AckType.RENEW, kind.lock_ms, kind.delay_ms)
+        terms = Terms(kind.type is AckType.RENEW, kind.lock_ms, kind.delay_ms, kind.reason)
         refused: Mapping[Place, PostroadError] = await owned_locks.settle(
             self._client, node, kind.subscription, kind.owner.hex(), batches, terms
         )

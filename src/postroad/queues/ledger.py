@@ -47,24 +47,32 @@ class Attempts(Table):
 
 
 class Graveyard(Table):
-    """Dying messages: reason (its place in `Reason`), deliveries, first_ms, last_ms."""
+    """Dying messages: reason (its index in `Reason`), deliveries, first_ms, last_ms, text (its number)."""
 
-    __slots__ = ()
+    __slots__ = ("_numbers", "_texts")
 
     def __init__(self) -> None:
-        super().__init__(4)
+        super().__init__(5)
+        self._texts = [""]
+        self._numbers = {"": 0}
 
     def __iter__(self) -> Iterator[Dying]:
         for row in self.each():
-            yield as_dying(row)
+            yield self._as_dying(row)
 
     def bury(self, dying: Dying, first: int, last: int) -> None:
-        self.put(first, last, _REASONS.index(dying.reason), *dying[3:])
+        if not self.rows and len(self._texts) > 1:  # nobody speaks of them any more
+            self._texts, self._numbers = [""], {"": 0}
+        _, _, reason, *counts, text = dying
+        number = self._numbers.setdefault(text, len(self._texts))
+        if number == len(self._texts):
+            self._texts.append(text)
+        self.put(first, last, _REASONS.index(reason), *counts, number)
 
-
-def as_dying(row: Row) -> Dying:
-    first, last, reason, *counts = row
-    return Dying(first, last, _REASONS[reason], *counts)
+    def _as_dying(self, row: Row) -> Dying:
+        first, last, reason, deliveries, first_ms, last_ms, number = row
+        text = self._texts[number]
+        return Dying(first, last, _REASONS[reason], deliveries, first_ms, last_ms, text)
 
 
 class Ledger:

@@ -184,11 +184,13 @@ class SharePartition:
         lock_ms: int | None = None,
         delay_ms: int | None = None,
         unknown_below: int | None = None,
+        reason: str = "",
     ) -> Settlement:
         """What a member says of messages that it holds: all of it counts, or none (S5).
 
         Raises InvalidRequest, or InvalidRecordState if it does not hold one of them (any longer). Renewals,
-        for `lock_ms`, and returns take effect at once. `delay_ms` stands in for the backoff of a release.
+        for `lock_ms`, and returns take effect at once. `delay_ms` stands in for the backoff of a release;
+        `reason` is why messages are rejected, in words.
 
         `unknown_below`: accepts may come late (`late_accepts`). For members that outlive their connection,
         and this node. Raises CoordinatorNotAvailable while it is not decided whether they count.
@@ -229,7 +231,8 @@ class SharePartition:
                 self._release(settlement, rows, now, delay_ms)
             else:
                 for row in rows:
-                    self._archive(settlement, row[0], row[1], Reason.REJECTED, row[DELIVERIES:TENANT])
+                    counts = row[DELIVERIES:TENANT]
+                    self._archive(settlement, row[0], row[1], Reason.REJECTED, counts, reason)
         return self._seal(settlement)
 
     def finish(self, ranges: Iterable[tuple[int, int]]) -> Settlement:
@@ -448,10 +451,17 @@ class SharePartition:
             settlement.release(Released(first, last, deliveries, first_ms, last_ms), now.ms + wait)
 
     def _archive(
-        self, settlement: Settlement, first: int, last: int, reason: Reason, counts: tuple[int, ...]
+        self,
+        settlement: Settlement,
+        first: int,
+        last: int,
+        reason: Reason,
+        counts: tuple[int, ...],
+        text: str = "",
     ) -> None:
         if self.settings.dead_letters:
-            settlement.dying.append(Dying(first, last, reason, *counts))
+            deliveries, first_ms, last_ms = counts
+            settlement.dying.append(Dying(first, last, reason, deliveries, first_ms, last_ms, text))
         else:
             settlement.accept(first, last)
 

@@ -46,6 +46,7 @@ class Dying(NamedTuple):
     deliveries: int
     first_ms: int  # 0: it was never delivered
     last_ms: int
+    text: str = ""  # why it was rejected, in the consumer's words
 
 
 class Update(msgspec.Struct, frozen=True, omit_defaults=True):

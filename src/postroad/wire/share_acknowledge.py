@@ -44,6 +44,7 @@ class ShareAcknowledgeRequest(NamedTuple):
     lock_ms: int  # both NOT_GIVEN: as the subscription says
     delay_ms: int
     owner: str  # "": the member itself
+    reason: str  # of what is rejected
 
 
 class PartitionAnswer(NamedTuple):
@@ -100,4 +101,6 @@ def _decode(buffer: bytes, version: int) -> ShareAcknowledgeRequest:
     partitions, position = read_topics(buffer, position)
     tags = read_private_tags(buffer, position, "ShareAcknowledge request")
     times = tags.lock_ms, tags.delay_ms
-    return ShareAcknowledgeRequest(group_id, member_id, epoch, renew == 1, partitions, *times, tags.owner)
+    return ShareAcknowledgeRequest(
+        group_id, member_id, epoch, renew == 1, partitions, *times, tags.owner, tags.reason
+    )

@@ -12,6 +12,7 @@ brokers skip them in turn. A node locks nothing for more than 12 hours, nor dela
     10002  delay_ms   int32   released messages come back after this time (ShareAcknowledge only)
     10003  owner      text    who holds what is acquired, or acknowledges, instead of the session's member
     10004  run_max    int32   how many messages of one key may come in one answer (ShareFetch only)
+    10005  reason     text    why messages are rejected, for their dead letters (ShareAcknowledge only)
 
 One type of acknowledgement is ours, too, 100: returned. The message was never shown to anybody, so that its
 delivery does not count, and it is there for others at once.
@@ -37,6 +38,7 @@ LOCK_MS_TAG: Final = 10001
 DELAY_MS_TAG: Final = 10002
 OWNER_TAG: Final = 10003
 RUN_MAX_TAG: Final = 10004
+REASON_TAG: Final = 10005
 NOT_GIVEN: Final = -1
 
 _PARTITION: Final = Struct(">iB")
@@ -145,6 +147,7 @@ class PrivateTags(NamedTuple):
     delay_ms: int = NOT_GIVEN
     owner: str = ""  # "": the member itself
     run_max: int = NOT_GIVEN
+    reason: str = ""
 
 
 NO_TAGS: Final = PrivateTags()
@@ -159,7 +162,7 @@ def read_private_tags(buffer: bytes, position: int, request: str) -> PrivateTags
     if count > 127:
         count, position = long_uvarint(buffer, position, count)
     given = {LOCK_MS_TAG: NOT_GIVEN, DELAY_MS_TAG: NOT_GIVEN, RUN_MAX_TAG: NOT_GIVEN}
-    owner, tag, end = "", -1, len(buffer)
+    owner, reason, tag, end = "", "", -1, len(buffer)
     for _ in range(count):  # ends with the body: each takes two bytes at least
         tag, start, position = read_tag(buffer, position, end, tag, request)
         if tag in given:
@@ -168,21 +171,33 @@ def read_private_tags(buffer: bytes, position: int, request: str) -> PrivateTags
             given[tag] = max(_INT.unpack_from(buffer, start)[0], NOT_GIVEN)
         elif tag == OWNER_TAG:
             owner = buffer[start:position].decode()
-    return PrivateTags(given[LOCK_MS_TAG], given[DELAY_MS_TAG], owner, given[RUN_MAX_TAG])
+        elif tag == REASON_TAG:
+            reason = buffer[start:position].decode()
+    return PrivateTags(given[LOCK_MS_TAG], given[DELAY_MS_TAG], owner, given[RUN_MAX_TAG], reason)
 
 
 def write_private_tags(
-    lock_ms: int = NOT_GIVEN, delay_ms: int = NOT_GIVEN, owner: str = "", run_max: int = NOT_GIVEN
+    lock_ms: int = NOT_GIVEN,
+    delay_ms: int = NOT_GIVEN,
+    owner: str = "",
+    run_max: int = NOT_GIVEN,
+    reason: str = "",
 ) -> bytes:
     """The tags at the end of a request, in place of the single 0 that says that there are none."""
     given = [(LOCK_MS_TAG, lock_ms), (DELAY_MS_TAG, delay_ms)]
     fields = [uvarint(tag) + b"\4" + _INT.pack(ms) for tag, ms in given if ms != NOT_GIVEN]
     if owner:
-        raw = owner.encode()
-        fields.append(uvarint(OWNER_TAG) + uvarint(len(raw)) + raw)
+        fields.append(_text_tag(OWNER_TAG, owner))
     if run_max != NOT_GIVEN:
         fields.append(uvarint(RUN_MAX_TAG) + b"\4" + _INT.pack(run_max))
+    if reason:
+        fields.append(_text_tag(REASON_TAG, reason))
     return b"".join((uvarint(len(fields)), *fields))
+
+
+def _text_tag(tag: int, text: str) -> bytes:
+    raw = text.encode()
+    return uvarint(tag) + uvarint(len(raw)) + raw
 
 
 def write_text(text: str | None) -> bytes:

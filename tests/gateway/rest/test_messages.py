@@ -94,7 +94,7 @@ async def test_ids_of_nothing_are_not_found(api: Api, name: str) -> None:
 async def test_dead_letters_are_listed_and_sent_back(api: Api, name: str) -> None:
     await api.queue(name)
     published = await api.publish(name, *"abcde")
-    await api.settle(name, "reject", await api.receive(name, 5))
+    await api.settle(name, "reject", await api.receive(name, 5), reason="no such customer")
     for message in published:
         await dead(api, message["id"], name)
     listed = await api.get(f"/v1/subscriptions/{name}/dead-letters")
@@ -102,7 +102,7 @@ async def test_dead_letters_are_listed_and_sent_back(api: Api, name: str) -> Non
     assert listed["next"] is None
     first = listed["letters"][0]
     assert (first["reason"], first["origin_topic"], first["origin_offset"]) == ("rejected", name, 0)
-    assert first["deliveries"] == 1
+    assert (first["deliveries"], first["reason_text"]) == (1, "no such customer")
 
     page = await api.get(f"/v1/subscriptions/{name}/dead-letters?limit=3")
     rest = await api.get(f"/v1/subscriptions/{name}/dead-letters?after={page['next']}")

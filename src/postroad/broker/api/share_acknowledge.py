@@ -31,6 +31,7 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 MEMBER_CHARACTERS_MAX: Final = 36  # a UUID's, as in Kafka
 OWNER_CHARACTERS_MAX: Final = 64
+REASON_CHARACTERS_MAX: Final = 1000  # it is kept in memory and in the ledger until the letter is written
 
 
 def handle(node: Node, call: Call) -> Result:
@@ -38,6 +39,7 @@ def handle(node: Node, call: Call) -> Result:
     group, version = request.group_id or "", call.version
     try:
         check_owner(group, request.owner)
+        _check_reason(request.reason)
         session = None if request.owner else _session(node, call, request)
     except ApiError as error:
         return codec.encode([], version, 0, error.code, str(error))
@@ -54,7 +56,13 @@ def handle(node: Node, call: Call) -> Result:
     holder = request.owner or request.member_id or ""
     acknowledgements = Acknowledgements(node, group, holder, request.is_renew_ack, done)
     delay_ms = given(request.delay_ms, BACKOFF_MS_MAX)
-    acknowledgements.take(named_in(request.partitions), given(request.lock_ms), delay_ms, bool(request.owner))
+    acknowledgements.take(
+        named_in(request.partitions),
+        given(request.lock_ms),
+        delay_ms,
+        late=bool(request.owner),
+        reason=request.reason,
+    )
     return answer
 
 
@@ -63,6 +71,11 @@ def check_owner(group: str, owner: str) -> None:
         raise InvalidRequest("The group id is empty.")
     if len(owner) > OWNER_CHARACTERS_MAX:
         raise InvalidRequest(f"An owner's name has at most {OWNER_CHARACTERS_MAX} characters.")
+
+
+def _check_reason(reason: str) -> None:
+    if len(reason) > REASON_CHARACTERS_MAX:
+        raise InvalidRequest(f"A reason to reject has at most {REASON_CHARACTERS_MAX} characters.")
 
 
 def _session(node: Node, call: Call, request: codec.ShareAcknowledgeRequest) -> ShareSession:

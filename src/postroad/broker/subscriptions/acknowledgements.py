@@ -34,9 +34,10 @@ class Acknowledgements:
         lock_ms: int | None = None,
         delay_ms: int | None = None,
         late: bool = False,
+        reason: str = "",
     ) -> None:
         """`done` is called when all are durable or refused: perhaps before this returns. `late`: accepts
-        count without a lock, too, where nobody has the message."""
+        count without a lock, too, where nobody has the message. `reason`: of what is rejected."""
         self._left = len(named) + 1
         for place, batches in named.items():
             try:
@@ -47,7 +48,8 @@ class Acknowledgements:
             except ApiError as error:
                 self._heard(place, error)
                 continue
-            queue.acknowledge(self._member, batches, partial(self._heard, place), lock_ms, delay_ms, late)
+            heard = partial(self._heard, place)
+            queue.acknowledge(self._member, batches, heard, lock_ms, delay_ms, late, reason)
         self._count_down()
 
     def _check(self, batches: Sequence[AckBatch]) -> None:

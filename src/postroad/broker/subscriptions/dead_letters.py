@@ -162,8 +162,9 @@ class DeadLetters:
             if not names.tells_of_death(name) or name == names.DEAD_UNREADABLE
         ]
         headers += [(name, str(value).encode()) for name, value in told.items()]
-        if dead.reason is Reason.INVALID and (why := unreadable_time(record.headers)) is not None:
-            headers.append((names.REASON, why.encode()))
+        text = dead.text or (unreadable_time(record.headers) if dead.reason is Reason.INVALID else None)
+        if text:
+            headers.append((names.REASON, text.encode()))
         # Its own time is that of its death: retention counts from there, however old the message was.
         return Record(place, now_ms, record.key, record.value, headers)
 

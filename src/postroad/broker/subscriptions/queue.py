@@ -237,6 +237,7 @@ class Queue:
         lock_ms: int | None,
         delay_ms: int | None,
         late: bool,
+        reason: str = "",
     ) -> None:
         """All of it or nothing; `reply` hears when it is durable, or what is wrong with it.
 
@@ -244,7 +245,7 @@ class Queue:
         now = self.now()
         unknown_below = self._unknown_below if late else None
         try:
-            settlement = self.core.acknowledge(member, batches, now, lock_ms, delay_ms, unknown_below)
+            settlement = self.core.acknowledge(member, batches, now, lock_ms, delay_ms, unknown_below, reason)
         except ApiError as error:
             reply(error)
             return

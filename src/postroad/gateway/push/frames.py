@@ -15,6 +15,7 @@ FRAME_BYTES_MAX: Final = 1 << 20  # of a client's frame; some 100,000 ids
 IDS_MAX: Final = 10_000  # and receipts, each, in one frame
 CREDIT_MAX: Final = 100_000  # granted and not used, in all
 MS_MAX: Final = 43_200_000  # 12 h, the longest lock; delays may be as long
+REASON_MAX: Final = 1000  # characters, as nodes take them
 
 
 class BadFrame(Exception):
@@ -36,6 +37,7 @@ class Settlement(NamedTuple):
     request: int | None = None
     lock_ms: int | None = None
     delay_ms: int | None = None
+    reason: str = ""  # of a rejection
 
 
 class Outgoing(NamedTuple):

@@ -5,7 +5,7 @@ From the client:
     {"type": "credit", "messages": 100}
     {"type": "accept", "ids": [1, 2]}
     {"type": "release", "ids": [3], "delay_ms": 5000}
-    {"type": "reject", "ids": [4]}
+    {"type": "reject", "ids": [4], "reason": "no such customer"}
     {"type": "extend", "ids": [5], "lock_ms": 60000, "request": 17}
 
 `receipts` may stand in place of `ids` or beside them. To the client:
@@ -30,6 +30,7 @@ from postroad.gateway.push.frames import (
     CREDIT_MAX,
     IDS_MAX,
     MS_MAX,
+    REASON_MAX,
     BadFrame,
     Credit,
     Failures,
@@ -44,6 +45,7 @@ _Ids = Annotated[list[int], Meta(max_length=IDS_MAX)]
 _Texts = Annotated[list[str], Meta(max_length=IDS_MAX)]
 _Request = Annotated[int, Meta(ge=0, lt=1 << 32)]
 _Ms = Annotated[int, Meta(ge=0, le=MS_MAX)]
+_Reason = Annotated[str, Meta(max_length=REASON_MAX)]
 
 
 class _Credit(Struct, tag_field="type", tag="credit", forbid_unknown_fields=True):
@@ -61,7 +63,7 @@ class _Accept(_Said, tag_field="type", tag="accept"):
 
 
 class _Reject(_Said, tag_field="type", tag="reject"):
-    pass
+    reason: _Reason = ""
 
 
 class _Release(_Said, tag_field="type", tag="release"):
@@ -78,7 +80,7 @@ class _Failed(Struct, omit_defaults=True):
     receipts: Sequence[str] = ()
 
 
-_ACKNOWLEDGEMENTS: Final = {
+_ACKNOWLEDGEMENTS: Final[dict[type[_Said], AckType]] = {
     _Accept: AckType.ACCEPT,
     _Reject: AckType.REJECT,
     _Release: AckType.RELEASE,
@@ -112,8 +114,9 @@ class JsonFormat:
             return Credit(said.messages)
         delay_ms = said.delay_ms if isinstance(said, _Release) else None
         lock_ms = said.lock_ms if isinstance(said, _Extend) else None
+        reason = said.reason if isinstance(said, _Reject) else ""
         type_ = _ACKNOWLEDGEMENTS[type(said)]
-        return Settlement(type_, said.ids, said.receipts, said.request, lock_ms, delay_ms)
+        return Settlement(type_, said.ids, said.receipts, said.request, lock_ms, delay_ms, reason)
 
     def messages(self, outgoing: Sequence[Outgoing]) -> bytes:
         if not self._batched:

@@ -24,6 +24,7 @@ class Kind(NamedTuple):
     type: AckType
     lock_ms: int | None
     delay_ms: int | None
+    reason: str
 
 
 class Said(NamedTuple):
@@ -137,7 +138,7 @@ class Settlements:
         lock_ms = settlement.lock_ms
         if lock_ms is None and settlement.type is AckType.RENEW:
             lock_ms = self._lock_ms
-        kind = Kind(settlement.type, lock_ms, settlement.delay_ms)
+        kind = Kind(settlement.type, lock_ms, settlement.delay_ms, settlement.reason)
         failures: dict[str, tuple[list[int], list[str]]] = {}
         ids = list(settlement.ids)
         receipts: dict[str, Receipt] = {}

@@ -40,6 +40,7 @@ class DeadLetter(MessageContent, kw_only=True):
     """The letter, with where the message was before. What it does not say is null."""
 
     reason: str
+    reason_text: Annotated[str | None, Meta(description="Why, in words; null if nobody said.")]
     origin_topic: str
     origin_partition: int | None
     origin_offset: int | None
@@ -188,6 +189,7 @@ def _letter(topic_id: bytes, place: TopicPartition, record: Record, values: Valu
     return DeadLetter(
         **content(topic_id, place, record, values),
         reason=letters.text(record, header_names.DEAD_REASON),
+        reason_text=letters.text(record, header_names.REASON) or None,
         origin_topic=letters.text(record, header_names.DEAD_TOPIC),
         origin_partition=letters.number(record, header_names.DEAD_PARTITION),
         origin_offset=letters.number(record, header_names.DEAD_OFFSET),

@@ -20,6 +20,7 @@ from postroad.gateway.rest.problems import NOT_FOUND, WRONG_RECEIPT, Problem
 
 WAIT_MS_MAX: Final = 60_000
 RECEIVE_MAX: Final = 1000
+REASON_MAX: Final = 1000  # characters, as nodes take them
 SOME_FAILED: Final = {207: "Some receipts were refused; each result says why."}
 
 ReceiptText = Annotated[str, Meta(min_length=1, max_length=2048, description="The message's receipt.")]
@@ -47,6 +48,13 @@ class ReceiveAnswer(Struct):
 
 class Settle(Struct, forbid_unknown_fields=True):
     receipts: ReceiptTexts
+
+
+class Reject(Struct, forbid_unknown_fields=True):
+    receipts: ReceiptTexts
+    reason: Annotated[
+        str, Meta(max_length=REASON_MAX, description="Why, for the dead letter's header `postroad-reason`.")
+    ] = ""
 
 
 class Release(Struct, forbid_unknown_fields=True):
@@ -127,9 +135,12 @@ async def extend(call: Call[Extend, Nothing]) -> SettleAnswer | Answer:
     "POST", "/v1/subscriptions/{subscription}/reject", "Reject messages: they become dead letters.",
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
-async def reject(call: Call[Settle, Nothing]) -> SettleAnswer | Answer:
+async def reject(call: Call[Reject, Nothing]) -> SettleAnswer | Answer:
     """For what can't be handled, however often it is tried."""
-    return await _settle(call.gateway, call.path["subscription"], call.body.receipts, AckType.REJECT)
+    wish = call.body
+    return await _settle(
+        call.gateway, call.path["subscription"], wish.receipts, AckType.REJECT, reason=wish.reason
+    )
 
 
 async def _settle(
@@ -139,11 +150,12 @@ async def _settle(
     type_: AckType,
     lock_ms: int | None = None,
     delay_ms: int | None = None,
+    reason: str = "",
 ) -> Answer:
     await gateway.directory.subscription(subscription)  # raises if there is none
     receipts = [_read(gateway, subscription, text) for text in texts]
     right = list(dict.fromkeys(receipt for receipt in receipts if receipt is not None))
-    outcomes = dict(zip(right, await gateway.settle(right, type_, lock_ms, delay_ms), strict=True))
+    outcomes = dict(zip(right, await gateway.settle(right, type_, lock_ms, delay_ms, reason), strict=True))
     results = [
         Settled(False, WRONG_RECEIPT.says("")) if receipt is None else _settled(outcomes[receipt])
         for receipt in receipts
