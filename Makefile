@@ -39,7 +39,7 @@ conform: $(STAMP)
 
 # What takes long with Spark: kills, a standalone cluster, Spark Connect, the guide, the examples, the report.
 spark: $(STAMP) $(DEBIAN)
-	$(BIN)/pytest -m spark_slow tests/spark tests/pipelines $(ARGS)
+	$(BIN)/pytest -m spark_slow tests/spark tests/pipelines tests/docs $(ARGS)
 
 fuzz: $(STAMP)
 	$(BIN)/python -m tools.fuzz $(ARGS)

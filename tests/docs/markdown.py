@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 
 _FENCE = re.compile(r"^([ ]*)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_NOTED_FENCE = re.compile(rf"((?:^ *<!-- [^\n]* -->\n)*){_FENCE.pattern}".replace("\\1", "\\2"), _FENCE.flags)
+_NOTE = re.compile(r"<!-- ([^\n]*?)(?:: ([^\n]*))? -->")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 class Block(NamedTuple):
+    """A code block; `notes` are the comments right above it: `<!-- given: a command -->` is {"given": …}."""
+
     language: str
     text: str
+    line: int = 0
+    notes: Mapping[str, str] = {}
 
 
 def documents() -> list[Path]:
@@ -44,8 +50,20 @@ def anchors(text: str) -> set[str]:
 
 
 def blocks(text: str, *languages: str) -> list[Block]:
-    found = (Block(language, _outdent(body, len(indent))) for indent, language, body in _FENCE.findall(text))
-    return [block for block in found if block.language in languages]
+    return [block for block in all_blocks(text) if block.language in languages]
+
+
+def all_blocks(text: str) -> list[Block]:
+    return [
+        Block(
+            language,
+            _outdent(body, len(indent)),
+            1 + text.count("\n", 0, found.end(1)),
+            dict(_NOTE.findall(notes)),
+        )
+        for found in _NOTED_FENCE.finditer(text)
+        for notes, indent, language, body in [found.groups()]
+    ]
 
 
 def commands(text: str) -> Iterator[str]:
