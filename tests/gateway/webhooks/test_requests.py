@@ -130,6 +130,48 @@ def test_urls_that_lead_nowhere_good_are_refused(url: str) -> None:
         hook.check(Webhook(url, "s"), private=False)
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.1",
+        "127.0.1",
+        "2130706433",
+        "0",
+        "0.",
+        "0x7f.1",
+        "0x7F.0.0.1",
+        "0x7f000001",
+        "0177.0.0.1",
+        "127.0.0.1.",
+        "127.1.",
+        "1.2.3.4.5",
+        "a.1",
+        "%31%32%37.0.0.1",
+        "example.com%2f",
+        "exa\\mple.com",
+        "..",
+        "a..b",
+        "[fd00:ec2::254%1]",
+        "[fd00:ec2::254%251]",
+        "[fd20:ce::254]",
+        "[fd00:ec2::23]",
+        "[::ffff:169.254.169.254]",
+        "[::ffff:a9fe:a9fe]",
+        "[v1.a]",
+    ],
+)
+def test_hosts_that_are_written_in_an_unusual_way_or_tell_secrets_are_always_refused(host: str) -> None:
+    with pytest.raises(WrongHook):
+        hook.check(Webhook(f"https://{host}/", "s"), private=True)
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com", "Example.COM.", "a-b.example", "1and1.com", "x_y.example", "[2606:4700::1111]"]
+)
+def test_names_and_addresses_as_usual_are_taken(host: str) -> None:
+    hook.check(Webhook(f"https://{host}/", "s"), private=False)
+
+
 def test_http_and_private_addresses_need_the_setting() -> None:
     for url in ("http://127.0.0.1:8000/", "http://example.com/", "https://10.0.0.1/"):
         hook.check(Webhook(url, "s"), private=True)

@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from aiohttp import web
+from aiohttp import connector, web
 
+from postroad.gateway.webhooks import hook, sender
 from postroad.gateway.webhooks.sender import ANSWER_BYTES_MAX, Answer, Sender
 from tests.gateway.webhooks.receivers import Endpoint, Got, endpoint, nobody
 
@@ -52,6 +53,24 @@ async def test_private_addresses_are_not_connected_to_by_number_or_by_name() -> 
             answer = await post(f"https://{host}:{port}/", private=False)
             assert answer.status == 0
         assert receiver.got == []
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1", "127.1", "2130706433", "0", "fd00:ec2::254%1", "::1"])
+async def test_no_socket_is_made_for_an_address_that_is_not_allowed(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """However the library came to it: older ones connect to `127.1` as it is written, and ask no resolver."""
+    monkeypatch.setattr(hook, "check_url", lambda url, private: None)
+    monkeypatch.setattr(sender, "check_url", lambda url, private: None)
+    monkeypatch.setattr(connector, "is_canonical_ipv4_address", lambda host: True, raising=False)
+    async with endpoint() as receiver:
+        port = receiver.url.split(":")[2].split("/")[0]
+        host = f"[{text}]" if ":" in text else text
+        answer = await post(f"http://{host}:{port}/", private=False)
+        assert answer.status == 0
+        assert receiver.got == []
+        if "%" not in text:
+            assert answer.reason == "Web hooks go to addresses of the public internet only."
 
 
 async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
+from yarl import URL
 
 from postroad.gateway.webhooks import addresses, signature
 from postroad.gateway.webhooks.addresses import ForbiddenAddress
@@ -23,6 +23,7 @@ HEADERS_MAX: Final = 20
 HEADER_CHARACTERS_MAX: Final = 1024
 
 _VISIBLE: Final = re.compile(r"[!-~]+")
+_HOST_NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _HEADER_VALUE: Final = re.compile(r"[ -~]*")
 # Ours, or what decides how the request is read.
@@ -101,21 +102,31 @@ def check_url(url: str, *, private: bool) -> None:
         raise WrongHook(f"The url must begin with {' or '.join(scheme + '://' for scheme in schemes)}.")
     if not parts.hostname or port == 0:
         raise WrongHook("The url names no host, or port 0.")
-    _check_literal(parts.hostname, private)
+    _check_host(parts.hostname, url, private)
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise WrongHook("The url must have neither a user nor a fragment.")
 
 
-def _check_literal(host: str, private: bool) -> None:
+def _check_host(host: str, url: str, private: bool) -> None:
     """An address in place of a name is never resolved, so it is looked at here."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
+    if host != _host_to_connect(url):
+        raise WrongHook("The url's host can't be read.")
+    if addresses.parse(host) is None:
+        if addresses.is_numeric(host) or not _HOST_NAME.fullmatch(host) or "[" in url.split("/")[2]:
+            raise WrongHook("The url's host is neither a name nor an address that is written as usual.")
         return
     try:
         addresses.check(host, private=private)
     except ForbiddenAddress as error:
         raise WrongHook(str(error)) from None
+
+
+def _host_to_connect(url: str) -> str | None:
+    """As the library that connects reads it: two readers must find the same host."""
+    try:
+        return (URL(url, encoded=True).host or "").lower()
+    except ValueError:
+        return None
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:

@@ -1,8 +1,9 @@
 """One request to an endpoint, and nothing that the endpoint could do with us.
 
 The name is resolved once, every address that it has is checked (`addresses`), and one of those is connected
-to, with the name in TLS and in `Host`. No redirects, no proxies, no cookies; what is answered is read up to a
-bound and thrown away, packed as it came.
+to, with the name in TLS and in `Host`. Each address is checked once more where its socket is made, so nothing
+that the library does with names and addresses gets past us. No redirects, no proxies, no cookies; what is
+answered is read up to a bound and thrown away, packed as it came.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from aiohttp import (
+    AddrInfoType,
     ClientError,
     ClientResponse,
     ClientSession,
@@ -66,6 +68,7 @@ class Sender:
             resolver=_CheckedResolver(self._private),
             use_dns_cache=False,
             limit=0,  # deliverers have bounds of their own; one must not wait for another
+            socket_factory=self._socket,
             keepalive_timeout=IDLE_CONNECTION_S,
             ssl=self._tls if self._tls is not None else True,
         )
@@ -78,6 +81,14 @@ class Sender:
             skip_auto_headers=(hdrs.ACCEPT_ENCODING,),
         )
         return self
+
+    def _socket(self, info: AddrInfoType) -> socket.socket:
+        """For a connection to this address. Raises ForbiddenAddress."""
+        family, kind, protocol, _, address = info
+        addresses.check(str(address[0]), private=self._private)
+        made = socket.socket(family, kind, protocol)
+        made.setblocking(False)
+        return made
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
