@@ -47,6 +47,14 @@ class FailingDisk(OsDisk):
         opened.close()
         return FailingFile(self, path, descriptor, size)
 
+    def rename(self, old: str, new: str) -> None:
+        self.check("rename", old)
+        super().rename(old, new)
+
+    def remove(self, path: str) -> None:
+        self.check("remove", path)
+        super().remove(path)
+
 
 class FailingFile(OsFile):
     def __init__(self, disk: FailingDisk, path: str, descriptor: int, size: int) -> None:

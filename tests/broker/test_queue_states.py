@@ -150,3 +150,27 @@ def batch_sizes(running: Running) -> list[int]:
     found = log.read(log.start_offset, 1 << 30, log.written_offset)
     assert found is not None
     return [header.size for _, header in walk(memoryview(found.file.read(found.position, found.length)))]
+
+
+def test_power_cut_that_took_the_end_of_a_log_keeps_no_subscription_from_being_set_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    groups = [f"g{n}" for n in range(4)]
+    with running_node(tmp_path, durability_flush="os") as running:
+        running.create("jobs")
+        for group in groups:
+            configure(running, group, postroad_topics="jobs")
+        running.publish("jobs", *[b"old"] * 20)
+        for group in groups[:2]:
+            with session(running.bootstrap, group, "jobs") as member:
+                assert len(member.fetch_some().held) == 20
+                assert member.acknowledge(Word(0, 19, [Fate.ACCEPT])) == Error.NONE
+        segment, middle = segment_of(running), position_of(running, 10)
+    os.truncate(segment, middle)
+    with running_node(tmp_path, durability_flush="os") as running:
+        running.publish("jobs", *[b"new"] * 5)
+        for number, group in enumerate(groups):
+            with session(running.bootstrap, group, "jobs") as member:
+                found = {held.offset for held in member.fetch_some().held}
+            assert found == set(range(10 if number < 2 else 0, 15)), group
+    assert not [record for record in caplog.records if record.exc_info], "no task has failed"

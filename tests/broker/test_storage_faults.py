@@ -247,6 +247,64 @@ def test_a_topic_that_is_told_of_while_its_log_is_being_opened_is_not_unknown(
     assert codes(pipelined(running, "slow")) == [0]
 
 
+# --- what the node does by itself
+
+
+def test_one_failed_rename_does_not_end_the_compaction_of_a_log(start: Callable[..., Running]) -> None:
+    running = start(durability_flush="os", storage_compaction_check_ms=20)
+    disk = use_failing_disk(running)
+    running.create("state", cleanup_policy="compact", segment_bytes=1000, min_cleanable_dirty_ratio="0.01")
+    disk.fail("rename", ".swap", errno.EIO)
+    running.publish("state", *[b"x" * 100] * 40)
+    sync_now(running, "state")
+    until(lambda: disk.refusals >= 2, "the old files can't go, again and again")
+    disk.heal()
+    log = running.partition("state").log
+    until(lambda: log.unfinished_settlement is None, "they are gone")
+    running.publish("state", *[b"x" * 100] * 40)
+    sync_now(running, "state")
+    until(lambda: log.size_bytes < 3000, "it is compacted as before")
+
+
+def sync_now(running: Running, topic: str) -> None:
+    """Only what is synced is compacted."""
+    partition = running.partition(topic)
+    running.on_loop(lambda: partition.change_flush("sync", 0))
+    until(lambda: partition.log.synced_offset == partition.log.written_offset, "it is synced")
+
+
+def test_a_deletion_that_meets_an_error_is_tried_again(
+    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postroad.broker.tasks.RETRY_FIRST_S", 0.02)
+    running = start(durability_flush="os")
+    disk = use_failing_disk(running)
+    running.create("doomed")
+    running.publish("doomed", b"x")
+    directory = running.node.directory.logs / log_of(running, "doomed")
+    disk.fail("remove", log_of(running, "doomed").rstrip("/"), errno.EIO)
+    assert running.delete("doomed") == 0
+    until(lambda: disk.refusals >= 2, "it is tried again")
+    assert directory.exists()
+    disk.heal()
+    until(lambda: not directory.exists(), "the files go")
+    until(lambda: not running.node.image.deleted, "the store forgets it")
+
+
+def test_files_of_old_segments_that_could_not_be_removed_are_removed_later(
+    start: Callable[..., Running],
+) -> None:
+    running = start(durability_flush="os", storage_retention_check_ms=20)
+    disk = use_failing_disk(running)
+    running.create("old", segment_bytes=1000, retention_bytes=1000)
+    directory = running.node.directory.logs / log_of(running, "old")
+    disk.fail("remove", log_of(running, "old"), errno.EIO)
+    running.publish("old", *[b"x" * 100] * 40)
+    until(lambda: disk.refusals >= 3, "files can't be removed")
+    disk.heal()
+    until(lambda: len(list(directory.glob("*.log"))) <= 2, "they are gone")
+
+
 # --- the coordinator's own log
 
 

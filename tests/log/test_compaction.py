@@ -403,3 +403,34 @@ def test_a_batch_without_a_header_does_not_keep_the_rest_from_being_compacted(pl
     assert following is not None
     log.verify(following)
     assert read_header(following.file.read(following.position, 61)).base_offset == beyond
+
+
+@pytest.mark.parametrize("operation", ["remove", "rename", "sync_directory"])
+def test_an_error_while_old_files_go_is_made_up_for_and_the_log_is_compacted_again(operation: str) -> None:
+    disk = MemoryDisk()
+    closed(some_log(disk)[0])
+    log = open_log(disk, COMPACT)
+    job = log.compaction(NOW)
+    assert job is not None
+    job.run()
+    settlement = log.install(job)
+
+    def refuse(asked: str, _: str) -> None:
+        if asked == operation:
+            raise OSError(errno.EIO, "once")
+
+    disk.on_operation = refuse
+    with pytest.raises(OSError, match="once"):
+        settlement.run()
+    disk.on_operation = None
+    assert log.compaction(NOW) is None, "two at once would get into each other's way"
+    unfinished = log.unfinished_settlement
+    assert unfinished is settlement
+    unfinished.run()
+    assert log.unfinished_settlement is None
+    put(log, [(0, b"newer")])
+    log.roll()
+    sync(log)
+    assert compact(log), "it goes on"
+    assert state(log)[b"key-0"] == b"newer"
+    assert state(open_log(disk.copy(), COMPACT)) == state(log)

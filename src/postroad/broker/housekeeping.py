@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from postroad.broker.partition import Partition
 from postroad.errors import ApiError
-from postroad.log.compaction import CompactionJob
+from postroad.log.compaction import CompactionJob, Settlement
+from postroad.log.retention import RemovedSegment
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -25,12 +27,15 @@ class Housekeeping:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._compacting: tuple[Partition, CompactionJob] | None = None
+        self._unremoved: list[RemovedSegment] = []  # their files could not be deleted yet
 
     async def run_retention(self) -> None:
         """For as long as the node lives."""
         while True:
             await asyncio.sleep(self._node.settings.storage.retention_check_ms / 1000)
             self._node.directory.reserve.lay_aside()
+            unremoved, self._unremoved = self._unremoved, []
+            self._remove(unremoved)
             for partition in self._healthy():
                 self.expire(partition)
 
@@ -54,11 +59,24 @@ class Housekeeping:
         try:
             self._drop_acknowledged(partition)
             removed = partition.log.expire(self._node.clock.now_ms())
+        except (OSError, ApiError) as error:
+            log.error("retention of %s-%d: %s", partition.topic, partition.index, error)
+            return
         except Exception:
             log.exception("retention of %s-%d", partition.topic, partition.index)
             return
-        for segment in removed:
-            self._node.slow_workers.run(segment.run, _report)
+        self._remove(removed)
+
+    def _remove(self, segments: list[RemovedSegment]) -> None:
+        """Delete their files in a thread; those that can't be deleted are tried again at the next check."""
+
+        def done(segment: RemovedSegment, _: object, error: BaseException | None) -> None:
+            if error is not None:
+                log.error("a segment's files could not be removed: %s", error)
+                self._unremoved.append(segment)
+
+        for segment in segments:
+            self._node.slow_workers.run(segment.run, partial(done, segment))
 
     def _drop_acknowledged(self, partition: Partition) -> None:
         """Where a topic keeps messages until they are acknowledged: what everybody is done with goes.
@@ -78,10 +96,15 @@ class Housekeeping:
             partition.log.delete_before(min(done, partition.high_watermark))
 
     async def compact(self, partition: Partition) -> None:
-        """Bring the log's closed segments down to the latest record of each key, if it is worth it."""
+        """Bring the log's closed segments down to the latest record of each key, if it is worth it.
+
+        What the last compaction could not finish is finished first.
+        """
         if partition.closed:
             return
-        job = partition.log.compaction(self._node.clock.now_ms())
+        if (unfinished := partition.log.unfinished_settlement) is not None:
+            await self._settle(partition, unfinished)
+        job = None if partition.closed else partition.log.compaction(self._node.clock.now_ms())
         if job is None:
             return
         partition.busy = True
@@ -93,11 +116,19 @@ class Housekeeping:
             partition.busy = False
             partition.note_quiet()
 
+    async def _settle(self, partition: Partition, settlement: Settlement) -> None:
+        partition.busy = True
+        try:
+            await self._node.slow_workers.call(settlement.run)
+        finally:
+            partition.busy = False
+            partition.note_quiet()
+
     async def _run(self, partition: Partition, job: CompactionJob) -> None:
-        failed: OSError | ApiError | None = None
+        failed: Exception | None = None
         try:
             await self._node.slow_workers.call(job.run)
-        except (OSError, ApiError) as error:
+        except Exception as error:
             failed = error
         if job.swapped and not partition.closed:  # also those that were swapped before it failed count
             settlement = partition.log.install(job)
@@ -109,8 +140,3 @@ class Housekeeping:
         """The partition closes: a compaction of its log ends with the batch that it is at."""
         if self._compacting is not None and self._compacting[0] is partition:
             await self._node.slow_workers.call(self._compacting[1].cancel)
-
-
-def _report(_: object, error: BaseException | None) -> None:
-    if error is not None:
-        log.error("a segment's files could not be removed: %s", error)

@@ -95,6 +95,8 @@ class InternalTopic(Generic[S]):
                 await state.load(self._node.slow_workers)
                 break
             except (OSError, ApiError) as error:
-                log.error("%s-%d can't be read: %s", self.name, index, error)
-                await asyncio.sleep(LOAD_RETRY_S)
+                log.error("%s-%d can't be loaded: %s", self.name, index, error)
+            except Exception:  # groups wait for it: a defect must not be the end of that
+                log.exception("%s-%d can't be loaded", self.name, index)
+            await asyncio.sleep(LOAD_RETRY_S)
         await self._when_loaded(state)

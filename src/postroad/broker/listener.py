@@ -172,6 +172,7 @@ class Listener:
             log.info(text, peer, reason)
 
     def _sweep(self) -> None:
+        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
         if self._said > LINES_A_SECOND:
             log.info("%d more connections were closed or refused", self._said - LINES_A_SECOND)
         self._said = 0
@@ -183,7 +184,6 @@ class Listener:
             elif now - connection.last_active > SHRINK_AFTER_S:
                 connection.frames.shrink()
         self._buffered_bytes = sum(connection.frames.capacity for connection in self.connections)
-        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
 
     def _overdue(self, connection: Connection, now: float) -> str:
         limits = self._limits

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from postroad.broker.clock import Clock
-from postroad.broker.doubts import DamagedRange, restored_records, suspects_in
+from postroad.broker.doubts import DamagedRange, Suspect, restored_records, suspects_in
 from postroad.broker.own_batch import append_own
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply
@@ -117,8 +117,19 @@ class RecordLog:
                 work = partial(read_records, self.partition.log, read, self._loaded_to)
                 offset, records = await workers.call(work)
                 for record in records:
-                    apply(record)
+                    self._apply(record, apply, damaged)
                 self._loaded_to = offset
+
+    def _apply(
+        self, record: Stored, apply: Callable[[Stored], None], damaged: Callable[[DamagedRange], None]
+    ) -> None:
+        """A record that nobody understands costs what it held, not all that lies behind it."""
+        try:
+            apply(record)
+        except Exception:
+            place = self.partition.topic, self.partition.index, record.offset
+            log.exception("%s-%d: the record at offset %d can't be applied", *place)
+            damaged(DamagedRange(record.offset, record.offset + 1, [Suspect(record.key, record.value)]))
 
     async def _pass_over(
         self, apply: Callable[[Stored], None], workers: Workers, damage: CorruptMessage

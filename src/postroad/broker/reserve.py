@@ -24,12 +24,9 @@ class Reserve:
 
     def lay_aside(self) -> None:
         """Take the room, if it is not taken and there is any."""
-        try:
-            if self._path.stat().st_size == RESERVE_BYTES:
+        with contextlib.suppress(OSError):  # it is tried again with the next check
+            if self._path.exists() and self._path.stat().st_size == RESERVE_BYTES:
                 return
-        except FileNotFoundError:
-            pass
-        with contextlib.suppress(OSError):
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
                 os.posix_fallocate(fd, 0, RESERVE_BYTES)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Final
+
+from postroad.errors import PostroadError
+
+RETRY_FIRST_S: Final = 1.0
+RETRY_LONGEST_S: Final = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -28,3 +34,18 @@ class Tasks:
         self._running.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("task %s failed", task.get_name(), exc_info=error)
+
+
+async def until_done(work: Callable[[], Awaitable[None]], what: str) -> None:
+    """Do it, and where it fails again and again, with growing pauses: one error is not the end of it."""
+    pause_s = RETRY_FIRST_S
+    while True:
+        try:
+            await work()
+            return
+        except (OSError, PostroadError) as error:
+            log.error("%s: %s; trying again in %g s", what, error, pause_s)
+        except Exception:
+            log.exception("%s; trying again in %g s", what, pause_s)
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, RETRY_LONGEST_S)

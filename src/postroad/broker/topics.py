@@ -9,6 +9,7 @@ revision has come round (`reach`), so that what it created can be used when it i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from postroad.broker.data_directory import DataDirectory
 from postroad.broker.inspection import inspector
 from postroad.broker.partition import Partition
+from postroad.broker.tasks import until_done
 from postroad.cluster import controller
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text
@@ -182,8 +184,7 @@ class Topics:
             made = StorageFailed(f"The log can't be opened: {error}")
         else:
             if topic.id not in self.image.topics_by_id:  # deleted meanwhile (`reopen`)
-                await self._node.slow_workers.call(opened.close)
-                await self._node.slow_workers.call(partial(self._disk.remove, path))
+                self._node.tasks.start(self._discard(opened, path), "discard-log")
                 return
             made = self._partition(topic, index, opened, settings)
             report = opened.recovery
@@ -197,16 +198,30 @@ class Topics:
                 )
         self._node.partitions.put(topic.name, topic.id, index, made)
 
+    async def _discard(self, opened: PartitionLog, path: str) -> None:
+        async def remove() -> None:
+            await self._node.slow_workers.call(partial(self._disk.remove, path))
+
+        with contextlib.suppress(OSError, ApiError):  # what is not written goes with the rest
+            await self._node.slow_workers.call(opened.close)
+        await until_done(remove, f"{path} of a deleted topic can't be removed")
+
     async def reopen(self) -> None:
         """For as long as the node lives: partitions that are offline are tried again."""
         while True:
             await asyncio.sleep(REOPEN_S)
             for name, index in self._node.partitions.offline():
-                topic = self.image.topics.get(name)
-                if topic is not None:
-                    await self._open(topic, [index], clean=False)
-                    self._node.groups.partition_opened(name, index)
-                    self._node.subscriptions.partition_opened(name, index)
+                try:
+                    await self._reopen(name, index)
+                except Exception:  # the others are tried all the same, and this one again
+                    log.exception("partition %s-%d could not be opened again", name, index)
+
+    async def _reopen(self, name: str, index: int) -> None:
+        topic = self.image.topics.get(name)
+        if topic is not None:
+            await self._open(topic, [index], clean=False)
+            self._node.groups.partition_opened(name, index)
+            self._node.subscriptions.partition_opened(name, index)
 
     def _partition(
         self, topic: Topic, index: int, opened: PartitionLog, settings: TopicSettings
@@ -246,7 +261,14 @@ class Topics:
             self._node.tasks.start(self.finish_deletion(self.image.deleted[topic.id]), "finish-deletion")
 
     async def finish_deletion(self, deleted: DeletedTopic) -> None:
-        """Remove the directories, then tell the store; also at start, where a crash came between."""
+        """Remove the directories, then tell the store; also at start, where a crash came between.
+
+        An error is not the end of it: it is tried again until all of it is gone.
+        """
+        name = id_text(deleted.id)
+        await until_done(partial(self._finish_deletion, deleted), f"deleted topic {name} can't be removed")
+
+    async def _finish_deletion(self, deleted: DeletedTopic) -> None:
         name = id_text(deleted.id)
         for found, index in self._directory.partitions():
             if found == name:

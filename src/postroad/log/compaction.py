@@ -18,7 +18,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from postroad.errors import ApiError
 from postroad.log import compaction_files as files
 from postroad.log.cleaner import KEYS_MAX, KeyMap, clean_batch, readable_records
 from postroad.log.disk import Disk, File
@@ -101,7 +100,7 @@ class CompactionJob:
             self._swap()
         except Cancelled:
             self._clear_away()
-        except (OSError, ApiError):
+        except BaseException:
             if not self.swapped:
                 self._clear_away()
             raise

@@ -149,6 +149,12 @@ class PartitionLog(WritableLog):
         self._compaction = compaction.choose(self, now_ms)
         return self._compaction
 
+    @property
+    def unfinished_settlement(self) -> Settlement | None:
+        """The one that failed half-way, to be run again: until then the log is not compacted any further."""
+        pending = not all(segment.settled for segment in self.segments)
+        return self._settlement if pending and self._compaction is None else None
+
     def install(self, job: CompactionJob) -> Settlement:
         """On the loop, after `run`: readers find the new segments. Then run the settlement in a thread."""
         self._compaction = None

@@ -33,7 +33,7 @@ class RemovedSegment:
         self.size = segment.size
 
     def run(self) -> None:
-        """Raises OSError; what is left is deleted when the log is opened again."""
+        """Raises OSError; it may then run again, and opening the log deletes what is left, too."""
         for path in self._paths:
             self._disk.remove(path)
 
