@@ -16,8 +16,8 @@ from tests.shared_node import CHECK_MS
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    settings = {"durability_flush": "os", "storage_retention_check_ms": CHECK_MS}
-    with running_node(tmp_path_factory.mktemp("shared"), **settings) as running:
+    home = tmp_path_factory.mktemp("shared")
+    with running_node(home, durability_flush="os", storage_retention_check_ms=CHECK_MS) as running:
         yield running
 
 

@@ -19,6 +19,7 @@ import pytest
 import uvloop
 
 from postroad.broker import internal_topic
+from postroad.broker.clock import Clock
 from postroad.broker.connection import Connection
 from postroad.broker.node import Node
 from postroad.broker.partition import Partition
@@ -36,10 +37,11 @@ class Running:
 
     load_wait_s = WAIT_S / 2
 
-    def __init__(self, directory: Path, **settings: Any) -> None:
+    def __init__(self, directory: Path, clock: Clock | None = None, **settings: Any) -> None:
         given = {name.replace("_", ".", 1): str(value) for name, value in settings.items()}
         given |= {"kafka.port": "0", "data.dir": str(directory)}
         self._loaded = load(environment={}, flags=given)
+        self._clock = clock
         self.began_ms = int(time.time() * 1000)  # for timestamps, however long what comes between them takes
         self.node: Node
         self._loop: asyncio.AbstractEventLoop
@@ -71,7 +73,7 @@ class Running:
             raise started[0]
 
     async def _start(self) -> None:
-        self.node = Node(self._loaded)
+        self.node = Node(self._loaded, self._clock)
         # Clients come again while groups are being loaded; tests don't, so the start waits for that.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(internal_topic, "LOAD_WAIT_S", self.load_wait_s)
@@ -158,8 +160,8 @@ class Running:
 
 
 @contextmanager
-def running_node(directory: Path, **settings: Any) -> Iterator[Running]:
-    running = Running(directory, **settings)
+def running_node(directory: Path, clock: Clock | None = None, **settings: Any) -> Iterator[Running]:
+    running = Running(directory, clock, **settings)
     running.start()
     try:
         yield running

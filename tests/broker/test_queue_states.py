@@ -77,7 +77,7 @@ def test_large_state_is_written_in_parts_of_which_none_holds_up_others(
                 assert member.acknowledge(one(offset, Fate.ACCEPT)) == Error.NONE
         (ledger,) = running.node.subscriptions.ledgers(GROUP)
         assert len(ledger.done) > 20_000
-        assert len(batch_sizes(running)) > 3
+        assert len(batch_sizes(running)) > 1  # parts that are ready in one turn share a batch
         assert max(batch_sizes(running)) < 1_000_000
         before = running.on_loop(ledger.snapshot)
     with running_node(tmp_path, durability_flush="os") as running:

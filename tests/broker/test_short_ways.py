@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import struct
 import time
+from collections.abc import Callable
 
 import pytest
 
+from postroad.broker.metrics.collect import collect
+from postroad.wire.batch import CONTROL, TRANSACTIONAL
 from postroad.wire.messages import fetch, produce
+from tests.broker.failing_disk import use_failing_disk
 from tests.broker.fetching import fetch_request, send, wanted
 from tests.broker.harness import Running
+from tests.clients.wait import until
 from tests.faults.raw import Closed, RawConnection, batch_of, frame, produce_request, request_content
 
-VERSIONS = range(3, 13)
+VERSIONS = range(3, 14)
+SHORT_WAYS = ["true", "false"]
+STORAGE_FAILED, NOT_ENOUGH_REPLICAS, INVALID_ACKS, INVALID_REQUEST = 56, 19, 21, 42
 
 
-def produced(topic: str, correlation: int, version: int, value: bytes = b"x", acks: int = -1) -> bytes:
-    request = produce_request(topic, batch_of(value), acks=acks)
+def produced(
+    topic: str | bytes,
+    correlation: int,
+    version: int,
+    value: bytes = b"x",
+    acks: int = -1,
+    batch: bytes | bytearray | None = None,
+) -> bytes:
+    """`topic` is a name, or from version 13 on an id."""
+    request = produce_request("", batch or batch_of(value), acks=acks)
+    if isinstance(topic, bytes):
+        request.topic_data[0].topic_id = topic
+    else:
+        request.topic_data[0].name = topic
     return frame(request_content(produce, version, request, correlation))
 
 
@@ -48,9 +68,10 @@ def until_closed(connection: RawConnection) -> int:
 def test_repeated_produces_are_answered_each_with_its_own_offset(
     shared: Running, topic: str, version: int, acks: int
 ) -> None:
-    shared.create(topic)
+    topic_id = shared.create(topic)
+    key = topic_id if version >= 13 else topic
     with shared.connect() as connection:
-        connection.send(b"".join(produced(topic, 100 + n, version, b"%d" % n, acks) for n in range(40)))
+        connection.send(b"".join(produced(key, 100 + n, version, b"%d" % n, acks) for n in range(40)))
         assert answers(connection, version, 40) == [(100 + n, 0, n) for n in range(40)]
 
 
@@ -67,6 +88,106 @@ def test_a_bad_batch_among_repeated_ones_is_refused_alone(shared: Running, topic
             + produced(topic, 4, version)
         )
         assert answers(connection, version, 4) == [(1, 0, 0), (2, 0, 1), (3, 2, -1), (4, 0, 2)]
+
+
+@pytest.mark.parametrize("short_ways", SHORT_WAYS)
+def test_acks_all_is_answered_after_the_sync_and_not_before(
+    start: Callable[..., Running], short_ways: str
+) -> None:
+    running = start(kafka_short_ways=short_ways)
+    disk = use_failing_disk(running)
+    running.create("t")
+    partition = running.partition("t")
+    with running.connect() as connection:
+        connection.send(produced("t", 1, 9))
+        assert answers(connection, 9, 1) == [(1, 0, 0)]
+        disk.gate.clear()
+        try:
+            connection.send(b"".join(produced("t", n, 9) for n in (2, 3, 4)))
+            until(lambda: partition.log.written_offset == 4, "they are written")
+            running.on_loop(lambda: None)  # the turn that wrote them is over
+            assert not running.inside(connection).answered_all
+            assert partition.high_watermark == 1
+        finally:
+            disk.gate.set()
+        assert answers(connection, 9, 3) == [(2, 0, 1), (3, 0, 2), (4, 0, 3)]
+
+
+@pytest.mark.parametrize("short_ways", SHORT_WAYS)
+def test_acks_all_is_refused_when_the_sync_fails(start: Callable[..., Running], short_ways: str) -> None:
+    running = start(kafka_short_ways=short_ways)
+    disk = use_failing_disk(running)
+    running.create("t")
+    with running.connect() as connection:
+        connection.send(produced("t", 1, 9))
+        assert answers(connection, 9, 1) == [(1, 0, 0)]
+        disk.fail("sync", "", errno.EIO)
+        connection.send(b"".join(produced("t", n, 9) for n in (2, 3, 4)))
+        assert answers(connection, 9, 3) == [(n, STORAGE_FAILED, -1) for n in (2, 3, 4)]
+
+
+@pytest.mark.parametrize("short_ways", SHORT_WAYS)
+def test_control_and_transactional_batches_are_refused_also_when_they_repeat(
+    start: Callable[..., Running], short_ways: str
+) -> None:
+    running = start(kafka_short_ways=short_ways)
+    running.create("t")
+    with running.connect() as connection:
+        for attributes in (CONTROL, TRANSACTIONAL):
+            bad = batch_of(b"x", attributes=attributes)
+            connection.send(
+                produced("t", 1, 9) + produced("t", 2, 9, batch=bad) + produced("t", 3, 9, batch=bad)
+            )
+            codes = [code for _, code, _ in answers(connection, 9, 3)]
+            assert codes == [0, INVALID_REQUEST, INVALID_REQUEST]
+    assert running.partition("t").log.end_offset == 2
+
+
+@pytest.mark.parametrize("short_ways", SHORT_WAYS)
+def test_acks_all_needs_min_insync_replicas_and_acks_1_does_not(
+    start: Callable[..., Running], short_ways: str
+) -> None:
+    running = start(kafka_short_ways=short_ways)
+    running.create("t", min_insync_replicas=2)
+    with running.connect() as connection:
+        connection.send(b"".join(produced("t", n, 9) for n in (1, 2, 3)))
+        assert answers(connection, 9, 3) == [(n, NOT_ENOUGH_REPLICAS, -1) for n in (1, 2, 3)]
+        connection.send(b"".join(produced("t", n, 9, acks=1) for n in (1, 2, 3)))
+        assert answers(connection, 9, 3) == [(n, 0, n - 1) for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("short_ways", SHORT_WAYS)
+def test_acks_that_do_not_exist_are_refused_also_when_they_repeat(
+    start: Callable[..., Running], short_ways: str
+) -> None:
+    running = start(kafka_short_ways=short_ways)
+    running.create("t")
+    with running.connect() as connection:
+        connection.send(b"".join(produced("t", n, 9, acks=2) for n in (1, 2, 3)))
+        assert answers(connection, 9, 3) == [(n, INVALID_ACKS, -1) for n in (1, 2, 3)]
+    assert running.partition("t").log.end_offset == 0
+
+
+@pytest.mark.parametrize(("short_ways", "taken"), [("true", 4), ("false", 0)])
+def test_requests_that_take_a_short_way_are_counted(
+    start: Callable[..., Running], short_ways: str, taken: int
+) -> None:
+    running = start(kafka_short_ways=short_ways)
+    running.create("t")
+    with running.connect() as connection:
+        connection.send(produced("t", 0, 9))
+        answers(connection, 9, 1)
+        for n in range(4):
+            connection.send(produced("t", n, 9))
+            answers(connection, 9, 1)
+        for n in range(5):
+            send(connection, fetch_request("t", wanted(offset=n)), correlation=n)
+            connection.receive()
+    page = running.run(collect(running.node))
+    for api in ("produce", "fetch"):
+        line = f'postroad_short_way_requests_total{{node="1",api="{api}"}} {taken}\n'
+        assert (line in page) == (taken > 0)
+    assert ("short_way" in page) == (taken > 0)
 
 
 def test_partitions_and_versions_may_change_between_requests(shared: Running, topic: str) -> None:

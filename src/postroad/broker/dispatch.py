@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 class Call:
     """One request on its way to an answer."""
 
-    __slots__ = ("body", "connection", "correlation", "flexible", "frame", "version")
+    __slots__ = ("body", "connection", "correlation", "flexible", "frame", "stats", "version")
 
     def __init__(
         self,
@@ -50,7 +50,9 @@ class Call:
         version: int,
         correlation: int,
         flexible: bool,
+        stats: ApiStats,
     ) -> None:
+        self.stats = stats
         self.connection = connection
         self.version = version
         self.correlation = correlation
@@ -144,7 +146,9 @@ class Dispatcher:
         if len(frame) > CONTROL_BYTES_MAX and key != PRODUCE:
             raise ProtocolError(f"{name}: {len(frame)} bytes; at most {CONTROL_BYTES_MAX} are read")
         body_at = framing.body_at(frame, client_bytes, known and version >= flexible_from)
-        call = Call(connection, frame, body_at, version, correlation, version >= response_flexible_from)
+        call = Call(
+            connection, frame, body_at, version, correlation, version >= response_flexible_from, stats
+        )
         stats.requests += 1
         began = perf_counter_ns()
         try:

@@ -110,11 +110,6 @@ class Partition:
 
     # --- in
 
-    @property
-    def is_plain(self) -> bool:
-        """Clients may append to it, and nothing is to be looked at but a batch's header."""
-        return not self.internal and self.inspect is None and self.min_insync_replicas <= REPLICAS
-
     def append(self, batch: memoryview, header: Fields, now_ms: int, *, any_size: bool = False) -> Appended:
         """Stage a checked batch; it is in the file when this turn has ended (or `write_error` is set).
 

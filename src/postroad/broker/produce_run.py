@@ -1,28 +1,28 @@
 """A run of produce requests that repeat each other: read, staged and answered as one.
 
 Producers that send message by message keep several requests in flight, which arrive together and
-differ only in their records. They share one place in the order of answers, one look at the
-partition, and one call-back when the last of them is committed. Whatever is out of the ordinary
-(another partition, a bad batch, acks=0) ends the run and goes the long way, `api/produce`.
+differ only in their records. They share one place in the order of answers, one look-up of the
+partition, and one call-back when the last of them is committed. What may be appended, and when it is
+acknowledged, is the same for both ways (`admission`). Whatever is out of the ordinary (another partition,
+a batch that is refused, acks=0) ends the run and goes the long way, `api/produce`. The setting
+`kafka.short_ways` turns this one off; a message then takes three times the processor time (33 instead of
+11 µs, 64 requests in flight).
 """
 
 from __future__ import annotations
 
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from postroad.broker.admission import admit, waits_for_commit
 from postroad.broker.connection import Answer, Connection
 from postroad.broker.metrics.requests import ApiStats
 from postroad.broker.partition import Partition
 from postroad.errors import ApiError, StorageFailed
-from postroad.wire import batch as batches
 from postroad.wire import framing, produce
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
-
-_ACKS_ALL: Final = -1
-_NOT_FROM_CLIENTS: Final = batches.CONTROL | batches.TRANSACTIONAL
 
 
 def stage_run(
@@ -32,12 +32,13 @@ def stage_run(
     repetition = connection.last_produce
     assert repetition is not None
     partition = node.partitions.find(repetition.topic, repetition.index)
-    if partition is None or not partition.is_plain:
+    if partition is None:
         return place
     run = ProduceRun(connection, repetition, partition)
     run.began, run.took = perf_counter_ns(), stats.took
     run.requests = run.stage(frames, place, node.clock.now_ms())
     stats.requests += run.requests
+    stats.short_way += run.requests
     end = place + run.requests
     if end > place:
         connection.park(run)
@@ -46,19 +47,19 @@ def stage_run(
 
 
 class ProduceRun(Answer):
-    __slots__ = ("_needed", "_partition", "_repetition", "_staged")
+    __slots__ = ("_end", "_partition", "_repetition", "_staged")
 
     def __init__(self, connection: Connection, repetition: produce.Repetition, partition: Partition) -> None:
         Answer.__init__(self, connection, 0, False)
         self._repetition = repetition
         self._partition = partition
         self._staged: list[tuple[int, int, int]] = []  # correlation, base offset, append time
-        self._needed = 0  # acks=all waits until everything below this offset is committed
+        self._end = 0  # acks=all waits until everything below this offset is committed
 
     def stage(self, frames: list[memoryview], place: int, now_ms: int) -> int:
         """How many of the frames could be staged."""
-        repetition, append = self._repetition, self._partition.append
-        version, staged = repetition.version, self._staged
+        repetition, partition, staged = self._repetition, self._partition, self._staged
+        version, acks = repetition.version, repetition.acks
         for frame in frames[place:] if place else frames:
             if len(frame) < framing.CORRELATION_END:
                 break
@@ -69,14 +70,11 @@ class ProduceRun(Answer):
             if records is None:
                 break
             try:
-                header = batches.only_batch(records)
-                if header[batches.ATTRIBUTES] & _NOT_FROM_CLIENTS:
-                    break
-                base, append_time, _ = append(records, header, now_ms)
+                base, append_time, end = admit(partition, records, acks, now_ms)
             except ApiError:  # nothing has changed; the long way finds the same and answers it
                 break
             staged.append((correlation, base, append_time))
-            self._needed = max(self._needed, base + header[batches.LAST_OFFSET_DELTA] + 1)
+            self._end = max(self._end, end)
         return len(staged)
 
     def settle(self) -> None:
@@ -84,8 +82,8 @@ class ProduceRun(Answer):
         partition = self._partition
         if partition.write_error is not None:
             self._finish(partition.write_error)
-        elif self._repetition.acks == _ACKS_ALL and self._needed > partition.high_watermark:
-            partition.when_committed(self._needed, self._finish)
+        elif waits_for_commit(partition, self._repetition.acks, self._end):
+            partition.when_committed(self._end, self._finish)
         else:
             self._finish(None)
 

@@ -72,6 +72,12 @@ class Kafka(Section):
         switch(),
         "Allow an address that others can reach, though there is no TLS and no authentication.",
     )
+    short_ways: bool = setting(
+        True,
+        switch(),
+        "Requests that repeat the one before are not decoded anew, which is faster and answers the same; "
+        "off: to rule that out when looking for a fault.",
+    )
 
     @property
     def loopback(self) -> bool:

@@ -113,13 +113,8 @@ class Repetition:
 
 
 def can_repeat(request: ProduceRequest, version: int) -> bool:
-    """Whether it is of the plain kind that producers send most."""
-    return (
-        len(request.partitions) == 1
-        and version >= 5
-        and request.acks != 0
-        and request.transactional_id is None
-    )
+    """Whether it is of the kind that producers send most; only for requests that are right as a whole."""
+    return len(request.partitions) == 1 and version >= 5 and request.acks != 0
 
 
 def decode(body: memoryview, version: int) -> ProduceRequest:

@@ -38,16 +38,19 @@ def handle(node: Node, call: Call) -> Result:
     last = call.connection.last_fetch
     offset = None if last is None else last.offset_of(call.body, call.version)
     if last is None or offset is None:
-        return _answer(node, call, _decode(call))
+        return _answer(node, call, _decode(call, node.settings.kafka.short_ways))
+    call.stats.short_way += 1
     partition = node.partitions.find(last.wanted.topic, last.wanted.index)
     if partition is not None and waits_at_end(partition, last, offset):
-        return TailFetch(call, partition, offset, node.loop, partial(_answer_tail, node, call.version))
+        bytes_max = min(last.max_bytes, node.settings.limits.fetch_bytes_max)
+        long_way = partial(_answer_tail, node, call.version)
+        return TailFetch(call, partition, offset, bytes_max, node.loop, long_way)
     return _answer(node, call, last.request_from(offset))
 
 
-def _decode(call: Call) -> FetchRequest:
+def _decode(call: Call, short_ways: bool) -> FetchRequest:
     request = codec.decode(call.body, call.version)
-    if len(request.partitions) == 1 and request.session_epoch == FINAL_EPOCH:
+    if short_ways and len(request.partitions) == 1 and request.session_epoch == FINAL_EPOCH:
         call.connection.last_fetch = codec.Repetition(request, call.body, call.version)
     return request
 

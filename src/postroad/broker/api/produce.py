@@ -12,20 +12,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from postroad.broker.admission import ACKS, ACKS_NONE, admit, waits_for_commit
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.partition import REPLICAS, Partition
+from postroad.broker.partition import Partition
 from postroad.errors import (
     ApiError,
-    InvalidRequest,
     InvalidRequiredAcks,
-    InvalidTopic,
-    NotEnoughReplicas,
     ProtocolError,
     StorageFailed,
     TransactionalIdAuthorizationFailed,
 )
-from postroad.wire import batch as batches
 from postroad.wire import produce as codec
 from postroad.wire.produce import PartitionAnswer
 
@@ -36,18 +33,16 @@ KEY: Final = codec.KEY
 VERSIONS: Final = (0, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
-ACKS_NONE, ACKS_LEADER, ACKS_ALL = _ACKS = (0, 1, -1)
-
 
 def handle(node: Node, call: Call) -> Result:
     if call.version < codec.MIN_VERSION:
         raise ProtocolError(f"Produce version {call.version} needs message formats 0 and 1; send 3 or later")
     request = codec.decode(call.body, call.version)
-    if codec.can_repeat(request, call.version):
+    refusal = None if request.acks in ACKS and request.transactional_id is None else _refusal(request)
+    if refusal is None and node.settings.kafka.short_ways and codec.can_repeat(request, call.version):
         tags = b"\0" if call.flexible else b""
         call.connection.last_produce = codec.Repetition(request, call.frame, call.version, tags)
     answer = ProduceAnswer(call, request.acks)
-    refusal = None if request.acks in _ACKS and request.transactional_id is None else _refusal(request)
     now_ms = node.clock.now_ms()
     for topic, index, records in request.partitions:
         answer.stage(node, topic, index, records, now_ms, refusal)
@@ -57,18 +52,18 @@ def handle(node: Node, call: Call) -> Result:
 
 def _refusal(request: codec.ProduceRequest) -> ApiError:
     """What is wrong with the request as a whole; each partition answers it."""
-    return InvalidRequiredAcks() if request.acks not in _ACKS else TransactionalIdAuthorizationFailed()
+    return InvalidRequiredAcks() if request.acks not in ACKS else TransactionalIdAuthorizationFailed()
 
 
 class Append(PartitionAnswer):
     """One partition's batch, and what is to be answered for it."""
 
-    __slots__ = ("needed", "partition")
+    __slots__ = ("end", "partition")
 
     def __init__(self, topic: codec.TopicKey, index: int) -> None:
         PartitionAnswer.__init__(self, topic, index)
         self.partition: Partition | None = None  # where it is staged; None: it was refused
-        self.needed = 0  # acks=all waits until everything below this offset is committed
+        self.end = 0  # acks=all waits until everything below this offset is committed
 
     def refuse(self, error: ApiError) -> None:
         self.error, self.message = error.code, str(error)
@@ -107,23 +102,13 @@ class ProduceAnswer(Answer):
             if refusal is not None:
                 raise refusal
             partition = node.partitions.lead(topic, index)
-            if partition.internal or (partition.min_insync_replicas > REPLICAS and self._acks == ACKS_ALL):
-                raise _closed_to(partition)
-            header = batches.only_batch(records or _NO_RECORDS)
-            if header[batches.ATTRIBUTES] & _NOT_FROM_CLIENTS:
-                raise InvalidRequest(
-                    "Transactions are not supported yet; control batches come from nodes only."
-                )
-            if partition.inspect is not None:
-                records, header = partition.inspect(records or _NO_RECORDS, header)
-            base, append.append_time_ms, _ = partition.append(records or _NO_RECORDS, header, now_ms)
+            admitted = admit(partition, records or _NO_RECORDS, self._acks, now_ms)
         except ApiError as error:
             append.refuse(error)
             return
         append.partition = partition
-        append.base_offset = base
+        append.base_offset, append.append_time_ms, append.end = admitted
         append.start_offset = partition.log.start_offset
-        append.needed = base + header[batches.LAST_OFFSET_DELTA] + 1
 
     def settle(self) -> None:
         """The turn has written: answer, or wait for the commits."""
@@ -133,9 +118,9 @@ class ProduceAnswer(Answer):
                 continue
             if partition.write_error is not None:
                 append.refuse(partition.write_error)
-            elif append.needed > partition.high_watermark and self._acks == ACKS_ALL:
+            elif waits_for_commit(partition, self._acks, append.end):
                 self._open += 1
-                partition.when_committed(append.needed, partial(self._committed, append))
+                partition.when_committed(append.end, partial(self._committed, append))
         self._done()
 
     def _committed(self, append: Append, error: StorageFailed | None) -> None:
@@ -158,10 +143,3 @@ class ProduceAnswer(Answer):
 
 
 _NO_RECORDS: Final = memoryview(b"")
-_NOT_FROM_CLIENTS: Final = batches.CONTROL | batches.TRANSACTIONAL
-
-
-def _closed_to(partition: Partition) -> ApiError:
-    if partition.internal:
-        return InvalidTopic(f"{partition.topic} is written by the nodes only.")
-    return NotEnoughReplicas()
