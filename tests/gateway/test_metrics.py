@@ -134,6 +134,9 @@ def test_life_of_a_subscription_can_be_followed(gateway: RunningGateway, name: s
     assert now("lag_seconds") == 0, "all of them are held"
     gateway.run(gateway.gateway.settle(rest, AckType.ACCEPT))
     assert now("lag_messages") == now("oldest_seconds") == now("in_flight") == 0
+    samples = scrape(gateway)
+    assert value(samples, "postroad_subscription_accepted_total", subscription=name) == 4
+    assert (value(samples, "postroad_subscription_delivered_total", subscription=name) or 0) >= 4
 
 
 def test_node_tells_of_itself(gateway: RunningGateway) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from postroad.queues.acknowledgement import ACCEPT, REJECT, RELEASE, RETURN
 from postroad.queues.ranges import RangeSet
 from postroad.queues.table import Row
 from postroad.queues.update import Dying, Reason, Released, Update
@@ -17,7 +18,22 @@ Doomed = tuple[int, int, Reason]  # first, last: to be archived without ever goi
 
 
 class Settlement:
-    __slots__ = ("available_at", "done", "doomed", "dying", "late", "released", "rows", "update")
+    __slots__ = (
+        "accepted",
+        "available_at",
+        "dead",
+        "done",
+        "doomed",
+        "dying",
+        "expired",
+        "given_back",
+        "late",
+        "rejected",
+        "released",
+        "returned",
+        "rows",
+        "update",
+    )
 
     def __init__(self) -> None:
         self.update: Update | None = None
@@ -28,6 +44,24 @@ class Settlement:
         self.dying: list[Dying] = []
         self.released: list[Released] = []
         self.available_at: list[int] = []  # monotonic ms, for each of `released`
+        # How many messages, for the tally. `expired`: their locks ended; `dead`: they are given up.
+        self.accepted = self.given_back = self.rejected = self.returned = self.expired = self.dead = 0
+
+    def count(self, kind: int, messages: int) -> None:
+        """A member has said this of so many."""
+        if kind == ACCEPT:
+            self.accepted += messages
+        elif kind == RELEASE:
+            self.given_back += messages
+        elif kind == REJECT:
+            self.rejected += messages
+        elif kind == RETURN:
+            self.returned += messages
+
+    @property
+    def messages_held(self) -> int:
+        """How many messages the locks were on."""
+        return sum([row[1] - row[0] + 1 for row in self.rows])
 
     def accept(self, first: int, last: int) -> None:
         if self.done and self.done[-1][1] + 1 == first:

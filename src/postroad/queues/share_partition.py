@@ -215,6 +215,7 @@ class SharePartition:
             late_accepts.withdraw(self, settlement, late, now)
             self._seen = max(self._seen, late[-1][1] + 1)
         for first, last, kind in runs:
+            settlement.count(kind, last - first + 1)
             if kind == RENEW:
                 self.locks.renew(
                     first, last, now.ms + (self.settings.lock_ms if lock_ms is None else lock_ms)
@@ -292,6 +293,7 @@ class SharePartition:
             return None
         settlement = Settlement()
         self._release(settlement, self._end_locks(settlement, rows), now, None)
+        settlement.expired = settlement.messages_held
         return self._seal(settlement)
 
     def take_expired(self, now: Now) -> Settlement | None:
@@ -320,6 +322,7 @@ class SharePartition:
         settlement = Settlement()
         for row in held:
             self._end_locks(settlement, self.locks.carve(row[0], row[1]))
+        settlement.count(RELEASE, settlement.messages_held)
         self._release(settlement, held, now, 0)
         return self._seal(settlement)
 
@@ -459,6 +462,7 @@ class SharePartition:
         counts: tuple[int, ...],
         text: str = "",
     ) -> None:
+        settlement.dead += last - first + 1
         if self.settings.dead_letters:
             deliveries, first_ms, last_ms = counts
             settlement.dying.append(Dying(first, last, reason, deliveries, first_ms, last_ms, text))

@@ -9,7 +9,7 @@ from postroad.broker.metrics.ages import age_s
 from postroad.broker.partition import Partition
 from postroad.broker.subscriptions.lag import lag
 from postroad.broker.subscriptions.queue import Queue
-from postroad.metrics.page import GAUGE, Family, Page, labels
+from postroad.metrics.page import COUNTER, GAUGE, Family, Page, labels
 from postroad.queues.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -27,6 +27,15 @@ _MEANINGS: Final = {
     "waiting": "Messages behind others of their key.",
     "dying": "Messages whose copies among the dead letters are on their way.",
 }
+_COUNTED: Final = {
+    "delivered": "Messages handed to consumers, each as often as it was.",
+    "accepted": "Messages that consumers accepted.",
+    "released": "Messages that consumers released, or held when they left.",
+    "rejected": "Messages that consumers rejected.",
+    "returned": "Messages that a gateway took and nobody saw: their deliveries don't count.",
+    "expired": "Messages whose locks ended before they were settled.",
+    "dead": "Messages that were given up, whatever the reason.",
+}
 
 
 def write_subscriptions(page: Page, node: Node) -> Iterator[None]:
@@ -38,12 +47,19 @@ def write_subscriptions(page: Page, node: Node) -> Iterator[None]:
     doubt = page.family(
         "postroad_subscription_in_doubt", GAUGE, "1: messages that it accepted may be delivered again."
     )
+    counted = {
+        name: page.family(f"postroad_subscription_{name}_total", COUNTER, meaning)
+        for name, meaning in _COUNTED.items()
+    }
     now_ms = node.clock.now_ms()
     for group_id in sorted(node.subscriptions.ids()):
         if node.subscriptions.is_bookkeeping(group_id):
             continue
         if node.subscriptions.is_in_doubt(group_id):
             doubt.add(1, labels(subscription=group_id))
+        tally = node.subscriptions.tally(group_id)
+        for name, family in counted.items():
+            family.add(getattr(tally, name), labels(subscription=group_id))
         for ledger in node.subscriptions.ledgers(group_id):
             partition = node.partitions.find(ledger.key.topic_id, ledger.key.partition)
             if partition is not None:

@@ -212,7 +212,11 @@ class Queue:
             self.core.give_back(back, wanted.member)
         if not kept:
             return None
-        done = self.core.finish(map(_range, kept)) if self.core.settings.at_most_once else None
+        messages, done = _count(kept), None
+        self.subscription.tally.delivered += messages
+        if self.core.settings.at_most_once:
+            done = self.core.finish(map(_range, kept))
+            done.accepted = messages
         return Delivery(parts, size, kept, done)
 
     def _pass_over(self, holes: list[Range], acquired: list[Range]) -> list[Range]:
@@ -260,6 +264,7 @@ class Queue:
     def commit(self, settlement: Settlement, reply: Reply) -> None:
         """Make a decision of the core durable, then let it take effect."""
         if settlement.update is None:
+            self.subscription.tally.add(settlement)
             reply(None)
             self.subscription.something_settled(self)  # a return is there for others at once
             self._arm(self.now())  # a renewed lock may end sooner than before
@@ -273,6 +278,7 @@ class Queue:
     def _written(self, settlement: Settlement, reply: Reply, error: ApiError | None) -> None:
         now = self.now()
         if error is None:
+            self.subscription.tally.add(settlement)
             self.core.settled(settlement, now)
         else:
             self.core.unsettle(settlement, now)

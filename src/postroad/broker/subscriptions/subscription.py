@@ -8,6 +8,7 @@ from postroad.cluster.group_config import GroupSettings
 from postroad.now import Now
 from postroad.queues.holdings import Holdings
 from postroad.queues.settings import Backoff, Order, QueueSettings
+from postroad.queues.tally import Tally
 from postroad.wire.subscription_names import default_dead_letter_topic
 
 
@@ -16,6 +17,7 @@ class Subscription:
         self.group_id = group_id
         self.settings = settings
         self.holdings = Holdings()
+        self.tally = Tally()
         self.queues: dict[TopicPartition, Queue] = {}  # those that somebody has asked for
         self.waiting: dict[Queue, None] = {}  # those at which somebody waits
 

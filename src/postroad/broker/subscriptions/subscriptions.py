@@ -40,6 +40,7 @@ from postroad.groups.settings import ShareGroupSettings
 from postroad.groups.share import ShareGroups
 from postroad.queues.ledger import Ledger
 from postroad.queues.share_partition import SharePartition
+from postroad.queues.tally import Tally
 from postroad.queues.update import Key, Update
 from postroad.wire.subscription_names import BOOKKEEPING_CONFIG, TOPICS_CONFIG
 
@@ -190,6 +191,11 @@ class Subscriptions:
         if found is None:
             found = self._subscriptions[group_id] = Subscription(group_id, self.settings(group_id))
         return found
+
+    def tally(self, group_id: str) -> Tally:
+        """All zeros where nobody has used the subscription since the node was started."""
+        found = self._subscriptions.get(group_id)
+        return Tally() if found is None else found.tally
 
     def group_settings(self, group_id: str) -> ShareGroupSettings:
         settings = self.settings(group_id)
