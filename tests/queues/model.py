@@ -50,7 +50,6 @@ class Model:
         self.doomed: set[int] = set()
         self.available_at: dict[int, int] = {}
         self.expires_at: dict[int, int] = {}
-        self.along: set[int] = set()  # went out behind the head of their lane, and are not back yet
 
     # -- hard ------------------------------------------------------------------------------------------
 
@@ -69,7 +68,6 @@ class Model:
 
     def settled(self, outcome: Outcome) -> None:
         self.settling -= outcome.offsets()
-        self.along -= outcome.offsets()
         self._free({offset: available_at for offset, (_, available_at) in outcome.released.items()})
 
     def _free(self, available_at: dict[int, int]) -> None:
@@ -110,11 +108,10 @@ class Model:
     def take_back(self, offset: int) -> None:
         """It was never delivered: neither counted nor delayed."""
         del self.held[offset]
-        self.along.discard(offset)
         self._free({offset: 0})
 
     def send_along(self, offset: int) -> None:
-        self.along.add(offset)
+        """It goes out though it is not the head of its lane; its time has come, whatever the clock says."""
         self.available_at[offset] = 0
 
     def extend(self, upto: int, now: Now) -> set[int]:
@@ -139,7 +136,7 @@ class Model:
 
     def clock_stepped(self, ms: int, now: Now) -> None:
         for offset, at in self.available_at.items():
-            in_line = not self._head(offset) or (self._blocked(offset) and offset not in self.deliveries)
+            in_line = not self._head(offset)
             if at and (in_line or (at > now.ms and offset not in self.deliveries)):
                 self.available_at[offset] = max(at - ms, 1)
         self.expires_at = {offset: max(at - ms, 1) for offset, at in self.expires_at.items()}
@@ -149,7 +146,6 @@ class Model:
         self.available_at.clear()
         self.expires_at.clear()
         self.doomed.clear()
-        self.along.clear()
 
     def reset(self, start: int) -> None:
         self.start = start
@@ -169,7 +165,6 @@ class Model:
             for below in [each for each in state if each < offset]:
                 del state[below]
         self.doomed = {each for each in self.doomed if each >= offset}
-        self.along = {each for each in self.along if each >= offset}
 
     # -- questions -------------------------------------------------------------------------------------
 
@@ -186,7 +181,7 @@ class Model:
             return "settling"
         if offset >= self.frontier:
             return "available"
-        if not self._head(offset) or self._blocked(offset):
+        if not self._head(offset):
             return "waiting"
         return "delayed" if self.available_at.get(offset, 0) > now.ms else "available"
 
@@ -241,13 +236,6 @@ class Model:
                 break
             found.append(each)
         return found
-
-    def _blocked(self, head: int) -> bool:
-        """Whether something that went out along with the head of its lane is not back yet."""
-        lane = self._lane(head)
-        return lane is not None and any(
-            self._lane(each) == lane and not self._head(each) for each in self.along - {head}
-        )
 
     def _head(self, offset: int) -> bool:
         """Whether nothing of its lane is undone before it."""

@@ -264,6 +264,8 @@ class Receiver:
 
     def _deal(self, received: deque[Received], lock: Lock, run_max: int) -> None:
         is_locked = asyncio.get_running_loop().time() < lock.ends_at
+        if run_max > 1:
+            received = deque(runs.by_key(received))
         while received and self._wishes:
             wish = self._wishes.popleft()
             if not _waits(wish):

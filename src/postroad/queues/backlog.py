@@ -4,16 +4,14 @@ A message that is met in the log joins its lane, if it has to keep an order; the
 has no lane, goes into the schedule until its time has come, and from there into the pool that acquisitions
 are served from. A message that is released comes the same way again, from the schedule on.
 
-Several messages of a lane may go out together (`followers`). Then the lane waits for all of them: while one
-of those behind its head is in flight the head is in flight, being settled, or parked.
+Several messages of a lane may go out together (`followers`). Those behind its head are strays then: they keep
+their place in line, and what stands behind them waits for them.
 
-B1 `gaps` lie below the frontier. B2 a stray is in line, not at the head of its lane. B3 what went along is a
-stray in flight, and `_going` counts it for its lane. B4 a parked head has something to wait for.
+B1 `gaps` lie below the frontier. B2 a stray is in line, not at the head of its lane.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
 from postroad.queues.holdings import Holdings
@@ -47,10 +45,6 @@ class Backlog:
         # In line though they were handed out, along with the head of their lane or when the subscription kept
         # another order: offset, whether it is still in flight or gone.
         self.strays: dict[int, bool] = {}
-        self.along: dict[int, bytes] = {}  # strays that went along with a head: their lanes
-        self._going: dict[bytes, int] = {}  # how many that are, for each lane
-        # The heads of lanes that wait for those: offset, and when it is available, None: as its traits say.
-        self.parked: dict[bytes, tuple[int, int | None]] = {}
 
     @property
     def kept_in_line(self) -> int:
@@ -113,10 +107,10 @@ class Backlog:
 
     def followers(self, head: int, count: int, upto: int | None, now_ms: int) -> list[int]:
         """The messages of a lane that may go out along with its head, which was just taken: up to the first
-        one that is not available, or would no longer be."""
+        one that is in flight, delayed or over."""
         lane = self.lanes.heads.get(head) if self.lanes is not None else None
         found: list[int] = []
-        if lane is None or self.lanes is None or lane in self._going:
+        if lane is None or self.lanes is None:
             return found
         for offset in self.lanes.behind(lane):
             stray, trait = self.strays.get(offset), self.traits.of(offset)
@@ -130,13 +124,9 @@ class Backlog:
             found.append(offset)
         return found
 
-    def send_along(self, offset: int, head: int) -> None:
+    def send_along(self, offset: int) -> None:
         """One of the followers goes out with its head."""
-        assert self.lanes is not None
-        lane = self.lanes.heads[head]
         self.strays[offset] = _IN_FLIGHT
-        self.along[offset] = lane
-        self._going[lane] = self._going.get(lane, 0) + 1
         trait = self.traits.of(offset)
         if trait.available_at:  # its time has come, whatever the clock says later
             self.traits.carve(offset, offset)
@@ -150,9 +140,6 @@ class Backlog:
     def withdraw(self, first: int, last: int) -> int | None:
         """These messages will not go out: they have just been accepted. When they would have been available;
         None, and nothing changes, where they were not about to, as what stands in line."""
-        if first == last and (lane := self._parked_at(first)) is not None:
-            _, available_at = self.parked.pop(lane)
-            return self.traits.of(first).available_at if available_at is None else available_at
         return 0 if self.pool.withdraw(first, last) else self.schedule.withdraw(first, last)
 
     def release(self, first: int, last: int, available_at: int, now_ms: int) -> None:
@@ -165,9 +152,6 @@ class Backlog:
         for offset in range(first, last + 1):
             if offset in self.strays:
                 del self.strays[offset]
-                self._came_back(offset, now_ms)
-            elif (lane := self.lanes.heads.get(offset)) in self._going and lane is not None:
-                self.parked[lane] = offset, available_at
             else:
                 self._place_by_tenant(offset, offset, available_at, now_ms)
 
@@ -179,7 +163,6 @@ class Backlog:
                     self._move_up(offset, now_ms)
                 elif offset in self.strays:
                     self.strays[offset] = _GONE
-                    self._came_back(offset, now_ms)
         if self.traits.rows:
             self.traits.carve(first, last)
 
@@ -192,9 +175,6 @@ class Backlog:
         self.traits.drop_below(offset)
         self.doomed = [(max(a, offset), b, why) for a, b, why in self.doomed if b >= offset]
         self.strays = {stray: state for stray, state in self.strays.items() if stray >= offset}
-        self.parked = {lane: head for lane, head in self.parked.items() if head[0] >= offset}
-        for stray in [each for each in self.along if each < offset]:
-            self._came_back(stray, now_ms=0)
         if self.lanes is not None:
             for head in self.lanes.drop_below(offset):
                 self._move_up(head, now_ms=0)  # what is due already is woken at the next look
@@ -230,34 +210,9 @@ class Backlog:
             return
         if follower in self.strays:
             del self.strays[follower]  # the head of its lane as it is, in flight
-            self._came_back(follower, now_ms)
-            return
-        lane = self.lanes.heads[follower]
-        if lane in self._going:
-            self.parked[lane] = follower, None
             return
         trait = self.traits.of(follower)
         self.place(follower, follower, trait.tenant, trait.available_at, now_ms)
-
-    def _parked_at(self, head: int) -> bytes | None:
-        """The lane whose parked head this is."""
-        lane = self.lanes.heads.get(head) if self.lanes is not None else None
-        return lane if lane in self.parked else None
-
-    def _came_back(self, offset: int, now_ms: int) -> None:
-        """It is no longer in flight behind the head of its lane, which may go unless it waits for others."""
-        lane = self.along.pop(offset, None)
-        if lane is None:
-            return
-        self._going[lane] -= 1
-        if self._going[lane]:
-            return
-        del self._going[lane]
-        if lane in self.parked:
-            head, available_at = self.parked.pop(lane)
-            if available_at is None:
-                available_at = self.traits.of(head).available_at
-            self._place_by_tenant(head, head, available_at, now_ms)
 
     def check(self) -> None:
         for part in (self.pool, self.schedule, self.traits, self.gaps):
@@ -266,7 +221,3 @@ class Backlog:
         if self.lanes is not None:
             self.lanes.check()
             assert not self.strays.keys() & self.lanes.heads.keys(), "B2"
-            assert all(self.strays.get(offset) is _IN_FLIGHT for offset in self.along), "B3"
-            assert Counter(self.along.values()) == self._going, "B3"
-            assert self.parked.keys() <= self._going.keys(), "B4"
-            assert all(self.lanes.heads[head] == lane for lane, (head, _) in self.parked.items()), "B4"

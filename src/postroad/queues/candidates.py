@@ -1,8 +1,8 @@
 """What goes out next: taken from the backlog, without what must not be delivered (any more).
 
 A run is several messages of one lane that a member gets in one answer, in their order. It is an exception of
-Q2 that keeps its sense: nothing else of the lane goes out before each message of the run is done or has come
-back (`Backlog.followers`). So whoever works through a run in its order sees the lane in its order.
+Q2 that keeps its sense: what stands behind a message goes out when that is done, or along with it
+(`Backlog.followers`). So whoever works through a run in its order sees the lane in its order.
 """
 
 from __future__ import annotations
@@ -61,6 +61,6 @@ def _run(partition: SharePartition, head: int, count: int, upto: int | None, now
         (row,) = partition.ledger.attempts.pieces(offset, offset)
         if limit != NO_LIMIT and row[2] >= limit:
             break
-        backlog.send_along(offset, head)
+        backlog.send_along(offset)
         rows.append((*row, backlog.traits.of(offset).tenant))
     return rows

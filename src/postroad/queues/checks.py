@@ -63,7 +63,6 @@ def _soft_places(partition: SharePartition) -> list[tuple[int, int]]:
         for stray in backlog.strays:
             in_line.carve(stray, stray)
         places += in_line
-        places += [(head, head) for head, _ in backlog.parked.values()]
     return places
 
 

@@ -69,17 +69,29 @@ def test_one_receive_brings_several_of_a_group_in_their_order(sqs: Any, fifo: st
     assert bodies(receive(sqs, fifo, 10)) == ["4", "5"]
 
 
-def test_a_group_waits_for_the_whole_batch_and_begins_with_what_came_back(sqs: Any, fifo: str) -> None:
+def test_what_came_back_of_a_group_comes_again_and_nothing_behind_what_is_in_flight(
+    sqs: Any, fifo: str
+) -> None:
     for number in range(4):
         send(sqs, fifo, str(number))
     got = receive(sqs, fifo, 3)
-    for number in (0, 1):
-        sqs.change_message_visibility(
-            QueueUrl=fifo, ReceiptHandle=got[number]["ReceiptHandle"], VisibilityTimeout=0
-        )
+    for number in (1, 0):
         assert receive(sqs, fifo, 10, wait_s=0) == []
-    delete(sqs, fifo, got[2])
-    assert bodies(receive(sqs, fifo, 10)) == ["0", "1", "3"]
+        handle = got[number]["ReceiptHandle"]
+        sqs.change_message_visibility(QueueUrl=fifo, ReceiptHandle=handle, VisibilityTimeout=0)
+    assert bodies(receive(sqs, fifo, 10)) == ["0", "1"]
+    assert receive(sqs, fifo, 10, wait_s=0) == []  # 2 is still in flight
+
+
+def test_groups_come_one_by_one_and_those_that_failed_last(sqs: Any, fifo: str) -> None:
+    for body in ("a0", "b0", "b1", "c0", "a1"):
+        send(sqs, fifo, body, body[0])
+    got = receive(sqs, fifo, 3)
+    assert bodies(got) == ["a0", "a1", "b0"]
+    for message in got:
+        handle = message["ReceiptHandle"]
+        sqs.change_message_visibility(QueueUrl=fifo, ReceiptHandle=handle, VisibilityTimeout=0)
+    assert bodies(receive(sqs, fifo, 10)) == ["c0", "a0", "a1", "b0", "b1"]
 
 
 def test_no_two_receivers_have_messages_of_one_group(sqs: Any, fifo: str) -> None:
