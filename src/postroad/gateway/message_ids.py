@@ -2,8 +2,9 @@
 
     topic id (16) · partition (4) · offset (8)
 
-in URL-safe base64 without padding: 38 characters. All dialects use it, so that what one of them published can
-be asked for in another. It is no secret and opens nothing; a receipt (`receipts.py`) does.
+in URL-safe base64 without padding: 38 characters. REST and WebSocket use it, so that what one of them
+published can be asked for in the other; SQS has UUIDs (`sqs/uuids.py`). It is no secret and opens nothing;
+a receipt (`receipts.py`) does.
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import b64decode
 from typing import Any
+from uuid import UUID
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
@@ -95,6 +97,19 @@ def test_a_message_that_came_for_one_who_had_hung_up_is_no_dead_letter(
     assert message["Attributes"]["ApproximateReceiveCount"] == "1"
 
 
+def test_a_queue_may_be_its_own_dead_letter_queue_and_keeps_its_messages(sqs: Any, queue: str) -> None:
+    own = policy(sqs, queue, 1)
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"RedrivePolicy": own})
+    assert json.loads(attributes_of(sqs, queue)["RedrivePolicy"]) == json.loads(own)
+    sqs.send_message(QueueUrl=queue, MessageBody="again")
+    for _ in range(3):
+        (got,) = receive(sqs, queue, VisibilityTimeout=0)
+        assert got["Body"] == "again"
+    assert attributes_of(sqs, queue)["ApproximateNumberOfMessages"] == "1"
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"RedrivePolicy": ""})
+    assert "RedrivePolicy" not in attributes_of(sqs, queue)
+
+
 def test_a_policy_is_told_changed_and_taken_away(sqs: Any, source: str, dead: str) -> None:
     told = json.loads(attributes_of(sqs, source)["RedrivePolicy"])
     assert told == {"deadLetterTargetArn": arn_of(sqs, dead), "maxReceiveCount": 2}
@@ -118,7 +133,6 @@ def test_policies_that_can_not_be_are_refused(sqs: Any, source: str, dead: str, 
         policy(sqs, dead, 0),
         policy(sqs, dead, 1001),
         policy(sqs, fifo),
-        policy(sqs, source),
         json.dumps({"deadLetterTargetArn": target + "-nowhere", "maxReceiveCount": 1}),
         json.dumps({"deadLetterTargetArn": "no arn", "maxReceiveCount": 1}),
         json.dumps({"deadLetterTargetArn": target}),
@@ -198,8 +212,10 @@ def test_one_task_of_a_queue_runs_at_a_time_and_can_be_cancelled(
         sqs.send_message_batch(QueueUrl=dead, Entries=entries)
     target = {"SourceArn": arn_of(sqs, dead), "DestinationArn": arn_of(sqs, other)}
     handle = sqs.start_message_move_task(**target, MaxNumberOfMessagesPerSecond=1)["TaskHandle"]
-    with pytest.raises(sqs.exceptions.UnsupportedOperation):
+    with pytest.raises(ClientError, match="There is already a task running") as error:
         sqs.start_message_move_task(**target)
+    assert code_of(error) == "InvalidParameterValue"
+    assert UUID(json.loads(b64decode(handle))["taskId"]).version == 4
     assert status_of(sqs, dead)["TaskHandle"] == handle
     assert status_of(sqs, dead)["DestinationArn"] == arn_of(sqs, other)
     (moved,) = receive(sqs, other)
@@ -242,7 +258,7 @@ def test_a_letter_that_could_not_be_moved_was_not_received(sqs: Any, dead: str, 
     until(lambda: status_of(sqs, dead)["Status"] == "FAILED", "the task has failed")
     (letter,) = receive(sqs, dead, AttributeNames=["All"])
     assert letter["Body"] == "homeless"
-    assert letter["Attributes"]["ApproximateReceiveCount"] == "1"
+    assert letter["Attributes"]["ApproximateReceiveCount"] == "2"  # one before it died, and this one
 
 
 def test_letters_of_a_fifo_queue_come_back_in_their_order(sqs: Any, new_queue: MakeQueue) -> None:

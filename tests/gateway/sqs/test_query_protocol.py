@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -137,6 +138,50 @@ def test_queues_are_described(gateway: RunningGateway, url: str, name: str) -> N
     assert ask(url, "DeleteQueue").status == 200
 
 
+def test_empty_lists_are_written_with_the_name_of_the_json_member(url: str) -> None:
+    assert ask(url, "ReceiveMessage", MessageAttributeNames="", AttributeNames="").status == 200
+    assert ask(url, "SendMessageBatch", Entries="").one("Error/Code").endswith("EmptyBatchRequest")
+
+
+def test_actions_that_concern_no_queue_are_not_asked_of_one(url: str, name: str) -> None:
+    for action in ("ListQueues", "CreateQueue"):
+        refused = ask(url, action, "GET", QueueName=name)
+        assert (refused.status, refused.one("Error/Code")) == (400, "InvalidAction")
+
+
+def test_a_get_of_a_queue_without_an_action_is_an_unknown_operation(url: str) -> None:
+    with pytest.raises(HTTPError) as refused:
+        urlopen(url, timeout=60)
+    assert refused.value.code == 404
+    assert refused.value.read() == b"<UnknownOperationException/>\n"
+
+
+def ask_for_json(url: str, **form: str) -> tuple[int, Any]:
+    request = Request(f"{url}?{urlencode(form)}", headers={"Accept": "application/json"})
+    try:
+        with urlopen(request, timeout=60) as response:
+            assert response.headers["Content-Type"].startswith("application/json")
+            return response.status, json.loads(response.read())
+    except HTTPError as refused:
+        return refused.code, json.loads(refused.read())
+
+
+def test_who_accepts_json_alone_gets_json(gateway: RunningGateway, url: str, name: str) -> None:
+    ask(url, "SendMessage", MessageBody="a\rb")
+    status, said = ask_for_json(url, Action="ReceiveMessage", WaitTimeSeconds=str(WAIT_S))
+    assert status == 200
+    (message,) = said["ReceiveMessageResponse"]["ReceiveMessageResult"]["messages"]
+    assert message["Body"] == "a\rb"
+    _, said = ask_for_json(url, **{"Action": "GetQueueAttributes", "AttributeName.1": "VisibilityTimeout"})
+    attributes = said["GetQueueAttributesResponse"]["GetQueueAttributesResult"]["Attributes"]
+    assert attributes == [{"Name": "VisibilityTimeout", "Value": "45"}]
+    _, said = ask_for_json(gateway.url, Action="ListQueues", QueueNamePrefix=name)
+    assert said["ListQueuesResponse"]["ListQueuesResult"]["queueUrls"] == [url]
+    assert said["ListQueuesResponse"]["ResponseMetadata"]["RequestId"]
+    status, said = ask_for_json(url, Action="Fly")
+    assert (status, said["Error"]["Code"]) == (400, "InvalidAction")
+
+
 def test_a_get_is_a_request_too(gateway: RunningGateway, url: str, name: str) -> None:
     assert ask(gateway.url, "GetQueueUrl", "GET", QueueName=name).one("GetQueueUrlResult/QueueUrl") == url
     assert ask(url, "SendMessage", "GET", MessageBody="by GET").status == 200
@@ -152,7 +197,8 @@ def test_an_empty_result_is_an_element_and_no_result_is_none(gateway: RunningGat
         ("ListQueues", {"QueueNamePrefix": "there-is-no-such"}),
         ("ListDeadLetterSourceQueues", {}),
     ):
-        assert ask(url, action, **form).all(f"{action}Result") == [""], action
+        asked = gateway.url if action == "ListQueues" else url
+        assert ask(asked, action, **form).all(f"{action}Result") == [""], action
     for action, form in (("PurgeQueue", {}), ("UntagQueue", {"TagKey.1": "x"}), ("DeleteQueue", {})):
         assert ask(url, action, **form).all(f"{action}Result") == [], action
 

@@ -118,7 +118,7 @@ def test_entries_of_a_batch_fail_on_their_own(sqs: Any, queue: str) -> None:
     )
     assert {entry["Id"] for entry in answer["Successful"]} == {"back", "longer"}
     assert {entry["Id"]: entry["Code"] for entry in answer["Failed"]} == {
-        "deleted": "AWS.SimpleQueueService.MessageNotInflight",
+        "deleted": "InvalidParameterValue",
         "wrong": "ReceiptHandleIsInvalid",
         "bounds": "InvalidParameterValue",
         "none": "MissingParameter",
@@ -138,10 +138,21 @@ def test_a_receipt_is_good_at_any_gateway(sqs: Any, queue: str, start_gateway: S
     other.change_message_visibility(QueueUrl=queue, ReceiptHandle=got["ReceiptHandle"], VisibilityTimeout=0)
     (again,) = receive(sqs, queue)
     delete(other, queue, again)
-    with pytest.raises(sqs.exceptions.MessageNotInflight):
+    with pytest.raises(ClientError, match="Message does not exist or is not available") as error:
         sqs.change_message_visibility(
             QueueUrl=queue, ReceiptHandle=again["ReceiptHandle"], VisibilityTimeout=1
         )
+    assert code_of(error) == "InvalidParameterValue"
+
+
+def test_a_message_that_is_visible_can_be_made_visible(sqs: Any, queue: str) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+    (got,) = receive(sqs, queue)
+    for _ in range(2):
+        sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=got["ReceiptHandle"], VisibilityTimeout=0)
+    with pytest.raises(sqs.exceptions.MessageNotInflight):
+        sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=got["ReceiptHandle"], VisibilityTimeout=9)
+    assert receive(sqs, queue)
 
 
 def test_ten_consumers_never_hold_the_same_message(sqs: Any, queue: str) -> None:

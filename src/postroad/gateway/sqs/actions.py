@@ -27,7 +27,7 @@ from postroad.gateway.sqs.sending import Done
 from postroad.gateway.sqs.service import Caller, Service
 
 Handler = Callable[[Service, Caller, Any], Awaitable[Answer]]
-Begin = Callable[[Service, Any, Done], bool]
+Begin = Callable[[Service, Caller, Any, Done], bool]
 """Does what the handler does and calls back, without a task; or answers False, and has done nothing."""
 
 

@@ -32,6 +32,7 @@ VISIBILITY: Final = "VisibilityTimeout"
 REDRIVE: Final = "RedrivePolicy"
 FIFO: Final = "FifoQueue"
 SCOPE: Final = "DeduplicationScope"
+HIGH_THROUGHPUT: Final = (SCOPE, "FifoThroughputLimit")
 ARN: Final = "QueueArn"
 
 Check = Callable[[str], bool]
@@ -55,7 +56,9 @@ def _json_object(value: str) -> bool:
         return False
 
 
-_truth: Final = _one_of("true", "false")
+def _truth(value: str) -> bool:
+    return value.lower() in ("true", "false")
+
 
 SETTABLE: Final[Mapping[str, Check]] = {
     "ContentBasedDeduplication": _truth,
@@ -87,10 +90,17 @@ class Plan:
     redrive: str | None = None
 
 
+def spelled(attributes: Mapping[str, str]) -> dict[str, str]:
+    """With truth values in lower case: SDKs write `True`, too."""
+    return {
+        name: value.lower() if SETTABLE.get(name) is _truth else value for name, value in attributes.items()
+    }
+
+
 def plan(attributes: Mapping[str, str], fifo: bool) -> Plan:
     """Raises SqsError for the first attribute that is not right."""
     wanted = Plan()
-    for name, value in attributes.items():
+    for name, value in spelled(attributes).items():
         check(name, value, fifo)
         if name == VISIBILITY:
             wanted.group[LOCK_CONFIG] = str(int(value) * 1000)
@@ -105,6 +115,9 @@ def plan(attributes: Mapping[str, str], fifo: bool) -> Plan:
 
 def check(name: str, value: str, fifo: bool) -> None:
     right = SETTABLE.get(name)
+    if not fifo and name in HIGH_THROUGHPUT:
+        text = f"You can specify the {name} only when FifoQueue is set to true."
+        raise SqsError("InvalidAttributeName", text)
     if right is None or (not fifo and (name == FIFO or name in FIFO_DEFAULTS)):
         raise unknown(name)
     if not right(value):
@@ -132,4 +145,6 @@ def known_of(queue: Queue, arn: str) -> dict[str, str]:
     }
     if queue.fifo:
         known[FIFO] = "true"
+    if not known.get("KmsMasterKeyId"):
+        known.pop("KmsDataKeyReusePeriodSeconds", None)
     return {name: value for name, value in known.items() if value}

@@ -28,7 +28,10 @@ def check(entries: Sequence[Entry]) -> None:
         raise SqsError("TooManyEntriesInBatchRequest", text)
     for entry in entries:
         if not 0 < len(entry.id) <= ID_CHARACTERS_MAX or not _ID_CHARACTERS.issuperset(entry.id):
-            text = "A batch entry id has 1 to 80 letters, digits, hyphens and underscores."
+            text = (
+                "A batch entry id can only contain alphanumeric characters, hyphens and underscores. "
+                "It can be at most 80 letters long."
+            )
             raise SqsError("InvalidBatchEntryId", text)
     seen: set[str] = set()
     for entry in entries:

@@ -7,10 +7,13 @@ of them are held or wait for their time. The two are asked one after the other: 
 from __future__ import annotations
 
 import asyncio
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from postroad.client import subscriptions
 from postroad.client.client import Client
+
+# Of a partition that nobody has received from yet nothing is known: so many messages are looked at first.
+LOOKED_AT: Final = 1000
 
 
 class Counts(NamedTuple):
@@ -21,7 +24,9 @@ class Counts(NamedTuple):
 
 async def count(client: Client, subscription: str) -> Counts:
     positions = await subscriptions.positions(client, subscription)
-    glances = await asyncio.gather(*(subscriptions.peek(client, subscription, place) for place in positions))
+    glances = await asyncio.gather(
+        *(subscriptions.peek(client, subscription, place, max_messages=LOOKED_AT) for place in positions)
+    )
     in_flight = sum(glance.in_flight + glance.dying for glance in glances)
     delayed = sum(glance.delayed for glance in glances)
     undone = sum(max(0, position.lag) for position in positions.values())

@@ -86,7 +86,8 @@ def unsupported(text: str) -> SqsError:
 
 
 def wrong_receipt(handle: str) -> SqsError:
-    return SqsError("ReceiptHandleIsInvalid", f'The input receipt handle "{handle[:100]}" is not valid.')
+    text = f'The input receipt handle "{handle[:100]}" is not a valid receipt handle.'
+    return SqsError("ReceiptHandleIsInvalid", text)
 
 
 def from_postroad(error: PostroadError) -> SqsError:

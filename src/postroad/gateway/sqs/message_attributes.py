@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
-from string import ascii_letters, digits
 from typing import Final, NamedTuple
 
 import msgspec
@@ -32,7 +31,7 @@ KINDS: Final = ("String", "Number", "Binary")
 
 Headers = Sequence[tuple[str, bytes | None]]
 
-_NAME_CHARACTERS: Final = frozenset(ascii_letters + digits + "_-.")
+_NAME_MARKS: Final = frozenset("_-.")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # Decimal takes more
 _types_encoder: Final = msgspec.json.Encoder()
 _types_decoder: Final = msgspec.json.Decoder(dict[str, str])
@@ -61,7 +60,7 @@ def write(attributes: MessageAttributes | None) -> Written:
         _check_name(name)
         value = _value(name, attribute)
         headers.append((name, value))
-        size += len(name) + len(attribute.data_type.encode()) + len(value)
+        size += len(name.encode()) + len(attribute.data_type.encode()) + len(value)
         if attribute.data_type != "String":
             types[name] = attribute.data_type
     if types:
@@ -121,7 +120,10 @@ def _types(data: bytes | None) -> dict[str, str]:
 
 
 def _check_name(name: str) -> None:
-    right = 0 < len(name) <= CHARACTERS_MAX and _NAME_CHARACTERS.issuperset(name)
+    """Letters and digits of any script, as with Amazon."""
+    right = 0 < len(name) <= CHARACTERS_MAX and all(
+        character.isalnum() or character in _NAME_MARKS for character in name
+    )
     if not right or name.startswith(".") or name.endswith(".") or ".." in name:
         raise invalid(
             "MessageAttributes",
@@ -140,10 +142,10 @@ def _value(name: str, attribute: MessageAttribute) -> bytes:
         )
     if kind == "Binary":
         if not attribute.binary_value:
-            raise _wrong(name, "must contain a non-empty BinaryValue")
+            raise _empty(name, attribute)
         return attribute.binary_value
     if not attribute.string_value:
-        raise _wrong(name, "must contain a non-empty StringValue")
+        raise _empty(name, attribute)
     value = text.encode(attribute.string_value)
     if value is None or text.encode(attribute.data_type) is None:
         raise _wrong(name, "contains characters that are not allowed")
@@ -160,6 +162,11 @@ def _is_number(value: str) -> bool:
     except InvalidOperation:  # an exponent beyond all bounds
         return False
     return number.is_finite() and len(number.as_tuple().digits) <= NUMBER_DIGITS_MAX
+
+
+def _empty(name: str, attribute: MessageAttribute) -> SqsError:
+    what = f"must contain a non-empty value of type '{attribute.data_type}'"
+    return SqsError("InvalidParameterValueException", f"Message (user) attribute '{name}' {what}.")
 
 
 def _wrong(name: str, what: str) -> SqsError:

@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from postroad.gateway.redrives import AlreadyRunning, Task, TooMany
 from postroad.gateway.redrives.task import shown_wish
-from postroad.gateway.sqs import answers, counts, names, queues
-from postroad.gateway.sqs.errors import SqsError, invalid, unsupported
+from postroad.gateway.sqs import answers, counts, names, queues, uuids
+from postroad.gateway.sqs.errors import SqsError, invalid
 from postroad.gateway.sqs.move_task import KIND, Wish
 from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.requests import CancelMessageMoveTask, ListMessageMoveTasks, StartMessageMoveTask
@@ -54,9 +54,11 @@ async def start_message_move_task(
     try:
         task = await gateway.redrives.start(source.name, KIND, wish, gateway.now_ms(), to_move)
     except AlreadyRunning:
-        raise unsupported(
-            "There is already a task running. Only one active task is allowed for a source queue."
-        ) from None
+        text = (
+            "There is already a task running. Only one active task is allowed for a source queue arn at a "
+            "given time."
+        )
+        raise SqsError("InvalidParameterValueException", text) from None
     except TooMany:
         raise SqsError("RequestThrottled", "As many tasks run here as may; wait for one to end.") from None
     return answers.TaskStarted(_write_handle(task, source.name, caller))
@@ -66,13 +68,13 @@ async def cancel_message_move_task(
     service: Service, _: Caller, asked: CancelMessageMoveTask
 ) -> answers.TaskCancelled:
     handle = _read_handle(asked.task_handle)
-    source = names.name_in_arn(handle.source_arn) or ""
-    tasks = [task for task in await _tasks(service, source) if task.id == handle.task_id]
+    source = (await _queue(service, handle.source_arn, "SourceArn")).name
+    tasks = [task for task in await _tasks(service, source) if uuids.of_task(task.id) == handle.task_id]
     if not tasks:
         raise _not_found("Task does not exist.")
     if tasks[0].state != "running":
         raise _not_found(f"The task is {_status(tasks[0])}; only a running one can be cancelled.")
-    cancelled = await service.gateway.redrives.cancel(source, handle.task_id)
+    cancelled = await service.gateway.redrives.cancel(source, tasks[0].id)
     return answers.TaskCancelled((cancelled or tasks[0]).progress.sent)
 
 
@@ -123,7 +125,7 @@ async def _queue(service: Service, arn: str, parameter: str) -> Queue:
 
 
 def _write_handle(task: Task, source: str, caller: Caller) -> str:
-    handle = _Handle(task.id, names.arn_of(caller.region, source))
+    handle = _Handle(uuids.of_task(task.id), names.arn_of(caller.region, source))
     return base64.b64encode(msgspec.json.encode(handle)).decode()
 
 
@@ -131,7 +133,9 @@ def _read_handle(text: str) -> _Handle:
     try:
         return _handle_decoder.decode(base64.b64decode(text.encode(), validate=True))
     except (ValueError, binascii.Error, RecursionError):
-        raise invalid("TaskHandle", text[:200], "It is none that was given.") from None
+        raise SqsError(
+            "InvalidParameterValueException", "Value for parameter TaskHandle is invalid."
+        ) from None
 
 
 def _not_found(text: str) -> SqsError:

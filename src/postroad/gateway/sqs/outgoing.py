@@ -4,7 +4,8 @@
     DelaySeconds → postroad-delay-ms    MessageDeduplicationId → postroad-dedup-id
 
 Where a queue deduplicates by message group, the id in the header is `<group> NUL <id>`: the node compares
-within a partition, and a partition has many groups.
+within a partition, and a partition has many groups. Once the queue was purged it begins with `<when> NUL`:
+a purge forgets the ids that were used before.
 """
 
 from __future__ import annotations
@@ -41,8 +42,17 @@ class Prepared(NamedTuple):
     duplicate_of: bytes | None  # the word by which FIFO duplicates are known
 
 
-def prepare(queue: Queue, topic: str, asked: Outgoing) -> Prepared:
-    """Raises SqsError if it is not a message that this queue takes."""
+class WrongForQueue(SqsError):
+    """What a FIFO queue needs is missing, so that the whole batch is refused, as with Amazon."""
+
+
+class TooLong(SqsError):
+    """More bytes than the queue takes. Amazon has other words for it in a batch."""
+
+
+def prepare(queue: Queue, topic: str, asked: Outgoing, trace: str = "") -> Prepared:
+    """Raises SqsError if it is not a message that this queue takes. `trace` is the request's own, which a
+    message has that names none."""
     body = text.encode(asked.message_body)
     if body is None:
         raise SqsError("InvalidMessageContents", "The message contains characters outside the allowed set.")
@@ -52,10 +62,9 @@ def prepare(queue: Queue, topic: str, asked: Outgoing) -> Prepared:
     size += len(body)
     if size > queue.message_bytes_max:
         reason = f"Message must be shorter than {queue.message_bytes_max} bytes."
-        raise SqsError(
-            "InvalidParameterValueException", f"One or more parameters are invalid. Reason: {reason}"
-        )
-    headers = [*headers, *_own_headers(queue, asked)]
+        what = f"One or more parameters are invalid. Reason: {reason}"
+        raise TooLong("InvalidParameterValueException", what)
+    headers = [*headers, *_own_headers(queue, asked, trace)]
     key = None if asked.message_group_id is None else asked.message_group_id.encode()
     duplicate_of = None
     if queue.fifo:
@@ -90,7 +99,7 @@ def deduplication_id(headers: Headers) -> str | None:
     return None
 
 
-def _own_headers(queue: Queue, asked: Outgoing) -> list[tuple[str, bytes | None]]:
+def _own_headers(queue: Queue, asked: Outgoing, trace: str) -> list[tuple[str, bytes | None]]:
     headers: list[tuple[str, bytes | None]] = []
     delay_ms = _delay_ms(queue, asked.delay_seconds)
     if delay_ms:
@@ -100,15 +109,18 @@ def _own_headers(queue: Queue, asked: Outgoing) -> list[tuple[str, bytes | None]
         if not queue.fifo:
             headers.append((TENANT, asked.message_group_id.encode()))
     elif queue.fifo:
-        raise missing("MessageGroupId")
+        wrong = missing("MessageGroupId")
+        raise WrongForQueue(wrong.name, wrong.text)
     if asked.message_deduplication_id is not None and not queue.fifo:
         raise invalid("MessageDeduplicationId", asked.message_deduplication_id[:200], _WRONG_TYPE)
     if asked.message_system_attributes:
         headers.append((TRACE, _trace(asked.message_system_attributes)))
+    elif trace and (value := text.encode(trace)) is not None:
+        headers.append((TRACE, value))
     return headers
 
 
-_WRONG_TYPE: Final = "The request includes a parameter that is not valid for this queue type."
+_WRONG_TYPE: Final = "The request include parameter that is not valid for this queue type."  # Amazon's words
 
 
 def _delay_ms(queue: Queue, asked_s: int | None) -> int:
@@ -128,19 +140,24 @@ def _deduplication_word(queue: Queue, asked: Outgoing, body: bytes) -> bytes:
     elif queue.deduplicates_by_content:
         word = sha256(body).hexdigest().encode()
     else:
-        raise SqsError(
+        raise WrongForQueue(
             "InvalidParameterValueException",
             "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId "
             "provided explicitly",
         )
     if queue.deduplicates_by_group:
         word = (asked.message_group_id or "").encode() + SCOPE_MARK + word
+    if queue.remembered.purged_ms:  # what was sent before the purge is no first message
+        word = b"%d" % queue.remembered.purged_ms + SCOPE_MARK + word
     return word
 
 
 def _check_id(parameter: str, value: str) -> None:
     if not 0 < len(value) <= ID_CHARACTERS_MAX or not _ID_CHARACTERS.issuperset(value):
-        reason = f"{parameter} can only include 1 to {ID_CHARACTERS_MAX} letters, digits and punctuation."
+        reason = (
+            f"{parameter} can only include alphanumeric and punctuation characters. "
+            f"1 to {ID_CHARACTERS_MAX} in length."
+        )
         raise invalid(parameter, value[:200], reason)
 
 

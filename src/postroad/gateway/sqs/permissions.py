@@ -57,7 +57,7 @@ async def remove_permission(service: Service, _: Caller, asked: RemovePermission
         statements = _statements(policy)
         left = [statement for statement in statements if _label(statement) != asked.label]
         if len(left) == len(statements):
-            raise invalid("Label", asked.label[:100], "can't find label on existing policy")
+            raise invalid("Label", asked.label[:100], "can't find label.")
         await _remember(service, queue, {**policy, "Statement": left})
     return answers.Nothing()
 
@@ -100,7 +100,7 @@ def _policy_of(queue: Queue) -> dict[str, Any]:
     if text:
         policy: dict[str, Any] = msgspec.json.decode(text)
         return policy
-    return {"Version": "2012-10-17", "Id": f"{names.arn_of(names.REGION, queue.name)}/SQSDefaultPolicy"}
+    return {"Version": "2008-10-17", "Id": f"{names.arn_of(names.REGION, queue.name)}/SQSDefaultPolicy"}
 
 
 def _statements(policy: dict[str, Any]) -> list[Any]:

@@ -23,11 +23,13 @@ from postroad.gateway.sqs.errors import SqsError, missing
 from postroad.gateway.sqs.protocol import Call, missing_in
 
 CONTENT_TYPE: Final = "text/xml"
+UNKNOWN_OPERATION: Final = "UnknownOperationException"
 FIELDS_MAX: Final = 2000  # ten entries with ten attributes of four fields are 450
 DEPTH_MAX: Final = 8
 INDEX_DIGITS_MAX: Final = 5
 
 _HEADERS: Final = (("Content-Type", CONTENT_TYPE),)
+_NOT_OF_A_QUEUE: Final = frozenset({"CreateQueue", "ListQueues"})
 _QUEUE_PATH: Final = re.compile(r"/[0-9]{12}/[^/]+$")
 
 
@@ -55,6 +57,12 @@ _MEMBERS: Final[Mapping[str, Member]] = {
     "ChangeMessageVisibilityBatchRequestEntry": Member("Entries"),
 }
 
+_EMPTY: Final = {
+    **_MEMBERS,
+    **{member.field: member for member in _MEMBERS.values()},
+}
+"""What an empty list or map may be called: SDKs write `MessageAttributeNames=`, the JSON member's name."""
+
 Tree = dict[str, Any]
 
 
@@ -63,12 +71,15 @@ def read(head: Head, body: bytes) -> Call:
     path, _, query = head.target.partition("?")
     form = _form(query, body if head.method == "POST" else b"")
     name = form.pop("Action", "")
+    is_queue = _QUEUE_PATH.search(path) is not None
+    if not name and is_queue and head.method == "GET":
+        raise SqsError(UNKNOWN_OPERATION, "The request must contain the parameter Action.", 404)
     if not name:
         raise SqsError("MissingAction", "The request must contain the parameter Action.")
     action = ACTIONS.get(name)
-    if action is None:
+    if action is None or (is_queue and name in _NOT_OF_A_QUEUE):
         raise SqsError("InvalidAction", f"The action {name[:100]} is not valid for this endpoint.")
-    if _QUEUE_PATH.search(path):  # SDKs of old addressed the queue itself, and did not say it again
+    if is_queue:  # SDKs of old addressed the queue itself, and did not say it again
         form.setdefault("QueueUrl", path)
     members = _members(_tree(form))
     if action.name == "CreateQueue" and "Tags" in members:
@@ -80,13 +91,24 @@ def read(head: Head, body: bytes) -> Call:
 
 
 def answer(action: Action, answered: Answer, request_id: str) -> Reply:
-    members = None if isinstance(answered, Nothing) else msgspec.to_builtins(answered)
-    body = xml.answer(action.name, members, request_id)
+    body = xml.answer(action.name, result_of(answered), request_id)
     return Reply(200, _HEADERS, body, action.name)
 
 
 def refuse(error: SqsError, request_id: str) -> Reply:
-    return Reply(error.status, _HEADERS, xml.error(error.fault, error.code, error.text, request_id))
+    if error.name == UNKNOWN_OPERATION:
+        return Reply(error.status, _HEADERS, b"<UnknownOperationException/>\n")
+    return Reply(error.status, _HEADERS, xml.error(error.fault, error.code, text_of(error), request_id))
+
+
+def result_of(answered: Answer) -> Tree | None:
+    return None if isinstance(answered, Nothing) else msgspec.to_builtins(answered)
+
+
+def text_of(error: SqsError) -> str:
+    if error.name == "QueueDoesNotExist":
+        return "The specified queue does not exist for this wsdl version."
+    return error.text
 
 
 def _form(query: str, body: bytes) -> dict[str, str]:
@@ -124,7 +146,9 @@ def _members(tree: Tree) -> Tree:
     members: Tree = {}
     for name, value in tree.items():
         member = _MEMBERS.get(name)
-        if member is None or not isinstance(value, dict):
+        if value == "" and name in _EMPTY:
+            members[_EMPTY[name].field] = {} if _EMPTY[name].key else []
+        elif member is None or not isinstance(value, dict):
             members[name] = value
         elif member.key:
             members[member.field] = dict(_entry(member, each) for each in _numbered(name, value))

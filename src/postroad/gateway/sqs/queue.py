@@ -102,4 +102,4 @@ def _read(text: str) -> Remembered:
 
 
 def name_exists(why: str) -> SqsError:
-    return SqsError("QueueNameExists", f"A queue already exists with the same name and {why}.")
+    return SqsError("QueueNameExists", f"A queue already exists with the same name and {why}")

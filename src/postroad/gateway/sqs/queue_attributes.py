@@ -37,13 +37,15 @@ async def set_queue_attributes(
 ) -> answers.Nothing:
     async with service.changing(asked.queue_url) as queue:
         plan = checked_plan(asked.attributes, queue.fifo)
-        if attributes.FIFO in asked.attributes:
-            raise attributes.wrong(attributes.FIFO, "It can't be changed.")
+        if attributes.spelled(asked.attributes).get(attributes.FIFO, "true") != "true":
+            raise attributes.wrong(attributes.FIFO, "Reason: Modifying queue type is not supported.")
         if plan.remembered.get(attributes.SCOPE) == "queue":
             await check_one_partition(service, queue.topic)
         config = dict(plan.group)
         if plan.redrive is not None:
             config |= await redrive_policy.configs_for(service, queue.name, plan.redrive)
+            is_own = redrive_policy.is_own(queue.name, plan.redrive)
+            plan.remembered[REDRIVE] = plan.redrive if is_own else ""
         if plan.topic:
             await check_retention(service, caller.admin, queue.topic, plan)
             await topics.alter_config(service.gateway.client, queue.topic, plan.topic)

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 async def create_queue(service: Service, caller: Caller, asked: CreateQueue) -> answers.QueueUrl:
     name = asked.queue_name
-    wanted = asked.attributes or {}
+    wanted = attributes.spelled(asked.attributes or {})
     names.check(name)
     if (wanted.get(attributes.FIFO) == "true") != names.is_fifo(name):
         raise invalid("QueueName", name, "The name of a FIFO queue, and of no other, ends with .fifo.")
@@ -243,7 +243,7 @@ async def purge_queue(service: Service, _: Caller, asked: PurgeQueue) -> answers
         now_ms = service.gateway.now_ms()
         if now_ms - queue.remembered.purged_ms < PURGE_MS:
             text = f"Only one PurgeQueue operation on {queue.name} is allowed every 60 seconds."
-            raise SqsError("PurgeQueueInProgress", text)
+            raise SqsError("PurgeQueueInProgress", text, 403)
         positions = await subscriptions.positions(client, queue.name)
         await subscriptions.move(client, queue.name, await offsets.latest(client, list(positions)))
         await service.remember(queue, msgspec.structs.replace(queue.remembered, purged_ms=now_ms))

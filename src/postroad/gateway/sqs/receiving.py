@@ -11,9 +11,8 @@ from typing import Final
 
 from postroad.client.share_message import ShareMessage
 from postroad.errors import PostroadError
-from postroad.gateway import message_ids
 from postroad.gateway.receiver import Received
-from postroad.gateway.sqs import answers, attributes, md5, message_attributes, names, text
+from postroad.gateway.sqs import answers, attributes, md5, message_attributes, names, text, uuids
 from postroad.gateway.sqs.errors import invalid
 from postroad.gateway.sqs.message_attributes import BASE64, BODY_ENCODING, Wanted
 from postroad.gateway.sqs.outgoing import TRACE, TRACE_ATTRIBUTE, deduplication_id
@@ -21,6 +20,8 @@ from postroad.gateway.sqs.requests import ReceiveMessage
 from postroad.gateway.sqs.sending import sequence_number
 from postroad.gateway.sqs.service import Caller, Service
 from postroad.wire.header_names import (
+    DEAD_DELIVERIES,
+    DEAD_FIRST_DELIVERY,
     DEAD_OFFSET,
     DEAD_PARTITION,
     DEAD_SUBSCRIPTION,
@@ -31,6 +32,8 @@ from postroad.wire.header_names import (
 MESSAGES_MAX: Final = 10
 WAIT_S_MAX: Final = 20
 VISIBILITY_S_MAX: Final = 43_200
+
+SENDER: Final = "AIDAPOSTROADANONYMOUS"  # in the form of a user's id: nobody keeps who sent a message
 
 ALL: Final = frozenset({"All", "ALL"})
 SYSTEM_NAMES: Final = frozenset(
@@ -51,7 +54,9 @@ SYSTEM_NAMES: Final = frozenset(
 async def receive_message(service: Service, caller: Caller, asked: ReceiveMessage) -> answers.Messages:
     queue = await service.queue(asked.queue_url)
     count = _bounded("MaxNumberOfMessages", asked.max_number_of_messages, 1, MESSAGES_MAX)
-    wait_s = _bounded("WaitTimeSeconds", asked.wait_time_seconds, 0, WAIT_S_MAX)
+    wait_s = asked.wait_time_seconds
+    if wait_s is not None and not 0 <= wait_s <= WAIT_S_MAX:
+        raise invalid("WaitTimeSeconds", wait_s, f"Must be >= 0 and <= {WAIT_S_MAX}, if provided.")
     lock_s = _bounded("VisibilityTimeout", asked.visibility_timeout, 0, VISIBILITY_S_MAX)
     view = _View(service, caller, asked, queue.fifo)
     count = 1 if count is None else count
@@ -64,6 +69,11 @@ async def receive_message(service: Service, caller: Caller, asked: ReceiveMessag
         run_max=count if queue.fifo else 1,
     )
     return answers.Messages([await view.of(each) for each in received] or None)
+
+
+def _number(header: bytes | None) -> int:
+    """What a dead letter brings along; anybody may write headers."""
+    return int(header) if header is not None and header.isdigit() and len(header) < 19 else 0
 
 
 def _bounded(parameter: str, value: int | None, low: int, high: int) -> int | None:
@@ -114,10 +124,10 @@ class _View:
             try:
                 topic = await self._service.gateway.client.topic((headers[DEAD_TOPIC] or b"").decode())
                 partition, offset = int(headers[DEAD_PARTITION] or b""), int(headers[DEAD_OFFSET] or b"")
-                return message_ids.write(topic.id, partition & 0x7FFFFFFF, offset & 0x7FFFFFFFFFFFFFFF)
+                return uuids.of_message(topic.id, partition & 0x7FFFFFFF, offset & 0x7FFFFFFFFFFFFFFF)
             except (PostroadError, ValueError, KeyError):
                 pass  # its topic is gone, or somebody else wrote these headers
-        return message_ids.write(receipt.topic_id, message.partition, message.offset)
+        return uuids.of_message(receipt.topic_id, message.partition, message.offset)
 
     def _attributes(self, message: ShareMessage, message_id: str) -> dict[str, str]:
         headers = dict(message.headers)
@@ -127,11 +137,13 @@ class _View:
         trace = text.decode(headers.get(TRACE) or b"")
         first_ms = 0
         if "ApproximateFirstReceiveTimestamp" in self._system:
-            first_ms = self._service.first_receives.time_ms(message_id, message.delivery_count, now_ms)
+            first_ms = _number(headers.get(DEAD_FIRST_DELIVERY)) or self._service.first_receives.time_ms(
+                message_id, message.delivery_count, now_ms
+            )
         known = {
-            "SenderId": names.ACCOUNT,
+            "SenderId": SENDER,
             "SentTimestamp": text.decode(headers.get(DEAD_TIMESTAMP) or b"") or str(message.timestamp),
-            "ApproximateReceiveCount": str(message.delivery_count),
+            "ApproximateReceiveCount": str(message.delivery_count + _number(headers.get(DEAD_DELIVERIES))),
             "ApproximateFirstReceiveTimestamp": str(first_ms),
             "SequenceNumber": sequence_number(message.partition, message.offset) if self._fifo else None,
             "MessageDeduplicationId": deduplication_id(message.headers),

@@ -40,9 +40,15 @@ def text_of(queue: Queue, region: str) -> str | None:
     """The policy of a queue as JSON; None if it has none."""
     target = queue.redrive_target
     if target is None:
-        return None
+        return queue.remembered.attributes.get(attributes.REDRIVE) or None
     topic, receives = target
     return msgspec.json.encode(RedrivePolicy(names.arn_of(region, topic), receives)).decode()
+
+
+def is_own(source: str, text: str) -> bool:
+    """Whether a policy makes a queue its own dead-letter queue. Amazon allows it. A message that has been
+    received too often goes where it is, so it just stays, and comes for ever."""
+    return bool(text) and names.name_in_arn(read(text).target_arn) == source
 
 
 async def configs_for(service: Service, source: str, text: str) -> dict[str, str | None]:
@@ -55,10 +61,10 @@ async def configs_for(service: Service, source: str, text: str) -> dict[str, str
         target = await service.queue_named(name)
     except SqsError:
         raise _wrong(text, "Dead letter target does not exist.") from None
+    if name == source:
+        return {DELIVERY_LIMIT_CONFIG: FOREVER, DEAD_LETTER_TOPIC_CONFIG: None}
     if target.fifo != names.is_fifo(source):
         raise _wrong(text, "Dead-letter queue must be same type of queue as the source.")
-    if name == source:
-        raise _wrong(text, "A queue can't be its own dead-letter queue.")
     if not _allows(target, source):
         raise _wrong(text, "The dead-letter queue's RedriveAllowPolicy does not permit it.")
     return {DELIVERY_LIMIT_CONFIG: str(policy.receives), DEAD_LETTER_TOPIC_CONFIG: target.topic}

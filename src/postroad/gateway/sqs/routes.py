@@ -20,7 +20,7 @@ from postroad.gateway.access import Keys
 from postroad.gateway.app import ACTION
 from postroad.gateway.exchange import Head, PlainRoute, Reply, head_of
 from postroad.gateway.gateway import Gateway
-from postroad.gateway.sqs import protocol_json, protocol_query, sigv4
+from postroad.gateway.sqs import protocol_json, protocol_query, protocol_query_json, sigv4
 from postroad.gateway.sqs.actions import ACTIONS, Action
 from postroad.gateway.sqs.answers import Answer
 from postroad.gateway.sqs.errors import SqsError, from_postroad
@@ -56,7 +56,7 @@ class _Clerk:
     async def answer(self, request: web.Request) -> web.Response:
         """What came by aiohttp."""
         head = head_of(request)
-        protocol: Dialect = protocol_json if protocol_json.TARGET in head.headers else protocol_query
+        protocol = _protocol_of(head)
         try:
             self._check_caller(head.headers, head.target)
             reply = await self._reply(protocol, head, await bodies.read(request))
@@ -98,7 +98,7 @@ class _Clerk:
         try:
             _check_right(action, caller)
             if action.begin(
-                self._service, asked, lambda outcome: done(self._written(action, outcome, request_id))
+                self._service, caller, asked, lambda outcome: done(self._written(action, outcome, request_id))
             ):
                 return None
         except Exception as error:
@@ -142,6 +142,12 @@ class _Clerk:
             return protocol_json.answer(action, outcome(), request_id)
         except (Exception, asyncio.CancelledError) as error:  # the latter: the gateway ends before
             return _refused(protocol_json, error, request_id, action.name)
+
+
+def _protocol_of(head: Head) -> Dialect:
+    if protocol_json.TARGET in head.headers:
+        return protocol_json
+    return protocol_query_json if protocol_query_json.is_wanted(head) else protocol_query
 
 
 def _check_right(action: Action, caller: Caller) -> None:

@@ -8,11 +8,10 @@ from typing import Final
 
 from postroad.client.producer import Delivery, Sent
 from postroad.errors import PostroadError, RequestTimedOut
-from postroad.gateway import message_ids
-from postroad.gateway.sqs import answers, batch, queues
+from postroad.gateway.sqs import answers, batch, queues, uuids
 from postroad.gateway.sqs.deduplication import Outcome
 from postroad.gateway.sqs.errors import SqsError, from_postroad
-from postroad.gateway.sqs.outgoing import Prepared, prepare, size_of_unsound
+from postroad.gateway.sqs.outgoing import Prepared, TooLong, WrongForQueue, prepare, size_of_unsound
 from postroad.gateway.sqs.queue import MESSAGE_BYTES_MAX
 from postroad.gateway.sqs.requests import SendMessage, SendMessageBatch, SendMessageEntry
 from postroad.gateway.sqs.service import Caller, Service
@@ -29,13 +28,13 @@ def sequence_number(partition: int, offset: int) -> str:
     return str(_SEQUENCE_BASE + offset * _SEQUENCE_STEP + partition)
 
 
-def begin_send(service: Service, asked: SendMessage, done: Done) -> bool:
+def begin_send(service: Service, caller: Caller, asked: SendMessage, done: Done) -> bool:
     """SendMessage without a task, if nothing has to be waited for but that the message is durable."""
     queue = service.known_queue(asked.queue_url)
     if queue is None or queue.fifo:
         return False
     topic = queue.topic
-    prepared = prepare(queue, topic, asked)
+    prepared = prepare(queue, topic, asked, caller.trace)
 
     def sent(delivery: Delivery) -> None:
         def answer() -> answers.Sent:
@@ -48,10 +47,10 @@ def begin_send(service: Service, asked: SendMessage, done: Done) -> bool:
     return service.gateway.publish_now(topic, prepared.message, sent)
 
 
-async def send_message(service: Service, _: Caller, asked: SendMessage) -> answers.Sent:
+async def send_message(service: Service, caller: Caller, asked: SendMessage) -> answers.Sent:
     queue = await queues.to_send(service, asked.queue_url)
     topic = queue.topic
-    prepared = prepare(queue, topic, asked)
+    prepared = prepare(queue, topic, asked, caller.trace)
     (outcome,) = await _publish(service, topic, [prepared])
     if isinstance(outcome, PostroadError):
         raise from_postroad(outcome)
@@ -69,7 +68,7 @@ def _sent(message_id: str, prepared: Prepared, sequence: str | None) -> answers.
     )
 
 
-async def send_message_batch(service: Service, _: Caller, asked: SendMessageBatch) -> answers.SentBatch:
+async def send_message_batch(service: Service, caller: Caller, asked: SendMessageBatch) -> answers.SentBatch:
     batch.check(asked.entries)
     queue = await queues.to_send(service, asked.queue_url)
     topic = queue.topic
@@ -78,8 +77,12 @@ async def send_message_batch(service: Service, _: Caller, asked: SendMessageBatc
     size = 0
     for entry in asked.entries:
         try:
-            prepared = prepare(queue, topic, entry)
+            prepared = prepare(queue, topic, entry, caller.trace)
         except SqsError as error:
+            if isinstance(error, WrongForQueue):
+                raise SqsError("InvalidParameterValueException", error.text) from None
+            if isinstance(error, TooLong):
+                error = SqsError(error.name, error.text.replace("are invalid", "cannot be validated"))
             answer.failed.append(batch.failed(entry, error))
             size += size_of_unsound(entry)
         else:
@@ -106,7 +109,7 @@ async def send_message_batch(service: Service, _: Caller, asked: SendMessageBatc
 
 
 def _message_id(sent: Sent) -> str:
-    return message_ids.write(sent.topic_id, sent.partition, sent.offset)
+    return uuids.of_message(sent.topic_id, sent.partition, sent.offset)
 
 
 async def _publish(service: Service, topic: str, prepared: Sequence[Prepared]) -> list[Outcome]:

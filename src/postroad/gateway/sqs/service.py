@@ -44,6 +44,11 @@ class Caller:
         return parts[2] if len(parts) == 5 and parts[2].isprintable() else names.REGION
 
     @property
+    def trace(self) -> str:
+        """What X-Ray follows a request by; empty if nobody does."""
+        return self._head.headers.get("x-amzn-trace-id", "")
+
+    @property
     def is_gone(self) -> bool:
         """The connection is closed: nobody will see the answer."""
         transport = self._head.peer.transport

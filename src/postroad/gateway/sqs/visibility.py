@@ -1,7 +1,7 @@
 """DeleteMessage and ChangeMessageVisibility, alone and in batches: what becomes of received messages.
 
 A handle that is none is refused. Deleting with one whose time is over deletes the message, unless somebody
-else has received it by now: then it succeeds, as with SQS, and changes nothing.
+else has received it by now: then it succeeds, as with SQS, and changes nothing; a FIFO queue says so.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
+from postroad.client import subscriptions
+from postroad.client.browse import DONE
+from postroad.client.metadata import TopicPartition
 from postroad.client.share_message import AckType
 from postroad.errors import InvalidRecordState, PostroadError, UnknownTopicId, UnknownTopicOrPartition
 from postroad.gateway.receipts import Receipt, WrongReceipt
@@ -28,6 +31,7 @@ from postroad.gateway.sqs.service import Caller, Service
 VISIBILITY_S_MAX: Final = 43_200
 Entry = TypeVar("Entry", DeleteMessageEntry, ChangeVisibilityEntry)
 
+HELD: Final = "held"
 NOT_HELD: Final = (InvalidRecordState, UnknownTopicId, UnknownTopicOrPartition)
 
 
@@ -35,8 +39,8 @@ async def delete_message(service: Service, _caller: Caller, asked: DeleteMessage
     queue = await service.queue(asked.queue_url)
     receipt = _receipt(service, queue, asked.receipt_handle)
     (refused,) = await service.gateway.settle([receipt], AckType.ACCEPT)
-    if refused is not None and not isinstance(refused, NOT_HELD):
-        raise from_postroad(refused)
+    if refused is not None and (error := await _not_deleted(service, queue, receipt, refused)):
+        raise error
     return answers.Nothing()
 
 
@@ -48,11 +52,12 @@ async def delete_message_batch(
     answer = answers.DoneBatch([], [])
     sound = _readable(service, queue, asked.entries, answer)
     refusals = await service.gateway.settle([receipt for _, receipt in sound], AckType.ACCEPT)
-    for (entry, _), refused in zip(sound, refusals, strict=True):
-        if refused is None or isinstance(refused, NOT_HELD):
+    for (entry, receipt), refused in zip(sound, refusals, strict=True):
+        error = None if refused is None else await _not_deleted(service, queue, receipt, refused)
+        if error is None:
             answer.successful.append(answers.DoneEntry(entry.id))
         else:
-            answer.failed.append(batch.failed(entry, from_postroad(refused)))
+            answer.failed.append(batch.failed(entry, error))
     return answer
 
 
@@ -63,8 +68,10 @@ async def change_message_visibility(
     _check_timeout(asked.visibility_timeout)
     receipt = _receipt(service, queue, asked.receipt_handle)
     (refused,) = await _change(service, [receipt], asked.visibility_timeout)
-    if refused is not None:
-        raise _not_changed(refused)
+    if refused is not None and (
+        error := await _not_changed(service, receipt, refused, asked.visibility_timeout)
+    ):
+        raise error
     return answers.Nothing()
 
 
@@ -78,15 +85,16 @@ async def change_message_visibility_batch(
     for entry, receipt in _readable(service, queue, asked.entries, answer):
         try:
             by_timeout.setdefault(_check_timeout(entry.visibility_timeout), []).append((entry, receipt))
-        except SqsError as error:
-            answer.failed.append(batch.failed(entry, error))
+        except SqsError as wrong:
+            answer.failed.append(batch.failed(entry, wrong))
     for timeout_s, sound in by_timeout.items():
         refusals = await _change(service, [receipt for _, receipt in sound], timeout_s)
-        for (entry, _), refused in zip(sound, refusals, strict=True):
-            if refused is None:
+        for (entry, receipt), refused in zip(sound, refusals, strict=True):
+            error = None if refused is None else await _not_changed(service, receipt, refused, timeout_s)
+            if error is None:
                 answer.successful.append(answers.DoneEntry(entry.id))
             else:
-                answer.failed.append(batch.failed(entry, _not_changed(refused)))
+                answer.failed.append(batch.failed(entry, error))
     return answer
 
 
@@ -98,10 +106,45 @@ async def _change(
     return await service.gateway.settle(receipts, AckType.RENEW, lock_ms=timeout_s * 1000)
 
 
-def _not_changed(refused: PostroadError) -> SqsError:
-    if isinstance(refused, NOT_HELD):
-        return SqsError("MessageNotInflight", "The specified message is not in flight.")
-    return from_postroad(refused)
+async def _not_deleted(
+    service: Service, queue: Queue, receipt: Receipt, refused: PostroadError
+) -> SqsError | None:
+    """Why a message could not be deleted; None: that is answered like success, as Amazon does."""
+    if not isinstance(refused, NOT_HELD):
+        return from_postroad(refused)
+    if queue.fifo and await _state(service, receipt) != DONE:
+        handle = service.gateway.receipts.write(receipt)
+        return invalid("ReceiptHandle", handle, "The receipt handle has expired.")
+    return None
+
+
+async def _not_changed(
+    service: Service, receipt: Receipt, refused: PostroadError, timeout_s: int
+) -> SqsError | None:
+    """Why a visibility timeout could not be changed; None: the message is visible, as was asked for."""
+    if not isinstance(refused, NOT_HELD):
+        return from_postroad(refused)
+    state = await _state(service, receipt)
+    if state == DONE:
+        handle = service.gateway.receipts.write(receipt)
+        reason = "Message does not exist or is not available for visibility timeout change."
+        return invalid("ReceiptHandle", handle, reason)
+    if state != HELD and timeout_s == 0:
+        return None
+    return SqsError("MessageNotInflight", "The specified message is not in flight.")
+
+
+async def _state(service: Service, receipt: Receipt) -> str:
+    """What has become of a message that its receiver no longer holds, in the words of a peek."""
+    client = service.gateway.client
+    try:
+        topic = await service.gateway.topic_ids.topic(receipt.topic_id)
+        place = TopicPartition(topic.name, receipt.partition)
+        found = await subscriptions.peek(client, receipt.subscription, place, receipt.offset, 1)
+    except PostroadError:
+        return DONE
+    states = [each.state for each in found.ranges if each.first <= receipt.offset <= each.last]
+    return states[0] if states else DONE
 
 
 def _check_timeout(timeout_s: int | None) -> int:

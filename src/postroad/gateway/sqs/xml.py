@@ -21,7 +21,7 @@ _LISTS: Final = {
     "Results": "ListMessageMoveTasksResultEntry",
     "Failed": "BatchResultErrorEntry",
 }
-_MAPS: Final = {
+MAPS: Final = {
     "Attributes": ("Attribute", "Name", "Value"),
     "MessageAttributes": ("MessageAttribute", "Name", "Value"),
     "Tags": ("Tag", "Key", "Value"),
@@ -49,8 +49,8 @@ def error(fault: str, code: str, text: str, request_id: str) -> bytes:
 
 def _members(action: str, members: Mapping[str, Any]) -> Iterator[str]:
     for name, value in members.items():
-        if name in _MAPS and isinstance(value, dict):
-            yield from _map(action, *_MAPS[name], value)
+        if name in MAPS and isinstance(value, dict):
+            yield from _map(action, *MAPS[name], value)
         elif isinstance(value, list):
             element = f"{action}ResultEntry" if name == "Successful" else _LISTS[name]
             for each in value:
