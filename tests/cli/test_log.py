@@ -113,3 +113,9 @@ def test_verifying_leaves_the_directory_as_it_was_for_the_next_start(data: str) 
     assert (Path(data) / "clean-shutdown").exists()
     with node(directory=Path(data).parent) as running:
         assert call("consume", "orders", "-n", "1", "-b", running.bootstrap).stdout == "0\n"
+
+
+def test_data_directory_may_be_named_as_for_the_node(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSTROAD_DATA_DIR", data)
+    assert "no message is damaged" in call("log", "verify").stderr
+    assert call("log", "dump", "orders").stdout.startswith(f"orders/0  {data}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -162,3 +163,29 @@ def test_line_is_sent_before_the_next_one_comes(run: Command, name: str, postroa
 def test_time_that_can_not_be_read_is_not_published(run: Command, name: str) -> None:
     told = run("publish", name, "-H", "postroad-deliver-at=soon", "x", code=2).stderr
     assert "postroad-deliver-at is 'soon'; it must be milliseconds in up to 15 digits" in told
+
+
+def test_file_comes_back_byte_for_byte(run: Command, name: str, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 100 + b"\r\n\n"
+    (tmp_path / "sent").write_bytes(content)
+    run("publish", name, "--file", str(tmp_path / "sent"))
+    assert run("consume", name, "--raw").stdout_bytes == content
+    run("consume", name, "--raw", "--keys", code=2)
+
+
+@pytest.mark.parametrize("command", ["consume", "subscription consume"])
+def test_whoever_follows_at_a_terminal_is_told_that_it_waits(
+    run: Command, name: str, postroad_session: Node, command: str
+) -> None:
+    run("topic", "create", name)
+    run("subscription", "create", name, "--topic", name)
+    ours, theirs = pty.openpty()
+    words = [*command.split(), name, "--follow", "-b", postroad_session.bootstrap]
+    following = subprocess.Popen([sys.executable, "-m", "postroad", *words], stderr=theirs)
+    os.close(theirs)
+    try:
+        assert os.read(ours, 1024) == b"Waiting for messages; end with Ctrl-C.\r\n"
+    finally:
+        following.kill()
+        following.wait()
+        os.close(ours)

@@ -131,7 +131,8 @@ def test_topic_that_is_not_there_is_noted_and_held_once_it_is(run: Command, name
 
 
 def test_wrong_value_is_refused_with_what_would_be_right(run: Command, topic: str) -> None:
-    refused = run("subscription", "create", topic, "-t", topic, "--lock", "13h", code=1)
+    wrong = "share.record.lock.duration.ms=46800000"
+    refused = run("subscription", "create", topic, "-t", topic, "--config", wrong, code=1)
     assert "share.record.lock.duration.ms" in refused.stderr
     assert run("subscription", "describe", topic, code=1).stderr.startswith(
         "postroad: there is no subscription"
@@ -144,7 +145,7 @@ def test_subscription_is_listed_with_its_lag(run: Command, subscription: str) ->
         "subscription": subscription,
         "state": "Empty",
         "members": 0,
-        "topics": subscription,
+        "topics": [subscription],
         "lag": 5,
     } in listed
     assert subscription in run("subscription", "list").stdout
@@ -294,3 +295,39 @@ def test_peek_skips_what_is_done(run: Command, subscription: str) -> None:
 )
 def test_wrong_calls_end_with_2(run: Command, arguments: list[str]) -> None:
     run("subscription", *arguments, code=2)
+
+
+def test_lock_of_no_time_is_refused_with_the_reason(run: Command, topic: str) -> None:
+    refused = run("subscription", "create", topic, "-t", topic, "--lock", "0s", code=2).stderr
+    assert "0s is shorter than 1ms: the lock would end before the consumer has the message" in refused
+    assert "13h is longer than 12h" in run("subscription", "alter", topic, "--lock", "13h", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("start", "config"),
+    [
+        ("earliest", "earliest"),
+        ("beginning", "earliest"),
+        ("latest", "latest"),
+        ("end", "latest"),
+        ("2026-03-01T08:00+00:00", "at:1772352000000"),
+        ("at:1772352000000", "at:1772352000000"),
+        ("by_duration:P1DT2H", "by_duration:P1DT2H"),
+    ],
+)
+def test_start_takes_the_words_of_the_documents(run: Command, topic: str, start: str, config: str) -> None:
+    run("subscription", "create", f"{topic}-s", "-t", topic, "--start", start)
+    assert described(run, f"{topic}-s")["configs"].get("share.auto.offset.reset", "latest") == config
+
+
+def test_seek_beyond_the_end_says_where_it_went(run: Command, subscription: str) -> None:
+    sought = run("subscription", "seek", subscription, "--to", "1200", "--json")
+    assert read_json(sought.stdout)[0]["after"] == 5
+    assert sought.stderr == f"{subscription}/0 ends at 5, before 1200: the end is taken\n"
+    sought = run("subscription", "seek", subscription, "--to", "2999-01-01")
+    assert sought.stderr == f"no message is that late in {subscription}/0: the end is taken\n"
+
+
+def test_subscription_does_not_lose_a_topic_that_it_never_had(run: Command, subscription: str) -> None:
+    refused = run("subscription", "alter", subscription, "--remove-topic", "other", code=1).stderr
+    assert refused == (f"postroad: subscription {subscription} does not have other; it has: {subscription}\n")

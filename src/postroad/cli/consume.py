@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from postroad.cli import output
 from postroad.cli.command import RAW, Command, as_bytes
 from postroad.cli.numbers import COUNT, PARTITION
 from postroad.cli.session import cluster_options, talk
@@ -28,8 +29,11 @@ class Format(NamedTuple):
     keys: bool
     headers: bool
     separator: bytes
+    raw: bool
 
     def line(self, place: TopicPartition, record: Record) -> bytes:
+        if self.raw:
+            return record.value or b""
         if self.as_json:
             from postroad.cli.record_json import to_json
 
@@ -61,6 +65,11 @@ class Format(NamedTuple):
 @click.option(
     "--json", "as_json", is_flag=True, help="Write each message as a line of JSON with all its fields."
 )
+@click.option(
+    "--raw",
+    is_flag=True,
+    help="Write values byte for byte with nothing between: what `publish --file` published.",
+)
 @click.option("--keys", is_flag=True, help="Write keys before values.")
 @click.option("--headers", is_flag=True, help="Write headers before keys and values.")
 @click.option(
@@ -80,6 +89,7 @@ def consume(
     partitions: Sequence[int],
     group: str | None,
     as_json: bool,
+    raw: bool,
     keys: bool,
     headers: bool,
     separator: str,
@@ -92,13 +102,16 @@ def consume(
     postroad consume orders
     postroad consume orders --from 15m --json | jq .value
     postroad consume orders --group billing --follow
+    postroad consume pictures --raw --count 1 > cat.jpg
     """
+    if raw and (as_json or keys or headers):
+        raise click.UsageError("--raw writes values only: leave out --json, --keys and --headers")
     if group is not None and (start is not None or partitions or from_beginning):
         raise click.UsageError(
             "a group has positions and partitions of its own: leave out --from and --partition, "
             "or move the group with `postroad group reset`"
         )
-    format_ = Format(as_json, keys, headers, as_bytes(separator))
+    format_ = Format(as_json, keys, headers, as_bytes(separator), raw)
 
     async def work(client: Client) -> None:
         from postroad.client import EARLIEST, Consumer
@@ -135,13 +148,17 @@ async def _write(
     from postroad.client import offsets
 
     left = count
+    waits = output.Waits()
     ends: dict[TopicPartition, int] = {}
     while True:
         if not follow and ends.keys() != consumer.positions.keys():
             ends = await offsets.latest(client, list(consumer.positions))
         if ends and all(consumer.positions.get(place, end) >= end for place, end in ends.items()):
             return
-        for place, records, _ in await consumer.poll(POLL_S):
+        fetched = await consumer.poll(POLL_S)
+        if follow and not fetched:
+            waits.tell()
+        for place, records, _ in fetched:
             wanted = records if left is None else records[:left]
             sys.stdout.buffer.write(b"".join(format_.line(place, record) for record in wanted))
             if left is not None:

@@ -41,7 +41,9 @@ def data_option(command: F) -> F:
         "--data",
         type=click.Path(file_okay=False, path_type=Path),
         default=Path("postroad-data"),
+        envvar="POSTROAD_DATA_DIR",
         show_default=True,
+        show_envvar=True,
         help="The data directory; its node must be stopped.",
     )(command)
 

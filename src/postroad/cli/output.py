@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 import click
 
-Cell = str | int | float | bool | None
+Cell = str | int | float | bool | tuple[str, ...] | None
 
 MOVE_COLUMNS: Final = ("topic", "partition", "before", "after")
 
@@ -66,9 +66,23 @@ def show(cell: Cell) -> str:
         return "-"
     if isinstance(cell, bool):
         return "yes" if cell else "no"
+    if isinstance(cell, tuple):
+        return ", ".join(cell)
     if isinstance(cell, float):
         return f"{cell:.1f}" if abs(cell) >= 10 else f"{cell:.2f}"
     return str(cell)
+
+
+class Waits:
+    """Tells somebody at a terminal, once, that a command which follows is waiting and has not hung."""
+
+    def __init__(self) -> None:
+        self._is_told = not sys.stderr.isatty()
+
+    def tell(self) -> None:
+        if not self._is_told:
+            self._is_told = True
+            click.echo("Waiting for messages; end with Ctrl-C.", err=True)
 
 
 def progress(total: int, label: str) -> AbstractContextManager[Progress]:

@@ -96,12 +96,14 @@ def redrive(
     postroad redrive workers --reason attempts --since 2h --rate 100/s
     postroad redrive workers.dead --to jobs-by-hand --filter tenant=acme
     """
-    from postroad.client.redrive import Redrive, dead_topic_of
+    from postroad.client.redrive import Redrive, Report, dead_topic_of
 
     filter_ = _filter(reasons, filters, key_matches, since)
 
     async def work(client: Client) -> Report:
         dead_topic = await dead_topic_of(client, name)
+        if dead_topic != name and await client.topic_now(dead_topic) is None:
+            return Report()  # none of its messages has died yet
         run = Redrive(
             client, dead_topic, filter_=filter_, to=to, to_all=to_all, rate=rate, limit=limit, dry=dry_run
         )
@@ -109,7 +111,7 @@ def redrive(
             with output.growing_progress("redriving") as progress:
                 return await run.run(progress)
         except UnknownTopicOrPartition:
-            raise Failed(_no_letters(name, dead_topic)) from None
+            raise Failed(f"there is no subscription and no topic {name}") from None
 
     report = talk(bootstrap, timeout_s, work)
     if as_json:
@@ -136,12 +138,6 @@ def _filter(
             raise click.BadParameter(f"{given!r} is not HEADER=VALUE", param_hint="--filter")
         headers.append((header, as_bytes(value)))
     return Filter(reasons, headers, key_matches, since.value if since else 0)
-
-
-def _no_letters(name: str, dead_topic: str) -> str:
-    if name == dead_topic:
-        return f"there is no subscription and no topic {name}"
-    return f"subscription {name} has no dead letters: there is no topic {dead_topic}"
 
 
 def _as_object(report: Report, dry_run: bool) -> dict[str, Any]:

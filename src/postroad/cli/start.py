@@ -9,7 +9,7 @@ negative times.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -70,7 +70,8 @@ def parse(text: str, now_ms: int) -> Start | None:
 async def resolve(
     client: Client, places: Sequence[TopicPartition], start: Start
 ) -> dict[TopicPartition, int]:
-    """An offset within each partition; a start before its beginning or after its end moves there."""
+    """An offset within each partition; a start before its beginning or after its end moves there, and
+    standard error says so."""
     from postroad.client import offsets
 
     first = await offsets.earliest(client, list(places))
@@ -81,6 +82,24 @@ async def resolve(
         return last
     if start.kind == "time":
         found = await offsets.find(client, dict.fromkeys(places, start.value))
+        _tell_late([f"{place}" for place, at in found.items() if at.offset < 0])
         return {place: at.offset if at.offset >= 0 else last[place] for place, at in found.items()}
+    if start.kind == "offset":
+        _tell_outside(start.value, first, last)
     wanted = {place: start.value if start.kind == "offset" else last[place] - start.value for place in places}
     return {place: min(max(offset, first[place]), last[place]) for place, offset in wanted.items()}
+
+
+def _tell_late(places: Sequence[str]) -> None:
+    if places:
+        click.echo(f"no message is that late in {', '.join(places)}: the end is taken", err=True)
+
+
+def _tell_outside(
+    wanted: int, first: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int]
+) -> None:
+    for place, end in last.items():
+        if wanted > end:
+            click.echo(f"{place} ends at {end}, before {wanted}: the end is taken", err=True)
+        elif wanted < first[place]:
+            click.echo(f"{place} begins at {first[place]}, after {wanted}: the beginning is taken", err=True)

@@ -139,7 +139,7 @@ def list_subscriptions(as_json: bool, bootstrap: str, timeout_s: float) -> None:
             except (GroupIdNotFound, Failed):
                 continue  # deleted meanwhile
             lag = sum(max(0, position.lag) for position in positions.values())
-            rows.append((found.group, state.state, len(state.members), ", ".join(topics), lag))
+            rows.append((found.group, state.state, len(state.members), tuple(topics), lag))
         return rows
 
     columns = ("subscription", "state", "members", "topics", "lag")

@@ -165,12 +165,15 @@ async def _consume(
     from postroad.client import AckType
 
     released: list[ShareMessage] = []
+    waits = output.Waits()
     left = limit
     while left is None or left:
         wanted = RECORDS_MAX if left is None else min(left, RECORDS_MAX)
         messages = await consumer.poll(wanted, POLL_MS if wait_ms is None else wait_ms)
         if not messages and wait_ms is not None:
             break
+        if not messages:
+            waits.tell()
         sys.stdout.buffer.write(b"".join(_line(message, as_json) for message in messages))
         sys.stdout.buffer.flush()
         left = None if left is None else left - len(messages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -9,7 +10,7 @@ import click
 
 from postroad.cli.duration import DurationType, shortened
 from postroad.cli.numbers import COUNT, FiniteRange
-from postroad.cli.start import Start, StartType
+from postroad.cli.start import parse as parse_start
 from postroad.cli.topic import config_option, pairs
 from postroad.wire.subscription_names import (
     DEAD_LETTER_TOPIC_CONFIG,
@@ -21,6 +22,8 @@ from postroad.wire.subscription_names import (
 
 NO_DEAD_LETTERS: Final = "none"
 ATTEMPTS_DIGITS_MAX: Final = 4
+CONFIG_STARTS: Final = ("at:", "by_duration:")  # as the config itself is written
+LOCK_MS_MAX: Final = 43_200_000  # 12 hours, which the node allows
 DURATION: Final = DurationType()
 
 # Options whose value is the config's, as it is.
@@ -54,19 +57,24 @@ class AttemptsType(click.ParamType[int]):
         return int(text)
 
 
-class BeginningType(StartType):
-    """A start that means something before there are any messages: no offsets."""
+class BeginningType(click.ParamType[str]):
+    """A start that means something before there are any messages, as the config has it: no offsets."""
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Start:
-        start = super().convert(value, param, ctx)
-        if start.kind not in ("beginning", "end", "time"):
+    name = "start"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if text.startswith(CONFIG_STARTS):
+            return text
+        start = parse_start(text, int(time.time() * 1000))
+        if start is None or start.kind not in ("beginning", "end", "time"):
             self.fail(
-                f"{value!r} is none of: earliest, latest, a time ago (30s, 15m, 2h, 7d), "
-                "a date and time (2026-03-01T08:00)",
+                f"{shortened(text)} is none of: earliest (or beginning), latest (or end), "
+                "a time ago (30s, 15m, 2h, 7d), a date and time (2026-03-01T08:00)",
                 param,
                 ctx,
             )
-        return start
+        return {"beginning": "earliest", "end": "latest"}.get(start.kind, f"at:{start.value}")
 
 
 _OPTIONS: Final = (
@@ -77,7 +85,10 @@ _OPTIONS: Final = (
         help="Where to begin on a partition that is new to it: latest, earliest, 2h (ago), 2026-03-01T08:00.",
     ),
     click.option(
-        "--lock", type=DURATION, metavar="DURATION", help="How long a consumer has for a message, up to 12h."
+        "--lock",
+        type=DurationType(LOCK_MS_MAX, 1, ": the lock would end before the consumer has the message"),
+        metavar="DURATION",
+        help="How long a consumer has for a message, up to 12h.",
     ),
     click.option(
         "--attempts",
@@ -136,14 +147,10 @@ def changes(given: Mapping[str, Any]) -> dict[str, str]:
         CONFIGS[name]: str(value) for name, value in given.items() if name in CONFIGS and value is not None
     }
     if given["start"] is not None:
-        found[START_CONFIG] = start_config(given["start"])
+        found[START_CONFIG] = given["start"]
     if given["dead_letters"] is not None:
         wanted = given["dead_letters"] != NO_DEAD_LETTERS
         found[DEAD_LETTERS_CONFIG] = str(wanted).lower()
         if wanted:
             found[DEAD_LETTER_TOPIC_CONFIG] = given["dead_letters"]
     return found | pairs(given["configs"])
-
-
-def start_config(start: Start) -> str:
-    return {"beginning": "earliest", "end": "latest"}.get(start.kind, f"at:{start.value}")
