@@ -1,5 +1,6 @@
 """DeleteRecords (21), versions 0–2: everything below an offset (-1: the high watermark) goes.
 
+The high watermark covers what was acknowledged before the request (`acknowledged`).
 What is deleted can't be read once this is answered, also after a kill; a sync that is asked for here
 makes it last over a power cut. The files of whole segments follow in a thread.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from postroad.broker.acknowledged import answer_when_caught_up
 from postroad.broker.dispatch import Call, Result
 from postroad.errors import ApiError, InvalidTopic, OffsetOutOfRange, PolicyViolation
 from postroad.wire.messages import delete_records as codec
@@ -23,12 +25,19 @@ HIGH_WATERMARK: Final = -1
 
 
 def handle(node: Node, call: Call) -> Result:
-    request = codec.decode_request(call.body, call.version)
+    request, version = codec.decode_request(call.body, call.version), call.version
+    named = [(topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions]
+    found = [node.partitions.find(topic, index) for topic, index in named]
+    partitions = [partition for partition in found if partition is not None]
+    return answer_when_caught_up(call, partitions, lambda: _respond(node, request, version))
+
+
+def _respond(node: Node, request: codec.DeleteRecordsRequest, version: int) -> bytes:
     topics = [
         codec.DeleteRecordsTopicResult(topic.name, [_delete(node, topic.name, p) for p in topic.partitions])
         for topic in request.topics
     ]
-    return codec.encode_response(codec.DeleteRecordsResponse(topics=topics), call.version)
+    return codec.encode_response(codec.DeleteRecordsResponse(topics=topics), version)
 
 
 def _delete(

@@ -3,12 +3,16 @@
 Timestamps below zero are names: -1 latest (the high watermark), -2 earliest, -3 the record with the
 largest timestamp (KIP-734), -4 earliest local (KIP-405), -5 latest in remote storage and -6 earliest
 pending upload (there is no remote storage: unknown).
+
+What was acknowledged before the request is part of the answer: it waits for its sync (`acknowledged`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from postroad.broker.acknowledged import answer_when_caught_up
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
 from postroad.errors import ApiError, StorageFailed, UnsupportedVersion
@@ -28,6 +32,7 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 UNKNOWN: Final = -1
+_NOT_AT_END: Final = (EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
 _NAMES_FROM: Final = {  # the version that a name came with
     LATEST: 1,
     EARLIEST: 1,
@@ -39,14 +44,28 @@ _NAMES_FROM: Final = {  # the version that a name came with
 
 
 def handle(node: Node, call: Call) -> Result:
-    request = codec.decode_request(call.body, call.version)
+    request, version = codec.decode_request(call.body, call.version), call.version
+    partitions = _asked_for_end(node, request)
+    return answer_when_caught_up(call, partitions, lambda: _respond(node, request, version))
+
+
+def _asked_for_end(node: Node, request: codec.ListOffsetsRequest) -> Iterator[Partition]:
+    """The partitions whose answer depends on where they end."""
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            partition = node.partitions.find(topic.name, wanted.partition_index)
+            if partition is not None and wanted.timestamp not in _NOT_AT_END:
+                yield partition
+
+
+def _respond(node: Node, request: codec.ListOffsetsRequest, version: int) -> bytes:
     topics = [
         codec.ListOffsetsTopicResponse(
-            topic.name, [_partition(node, topic.name, p, call.version) for p in topic.partitions]
+            topic.name, [_partition(node, topic.name, p, version) for p in topic.partitions]
         )
         for topic in request.topics
     ]
-    return codec.encode_response(codec.ListOffsetsResponse(topics=topics), call.version)
+    return codec.encode_response(codec.ListOffsetsResponse(topics=topics), version)
 
 
 def _partition(
