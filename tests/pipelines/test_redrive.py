@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from postroad.client import Client
+from postroad.client import Client, subscriptions
 from postroad.client.redrive import Filter, Redrive
 from postroad.errors import PostroadError
 from postroad.pipelines.journal import Journal
@@ -73,6 +73,40 @@ def test_letters_go_back_once_and_without_the_marks_of_death(
     assert sorted(row.value or b"" for row in rows) == numbered(range(LETTERS))
     assert {row.headers for row in rows} == {(("tenant", b"acme"),)}
     assert {row.key for row in rows} == {b"k%d" % number for number in range(LETTERS)}
+
+
+@pytest.mark.parametrize("way", ["plain", "sql", "function"])
+def test_letters_are_for_the_subscription_in_which_they_died(
+    spark: SparkSession, node: Node, topic: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hold() -> None:
+        async with Client(node.bootstrap) as client:
+            await subscriptions.alter_config(client, f"{topic}-workers", {"postroad.topics": topic})
+
+    dead, by_hand = f"{topic}.dead", f"{topic}-by-hand"
+    for name in (topic, dead, by_hand):
+        plain.create(node.bootstrap, name, 2)
+    asyncio.run(hold())
+    died = [(f"{topic}-workers", 0), (f"{topic}-gone", 1)]
+    letters = [(letter(topic, n), name.encode()) for name, n in died]
+    marked = [each._replace(headers=[*each.headers, (names.DEAD_SUBSCRIPTION, who)]) for each, who in letters]
+    plain.send(node.bootstrap, dead, marked)
+    (tmp_path / "repairs_of_one.py").write_text("def same(letter):\n    return letter\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    repairs: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "sql": {"sets": {"value": "upper(cast(value as string))"}},
+        "function": {"function": "repairs_of_one:same"},
+    }
+    done = redrive(spark, RedriveSettings(node.bootstrap, dead, **repairs[way]))
+    told = f"no subscription {topic}-gone holds {topic} any more: --to-all sends it to all that do"
+    assert (done.sent, done.failed) == (1, {told: 1})
+    (row,) = plain.read_all(node.bootstrap, topic)
+    assert row.headers == (("tenant", b"acme"), (names.FOR, f"{topic}-workers".encode()))
+    if way == "plain":
+        elsewhere = redrive(spark, RedriveSettings(node.bootstrap, dead, to=by_hand))
+        assert (elsewhere.sent, elsewhere.failed) == (1, {})
+        assert [row.headers for row in plain.read_all(node.bootstrap, by_hand)] == [(("tenant", b"acme"),)]
 
 
 def test_what_one_kind_of_redrive_sent_the_other_leaves_alone(

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     help="A Python function: a dict in, a dict out, or None for a letter that stays.",
 )
 @click.option("--to", metavar="TOPIC", help="Send all to this topic; otherwise each goes to its own.")
+@click.option(
+    "--to-all",
+    is_flag=True,
+    help="For all subscriptions of the topic; otherwise only for the one in which the letter died.",
+)
 @click.option("--rate", type=RateType(), metavar="N/s", help="So many a second at most.")
 @click.option("--dry-run", is_flag=True, help="Only count them.")
 @click.option(
@@ -52,6 +57,7 @@ def redrive(
     sets: Sequence[str],
     function: str | None,
     to: str | None,
+    to_all: bool,
     rate: float | None,
     dry_run: bool,
     abandon: bool,
@@ -91,6 +97,7 @@ def redrive(
             sets=dict(map(parse_set, sets)),
             function=function,
             to=to,
+            to_all=to_all,
             rate=rate,
             is_dry=dry_run,
             abandons=abandon,

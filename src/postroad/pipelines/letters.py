@@ -7,6 +7,9 @@ and, out of the letter's headers, `origin_topic`, `origin_partition`, `origin_of
 A function gets a dict of the same columns, with headers as a list of (name, value), and `topic` being
 where the letter would go. It gives back a dict with `key`, `value`, `headers` and `topic`, changed or not,
 or None: the letter stays where it is.
+
+What goes back to the letter's own topic is for the subscription in which it died, unless it is to be for all:
+the column `addressee` and the header `postroad-for` name it.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ Excluded = Mapping[int, list[Span]]
 """Offsets of each partition that are left out."""
 
 SETTABLE: Final = (KEY, VALUE, HEADERS, TOPIC)
+ADDRESSEE: Final = "addressee"
 _GOING: Final = {name: f"going_{name}" for name in SETTABLE}  # beside the letter's own, which SQL sees
 
 _TOLD: Final = {  # column: header, type
@@ -47,13 +51,14 @@ _TOLD: Final = {  # column: header, type
     "died_at": (names.DEAD_AT, "timestamp"),
 }
 _SOURCE_DDL: Final = {SOURCE_TOPIC: DDL[TOPIC], SOURCE_PARTITION: DDL[PARTITION], SOURCE_OFFSET: DDL[OFFSET]}
-_SENT_DDL: Final = {**_SOURCE_DDL, **{name: DDL[name] for name in SETTABLE}}
+_SENT_DDL: Final = {**_SOURCE_DDL, **{name: DDL[name] for name in SETTABLE}, ADDRESSEE: "string"}
 _SENT: Final = pa.schema(
     [
         (SOURCE_TOPIC, TYPES[TOPIC]),
         (SOURCE_PARTITION, TYPES[PARTITION]),
         (SOURCE_OFFSET, TYPES[OFFSET]),
         *((name, TYPES[name]) for name in SETTABLE),
+        (ADDRESSEE, pa.string()),
     ]
 )
 
@@ -66,10 +71,15 @@ def letters(rows: DataFrame, excluded: Excluded) -> DataFrame:
 
 
 def repaired(
-    found: DataFrame, where: str | None, sets: Mapping[str, str], function: str | None, to: str | None
+    found: DataFrame,
+    where: str | None,
+    sets: Mapping[str, str],
+    function: str | None,
+    to: str | None,
+    to_all: bool,
 ) -> DataFrame:
-    """What goes back: the sink's columns and those of the source; `topic` may be null. PipelineError if an
-    expression or the function is none."""
+    """What goes back: the sink's columns, those of the source and `addressee`; `topic` and `addressee` may be
+    null. PipelineError if an expression or the function is none."""
     from pyspark.sql import functions as f
 
     going = checked(found, "--where", where).withColumns(
@@ -83,12 +93,16 @@ def repaired(
     for name, expression in sets.items():
         going = with_value(going, "--set", _GOING[name], expression, DDL[name])
     if function is not None:
-        return going.mapInArrow(_Repaired(load(function)), _ddl(_SENT_DDL))
+        return going.mapInArrow(_Repaired(load(function), to_all), _ddl(_SENT_DDL))
+    its_own = f.lit(not to_all) & (f.col(_GOING[TOPIC]) == f.col("origin_topic"))
+    going = going.withColumn(ADDRESSEE, f.when(its_own, f.col("subscription")))
+    going = going.withColumn(_GOING[HEADERS], _addressed_headers())
     return going.select(
         f.col(TOPIC).alias(SOURCE_TOPIC),
         f.col(PARTITION).alias(SOURCE_PARTITION),
         f.col(OFFSET).alias(SOURCE_OFFSET),
         *(f.col(hidden).alias(name) for name, hidden in _GOING.items()),
+        f.col(ADDRESSEE),
     )
 
 
@@ -142,8 +156,9 @@ class _Without:
 class _Repaired:
     """Rows as the function gives them back."""
 
-    def __init__(self, repair: Repair) -> None:
+    def __init__(self, repair: Repair, to_all: bool) -> None:
         self._repair = repair
+        self._to_all = to_all
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -159,12 +174,17 @@ class _Repaired:
         if made is None:
             return None
         headers = [{"key": name, "value": _bytes(value)} for name, value in made[HEADERS]]
+        its_own = not self._to_all and made[TOPIC] == row["origin_topic"]
+        addressee = row["subscription"] if its_own else None
+        if addressee is not None:
+            headers.append({"key": names.FOR, "value": _bytes(addressee)})
         return {
             **source,
             KEY: _bytes(made[KEY]),
             VALUE: _bytes(made[VALUE]),
             HEADERS: headers,
             TOPIC: made[TOPIC],
+            ADDRESSEE: addressee,
         }
 
 
@@ -191,6 +211,15 @@ def _kept_headers() -> Column:
 
     asked = ", ".join(f"'{name}'" for name in (*names.ASKED_FOR, names.REASON))
     return f.expr(f"filter(headers, h -> not startswith(h.key, '{names.DEAD}') and h.key not in ({asked}))")
+
+
+def _addressed_headers() -> Column:
+    from pyspark.sql import functions as f
+
+    headers = f.coalesce(f.col(_GOING[HEADERS]), f.array().cast(DDL[HEADERS]))
+    named = f.struct(f.lit(names.FOR).alias("key"), f.col(ADDRESSEE).cast("binary").alias("value"))
+    addressed = f.concat(headers, f.array(named))
+    return f.when(f.col(ADDRESSEE).isNull(), f.col(_GOING[HEADERS])).otherwise(addressed)
 
 
 def _bytes(content: object) -> bytes | None:

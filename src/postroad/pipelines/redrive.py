@@ -14,7 +14,7 @@ and which of its letters were sent nobody knows. Then somebody has to say that i
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,7 +24,7 @@ from postroad.pipelines.delivery import Delivery, SourceOffsets, Span
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.failures import spark_failures
 from postroad.pipelines.journal import Journal, Overtaken
-from postroad.pipelines.letters import SETTABLE, letters, load, repaired
+from postroad.pipelines.letters import ADDRESSEE, SETTABLE, letters, load, repaired
 from postroad.pipelines.redriven import Spans
 from postroad.pipelines.running import Report
 from postroad.pipelines.steps import State, Stopped, read_step, run_steps, run_until, step_size
@@ -41,6 +41,7 @@ UNFINISHED: Final = "a redrive that was interrupted comes first, and could not b
 GIVE_UP: Final = (
     "If that can't be mended give it up with --abandon: what it has sent already may then be sent again"
 )
+TO_ALL: Final = "--to-all sends it to all that do"
 HOMELESS: Final = "it does not say from which topic it came: name one with --to"
 
 
@@ -54,6 +55,7 @@ class RedriveSettings:
     sets: Mapping[str, str] = field(default_factory=dict)  # column: SQL expression
     function: str | None = None  # module:name
     to: str | None = None  # None: each to its own topic
+    to_all: bool = False  # for all subscriptions of its topic, not only for the one in which it died
     rate: float | None = None  # letters a second
     is_dry: bool = False  # only count them
     abandons: bool = False  # give up what was interrupted: letters of it may be sent again
@@ -95,11 +97,16 @@ def redrive(
         return run.run(cluster.earliest(topic_partitions), cluster.latest(topic_partitions), report)
 
 
+Target = tuple[str, str | None]
+"""A topic, and the subscription there that letters are for; None: all."""
+
+
 class Counted(NamedTuple):
-    """A step's letters before they are sent: looked at, and going, by topic (None: they don't say)."""
+    """A step's letters before they are sent: looked at, and going, by topic (None: they don't say) and by
+    the subscription there that they are for."""
 
     seen: int
-    going: dict[str | None, int]
+    going: dict[tuple[str | None, str | None], int]
 
 
 class _Run:
@@ -120,6 +127,7 @@ class _Run:
         self._stop = stop
         self._result = Redriven(topic)
         self._done: Spans = {}
+        self._held: dict[tuple[str, str], bool] = {}
 
     def run(self, begin: Offsets, end: Offsets, report: Report) -> Redriven:
         result, settings = self._result, self._settings
@@ -184,7 +192,7 @@ class _Run:
         )
         if not left.is_planned:
             return left
-        targets = [topic for topic in left.extra["targets"] if self._exists(topic)]
+        targets = [target for target in _targets_of(left) if self._exists(target[0])]
         self._result.finished = self._work(replace(left, extra={**left.extra, "targets": targets}))
         return left.done(self._result.finished)
 
@@ -215,10 +223,11 @@ class _Run:
 
         def send() -> list[delivery.Delivered]:
             _, rows = self._rows(state, excluded)
-            rows = rows.where(rows.topic.isin(state.extra["targets"]))
+            rows = _going_to(rows, targets)
             return step.run(rows if tasks is None else rows.coalesce(tasks))
 
-        found = run_until(self._spark, send, self._stop) if state.extra["targets"] else []
+        targets = _targets_of(state)
+        found = run_until(self._spark, send, self._stop) if targets else []
         redriven.write_marks(self._journal, {each.topic_partition[1]: each.spans for each in found})
         return sum(each.rows for each in found)
 
@@ -226,14 +235,16 @@ class _Run:
         """The letters of a step, and what becomes of those that match."""
         found = letters(read_step(self._spark, self._settings.bootstrap, state), excluded)
         arguments = state.arguments
+        to_all = arguments.get("to_all", True)  # as a step was noted before there was a choice
         return found, repaired(
-            found, arguments["where"], arguments["sets"], arguments["function"], arguments["to"]
+            found, arguments["where"], arguments["sets"], arguments["function"], arguments["to"], to_all
         )
 
     def _count(self, state: State, excluded: Spans) -> Counted:
         """Every letter passes the filter and the function once before any is sent."""
         found, rows = self._rows(state, excluded)
-        going = {row.topic: row["count"] for row in rows.groupBy("topic").count().collect()}
+        groups = rows.groupBy("topic", ADDRESSEE).count().collect()
+        going = {(row.topic, row[ADDRESSEE]): row["count"] for row in groups}
         return Counted(found.count(), going)
 
     def _count_all(self, state: State) -> None:
@@ -242,22 +253,33 @@ class _Run:
             with spark_failures():
                 counted = self._count(planned, excluded)
             targets = self._targets(counted)
-            self._result.sent += sum(counted.going[name] for name in targets)
+            self._result.sent += sum(counted.going[target] for target in targets)
             state = planned.done(0)
         self._result.is_complete = state.at == state.end
 
-    def _targets(self, counted: Counted) -> list[str]:
-        """The topics that letters can go to; the others are noted as failures."""
+    def _targets(self, counted: Counted) -> list[Target]:
+        """Where letters can go to; the others are noted as failures."""
         result = self._result
         result.seen += counted.seen
-        targets = []
-        for topic, count in sorted(counted.going.items(), key=lambda each: each[0] or ""):
-            if topic and self._exists(topic):
-                targets.append(topic)
+        targets: list[Target] = []
+        for (topic, addressee), count in sorted(counted.going.items(), key=str):
+            if not topic:
+                reason = HOMELESS
+            elif not self._exists(topic):
+                reason = f"there is no topic {topic}"
+            elif addressee is not None and not self._holds(addressee, topic):
+                reason = f"no subscription {addressee} holds {topic} any more: {TO_ALL}"
+            else:
+                targets.append((topic, addressee))
                 continue
-            reason = f"there is no topic {topic}" if topic else HOMELESS
             result.failed[reason] = result.failed.get(reason, 0) + count
         return targets
+
+    def _holds(self, subscription: str, topic: str) -> bool:
+        if (subscription, topic) not in self._held:
+            found = redriven.holds(self._settings.bootstrap, subscription, topic)
+            self._held[subscription, topic] = found
+        return self._held[subscription, topic]
 
     def _exists(self, topic: str) -> bool:
         try:
@@ -282,7 +304,24 @@ class _Run:
             "sets": dict(settings.sets),
             "function": settings.function,
             "to": settings.to,
+            "to_all": settings.to_all,
         }
+
+
+def _targets_of(state: State) -> list[Target]:
+    """As they were noted; before letters were for one subscription a target was a topic alone."""
+    noted = state.extra["targets"]
+    return [(each, None) if isinstance(each, str) else (each[0], each[1]) for each in noted]
+
+
+def _going_to(rows: DataFrame, targets: Sequence[Target]) -> DataFrame:
+    """Those of the rows that have one of these targets, as the sink takes them."""
+    from pyspark.sql import functions as f
+
+    wanted = f.lit(False)
+    for topic, addressee in targets:
+        wanted |= (f.col("topic") == topic) & f.col(ADDRESSEE).eqNullSafe(f.lit(addressee))
+    return rows.where(wanted).drop(ADDRESSEE)
 
 
 def _listed(spans: Spans) -> dict[str, list[tuple[int, int]]]:
@@ -315,4 +354,5 @@ def _check(spark: SparkSession, settings: RedriveSettings) -> None:
     if settings.function is not None:
         load(settings.function)
     nothing = spark.createDataFrame([], ALL_WITH_HEADERS.ddl)
-    repaired(letters(nothing, {}), settings.where, settings.sets, settings.function, settings.to)
+    found = letters(nothing, {})
+    repaired(found, settings.where, settings.sets, settings.function, settings.to, settings.to_all)

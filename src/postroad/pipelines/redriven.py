@@ -44,6 +44,20 @@ def dead_topic(bootstrap: str, name: str) -> str:
     return asyncio.run(ask())
 
 
+def holds(bootstrap: str, subscription: str, topic: str) -> bool:
+    """Whether the subscription hands out messages of this topic."""
+
+    async def ask() -> bool:
+        async with Client(bootstrap) as client:
+            try:
+                positions = await subscriptions.positions(client, subscription)
+            except GroupIdNotFound:
+                return False
+            return any(each.topic == topic for each in positions)
+
+    return asyncio.run(ask())
+
+
 def accepted(bootstrap: str, topic: str, ends: Mapping[int, int]) -> Spans | None:
     """What the subscription is done with, up to the ends. None if the cluster doesn't tell."""
 
