@@ -274,7 +274,7 @@ def test_peek_skips_what_is_done(run: Command, subscription: str) -> None:
     seen = read_json(run("subscription", "peek", subscription, "--json", "--from", "1").stdout)
     assert [message["offset"] for message in seen] == [3, 4]
     consumed(run, subscription, 2)
-    assert run("subscription", "peek", subscription).stderr == "nothing is left to do\n"
+    assert run("subscription", "peek", subscription).stderr == "no messages are left\n"
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,13 @@ def test_every_dependency_has_its_reason() -> None:
     assert set(re.findall(r"`([\w-]+)`", rows_only)) == names
 
 
+def test_package_says_who_made_it_and_names_no_page_that_is_not_there() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["authors"] == [{"name": "The Postroad developers"}]
+    assert project["license"] == "Apache-2.0"
+    assert "urls" not in project, "say here which page it is, once the project has one"
+
+
 def test_changelog_knows_this_version() -> None:
     assert f"## {metadata.version('postroad')}" in (ROOT / "CHANGELOG.md").read_text()
 

@@ -13,7 +13,7 @@ import click
 
 from postroad.cli import output
 from postroad.cli.command import Command
-from postroad.cli.numbers import COUNT
+from postroad.cli.numbers import COUNT, WholeNumber
 from postroad.cli.publish import ACKS
 from postroad.cli.session import cluster_options, json_option, talk
 from postroad.wire.compression import NAMES
@@ -25,19 +25,19 @@ SIZE_MAX: Final = 1_000_000  # topics take about 1 MiB by default
 
 
 @click.command(cls=Command)
-@click.option("-n", "--messages", type=COUNT, default=100_000, show_default=True)
+@click.option("-n", "--messages", type=COUNT, default=100_000, show_default=True, help="Number of messages.")
 @click.option(
     "-s",
     "--size",
-    type=click.IntRange(1, SIZE_MAX),
+    type=WholeNumber(1, SIZE_MAX),
     default=1000,
     show_default=True,
-    help="Bytes of a message.",
+    help="Size of a message in bytes.",
 )
-@click.option("-p", "--partitions", type=COUNT, default=1, show_default=True)
+@click.option("-p", "--partitions", type=COUNT, default=1, show_default=True, help="Of the topic.")
 @click.option("-z", "--compression", type=click.Choice(NAMES), default="none", show_default=True)
 @click.option("--acks", type=click.Choice(["1", "all"]), default="all", show_default=True)
-@click.option("--latency-messages", type=COUNT, default=1000, show_default=True)
+@click.option("--latency-messages", type=COUNT, default=1000, show_default=True, help="Sent one at a time.")
 @json_option
 @cluster_options
 def bench(

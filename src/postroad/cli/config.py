@@ -26,7 +26,7 @@ def config(
     insecure: bool,
     as_json: bool,
 ) -> None:
-    """Write all settings as TOML with what they mean, ready to be used as a file.
+    """Print all settings as TOML, with comments, ready to be used as a file.
 
     \b
     postroad config > postroad.toml

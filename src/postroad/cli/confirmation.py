@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def yes_option(command: F) -> F:
-    return click.option("-y", "--yes", is_flag=True, help="Don't ask.")(command)
+    return click.option("-y", "--yes", is_flag=True, help="Don't ask for confirmation.")(command)
 
 
 def confirm(question: str, yes: bool) -> None:

@@ -55,29 +55,36 @@ class Format(NamedTuple):
     "start",
     type=StartType(),
     metavar="START",
-    help="beginning (default), end, an offset, -N (the last N of each partition), 15m (ago), a date.",
+    help="Start at: beginning (default), end, an offset, -N (the last N of a partition), 15m (ago), a date.",
 )
-@click.option("--from-beginning", is_flag=True, help="The same as --from beginning.")
-@click.option("-f", "--follow", is_flag=True, help="Go on with messages as they come, until Ctrl-C.")
-@click.option("-n", "--count", type=COUNT, help="Stop after so many messages.")
-@click.option("-p", "--partition", "partitions", multiple=True, type=PARTITION, help="Only this partition.")
-@click.option("-g", "--group", help="Read as a member of this group, from where it stopped; commits.")
+@click.option("--from-beginning", is_flag=True, help="Same as --from beginning.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new messages until Ctrl-C.")
+@click.option("-n", "--count", type=COUNT, help="Stop after this many messages.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Write each message as a line of JSON with all its fields."
+    "-p",
+    "--partition",
+    "partitions",
+    multiple=True,
+    type=PARTITION,
+    help="Read only this partition. May be repeated.",
+)
+@click.option("-g", "--group", help="Read as a member of this group, from its committed offsets, and commit.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print each message as a line of JSON with all its fields."
 )
 @click.option(
     "--raw",
     is_flag=True,
-    help="Write values byte for byte with nothing between: what `publish --file` published.",
+    help="Print values byte for byte, with nothing between them, as `publish --file` took them.",
 )
-@click.option("--keys", is_flag=True, help="Write keys before values.")
-@click.option("--headers", is_flag=True, help="Write headers before keys and values.")
+@click.option("--keys", is_flag=True, help="Print keys before values.")
+@click.option("--headers", is_flag=True, help="Print headers before keys and values.")
 @click.option(
     "--separator",
     type=RAW,
     default="\t",
     metavar="TEXT",
-    help="Between headers, key and value; a tab by default.",
+    help="Text between headers, key and value; a tab by default.",
 )
 @cluster_options
 def consume(
@@ -96,7 +103,7 @@ def consume(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Write the messages of topics to standard output, up to where they end now.
+    """Print the messages of topics, up to their current end.
 
     \b
     postroad consume orders

@@ -27,8 +27,8 @@ def gateway(
     ready_file: str | None,
     inherit: int | None,
 ) -> None:
-    """Run an HTTP gateway until SIGTERM or Ctrl-C. `postroad serve` has one of its own; any number
-    may stand in front of the same nodes.
+    """Run an HTTP gateway until SIGTERM or Ctrl-C. `postroad serve` starts one by itself.
+    Any number of gateways can serve the same nodes.
     """
     loaded = load_settings(file, overrides, insecure, {"http.enabled": "true", **gateway_flags(http)})
     from postroad.gateway.serve import run

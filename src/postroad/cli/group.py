@@ -52,7 +52,7 @@ def list_groups(as_json: bool, bootstrap: str, timeout_s: float) -> None:
 @json_option
 @cluster_options
 def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None:
-    """Show a group's members, and how far it is behind in messages and in seconds."""
+    """Show a group's members, and its lag in messages and in seconds."""
 
     async def work(client: Client) -> tuple[GroupDescription, list[Any], list[str]]:
         from postroad.client import doubts, groups, lag
@@ -84,9 +84,16 @@ def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None
     "topics",
     multiple=True,
     metavar="TOPIC",
-    help="Only this topic; all committed ones otherwise.",
+    help="Only this topic; by default all topics with committed offsets.",
 )
-@click.option("-p", "--partition", "partitions", multiple=True, type=PARTITION, help="Only this partition.")
+@click.option(
+    "-p",
+    "--partition",
+    "partitions",
+    multiple=True,
+    type=PARTITION,
+    help="Only this partition. May be repeated.",
+)
 @click.option(
     "--to",
     "start",
@@ -95,7 +102,7 @@ def describe(name: str, as_json: bool, bootstrap: str, timeout_s: float) -> None
     metavar="START",
     help="As `consume --from`: beginning, end, 1200, -10, 15m, 2026-03-01T08:00.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @json_option
 @cluster_options
 def reset(
@@ -108,7 +115,7 @@ def reset(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Move a group's position. The group must have no members now."""
+    """Move a group's committed offsets. The group must have no members."""
 
     async def work(client: Client) -> list[tuple[output.Cell, ...]]:
         from postroad.client import groups
@@ -130,8 +137,8 @@ def reset(
 @yes_option
 @cluster_options
 def delete(names: Sequence[str], yes: bool, bootstrap: str, timeout_s: float) -> None:
-    """Forget groups and their positions. They must have no members now."""
-    confirm(f"Forget {', '.join(names)}, and how far each has read?", yes)
+    """Delete groups with their committed offsets. They must have no members."""
+    confirm(f"Delete {', '.join(names)} with the committed offsets?", yes)
     for name in names:
 
         async def work(client: Client, name: str = name) -> None:

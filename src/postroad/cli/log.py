@@ -59,10 +59,10 @@ def log() -> None:
 @json_option
 @click.pass_context
 def verify(context: click.Context, places: Sequence[str], data: Path, as_json: bool) -> None:
-    """Check every batch, index and checkpoint; all topics if none is named.
+    """Check every batch, index and checkpoint, by default of all topics.
 
-    Ends with 1 if a message is damaged. Harmless findings (the torn tail that a crash leaves, a
-    stale index) are put right when the node starts.
+    The exit code is 1 if a message is damaged. Harmless findings (a torn tail after a crash, a stale index)
+    are repaired when the node starts.
     """
     from postroad.cli.offline import stored_partitions
 
@@ -86,13 +86,13 @@ def verify(context: click.Context, places: Sequence[str], data: Path, as_json: b
     type=COUNT,
     default=1000,
     show_default=True,
-    help="At most so many batches.",
+    help="Print at most this many batches.",
 )
-@click.option("--records", is_flag=True, help="The records themselves, as lines of JSON.")
+@click.option("--records", is_flag=True, help="Print the records themselves, as lines of JSON.")
 @data_option
 @json_option
 def dump(place: str, offset: int, count: int, records: bool, data: Path, as_json: bool) -> None:
-    """Write a topic's batches, one a line, as they lie in the files."""
+    """Print a topic's batches as they are stored, one per line."""
     from postroad.cli.offline import choose, stored_partitions
     from postroad.errors import CorruptMessage
 

@@ -55,7 +55,9 @@ DAY_MS = 86_400_000
     show_default=True,
     help="Values that don't fit the JSON columns: keep them with the reason in column `bad`, or fail.",
 )
-@click.option("--optimize", is_flag=True, help="Make large files of small ones: at the end, or each hour.")
+@click.option(
+    "--optimize", is_flag=True, help="Merge small files into large ones: at the end, or every hour."
+)
 @click.option(
     "--retention",
     "retention_ms",
@@ -63,7 +65,9 @@ DAY_MS = 86_400_000
     metavar="DURATION",
     help="Delete a date from the archive when all of it is older than this: 90d; at least 1d.",
 )
-@click.option("--checkpoint", metavar="DIR|URL", help="Where Spark keeps its place; below --to by default.")
+@click.option(
+    "--checkpoint", metavar="DIR|URL", help="Where Spark keeps its checkpoint; below --to by default."
+)
 @iceberg_options
 @click.option(
     "-o",

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     metavar="DURATION",
     help="Without --once: how often to look for new messages and positions.",
 )
-@click.option("--name", help="Of this mirror; the source cluster's id by default. Two at a time need two.")
+@click.option(
+    "--name", help="Name of this mirror, by default the source cluster's id. Each mirror needs its own."
+)
 @click.option("--accept-loss", is_flag=True, help="Go on where the source deleted what was not mirrored yet.")
 @click.option(
     "--commit-group", metavar="GROUP", help="Commit progress to this group of the source, to see the lag."

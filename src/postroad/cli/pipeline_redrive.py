@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     "sets",
     multiple=True,
     metavar="COLUMN=SQL",
-    help="Another key, value, headers or topic of what is sent; may be repeated.",
+    help="Change key, value, headers or topic of what is sent; may be repeated.",
 )
 @click.option(
     "--function",
     metavar="MODULE:NAME",
     help="A Python function: a dict in, a dict out, or None for a letter that stays.",
 )
-@click.option("--to", metavar="TOPIC", help="Send all to this topic; otherwise each goes to its own.")
+@click.option("--to", metavar="TOPIC", help="Send all to this topic; by default each goes to its own.")
 @click.option(
     "--to-all",
     is_flag=True,
     help="For all subscriptions of the topic; otherwise only for the one in which the letter died.",
 )
-@click.option("--rate", type=RateType(), metavar="N/s", help="So many a second at most.")
+@click.option("--rate", type=RateType(), metavar="N/s", help="At most this many a second.")
 @click.option("--dry-run", is_flag=True, help="Only count them.")
 @click.option(
     "--abandon",

@@ -31,13 +31,20 @@ EDGE = "beginning, end, an offset, a time (2026-03-01T08:00), so long ago (2h), 
 @click.option("--source", metavar="HOST:PORT[,…]", help="Read the topics of this cluster.")
 @click.option("--from", "since", default="beginning", show_default=True, metavar="EDGE", help=f"{EDGE}.")
 @click.option(
-    "--until", default="end", show_default=True, metavar="EDGE", help="The same; that message stays out."
+    "--until",
+    default="end",
+    show_default=True,
+    metavar="EDGE",
+    help="As --from; that message is not replayed.",
 )
 @click.option("--where", metavar="SQL", help="Only messages for which this holds.")
 @click.option("--keep-timestamps", is_flag=True, help="Messages keep their time; otherwise it is now.")
 @click.option("--keep-partitions", is_flag=True, help="Messages keep the number of their partition.")
-@click.option("--rate", type=RateType(), metavar="N/s", help="So many messages a second at most.")
-@click.option("--name", help="By which this replay is known when it is run again; its options by default.")
+@click.option("--rate", type=RateType(), metavar="N/s", help="At most this many messages a second.")
+@click.option(
+    "--name",
+    help="Name of this replay, to continue it when it is run again; made from its options by default.",
+)
 @spark_options
 @json_option
 def replay(

@@ -19,7 +19,7 @@ from postroad.cli.start import Start, StartType
 @click.option(
     "-t", "--topic", "topics", multiple=True, required=True, help="What to report on; may be repeated."
 )
-@click.option("--to", required=True, metavar="DIR|URL", help="Where page and tables go.")
+@click.option("--to", required=True, metavar="DIR|URL", help="Directory for the page and the tables.")
 @click.option(
     "--from",
     "since",
@@ -49,7 +49,7 @@ def report(
     confs: Sequence[str],
     as_json: bool,
 ) -> None:
-    """Tell what happened in topics: a page with charts, and its tables as Parquet.
+    """Report what happened in topics: a page with charts, and its tables as Parquet.
 
     Traffic by the minute, sizes, latency as far as it is known, lag of consumers, dead letters, hot keys and
     the balance of partitions. The page needs no server and no network.

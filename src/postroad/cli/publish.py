@@ -60,9 +60,9 @@ class Shape(NamedTuple):
 @click.command(cls=Command)
 @click.argument("topic")
 @click.argument("messages", nargs=-1, type=RAW, metavar="[MESSAGE]...")
-@click.option("-k", "--key", type=RAW, help="The key of every message.")
+@click.option("-k", "--key", type=RAW, help="Key of every message.")
 @click.option(
-    "-K", "--key-separator", type=RAW, metavar="TEXT", help="Each message is KEY, this text, VALUE."
+    "-K", "--key-separator", type=RAW, metavar="TEXT", help="Text between key and value in each message."
 )
 @click.option(
     "-H",
@@ -71,9 +71,11 @@ class Shape(NamedTuple):
     multiple=True,
     type=RAW,
     metavar="NAME=VALUE",
-    help="A header for every message.",
+    help="Add a header to every message. May be repeated.",
 )
-@click.option("-p", "--partition", type=PARTITION, help="By key (or by turns) otherwise.")
+@click.option(
+    "-p", "--partition", type=PARTITION, help="Publish to this partition; by default the key decides."
+)
 @click.option(
     "-f",
     "--file",
@@ -86,11 +88,13 @@ class Shape(NamedTuple):
 @click.option(
     "--json", "as_json", is_flag=True, help="Messages are JSON objects, as `consume --json` writes them."
 )
-@click.option("--keep-partitions", is_flag=True, help="With --json: into the partitions that messages name.")
-@click.option("--empty-is-null", is_flag=True, help="An empty value is a tombstone (null).")
+@click.option(
+    "--keep-partitions", is_flag=True, help="With --json: publish to the partition that a message names."
+)
+@click.option("--empty-is-null", is_flag=True, help="Publish an empty value as a tombstone (null).")
 @click.option("-z", "--compression", type=click.Choice(NAMES), default="none", show_default=True)
 @click.option("--acks", type=click.Choice(list(ACKS)), default="all", show_default=True)
-@click.option("-v", "--verbose", is_flag=True, help="Write where each message is: PARTITION OFFSET.")
+@click.option("-v", "--verbose", is_flag=True, help="Print partition and offset of each message.")
 @cluster_options
 def publish(
     topic: str,

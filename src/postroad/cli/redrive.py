@@ -36,7 +36,7 @@ class RateType(click.ParamType[float]):
 
 @click.command(cls=Command)
 @click.argument("name", metavar="SUBSCRIPTION|TOPIC")
-@click.option("--to", metavar="TOPIC", help="Send all to this topic; otherwise each goes to its own.")
+@click.option("--to", metavar="TOPIC", help="Send all to this topic; by default each goes to its own.")
 @click.option(
     "--to-all",
     is_flag=True,
@@ -47,7 +47,7 @@ class RateType(click.ParamType[float]):
     "reasons",
     multiple=True,
     type=click.Choice(["attempts", "rejected", "expired", "invalid"]),
-    help="Only letters that died of this.",
+    help="Only letters with this reason.",
 )
 @click.option(
     "--filter",
@@ -57,15 +57,17 @@ class RateType(click.ParamType[float]):
     metavar="HEADER=VALUE",
     help="Only letters with this header.",
 )
-@click.option("--key-matches", metavar="PATTERN", help="Only letters with such a key: * and ? stand for any.")
+@click.option(
+    "--key-matches", metavar="PATTERN", help="Only letters whose key matches; * and ? are wildcards."
+)
 @click.option(
     "--since",
     type=StartType(),
     metavar="TIME",
-    help="Only letters that died since: 2h (ago), 2026-03-01T08:00.",
+    help="Only letters that died since this time: 2h (ago), 2026-03-01T08:00.",
 )
-@click.option("--rate", type=RateType(), metavar="N/s", help="So many a second at most.")
-@click.option("-n", "--limit", type=COUNT, help="So many at most.")
+@click.option("--rate", type=RateType(), metavar="N/s", help="At most this many a second.")
+@click.option("-n", "--limit", type=COUNT, help="At most this many.")
 @click.option("--dry-run", is_flag=True, help="Only count them.")
 @json_option
 @cluster_options

@@ -32,9 +32,9 @@ COMMANDS: Final = {
 EPILOG: Final = """\b
 Exit codes:
   0  done
-  1  it could not be done: no node there, refused, damaged data; the reason is on standard error
-  2  called wrongly: an option or argument is not right
-Ctrl-C, or a reader such as head that has seen enough, ends it by a signal: 130 and 141 in a shell.
+  1  failed: no node answered, the node refused, or data is damaged; standard error says why
+  2  called wrongly: an unknown command, or a wrong option or argument
+Ctrl-C and a closed pipe (`| head -1`) end a command by a signal; shells show that as 130 and 141.
 """
 
 

@@ -25,11 +25,10 @@ def serve(
     insecure: bool,
     ready_file: str | None,
 ) -> None:
-    """Run a node and its gateway until SIGTERM or Ctrl-C. With nothing configured they keep to this
-    machine.
+    """Run a node and its HTTP gateway until SIGTERM or Ctrl-C. By default both listen on this machine only.
 
-    Settings come from a file, the environment (POSTROAD_SECTION_NAME) and these options, the
-    later before the earlier.
+    Settings come from a file, the environment (POSTROAD_SECTION_NAME) and these options. Options win over
+    the environment, and the environment wins over the file.
     """
     loaded = load_settings(file, overrides, insecure, node_flags(data, kafka, http, no_http))
     from postroad.broker.serve import run

@@ -52,12 +52,12 @@ def bootstrap_option(command: F) -> F:
         show_default=True,
         show_envvar=True,
         metavar="HOST:PORT[,…]",
-        help="Where nodes listen.",
+        help="Address of a node, or of several.",
     )(command)
 
 
 def json_option(command: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Write JSON, for programs.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def talk(bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]]) -> T:

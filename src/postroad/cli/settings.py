@@ -22,7 +22,7 @@ def node_options(command: F) -> F:
     """The command line's say in the settings of a node and of the gateway beside it."""
     command = gateway_options(command)
     for option in (
-        click.option("--no-http", is_flag=True, help="Start no gateway."),
+        click.option("--no-http", is_flag=True, help="Don't start a gateway."),
         click.option(
             "--kafka", metavar="HOST:PORT", help="Where Kafka clients connect. [default: 127.0.0.1:9092]"
         ),
@@ -39,19 +39,21 @@ def node_options(command: F) -> F:
 def gateway_options(command: F) -> F:
     """The part of it that a gateway alone can be told."""
     for option in (
-        click.option("--insecure", is_flag=True, help="Allow an address that others can reach, without TLS."),
+        click.option(
+            "--insecure", is_flag=True, help="Allow an address that other machines can reach, without TLS."
+        ),
         click.option(
             "--set",
             "overrides",
             multiple=True,
             metavar="NAME=VALUE",
-            help="Any setting, such as topics.partitions=3.",
+            help="Set any setting, such as topics.partitions=3. May be repeated.",
         ),
         click.option(
             "--config",
             "file",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="Settings in TOML; `postroad config` writes them all.",
+            help="Read settings from this TOML file; `postroad config` prints one.",
         ),
         click.option(
             "--http", metavar="HOST:PORT", help="Where HTTP clients connect. [default: 127.0.0.1:8080]"

@@ -28,11 +28,11 @@ TABLE_ROWS: Final = 1000  # more than that nobody reads as a table
 @click.command(cls=Command)
 @click.argument("query")
 @bootstrap_option
-@click.option("--archive", metavar="DIR|URL", help="Also what was archived there, and gone from the topic.")
-@click.option("--archive-only", is_flag=True, help="Ask no cluster.")
+@click.option("--archive", metavar="DIR|URL", help="Also query what was archived there.")
+@click.option("--archive-only", is_flag=True, help="Query the archive only.")
 @iceberg_options
-@click.option("--json", "form", flag_value="json", help="A line of JSON for each row.")
-@click.option("--csv", "form", flag_value="csv", help="CSV with a header.")
+@click.option("--json", "form", flag_value="json", help="Print a line of JSON for each row.")
+@click.option("--csv", "form", flag_value="csv", help="Print CSV with a header.")
 @spark_options
 def sql(
     query: str,
@@ -45,7 +45,7 @@ def sql(
     master: str | None,
     confs: Sequence[str],
 ) -> None:
-    """Ask topics in SQL. A topic is a table of its name; one with dots or dashes is put in backquotes.
+    """Query topics in SQL. Each topic is a table; put a name with dots or dashes in backquotes.
 
     Columns: topic, partition, offset, timestamp, timestampType, key, value, headers, date, and the JSON
     columns of an archive that has them. Keys and values are bytes: cast(value as string) makes text.

@@ -27,13 +27,19 @@ PARTITION_COLUMNS: Final = (
 )  # fmt: skip
 
 topics_option = click.option(
-    "-t", "--topic", "topics", multiple=True, required=True, metavar="TOPIC", help="Repeat it for several."
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    required=True,
+    metavar="TOPIC",
+    help="Topic to subscribe to. May be repeated.",
 )
 
 
 @click.group(cls=Group)
 def subscription() -> None:
-    """Queues: create, list, describe, alter and delete subscriptions, and look into them."""
+    """Create, list, alter and delete subscriptions (queues), and look at their messages."""
 
 
 @subscription.command()
@@ -42,8 +48,8 @@ def subscription() -> None:
 @promise_options
 @cluster_options
 def create(name: str, topics: Sequence[str], bootstrap: str, timeout_s: float, **given: Any) -> None:
-    """Create a subscription. It holds the messages of its topics from now on (or from --start on),
-    before any consumer connects.
+    """Create a subscription. It holds all messages of its topics from now on, or from --start on, also before
+    any consumer connects.
 
     \b
     postroad subscription create workers --topic jobs --topic rushes --start earliest
@@ -71,11 +77,13 @@ def create(name: str, topics: Sequence[str], bootstrap: str, timeout_s: float, *
 
 @subscription.command()
 @click.argument("name")
-@click.option("-t", "--topic", "topics", multiple=True, metavar="TOPIC", help="These topics and no others.")
-@click.option("--add-topic", "added", multiple=True, metavar="TOPIC", help="This topic too.")
-@click.option("--remove-topic", "removed", multiple=True, metavar="TOPIC", help="This topic no longer.")
+@click.option("-t", "--topic", "topics", multiple=True, metavar="TOPIC", help="Replace the topics by these.")
+@click.option("--add-topic", "added", multiple=True, metavar="TOPIC", help="Add this topic.")
+@click.option("--remove-topic", "removed", multiple=True, metavar="TOPIC", help="Remove this topic.")
 @promise_options
-@click.option("--reset", "resets", multiple=True, metavar="NAME", help="Take a config back to its default.")
+@click.option(
+    "--reset", "resets", multiple=True, metavar="NAME", help="Reset a config to its default. May be repeated."
+)
 @cluster_options
 def alter(
     name: str,
@@ -87,10 +95,10 @@ def alter(
     timeout_s: float,
     **given: Any,
 ) -> None:
-    """Change what a subscription promises, or its topics.
+    """Change the options or the topics of a subscription.
 
-    What it knows of a topic that it no longer has is forgotten. --start is for partitions that are new to
-    it; to move it on those that it has use `postroad subscription seek`.
+    What it knows of a topic that is removed is forgotten. --start is for partitions that are new to it; use
+    `postroad subscription seek` to move it on the others.
     """
     wanted = changes(given)
     if not (topics or added or removed or wanted or resets):
@@ -125,7 +133,7 @@ def alter(
 @json_option
 @cluster_options
 def list_subscriptions(as_json: bool, bootstrap: str, timeout_s: float) -> None:
-    """List subscriptions with their members, topics and how many messages wait or are in work."""
+    """List subscriptions with their members, topics and lag."""
 
     async def work(client: Client) -> list[tuple[output.Cell, ...]]:
         from postroad.client import subscriptions
@@ -149,15 +157,16 @@ def list_subscriptions(as_json: bool, bootstrap: str, timeout_s: float) -> None:
 
 @subscription.command()
 @click.argument("name")
-@click.option("--all-configs", is_flag=True, help="Also configs that have their default.")
+@click.option("--all-configs", is_flag=True, help="Include configs that have their default.")
 @json_option
 @cluster_options
 def describe(name: str, all_configs: bool, as_json: bool, bootstrap: str, timeout_s: float) -> None:
-    """Show what a subscription promises, its members, and where it is in each partition.
+    """Show a subscription's configs, its members, and its position in each partition.
 
-    Of the messages from START to END, LAG are not done with. They are READY for the next consumer, IN FLIGHT
-    at one, WAITING for their turn (order), DELAYED until a time, or DYING: on their way to the dead letters.
-    The last five count only what the node has looked at: it doesn't look far ahead of the consumers.
+    LAG counts the messages between START and END that are neither acknowledged nor dead. They are READY for
+    the next consumer, IN FLIGHT at one, WAITING for others before them (order), DELAYED until a time, or
+    DYING, on their way to the dead letters. These five count only messages that the node has read so far: it
+    doesn't read far ahead of the consumers.
     """
 
     async def work(client: Client) -> dict[str, Any]:
@@ -187,7 +196,7 @@ def describe(name: str, all_configs: bool, as_json: bool, bootstrap: str, timeou
 @yes_option
 @cluster_options
 def delete(names: Sequence[str], yes: bool, bootstrap: str, timeout_s: float) -> None:
-    """Delete subscriptions with all they know. They must have no members now. Topics keep their messages."""
+    """Delete subscriptions. They must have no members. Topics keep their messages."""
     confirm(f"Delete {', '.join(names)}? Topics keep their messages.", yes)
     for name in names:
 

@@ -33,9 +33,9 @@ REASON_MAX: Final = 1000  # characters, as nodes take them
 @click.command(cls=Command)
 @click.argument("name")
 @places_option
-@click.option("-p", "--partition", "partitions", multiple=True, type=PARTITION)
-@click.option("--from", "first", type=OFFSET, metavar="OFFSET", help="From this offset on.")
-@click.option("-n", "--limit", type=COUNT, default=LIMIT, show_default=True)
+@click.option("-p", "--partition", "partitions", multiple=True, type=PARTITION, help="Only this partition.")
+@click.option("--from", "first", type=OFFSET, metavar="OFFSET", help="Start at this offset.")
+@click.option("-n", "--limit", type=COUNT, default=LIMIT, show_default=True, help="Show at most this many.")
 @json_option
 @cluster_options
 def peek(
@@ -48,14 +48,14 @@ def peek(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Show messages that are not done with, and their state, without touching them.
+    """Show messages that are not acknowledged yet, and their state, without changing anything.
 
     \b
-    available  for the next consumer
-    delayed    until a time: it was published so, or waits after a failed delivery
-    held       by a consumer, until a time
-    waiting    for its turn, where messages have an order
-    settling   decided; on its way to the disk
+    available  ready for the next consumer
+    delayed    not due yet: published with a delay, or waiting after a failed delivery
+    held       locked by a consumer until a time
+    waiting    behind other messages, where messages have an order
+    settling   accepted, released or rejected; being written to disk
     dying      given up; on its way to the dead letters
     """
 
@@ -79,7 +79,7 @@ def peek(
     elif found:
         output.table(PEEK_COLUMNS, [peeking.as_row(message) for message in found])
     else:
-        click.echo("nothing is left to do", err=True)
+        click.echo("no messages are left", err=True)
 
 
 @click.command(cls=Command)
@@ -90,12 +90,12 @@ def peek(
     "topics",
     multiple=True,
     metavar="TOPIC",
-    help="Only this topic; the subscription's otherwise.",
+    help="Only this topic; by default all of the subscription.",
 )
-@click.option("-n", "--max", "limit", type=COUNT, help="Stop after so many messages.")
+@click.option("-n", "--max", "limit", type=COUNT, help="Stop after this many messages.")
 @click.option("--ack", type=click.Choice(ACKS), default="accept", show_default=True)
 @click.option("--reason", metavar="TEXT", default="", help="With --ack reject: why, for the dead letters.")
-@click.option("-f", "--follow", is_flag=True, help="Go on with messages as they come, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Keep receiving until Ctrl-C.")
 @click.option(
     "--wait",
     "wait_ms",
@@ -103,10 +103,10 @@ def peek(
     default="1s",
     show_default=True,
     metavar="DURATION",
-    help="Without --follow: stop when none came for so long.",
+    help="Without --follow: stop when no message arrived for this long.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Write each message as a line of JSON with all its fields."
+    "--json", "as_json", is_flag=True, help="Print each message as a line of JSON with all its fields."
 )
 @cluster_options
 def consume(
@@ -121,9 +121,10 @@ def consume(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Take messages as a consumer of the subscription and write them, for trying things out.
+    """Receive messages as a consumer of the subscription and print them, to try things out.
 
-    Each is acknowledged after it was written. With --ack release all come again when this ends.
+    Each is settled after it was printed, as --ack says. With --ack release all are delivered again when the
+    command has ended.
 
     \b
     postroad subscription consume workers --max 10

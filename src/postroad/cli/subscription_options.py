@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 import click
 
 from postroad.cli.duration import DurationType, shortened
-from postroad.cli.numbers import COUNT, FiniteRange
+from postroad.cli.numbers import COUNT, DecimalNumber
 from postroad.cli.start import parse as parse_start
-from postroad.cli.topic import config_option, pairs
+from postroad.cli.topic import pairs
 from postroad.wire.subscription_names import (
     DEAD_LETTER_TOPIC_CONFIG,
     DEAD_LETTERS_CONFIG,
@@ -82,55 +82,66 @@ _OPTIONS: Final = (
         "--start",
         type=BeginningType(),
         metavar="START",
-        help="Where to begin on a partition that is new to it: latest, earliest, 2h (ago), 2026-03-01T08:00.",
+        help="Where to start on new partitions: latest (default), earliest, 2h (ago), 2026-03-01T08:00.",
     ),
     click.option(
         "--lock",
         type=DurationType(LOCK_MS_MAX, 1, ": the lock would end before the consumer has the message"),
         metavar="DURATION",
-        help="How long a consumer has for a message, up to 12h.",
+        help="How long a consumer may hold a message: 30s by default, 12h at most.",
     ),
     click.option(
         "--attempts",
         type=AttemptsType(),
         metavar="N|none",
-        help="Deliveries of a message before it is given up: 1 to 1000, or none for no limit.",
+        help="How often a message is delivered before it is given up: 1 to 1000, or none for no limit.",
     ),
     click.option(
         "--backoff",
         type=DURATION,
         metavar="DURATION",
-        help="How long a message waits after its first failed delivery.",
+        help="Delay after the first failed delivery of a message.",
     ),
     click.option(
-        "--backoff-factor", type=FiniteRange(1, 100), help="By what that grows with each further one."
+        "--backoff-factor",
+        type=DecimalNumber(1, 100),
+        help="How much the delay grows with each further failure.",
     ),
-    click.option("--backoff-max", type=DURATION, metavar="DURATION", help="The longest wait."),
+    click.option("--backoff-max", type=DURATION, metavar="DURATION", help="Longest delay."),
     click.option(
         "--backoff-jitter",
-        type=FiniteRange(0, 1),
-        help="Up to this part of a wait is left out, at random.",
+        type=DecimalNumber(0, 1),
+        help="Shorten each delay at random, by up to this part (0 to 1).",
     ),
     click.option(
         "--order",
         type=click.Choice(["none", "key", "partition"]),
-        help="key: messages of one key one after the other; partition: one at a time.",
+        help="key: one message of a key at a time; partition: one message of a partition at a time.",
     ),
     click.option(
         "--fair-by",
         metavar="HEADER",
-        help="The header that names the tenant: who holds fewer messages is served first. '' is off.",
+        help="Header that names the tenant: who holds fewer messages is served first. '' turns it off.",
     ),
-    click.option("--delivery", type=click.Choice(["at-least-once", "at-most-once"])),
+    click.option(
+        "--delivery", type=click.Choice(["at-least-once", "at-most-once"]), help="At least once by default."
+    ),
     click.option(
         "--dead-letters",
         metavar="TOPIC|none",
-        help="Where messages go that are given up; NAME.dead unless told otherwise.",
+        help="Topic for messages that are given up, NAME.dead by default; none drops them.",
     ),
-    click.option("--max-locks", type=COUNT, help="Messages in flight in all."),
-    click.option("--partition-max-locks", type=COUNT, help="Messages in flight of each partition."),
-    click.option("--member-max-locks", type=COUNT, help="Messages in flight at each consumer."),
-    config_option,
+    click.option("--max-locks", type=COUNT, help="Most messages in flight in all."),
+    click.option("--partition-max-locks", type=COUNT, help="Most messages in flight of a partition."),
+    click.option("--member-max-locks", type=COUNT, help="Most messages in flight at a consumer."),
+    click.option(
+        "-c",
+        "--config",
+        "configs",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Set any other config, such as postroad.deduplicate.ms=300000. May be repeated.",
+    ),
 )
 
 

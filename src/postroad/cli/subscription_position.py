@@ -26,9 +26,9 @@ Row = tuple[output.Cell, ...]
 @yes_option
 @cluster_options
 def purge(name: str, wanted: Sequence[str], yes: bool, bootstrap: str, timeout_s: float) -> None:
-    """Be done with all messages that are there now, also those in flight. Topics keep them.
+    """Drop all messages that the subscription has now, also those that are delayed or in flight.
 
-    Delayed messages go too. They are not dead letters: nobody sees them again through this subscription.
+    They don't become dead letters, and the topics keep them.
     """
     confirm(f"Purge {', '.join(wanted) or 'all messages'} of {name}?", yes)
 
@@ -55,7 +55,7 @@ def purge(name: str, wanted: Sequence[str], yes: bool, bootstrap: str, timeout_s
     help="As `consume --from`: earliest, latest, 1200, -10, 15m, 2026-03-01T08:00.",
 )
 @places_option
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @json_option
 @cluster_options
 def seek(
@@ -67,8 +67,8 @@ def seek(
     bootstrap: str,
     timeout_s: float,
 ) -> None:
-    """Go on from another offset or time. Messages from there on come again, also acknowledged ones; those
-    before are done with. What consumers hold now is no longer theirs."""
+    """Continue from another offset or time. Messages from there on are delivered again, acknowledged ones
+    too; earlier ones count as done. Consumers lose what they hold."""
 
     async def work(client: Client) -> list[Row]:
         from postroad.client import subscriptions

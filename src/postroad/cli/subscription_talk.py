@@ -80,5 +80,5 @@ def places_option(command: Any) -> Any:
         "wanted",
         multiple=True,
         metavar="TOPIC[:PARTITION]",
-        help="Only this topic or partition; all of the subscription's otherwise.",
+        help="Only this topic or partition; by default all of the subscription.",
     )(command)

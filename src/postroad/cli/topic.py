@@ -24,7 +24,7 @@ config_option = click.option(
     "configs",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A config, such as retention.ms=86400000.",
+    help="Set a config, such as retention.ms=86400000. May be repeated.",
 )
 
 
@@ -35,10 +35,10 @@ def topic() -> None:
 
 @topic.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("-p", "--partitions", type=COUNT, help="How many; the node's default otherwise.")
-@click.option("-r", "--replicas", type=REPLICAS, help="How many; the node's default otherwise.")
+@click.option("-p", "--partitions", type=COUNT, help="Number of partitions; the node has a default.")
+@click.option("-r", "--replicas", type=REPLICAS, help="Number of replicas; the node has a default.")
 @config_option
-@click.option("--if-not-exists", is_flag=True, help="A topic that exists already is no error.")
+@click.option("--if-not-exists", is_flag=True, help="Don't fail if a topic exists already.")
 @cluster_options
 def create(
     names: Sequence[str],
@@ -71,7 +71,7 @@ def create(
 
 
 @topic.command(name="list")
-@click.option("--internal", is_flag=True, help="Also Postroad's own topics.")
+@click.option("--internal", is_flag=True, help="Include internal topics.")
 @json_option
 @cluster_options
 def list_topics(internal: bool, as_json: bool, bootstrap: str, timeout_s: float) -> None:
@@ -93,11 +93,11 @@ def list_topics(internal: bool, as_json: bool, bootstrap: str, timeout_s: float)
 
 @topic.command()
 @click.argument("name")
-@click.option("--all-configs", is_flag=True, help="Also configs that have their default.")
+@click.option("--all-configs", is_flag=True, help="Include configs that have their default.")
 @json_option
 @cluster_options
 def describe(name: str, all_configs: bool, as_json: bool, bootstrap: str, timeout_s: float) -> None:
-    """Show a topic's partitions, where they are and how much they hold, and its configs."""
+    """Show a topic's partitions, their leaders and offsets, and its configs."""
 
     async def work(client: Client) -> dict[str, Any]:
         return await _describe(client, name, all_configs)
@@ -115,9 +115,11 @@ def describe(name: str, all_configs: bool, as_json: bool, bootstrap: str, timeou
 
 @topic.command()
 @click.argument("name")
-@click.option("-p", "--partitions", type=COUNT, help="Have this many; there can't be fewer.")
+@click.option("-p", "--partitions", type=COUNT, help="New number of partitions; it can only grow.")
 @config_option
-@click.option("--reset", "resets", multiple=True, metavar="NAME", help="Take a config back to its default.")
+@click.option(
+    "--reset", "resets", multiple=True, metavar="NAME", help="Reset a config to its default. May be repeated."
+)
 @cluster_options
 def alter(
     name: str,
