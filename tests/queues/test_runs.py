@@ -144,11 +144,21 @@ def test_a_run_ends_before_a_message_that_is_delayed_or_has_expired() -> None:
     assert acquired(shell) == [0]
 
 
-def test_what_came_back_into_the_middle_of_a_key_is_not_accepted_late(shell: Shell) -> None:
-    assert acquired(shell, run_max=2) == [0, 1]
+def test_what_came_back_into_the_middle_of_a_key_can_be_accepted_late(shell: Shell) -> None:
+    assert acquired(shell, run_max=3) == [0, 1, 2]
     shell.acknowledge(RELEASE, 1, delay_ms=0)
+    shell.acknowledge(ACCEPT, 1, unknown_below=0)
     with pytest.raises(InvalidRecordState):
-        shell.acknowledge(ACCEPT, 1, unknown_below=0)
+        shell.acknowledge(ACCEPT, 3, unknown_below=0)  # it was never delivered
+    shell.wait(shell.settings.lock_ms)
+    assert acquired(shell) == [0, 2, 3, 4]
+
+
+def test_a_whole_run_can_be_accepted_when_its_node_has_forgotten_who_had_it(shell: Shell) -> None:
+    assert acquired(shell, run_max=3) == [0, 1, 2]
+    shell.crash(*(message(offset) for offset in range(5)))
+    shell.acknowledge(ACCEPT, 0, 2, unknown_below=5)
+    assert acquired(shell) == [3, 4]
 
 
 def test_retention_may_take_a_part_of_a_run(shell: Shell) -> None:

@@ -280,7 +280,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         outcome = Outcome(done={offset for offset in offsets if not self._is_passed_over(offset)})
         for offset in outcome.done:
             if offset not in model.held:
-                known = offset < model.frontier
+                known = offset < model.frontier and model.state(offset, self.now) != "waiting"
                 outcome.late[offset] = model.available_at.get(offset, 0) if known else 0
         self._decided(settlement, outcome)
         if at_once:
@@ -296,7 +296,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         if state == "settling":
             return CoordinatorNotAvailable
         delivered = offset < unknown_below or self.model.deliveries.get(offset)
-        return None if delivered and state in ("available", "delayed") else InvalidRecordState
+        return None if delivered and state in ("available", "delayed", "waiting") else InvalidRecordState
 
     @precondition(lambda self: self.model.held)
     @rule(member=MEMBERS)

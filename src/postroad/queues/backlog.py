@@ -125,7 +125,7 @@ class Backlog:
         return found
 
     def send_along(self, offset: int) -> None:
-        """One of the followers goes out with its head."""
+        """It goes out, or is settled, though it stands in line."""
         self.strays[offset] = _IN_FLIGHT
         trait = self.traits.of(offset)
         if trait.available_at:  # its time has come, whatever the clock says later
@@ -139,8 +139,14 @@ class Backlog:
 
     def withdraw(self, first: int, last: int) -> int | None:
         """These messages will not go out: they have just been accepted. When they would have been available;
-        None, and nothing changes, where they were not about to, as what stands in line."""
-        return 0 if self.pool.withdraw(first, last) else self.schedule.withdraw(first, last)
+        None, and nothing changes, where they are not to be had. With an order call it for each offset."""
+        if self.pool.withdraw(first, last):
+            return 0
+        available_at = self.schedule.withdraw(first, last)
+        if available_at is None and self._is_in_line(first):
+            self.send_along(first)
+            return 0
+        return available_at
 
     def release(self, first: int, last: int, available_at: int, now_ms: int) -> None:
         """It was in flight, or withdrawn, and is no longer. What lies behind the frontier will be met."""
@@ -181,6 +187,12 @@ class Backlog:
 
     def close(self) -> None:
         self.pool.close()
+
+    def _is_in_line(self, offset: int) -> bool:
+        """Asked of what is neither done nor in flight, and neither in the pool nor in the schedule."""
+        if self.lanes is None or self.gaps.contains(offset):
+            return False
+        return offset not in self.lanes.heads and offset not in self.strays
 
     def _lane(self, key: bytes | None) -> bytes | None:
         return (

@@ -36,6 +36,8 @@ def withdraw(
     partition: SharePartition, settlement: Settlement, late: list[tuple[int, int]], now: Now
 ) -> None:
     """All of them, or none. What lies behind the frontier is withdrawn by being settled."""
+    if partition.backlog.lanes is not None:
+        late = [(offset, offset) for first, last in late for offset in range(first, last + 1)]
     for first, last in late:
         available_at = partition.backlog.withdraw(first, last) if first < partition.frontier else 0
         if available_at is None:
