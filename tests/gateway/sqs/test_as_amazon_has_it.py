@@ -138,6 +138,25 @@ def test_names_of_attributes_have_letters_of_any_script(sqs: Any, queue: str) ->
             sqs.send_message(QueueUrl=queue, MessageBody="x", MessageAttributes={wrong: attribute})
 
 
+def test_all_attributes_have_three_names(sqs: Any, queue: str) -> None:
+    attribute = {"DataType": "String", "StringValue": "v"}
+    sqs.send_message(QueueUrl=queue, MessageBody="x", MessageAttributes={"a": attribute})
+    for every in ("All", ".*", "*"):
+        (got,) = receive(sqs, queue, VisibilityTimeout=0, MessageAttributeNames=[every])
+        assert got["MessageAttributes"] == {"a": attribute}, every
+
+
+def test_a_batch_tells_of_what_there_is(sqs: Any, queue: str) -> None:
+    good, bad = {"Id": "a", "MessageBody": "x"}, {"Id": "b", "MessageBody": "x", "DelaySeconds": 901}
+    assert "Failed" not in sqs.send_message_batch(QueueUrl=queue, Entries=[good])
+    assert "Successful" not in sqs.send_message_batch(QueueUrl=queue, Entries=[bad])
+    both = sqs.send_message_batch(QueueUrl=queue, Entries=[good, bad])
+    assert ([each["Id"] for each in both["Successful"]], [each["Id"] for each in both["Failed"]]) == (
+        ["a"],
+        ["b"],
+    )
+
+
 def test_texts_are_amazons(sqs: Any, queue: str, fifo: str, name: str) -> None:
     ids = "can only include alphanumeric and punctuation characters. 1 to 128 in length."
     entry = {"MessageBody": "x"}

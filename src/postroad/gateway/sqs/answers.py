@@ -61,13 +61,15 @@ class DoneEntry(Answer):
 
 
 class SentBatch(Answer):
-    successful: list[SentEntry]
-    failed: list[FailedEntry]
+    """A list without entries is left out, as Amazon does; so in the next."""
+
+    successful: list[SentEntry] = field(default_factory=list)
+    failed: list[FailedEntry] = field(default_factory=list)
 
 
 class DoneBatch(Answer):
-    successful: list[DoneEntry]
-    failed: list[FailedEntry]
+    successful: list[DoneEntry] = field(default_factory=list)
+    failed: list[FailedEntry] = field(default_factory=list)
 
 
 class Message(Answer):

@@ -80,11 +80,11 @@ def read(headers: Headers) -> MessageAttributes:
 
 
 class Wanted:
-    """Which attributes a receiver asked for: names, `prefix.*`, `All` or `.*`."""
+    """Which attributes a receiver asked for: names, `prefix.*`, and `All`, `.*` or `*` for all of them."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = frozenset(names)
-        self._all = bool(self._names & {"All", "ALL", ".*"})
+        self._all = bool(self._names & {"All", "ALL", ".*", "*"})
         self._prefixes = tuple(name[:-2] for name in self._names if name.endswith(".*"))
 
     def __bool__(self) -> bool:

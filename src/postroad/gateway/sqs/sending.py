@@ -72,7 +72,7 @@ async def send_message_batch(service: Service, caller: Caller, asked: SendMessag
     batch.check(asked.entries)
     queue = await queues.to_send(service, asked.queue_url)
     topic = queue.topic
-    answer = answers.SentBatch([], [])
+    answer = answers.SentBatch()
     sound: list[tuple[SendMessageEntry, Prepared]] = []
     size = 0
     for entry in asked.entries:

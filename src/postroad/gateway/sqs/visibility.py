@@ -49,7 +49,7 @@ async def delete_message_batch(
 ) -> answers.DoneBatch:
     batch.check(asked.entries)
     queue = await service.queue(asked.queue_url)
-    answer = answers.DoneBatch([], [])
+    answer = answers.DoneBatch()
     sound = _readable(service, queue, asked.entries, answer)
     refusals = await service.gateway.settle([receipt for _, receipt in sound], AckType.ACCEPT)
     for (entry, receipt), refused in zip(sound, refusals, strict=True):
@@ -80,7 +80,7 @@ async def change_message_visibility_batch(
 ) -> answers.DoneBatch:
     batch.check(asked.entries)
     queue = await service.queue(asked.queue_url)
-    answer = answers.DoneBatch([], [])
+    answer = answers.DoneBatch()
     by_timeout: dict[int, list[tuple[ChangeVisibilityEntry, Receipt]]] = {}
     for entry, receipt in _readable(service, queue, asked.entries, answer):
         try:

@@ -33,7 +33,8 @@ def answer(action: str, members: Mapping[str, Any] | None, request_id: str) -> b
     boto3 1.26 raises a KeyError."""
     result = ""
     if members is not None:
-        result = f"<{action}Result>{''.join(_members(action, members))}</{action}Result>"
+        content = "".join(_members(action, members))
+        result = f"<{action}Result>{content}</{action}Result>" if content else f"<{action}Result/>"
     return (
         f'{_HEAD}<{action}Response xmlns="{NAMESPACE}">{result}'
         f"<ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata></{action}Response>"
