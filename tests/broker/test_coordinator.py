@@ -18,11 +18,14 @@ from postroad.errors import CoordinatorLoadInProgress, IllegalGeneration
 from postroad.groups.answers import Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import OFFSET, OffsetValue, Record, encode
+from postroad.groups.requests import Topics
 from postroad.groups.settings import GroupSettings
 from postroad.log.disk import OsDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.settings import LogSettings
 from postroad.now import Now
+
+NO_TOPICS = Topics(0, {})
 
 
 class HeldWorkers(Workers):
@@ -54,7 +57,9 @@ class Bench:
         turn = Turn(loop)
         log = PartitionLog.open(OsDisk(), str(directory), LogSettings(), 0, clean=False)
         partition = Partition("t", b"\0" * 16, 0, log, 0, turn, Flusher(loop, self.workers))
-        self.coordinator = Coordinator(partition, Groups(GroupSettings()), Clock(), turn, loop)
+        self.coordinator = Coordinator(
+            partition, Groups(GroupSettings(), lambda: NO_TOPICS), Clock(), turn, loop
+        )
         self.events: list[str] = []
 
     async def load(self) -> None:

@@ -7,7 +7,9 @@ from functools import partial
 from itertools import count
 
 from postroad.errors import ApiError, CoordinatorNotAvailable
+from postroad.groups import assignment
 from postroad.groups.answers import HeartbeatAnswer, Joined, MemberIdGiven, Outcome, Synced
+from postroad.groups.assignment import NamedPartitions
 from postroad.groups.consumer import ConsumerGroup
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import OffsetValue, Record
@@ -25,7 +27,7 @@ from postroad.groups.requests import (
     Topics,
 )
 from postroad.groups.settings import GroupSettings
-from postroad.groups.subscription import subscribed_topics
+from postroad.groups.subscription import read_subscription
 from postroad.now import Now
 
 WALL_MS = 1_700_000_000_000
@@ -35,7 +37,7 @@ GROUP = "orders"
 class Shell:
     def __init__(self, settings: GroupSettings | None = None) -> None:
         self.settings = settings or GroupSettings(initial_rebalance_delay_ms=0)
-        self.groups = Groups(self.settings)
+        self.groups = Groups(self.settings, lambda: self.topics)
         self.log: list[Record] = []
         self.answers: dict[object, object] = {}
         self.ms = 1_000
@@ -97,7 +99,7 @@ class Shell:
         if compacted:
             last = {record.key: at for at, record in enumerate(log)}
             log = [record for at, record in enumerate(log) if last[record.key] == at]
-        groups = Groups(self.settings)
+        groups = Groups(self.settings, lambda: self.topics)
         for record in log:
             groups.apply(record)
         return groups
@@ -211,9 +213,8 @@ class Shell:
         request = HeartbeatRequest(str(fields.pop("group_id", GROUP)), member_id, epoch, **fields)  # type: ignore[arg-type]
         token = f"beat-{next(self._tokens)}"
         new_id = f"m{next(self._ids)}"
-        topics = self.topics
         self.run(
-            lambda: self.groups.consumer_heartbeat(request, new_id, topics, token, self.now),
+            lambda: self.groups.consumer_heartbeat(request, new_id, token, self.now),
             token,
         )
         answer = self.answers.pop(token)
@@ -269,11 +270,12 @@ def _hard_consumer(group: ConsumerGroup) -> tuple[object, ...]:
     return epochs, group.members, group.targets, group.currents, group.by_instance, group.holder
 
 
-def subscription(*topics: str) -> bytes:
+def subscription(*topics: str, owned: NamedPartitions | None = None) -> bytes:
     """A consumer's subscription, version 1, without user data."""
     body = b"".join(len(topic).to_bytes(2) + topic.encode() for topic in topics)
-    metadata = (1).to_bytes(2) + len(topics).to_bytes(4) + body + (-1).to_bytes(4, signed=True)
-    assert subscribed_topics(metadata) == frozenset(topics)
+    head = (1).to_bytes(2) + len(topics).to_bytes(4) + body + (-1).to_bytes(4, signed=True)
+    metadata = head + assignment.encode(owned or {}, 1)[2:-4]  # its partitions, as an assignment has them
+    assert read_subscription(metadata) == (1, frozenset(topics), owned or {})
     return metadata
 
 

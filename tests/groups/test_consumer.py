@@ -9,7 +9,6 @@ from postroad.errors import (
     FencedMemberEpoch,
     GroupIdNotFound,
     GroupMaxSizeReached,
-    InconsistentGroupProtocol,
     InvalidRegularExpression,
     InvalidRequest,
     StaleMemberEpoch,
@@ -305,9 +304,8 @@ class TestStaticMembers:
 
 
 class TestProtocolsBesideEachOther:
-    def test_classic_member_is_refused_where_consumers_live(self, shell: Shell, topic: bytes) -> None:
+    def test_consumer_is_no_member_for_the_classic_protocol(self, shell: Shell, topic: bytes) -> None:
         shell.consumer_join("a", "t")
-        assert isinstance(shell.answers[shell.join()], InconsistentGroupProtocol)
         assert isinstance(shell.answers[shell.sync("a", 1)], UnknownMemberId)
         with pytest.raises(UnknownMemberId):
             shell.beat("a", 1)
@@ -315,13 +313,6 @@ class TestProtocolsBesideEachOther:
         assert isinstance(left, Left)
         assert isinstance(left.errors[0], UnknownMemberId)
         assert shell.groups.describe_classic(GROUP).state == "Dead"
-
-    def test_consumer_is_refused_where_classic_members_live(self, shell: Shell, topic: bytes) -> None:
-        shell.stable_group(1)
-        with pytest.raises(GroupIdNotFound):
-            shell.consumer_join("a", "t")
-        with pytest.raises(GroupIdNotFound):
-            shell.groups.describe_consumer(GROUP)
 
     @pytest.mark.parametrize("compacted", [False, True])
     def test_empty_group_changes_its_protocol_and_keeps_its_offsets(

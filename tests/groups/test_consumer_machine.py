@@ -155,7 +155,7 @@ class ConsumerMachine(RuleBasedStateMachine):
         consumer.epoch = answer.epoch
         if answer.assignment is not None:
             consumer.told = answer.assignment
-            consumer.takes_up()
+        consumer.takes_up()
 
     # --- what must hold ---
 

@@ -15,9 +15,11 @@ from postroad.errors import ApiError
 from postroad.groups.answers import Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import Record
-from postroad.groups.requests import CommitRequest, OffsetToCommit
+from postroad.groups.requests import CommitRequest, OffsetToCommit, Topics
 from postroad.groups.settings import GroupSettings
 from postroad.now import Now
+
+NO_TOPICS = Topics(0, {})
 
 GROUPS = st.sampled_from(["g", "h"])
 PLACES = st.sampled_from([("t", 0), ("t", 1), ("u", 0)])
@@ -30,7 +32,7 @@ class OffsetsMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.settings = GroupSettings(offsets_retention_ms=RETENTION_MS, offsets_sweep_interval_ms=SWEEP_MS)
-        self.groups = Groups(self.settings)
+        self.groups = Groups(self.settings, lambda: NO_TOPICS)
         self.log: list[Record] = []
         self.ms = 0
         self.in_flight: list[tuple[Outcome, list[Change]]] = []
@@ -61,7 +63,7 @@ class OffsetsMachine(RuleBasedStateMachine):
             self.oldest_is_committed()
         self.in_flight.clear()
         last = {record.key: at for at, record in enumerate(self.log)}
-        self.groups = Groups(self.settings)
+        self.groups = Groups(self.settings, lambda: NO_TOPICS)
         for at, record in enumerate(self.log):
             if not compacted or last[record.key] == at:
                 self.groups.apply(record)

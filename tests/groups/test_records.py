@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from postroad.groups import records
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import OffsetValue, Record
-from postroad.groups.requests import TopicPartition
+from postroad.groups.requests import TopicPartition, Topics
 from postroad.groups.settings import GroupSettings
 from postroad.groups.subscription import subscribed_topics
 from tests.groups.shell import subscription
+
+NO_TOPICS = Topics(0, {})
 
 
 def test_records_are_json_that_any_tool_can_read() -> None:
@@ -24,13 +26,13 @@ def test_records_are_json_that_any_tool_can_read() -> None:
 
 
 def test_kind_that_a_newer_version_writes_is_skipped() -> None:
-    groups = Groups(GroupSettings())
+    groups = Groups(GroupSettings(), lambda: NO_TOPICS)
     groups.apply(Record(b'["share","g",1]', b'{"x":1}'))
     assert groups.list() == []
 
 
 def test_field_that_a_newer_version_writes_is_skipped() -> None:
-    groups = Groups(GroupSettings())
+    groups = Groups(GroupSettings(), lambda: NO_TOPICS)
     groups.apply(Record(b'["offset","g","t",0]', b'{"offset":4,"commit_ms":0,"new":[]}'))
     assert groups.fetch("g", [("t", 0)])[0].value == OffsetValue(4, 0)
 

@@ -12,7 +12,7 @@ from postroad.cluster.internal_topics import OFFSETS_TOPIC
 from postroad.errors import CoordinatorNotAvailable, InvalidGroupId
 from postroad.groups.coordinator import Groups
 from postroad.groups.requests import TopicInfo, Topics
-from postroad.groups.settings import GroupSettings
+from postroad.groups.settings import GroupSettings, MigrationPolicy
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -33,7 +33,7 @@ class GroupCoordination:
 
     def _coordinate(self, partition: Partition) -> Coordinator:
         node = self._node
-        groups = Groups(group_settings(node))
+        groups = Groups(group_settings(node), lambda: self.topics)
         return Coordinator(partition, groups, node.clock, node.turn, node.loop, self._start_of)
 
     def _start_of(self, topic: str, index: int) -> int | None:
@@ -104,6 +104,7 @@ def group_settings(node: Node) -> GroupSettings:
         consumer_heartbeat_interval_ms=given.consumer_heartbeat_ms,
         consumer_session_timeout_ms=given.consumer_session_ms,
         consumer_group_size_max=given.members_max,
+        migration=MigrationPolicy(given.migration_policy),
         offset_metadata_bytes_max=given.offset_metadata_bytes_max,
         offsets_retention_ms=given.offsets_retention_ms,
     )

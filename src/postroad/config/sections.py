@@ -300,6 +300,12 @@ class Groups(Section):
         "A member of the newer protocol (KIP-848) that was silent for this long is removed.",
         kafka="group.consumer.session.timeout.ms",
     )
+    migration_policy: str = setting(
+        "bidirectional",
+        choice("bidirectional", "upgrade", "downgrade", "disabled"),
+        "Whether a group with members may change from the classic to the newer protocol (upgrade) and back.",
+        kafka="group.consumer.migration.policy",
+    )
     offsets_retention_ms: int = setting(
         7 * DAY_MS,
         duration(1),

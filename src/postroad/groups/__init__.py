@@ -10,6 +10,7 @@ broker's coordinator appends the records, waits until they are committed, applie
 Start reading at `coordinator.py` (`Groups`, all that the broker calls), then `group.py`. The classic
 protocol is `classic.py` (state), `join.py`, `sync.py`, `leave.py` and `rebalance.py`; KIP-848 is
 `consumer.py` (state), `heartbeat.py`, `reconcile.py`, `target.py`, `assignors.py` and `regex.py`; offsets are
-`offsets.py`. Members of share groups (KIP-932) are apart from all that, and soft: `share.py` (`ShareGroups`),
-`share_group.py` and `share_assignor.py`.
+`offsets.py`. A group with members changes from one protocol to the other by `migration.py` and
+`classic_members.py`. Members of share groups (KIP-932) are apart from all that, and soft: `share.py`
+(`ShareGroups`), `share_group.py` and `share_assignor.py`.
 """

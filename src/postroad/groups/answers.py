@@ -142,6 +142,7 @@ class ConsumerMemberDescription(NamedTuple):
     subscribed_regex: str | None
     assignment: Partitions
     target: Partitions
+    is_classic: bool  # it speaks the classic protocol: the group is changing over
 
 
 class ConsumerDescription(NamedTuple):

@@ -2,6 +2,7 @@
 
     Empty                      a member joins                          ──▶ PreparingRebalance
     PreparingRebalance         all have joined, or time is up          ──▶ CompletingRebalance
+    (a KIP-848 group)          its last KIP-848 member leaves          ──▶ PreparingRebalance
     CompletingRebalance        the leader's assignment is stored       ──▶ Stable
     CompletingRebalance, Stable   a member joins, leaves, goes silent  ──▶ PreparingRebalance
     any                        nobody is left                          ──▶ Empty
@@ -24,6 +25,7 @@ C7  every member has a session deadline, and a waiting rebalance has one too.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -89,8 +91,8 @@ class ClassicGroup:
     # --- hard state ---
 
     def adopt(self, value: ClassicValue) -> None:
-        """Become what was committed: Stable with these members, or Empty. Ids that were handed out stay
-        so."""
+        """Become what was committed: Stable with these members, or Empty; or, where a KIP-848 group has
+        become a classic one, about to rebalance. Ids that were handed out stay so."""
         staying = {stored.member_id for stored in value.members}
         unsynced = self.unsynced & staying
         for member_id in [*self.members]:
@@ -100,17 +102,27 @@ class ClassicGroup:
         self.stored = value
         self.generation = value.generation
         self.protocol_type, self.protocol, self.leader = value.protocol_type, value.protocol, value.leader
-        self.state = State.STABLE if value.members else State.EMPTY
         self.unsynced = unsynced
-        self._leave_rebalance()
+        if value.members and not value.leader:
+            self.state = State.PREPARING  # its deadline was set when the change of protocol was decided
+        else:
+            self.state = State.STABLE if value.members else State.EMPTY
+            self._leave_rebalance()
 
     def clear(self) -> None:
-        """Nobody is left in a group that was never stored."""
+        """Drop all members: nobody is left in a group that was never stored, or they are in a KIP-848 group
+        now."""
         for member_id in [*self.members]:
             self.remove_member(member_id)
         self.state = State.EMPTY
         self.protocol_type = self.protocol = self.leader = ""
         self._leave_rebalance()
+
+    def forget_pending(self, member_ids: Iterable[str]) -> None:
+        """Ids that were handed out are not joined with any more."""
+        for member_id in member_ids:
+            self.pending.discard(member_id)
+            self.timers.cancel(PENDING, member_id)
 
     def _leave_rebalance(self) -> None:
         self.opening = None

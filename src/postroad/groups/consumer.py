@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, cast
 
 from postroad.groups import records
 from postroad.groups.assignors import DEFAULT_ASSIGNOR
@@ -30,6 +30,8 @@ from postroad.groups.settings import GroupSettings
 
 CONSUMER_SESSION: Final = "consumer session"  # what a deadline is for: a member goes silent
 REVOCATION: Final = "revocation"  # … a member does not give up what it must
+CLASSIC_STEP: Final = "classic step"  # … a member of the classic protocol does not join or sync as it must
+DEADLINES: Final = (CONSUMER_SESSION, REVOCATION, CLASSIC_STEP)
 
 
 class ConsumerGroup:
@@ -54,6 +56,20 @@ class ConsumerGroup:
 
     # --- apply ---
 
+    def apply(self, record: Record) -> None:
+        """A record of this group or of one of its members, but not the group's own tombstone."""
+        decoded = records.decode(record)
+        assert decoded is not None
+        kind, _, rest, value = decoded
+        if kind == records.CONSUMER:
+            self.apply_group(cast(ConsumerValue, value))
+        elif kind == records.MEMBER:
+            self.apply_member(str(rest[0]), cast(MemberValue | None, value))
+        elif kind == records.TARGET:
+            self.apply_target(str(rest[0]), cast(PartitionsValue | None, value))
+        else:
+            self.apply_current(str(rest[0]), cast(CurrentValue | None, value))
+
     def apply_group(self, value: ConsumerValue) -> None:
         self.epoch, self.target_epoch = value.epoch, value.target_epoch
         self.topics_digest, self.changed_ms = value.topics, value.changed_ms
@@ -63,8 +79,8 @@ class ConsumerGroup:
         if former is not None and self.by_instance.get(former.instance_id or "") == member_id:
             del self.by_instance[former.instance_id or ""]
         if value is None:
-            self.timers.cancel(CONSUMER_SESSION, member_id)
-            self.timers.cancel(REVOCATION, member_id)
+            for what in DEADLINES:
+                self.timers.cancel(what, member_id)
             return
         self.members[member_id] = value
         if value.instance_id is not None:
@@ -114,6 +130,12 @@ class ConsumerGroup:
 
     def current(self, member_id: str) -> Current:
         return self.currents.get(member_id, NEWCOMER)
+
+    def session_timeout_ms(self, value: MemberValue) -> int:
+        """The server sets it, but for members of the classic protocol."""
+        if value.classic is not None:
+            return value.classic.session_timeout_ms
+        return self.settings.consumer_session_timeout_ms
 
     def _is_settled(self, member_id: str) -> bool:
         current = self.current(member_id)

@@ -15,7 +15,7 @@ The broker's part of the bargain:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, cast
 
 from postroad.errors import (
@@ -28,7 +28,17 @@ from postroad.errors import (
     StaleMemberEpoch,
     UnknownMemberId,
 )
-from postroad.groups import describe, heartbeat, join, leave, records, sync
+from postroad.groups import (
+    classic_members,
+    describe,
+    heartbeat,
+    join,
+    leave,
+    migration,
+    rebalance,
+    records,
+    sync,
+)
 from postroad.groups.answers import (
     ClassicDescription,
     Committed,
@@ -40,17 +50,14 @@ from postroad.groups.answers import (
     Outcome,
 )
 from postroad.groups.classic import ClassicGroup, State
-from postroad.groups.consumer import CONSUMER_SESSION, REVOCATION
+from postroad.groups.consumer import DEADLINES
 from postroad.groups.deadlines import Deadlines
 from postroad.groups.group import SWEEP, Group
 from postroad.groups.offsets import Place
 from postroad.groups.records import (
     ClassicValue,
     ConsumerValue,
-    CurrentValue,
-    MemberValue,
     OffsetValue,
-    PartitionsValue,
     Record,
 )
 from postroad.groups.requests import (
@@ -74,8 +81,10 @@ class Fetched(NamedTuple):
 
 
 class Groups:
-    def __init__(self, settings: GroupSettings) -> None:
+    def __init__(self, settings: GroupSettings, topics: Callable[[], Topics]) -> None:
+        """`topics` says which topics there are now."""
         self.settings = settings
+        self._topics = topics
         self._groups: dict[str, Group] = {}
         self._deadlines = Deadlines()
 
@@ -95,12 +104,8 @@ class Groups:
             group.apply_classic(cast(ClassicValue | None, value))
         elif kind == records.CONSUMER:
             group.apply_consumer(cast(ConsumerValue | None, value))
-        elif kind == records.MEMBER:
-            group.ensure_consumer().apply_member(str(rest[0]), cast(MemberValue | None, value))
-        elif kind == records.TARGET:
-            group.ensure_consumer().apply_target(str(rest[0]), cast(PartitionsValue | None, value))
         else:
-            group.ensure_consumer().apply_current(str(rest[0]), cast(CurrentValue | None, value))
+            group.ensure_consumer().apply(record)
         self._drop_if_gone(group)
 
     def resume(self, now: Now) -> None:
@@ -109,8 +114,7 @@ class Groups:
         for group in self._groups.values():
             group.arm_sweep(now)
             if group.classic is not None:
-                for member in group.classic.members.values():
-                    group.classic.keep_alive(member, now.ms)
+                rebalance.resume(group.classic, now)
             if group.consumer is not None:
                 heartbeat.resume(group.consumer, now)
 
@@ -133,7 +137,7 @@ class Groups:
             return out
         if group.consumer is not None:
             heartbeat.expire(
-                group.consumer, [key for key in keys if key.what in (CONSUMER_SESSION, REVOCATION)], now, out
+                group.consumer, [key for key in keys if key.what in DEADLINES], self._topics(), now, out
             )
         if group.classic is not None:
             leave.expire(group.classic, keys, now, out)
@@ -157,8 +161,12 @@ class Groups:
             raise UnknownMemberId
         group = self._ensure(request.group_id)
         out = Outcome()
+        consumer = group.with_consumers
+        if consumer is not None:
+            classic_members.join(consumer, request, new_member_id, self._topics(), token, now, out)
+            return out
         try:
-            join.join(group.classic_for_join(), request, new_member_id, token, now, out)
+            join.join(group.ensure_classic(), request, new_member_id, token, now, out)
         finally:
             self._tidy(group)
         group.replace_other(out, kind=records.CLASSIC)
@@ -170,6 +178,10 @@ class Groups:
         _check_group_id(request.group_id)
         group = self._find_with_member(request.group_id)
         out = Outcome()
+        consumer = group.with_consumers
+        if consumer is not None:
+            classic_members.sync(consumer, request, self._topics(), token, now, out)
+            return out
         sync.sync(group.classic_of_member(), request, token, now, out)
         group.replace_other(out, kind=records.CLASSIC)
         return out
@@ -180,6 +192,10 @@ class Groups:
         """Free. Returns if all is well; raises RebalanceInProgress when the member must join again."""
         _check_group_id(group_id)
         group = self._find_with_member(group_id)
+        consumer = group.with_consumers
+        if consumer is not None:
+            classic_members.beat(consumer, member_id, instance_id, generation, now)
+            return
         sync.heartbeat(group.classic_of_member(), member_id, instance_id, generation, now)
 
     def leave(self, group_id: str, who: Sequence[MemberIdentity], token: object, now: Now) -> Outcome:
@@ -188,6 +204,10 @@ class Groups:
         out = Outcome()
         try:
             group = self._find_with_member(group_id)
+            consumer = group.with_consumers
+            if consumer is not None:
+                classic_members.leave(consumer, who, self._topics(), token, now, out)
+                return out
             classic = group.classic_of_member()
         except UnknownMemberId as error:
             out.reply(token, Left(tuple(error for _ in who)))
@@ -200,7 +220,7 @@ class Groups:
     # --- KIP-848 ---
 
     def consumer_heartbeat(
-        self, request: HeartbeatRequest, new_member_id: str, topics: Topics, token: object, now: Now
+        self, request: HeartbeatRequest, new_member_id: str, token: object, now: Now
     ) -> Outcome:
         """Alone. `new_member_id` is for a member that brings none. Answered by HeartbeatAnswer, at once."""
         heartbeat.check_request(request)
@@ -211,7 +231,17 @@ class Groups:
                 raise GroupIdNotFound
             group = Group(request.group_id, self.settings, self._deadlines)
         out = Outcome()
-        heartbeat.heartbeat(group.consumer_for_heartbeat(), request, new_member_id, topics, token, now, out)
+        topics = self._topics()
+        classic = group.with_classics
+        if classic is not None:
+            epoch_min = group.consumer.epoch if group.consumer is not None else 0
+            upgraded = migration.upgrade(classic, epoch_min, topics, now)
+            out.records += upgraded.records
+            heartbeat.heartbeat(upgraded.group, request, new_member_id, topics, token, now, out)
+            migration.hand_over(classic, upgraded.group, now, out)
+            return out
+        consumer = group.stored_or_blank_consumer()
+        heartbeat.heartbeat(consumer, request, new_member_id, topics, token, now, out)
         group.replace_other(out, kind=records.CONSUMER)
         group.arm_sweep(now)
         return out
@@ -368,10 +398,11 @@ def _check_group_id(group_id: str) -> None:
 
 def _check_member_epoch(group: Group, member_id: str, epoch: int) -> None:
     assert group.consumer is not None
-    if member_id not in group.consumer.members:
+    member = group.consumer.members.get(member_id)
+    if member is None:
         raise UnknownMemberId
     if group.consumer.current(member_id).epoch != epoch:
-        raise StaleMemberEpoch
+        raise StaleMemberEpoch if member.classic is None else IllegalGeneration
 
 
 def _check_generation(classic: ClassicGroup, request: CommitRequest, now: Now) -> None:

@@ -56,6 +56,7 @@ def consumer(group: ConsumerGroup) -> ConsumerDescription:
             value.subscribed_regex,
             group.current(member_id).assigned,
             group.targets.get(member_id, NOTHING),
+            value.classic is not None,
         )
         for member_id, value in group.members.items()
     )

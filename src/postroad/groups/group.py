@@ -1,15 +1,15 @@
 """One group id: its committed offsets, and the protocol that its members speak.
 
-A group is classic or KIP-848 ("consumer"), never both with members. An empty group of one kind may become
-the other: the first record of the new kind comes with the tombstone of the old one, in one batch. Changing
-the protocol under live members is refused.
+A group is classic or KIP-848 ("consumer"), never both. An empty group of one kind may become the other: the
+first record of the new kind comes with the tombstone of the old one, in one batch. A group with members
+changes by `migration.py`; while it does, it is a KIP-848 group, and some members speak the classic protocol.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from postroad.errors import GroupIdNotFound, InconsistentGroupProtocol, NonEmptyGroup, UnknownMemberId
+from postroad.errors import NonEmptyGroup, UnknownMemberId
 from postroad.groups import records
 from postroad.groups.answers import Outcome
 from postroad.groups.classic import ClassicGroup
@@ -54,8 +54,9 @@ class Group:
         if value is not None:
             self.ensure_classic().adopt(value)
         elif self.classic is not None:
-            self.classic.stored = None
-            self.drop_idle_classic()
+            self.classic.clear()
+            self.classic.forget_pending([*self.classic.pending])
+            self.classic = None
 
     def apply_consumer(self, value: ConsumerValue | None) -> None:
         if value is not None:
@@ -65,24 +66,23 @@ class Group:
 
     # --- which protocol ---
 
-    def classic_for_join(self) -> ClassicGroup:
-        """The classic group, made if there is none; raises InconsistentGroupProtocol where KIP-848 members
-        live."""
-        if self.consumer is not None and self.consumer.members:
-            raise InconsistentGroupProtocol(
-                "The group's members use group.protocol=consumer: stop them first."
-            )
-        return self.ensure_classic()
+    @property
+    def with_consumers(self) -> ConsumerGroup | None:
+        """The KIP-848 group, while it has members: classic requests are for it too."""
+        return self.consumer if self.consumer is not None and self.consumer.members else None
+
+    @property
+    def with_classics(self) -> ClassicGroup | None:
+        """The classic group, while it has members or clients that were given an id to join with."""
+        alone = self.classic is not None and not self.classic.is_idle and self.with_consumers is None
+        return self.classic if alone else None
 
     def classic_of_member(self) -> ClassicGroup:
-        if self.classic is None or (self.consumer is not None and self.consumer.members):
+        if self.classic is None:
             raise UnknownMemberId
         return self.classic
 
-    def consumer_for_heartbeat(self) -> ConsumerGroup:
-        """The stored group or a blank one; raises GroupIdNotFound where classic members live."""
-        if self.classic is not None and not self.classic.is_idle:
-            raise GroupIdNotFound("The group's members use the classic protocol: stop them first.")
+    def stored_or_blank_consumer(self) -> ConsumerGroup:
         return self.consumer or ConsumerGroup(self.group_id, self.settings, self.timers)
 
     def ensure_classic(self) -> ClassicGroup:

@@ -7,7 +7,7 @@ step towards its target.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -25,10 +25,18 @@ from postroad.groups.answers import HeartbeatAnswer, Outcome
 from postroad.groups.assignors import ASSIGNORS
 from postroad.groups.consumer import CONSUMER_SESSION, REVOCATION, ConsumerGroup, Draft
 from postroad.groups.deadlines import Key
+from postroad.groups.migration import remove_members
 from postroad.groups.reconcile import NEWCOMER, NOTHING, Current, MemberState, reconcile
-from postroad.groups.records import MemberValue
+from postroad.groups.records import MemberValue, Record
 from postroad.groups.regex import matcher
-from postroad.groups.requests import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, HeartbeatRequest, Topics
+from postroad.groups.requests import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    HeartbeatRequest,
+    Partitions,
+    Topics,
+)
 from postroad.groups.target import retarget, subscribed_digest
 from postroad.now import Now
 
@@ -77,12 +85,26 @@ def heartbeat(
     """Raises an ApiError, with nothing changed, if the request is refused."""
     draft = Draft(group)
     if request.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
-        _leave(draft, request)
+        out.records += _leave(draft, request, topics, now)
         out.reply(token, HeartbeatAnswer(request.member_id, request.epoch, NO_HEARTBEAT_MS))
-        out.records += draft.records(now.wall_ms)
         return
     member_id, before = _find_or_join(draft, request, new_id)
     changed = _subscribe(draft, member_id, request)
+    current = advance(draft, member_id, before, request.owned, changed, topics, now)
+    out.records += draft.records(now.wall_ms)
+    out.reply(token, _answer(group, member_id, request, before, current))
+
+
+def advance(
+    draft: Draft,
+    member_id: str,
+    before: Current | None,
+    owned: Partitions | None,
+    changed: bool,
+    topics: Topics,
+    now: Now,
+) -> Current:
+    """The last three steps, for members of either protocol. `changed`: a new target must be found."""
     _raise_epoch(draft, topics, changed)
     if draft.epoch > draft.target_epoch:
         retarget(draft, topics)
@@ -90,43 +112,31 @@ def heartbeat(
         draft.current(member_id),
         draft.target_epoch,
         draft.target(member_id),
-        request.owned,
+        owned,
         lambda tp: draft.is_free_for(member_id, tp),
     )
     draft.put_current(member_id, current)
     _arm(draft, member_id, before, current, now)
-    out.records += draft.records(now.wall_ms)
-    out.reply(token, _answer(group, member_id, request, before, current))
+    return current
 
 
-def expire(group: ConsumerGroup, keys: Sequence[Key], now: Now, out: Outcome) -> None:
-    """Remove members that went silent or did not give up in time. The next heartbeat finds a new target."""
-    over = [
-        key
-        for key in keys
-        if key.member_id in group.members and (key.what == CONSUMER_SESSION or _holds_on(group, key))
-    ]
+def expire(group: ConsumerGroup, keys: Sequence[Key], topics: Topics, now: Now, out: Outcome) -> None:
+    """Remove members that went silent, or did not give up or join in time. The next heartbeat finds a new
+    target."""
+    over = [key for key in keys if key.member_id in group.members and _is_over(group, key)]
     if not over:
         return
     for key in over:  # until the removal is applied
         group.timers.set(key.what, now.ms + group.settings.expiry_retry_ms, key.member_id)
-    draft = Draft(group)
-    remove(draft, dict.fromkeys(key.member_id for key in over))
-    out.records += draft.records(now.wall_ms)
+    out.records += remove_members(Draft(group), [*dict.fromkeys(key.member_id for key in over)], topics, now)
 
 
 def resume(group: ConsumerGroup, now: Now) -> None:
     """After the records were read: every member has its full time again."""
     for member_id, member in group.members.items():
-        group.timers.set(CONSUMER_SESSION, now.ms + group.settings.consumer_session_timeout_ms, member_id)
+        group.timers.set(CONSUMER_SESSION, now.ms + group.session_timeout_ms(member), member_id)
         if group.current(member_id).state is MemberState.UNREVOKED:
             group.timers.set(REVOCATION, now.ms + member.rebalance_timeout_ms, member_id)
-
-
-def remove(draft: Draft, member_ids: Collection[str]) -> None:
-    for member_id in member_ids:
-        draft.remove(member_id)
-    draft.epoch += 1
 
 
 # --- finding the member ---
@@ -140,7 +150,10 @@ def _find_or_join(draft: Draft, request: HeartbeatRequest, new_id: str) -> tuple
         if holder is not None and holder != request.member_id:
             if not joining:
                 raise FencedInstanceId
-            return _take_over(draft, holder, request, new_id), None
+            _check_released(draft, holder)
+            member_id = request.member_id or new_id
+            take_over(draft, holder, member_id)
+            return member_id, None
         if holder is None and not joining:
             raise UnknownMemberId
     member_id = request.member_id or new_id
@@ -156,19 +169,22 @@ def _find_or_join(draft: Draft, request: HeartbeatRequest, new_id: str) -> tuple
     return member_id, None
 
 
-def _take_over(draft: Draft, former_id: str, request: HeartbeatRequest, new_id: str) -> str:
-    """A static member is back under another id: it gets the place of its former self, if that has left."""
-    former, current = draft.member(former_id), draft.current(former_id)
+def _check_released(draft: Draft, former_id: str) -> None:
+    """A KIP-848 member has to leave before its instance id is used again. A classic one says no such word."""
+    former = draft.member(former_id)
     assert former is not None
-    if current.epoch != STATIC_LEAVE_EPOCH:
+    if former.classic is None and draft.current(former_id).epoch != STATIC_LEAVE_EPOCH:
         raise UnreleasedInstanceId
-    member_id = request.member_id or new_id
-    target = draft.target(former_id)
+
+
+def take_over(draft: Draft, former_id: str, member_id: str) -> None:
+    """A static member is back under another id, and has what its former self had."""
+    former, current, target = draft.member(former_id), draft.current(former_id), draft.target(former_id)
+    assert former is not None
     draft.remove(former_id)
     draft.put_member(member_id, former)
     draft.put_target(member_id, target)
     draft.put_current(member_id, NEWCOMER._replace(assigned=current.assigned))
-    return member_id
 
 
 def _check_epoch(request: HeartbeatRequest, current: Current) -> None:
@@ -203,12 +219,12 @@ def _subscribe(draft: Draft, member_id: str, request: HeartbeatRequest) -> bool:
     if request.rack_id is not None:
         value = msgspec.structs.replace(value, rack_id=request.rack_id)
     client_id, host = request.client
-    value = msgspec.structs.replace(value, client_id=client_id, client_host=host)
+    value = msgspec.structs.replace(value, client_id=client_id, client_host=host, classic=None)
     draft.put_member(member_id, value)
-    return former is None or _wants(former) != _wants(value)
+    return former is None or wants(former) != wants(value)
 
 
-def _wants(value: MemberValue) -> tuple[tuple[str, ...], str | None, str | None]:
+def wants(value: MemberValue) -> tuple[tuple[str, ...], str | None, str | None]:
     return value.subscribed_names, value.subscribed_regex, value.assignor
 
 
@@ -223,7 +239,7 @@ def _raise_epoch(draft: Draft, topics: Topics, changed: bool) -> None:
             group.seen_topics_version = topics.version
 
 
-def _leave(draft: Draft, request: HeartbeatRequest) -> None:
+def _leave(draft: Draft, request: HeartbeatRequest, topics: Topics, now: Now) -> list[Record]:
     group, member_id = draft.group, request.member_id
     if request.instance_id is not None:
         holder = group.by_instance.get(request.instance_id)
@@ -231,23 +247,22 @@ def _leave(draft: Draft, request: HeartbeatRequest) -> None:
             raise FencedInstanceId
     if draft.member(member_id) is None:
         raise UnknownMemberId
-    if request.epoch == STATIC_LEAVE_EPOCH:
-        current = draft.current(member_id)
-        away = current._replace(epoch=STATIC_LEAVE_EPOCH, state=MemberState.STABLE, revoking=NOTHING)
-        draft.put_current(member_id, away)
-    else:
-        remove(draft, [member_id])
+    if request.epoch != STATIC_LEAVE_EPOCH:
+        return remove_members(draft, [member_id], topics, now)
+    current = draft.current(member_id)
+    away = current._replace(epoch=STATIC_LEAVE_EPOCH, state=MemberState.STABLE, revoking=NOTHING)
+    draft.put_current(member_id, away)
+    return draft.records(now.wall_ms)
 
 
 # --- deadlines and the answer ---
 
 
 def _arm(draft: Draft, member_id: str, before: Current | None, current: Current, now: Now) -> None:
-    group = draft.group
-    group.timers.set(CONSUMER_SESSION, now.ms + group.settings.consumer_session_timeout_ms, member_id)
+    group, member = draft.group, draft.member(member_id)
+    assert member is not None
+    group.timers.set(CONSUMER_SESSION, now.ms + group.session_timeout_ms(member), member_id)
     if current.state is MemberState.UNREVOKED and (before is None or before.revoking != current.revoking):
-        member = draft.member(member_id)
-        assert member is not None
         group.timers.set(REVOCATION, now.ms + member.rebalance_timeout_ms, member_id)
 
 
@@ -266,8 +281,11 @@ def _answer(
     return HeartbeatAnswer(member_id, current.epoch, _interval_ms(group), assignment)
 
 
-def _holds_on(group: ConsumerGroup, key: Key) -> bool:
-    return key.what == REVOCATION and group.current(key.member_id).state is MemberState.UNREVOKED
+def _is_over(group: ConsumerGroup, key: Key) -> bool:
+    """A deadline that was not cancelled may still have lost its reason."""
+    if key.what == REVOCATION:
+        return group.current(key.member_id).state is MemberState.UNREVOKED
+    return key.what == CONSUMER_SESSION or group.members[key.member_id].classic is not None
 
 
 def _interval_ms(group: ConsumerGroup) -> int:

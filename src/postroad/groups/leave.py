@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from postroad.errors import ApiError, FencedInstanceId, UnknownMemberId
 from postroad.groups import rebalance
@@ -22,7 +22,7 @@ def leave(group: ClassicGroup, who: Sequence[MemberIdentity], token: object, now
             errors.append(None)
         except ApiError as error:
             errors.append(error)
-    _forget_pending(group, leaving)
+    group.forget_pending(leaving)
     members = [member_id for member_id in leaving if member_id in group.members]
     if members:
         rebalance.remove(group, members, now, out)
@@ -33,7 +33,7 @@ def leave(group: ClassicGroup, who: Sequence[MemberIdentity], token: object, now
 
 def expire(group: ClassicGroup, keys: Sequence[Key], now: Now, out: Outcome) -> None:
     """Act on deadlines that have passed."""
-    _forget_pending(group, (key.member_id for key in keys if key.what == PENDING))
+    group.forget_pending([key.member_id for key in keys if key.what == PENDING])
     gone = {
         key.member_id: None for key in keys if key.what == SESSION and _is_silent(group, key.member_id, now)
     }
@@ -59,12 +59,6 @@ def _find(group: ClassicGroup, identity: MemberIdentity) -> str:
     if identity.member_id and identity.member_id != member_id:
         raise FencedInstanceId
     return member_id
-
-
-def _forget_pending(group: ClassicGroup, member_ids: Iterable[str]) -> None:
-    for member_id in member_ids:
-        group.pending.discard(member_id)
-        group.timers.cancel(PENDING, member_id)
 
 
 def _is_silent(group: ClassicGroup, member_id: str, now: Now) -> bool:

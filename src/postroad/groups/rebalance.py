@@ -49,6 +49,14 @@ def prolong_opening(group: ClassicGroup, now: Now) -> None:
         group.timers.set(JOIN, min(now.ms + _first_delay_ms(group), group.opening.ends_ms))
 
 
+def resume(group: ClassicGroup, now: Now) -> None:
+    """After the records were read: every member has its full time again, and a rebalance that was due is."""
+    for member in group.members.values():
+        group.keep_alive(member, now.ms)
+    if group.state is State.PREPARING:
+        group.timers.set(JOIN, now.ms + group.rebalance_timeout_ms)
+
+
 def complete_if_all_joined(group: ClassicGroup, now: Now, out: Outcome) -> None:
     all_joined = group.waiting_joins == len(group.members) and not group.pending
     if group.state is State.PREPARING and group.opening is None and all_joined:

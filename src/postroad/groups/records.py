@@ -57,7 +57,8 @@ class ClassicMemberValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ClassicValue(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One generation. Without members the group is empty since `changed_ms`."""
+    """One generation. Without members the group is empty since `changed_ms`. Members without a leader have
+    come from a KIP-848 group: a rebalance is due."""
 
     generation: int
     changed_ms: int  # wall clock
@@ -76,6 +77,13 @@ class ConsumerValue(msgspec.Struct, frozen=True, omit_defaults=True):
     topics: str = ""
 
 
+class ClassicSide(msgspec.Struct, frozen=True):
+    """What a member of a KIP-848 group said when it joined by the classic protocol."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
 class MemberValue(msgspec.Struct, frozen=True, omit_defaults=True):
     rebalance_timeout_ms: int
     subscribed_names: tuple[str, ...] = ()
@@ -85,6 +93,7 @@ class MemberValue(msgspec.Struct, frozen=True, omit_defaults=True):
     rack_id: str | None = None
     client_id: str = ""
     client_host: str = ""
+    classic: ClassicSide | None = None  # None: the member speaks KIP-848
 
 
 class PartitionsValue(msgspec.Struct, frozen=True):

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 _SECOND = 1_000
 _MINUTE = 60 * _SECOND
 _DAY = 24 * 60 * _MINUTE
+
+
+class MigrationPolicy(StrEnum):
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +46,8 @@ class GroupSettings:
     consumer_heartbeat_interval_ms: int = 5 * _SECOND
     consumer_session_timeout_ms: int = 45 * _SECOND
     consumer_group_size_max: int = 10_000
+    # Which way a group with members may change its protocol.
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
 
     # Offsets.
     offset_metadata_bytes_max: int = 4096

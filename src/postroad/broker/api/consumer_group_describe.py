@@ -19,7 +19,7 @@ KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
-_CONSUMER_MEMBER: Final = 1  # 0 would be a classic member of the same group
+_CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
 
 def handle(node: Node, call: Call) -> Result:
@@ -58,7 +58,7 @@ def _member(node: Node, member: ConsumerMemberDescription) -> codec.Member:
         member.subscribed_regex,
         _assignment(node, member.assignment),
         _assignment(node, member.target),
-        _CONSUMER_MEMBER,
+        _CLASSIC_MEMBER if member.is_classic else _CONSUMER_MEMBER,
     )
 
 

@@ -43,9 +43,7 @@ def handle(node: Node, call: Call) -> Result:
         node,
         call,
         request.group_id,
-        lambda groups, token, now: groups.consumer_heartbeat(
-            wanted, fresh_id, node.groups.topics, token, now
-        ),
+        lambda groups, token, now: groups.consumer_heartbeat(wanted, fresh_id, token, now),
         lambda answer: codec.encode_response(_response(answer), version),
         if_subscription=GroupIdNotFound if request.member_epoch == JOIN_EPOCH else None,
     )
