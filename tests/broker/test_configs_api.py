@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from postroad.wire.messages import alter_configs, describe_configs
+from postroad.wire.messages import alter_configs, delete_records, describe_configs
 from postroad.wire.messages import incremental_alter_configs as incremental
 from tests.broker.harness import Running
 
@@ -125,7 +125,7 @@ def test_lists_are_appended_to_and_subtracted_from(shared: Running, topic: str) 
         (("retention.ms", APPEND, "1"), BAD_CONFIG),
         (("retention.ms", 9, "1"), INVALID_REQUEST),
         (("retention.ms", -1, "1"), INVALID_REQUEST),
-        (("cleanup.policy", SUBTRACT, "delete"), BAD_CONFIG),
+        (("cleanup.policy", APPEND, "shred"), BAD_CONFIG),
     ],
 )
 def test_a_wrong_change_is_refused_and_changes_nothing(
@@ -173,3 +173,21 @@ def test_flush_can_be_altered_while_messages_come(shared: Running, topic: str) -
         assert alter(shared, topic, ("postroad.flush", SET, mode)) == 0
         shared.publish(topic, b"x")
     assert shared.fetch(topic, 0).high_watermark == 4
+
+
+def test_the_advertised_listener_is_among_the_nodes_configs(shared: Running) -> None:
+    [config] = describe(shared, NODE, "1", "advertised.listeners").configs
+    assert (config.value, config.read_only) == (f"PLAINTEXT://127.0.0.1:{shared.node.port}", True)
+
+
+def test_an_empty_cleanup_policy_keeps_everything_until_records_are_deleted(
+    shared: Running, topic: str
+) -> None:
+    shared.create(topic, cleanup_policy="", retention_ms=1, segment_ms=1)
+    shared.publish(topic, b"a", b"b")
+    assert value(shared, topic, "cleanup.policy") == ("", OVERRIDE)
+    log = shared.partition(topic).log
+    assert shared.on_loop(lambda: log.expire(shared.began_ms + 10**9)) == []
+    wanted = delete_records.DeleteRecordsTopic(topic, [delete_records.DeleteRecordsPartition(0, 1)])
+    answer = shared.call(delete_records, 2, delete_records.DeleteRecordsRequest([wanted], 10_000))
+    assert answer.topics[0].partitions[0].error_code == 0

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import KafkaError, Producer
 
 from postroad.broker import inspection
 from postroad.broker.inspection import inspector
 from postroad.errors import ApiError, InvalidRecord
 from postroad.wire.batch import check, read_header
 from postroad.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from postroad.wire.records import decode_records
+from postroad.wire.messages import produce
+from postroad.wire.records import Record, decode_records, encode_batch
 from tests.broker.harness import Running
-from tests.faults.raw import batch_of, send_batch
+from tests.faults.raw import batch_of, produce_request, send_batch
 
 CODECS = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD, "uncompressed": NONE}
 INVALID_RECORD = 87
@@ -86,3 +88,55 @@ def test_a_config_change_takes_effect_with_the_next_batch(shared: Running, topic
         answer = connection.call(alter, 1, alter.IncrementalAlterConfigsRequest(resources=[resource]))
         assert answer.responses[0].error_code == 0
         assert send_batch(connection, topic, batch_of(b"x", key=None)).error_code == INVALID_RECORD
+
+
+@pytest.mark.parametrize("version", range(3, 13))
+@pytest.mark.parametrize("compression", [NONE, ZSTD])
+def test_only_the_records_without_a_key_are_named_as_wrong(
+    shared: Running, topic: str, version: int, compression: int
+) -> None:
+    shared.create(topic, cleanup_policy="compact")
+    bad = list(range(3, 100, 10))
+    records = [Record(n, shared.began_ms, None if n in bad else b"k", b"v") for n in range(100)]
+    request = produce_request(topic, encode_batch(records, compression=compression))
+    with shared.connect() as connection:
+        for _ in range(2):  # the second repeats the first
+            [answer] = connection.call(produce, version, request).responses[0].partition_responses
+            assert (answer.error_code, answer.base_offset) == (INVALID_RECORD, -1)
+            if version >= 8:
+                assert [error.batch_index for error in answer.record_errors] == bad
+                texts = {error.batch_index_error_message for error in answer.record_errors}
+                assert texts == {answer.error_message}
+    assert shared.partition(topic).log.end_offset == 0
+
+
+def test_wrong_records_are_named_for_each_partition_of_a_request(shared: Running, topic: str) -> None:
+    shared.create(topic, 2, cleanup_policy="compact")
+    data = [produce.PartitionProduceData(index=n, records=mixed_keys(n)) for n in (0, 1)]
+    request = produce.ProduceRequest(
+        acks=-1, timeout_ms=1000, topic_data=[produce.TopicProduceData(name=topic, partition_data=data)]
+    )
+    for version in (8, 9, 12):
+        answers = shared.call(produce, version, request).responses[0].partition_responses
+        named = [[error.batch_index for error in answer.record_errors] for answer in answers]
+        assert named == [[0], [1]]
+
+
+def mixed_keys(keyless: int) -> bytes:
+    return bytes(encode_batch([Record(n, 1, None if n == keyless else b"k", b"v") for n in range(3)]))
+
+
+def test_librdkafka_tells_bad_records_from_those_that_were_only_with_them(
+    shared: Running, topic: str
+) -> None:
+    shared.create(topic, cleanup_policy="compact")
+    producer = Producer({"bootstrap.servers": shared.bootstrap, "linger.ms": 300, "batch.num.messages": 100})
+    codes: list[int] = []
+    for n in range(100):
+        key = None if n % 10 == 3 else b"k"
+        producer.produce(
+            topic, b"v", key=key, partition=0, on_delivery=lambda error, _: codes.append(error.code())
+        )
+    producer.flush(20)
+    assert codes.count(KafkaError.INVALID_RECORD) == 10
+    assert len(codes) == 100

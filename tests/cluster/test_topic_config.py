@@ -100,7 +100,7 @@ def test_retention_is_by_time_unless_acknowledgements_are_asked_for() -> None:
         ("min.cleanable.dirty.ratio", "1.1", "from 0 to 1"),
         ("min.cleanable.dirty.ratio", "nan", "a number"),
         ("cleanup.policy", "shred", "one or more of delete, compact"),
-        ("cleanup.policy", "", "one or more of delete, compact"),
+        ("cleanup.policy", ",", "one or more of delete, compact"),
         ("cleanup.policy", "delete,delete", "one or more of delete, compact"),
         ("compression.type", "brotli", "one of producer, uncompressed"),
         ("message.timestamp.type", "createtime", "one of CreateTime, LogAppendTime"),
@@ -193,9 +193,10 @@ def test_the_first_append_begins_with_what_held_before(image: Image) -> None:
     assert image.topics["orders"].config["cleanup.policy"] == "delete,compact"
 
 
-def test_a_list_that_must_not_be_empty_cannot_be_emptied(image: Image) -> None:
-    with pytest.raises(InvalidConfig, match="one or more of"):
-        altered(image, ("cleanup.policy", ConfigOperation.SUBTRACT, "compact"))
+def test_a_topic_without_a_cleanup_policy_keeps_everything(image: Image) -> None:
+    assert altered(image, ("cleanup.policy", ConfigOperation.SUBTRACT, "compact"))["cleanup.policy"] == ""
+    settings = resolve({"cleanup.policy": "", "retention.ms": "1"}, {"cleanup.policy": "delete"})
+    assert (settings.cleanup_delete, settings.cleanup_compact) == (False, False)
 
 
 def test_a_change_that_changes_nothing_writes_nothing(image: Image) -> None:

@@ -26,7 +26,7 @@ from postroad.errors import (
 )
 from postroad.wire import batch as batches
 from postroad.wire.compression import NAMES
-from postroad.wire.records import Record, decode_records, encode_batch, has_null_key, recompress
+from postroad.wire.records import Record, decode_records, encode_batch, recompress, without_key
 
 CODECS = range(len(NAMES))
 CLEAN = (CorruptMessage, MessageTooLarge, UnsupportedCompressionType, UnsupportedForMessageFormat)
@@ -129,8 +129,8 @@ def test_header_keys_that_are_no_text_survive_byte_for_byte() -> None:
 
 def test_a_record_without_key_is_found() -> None:
     with_keys = [Record(0, NOW, b"", b"v"), Record(1, NOW, b"k", b"v")]
-    assert not has_null_key(encode_batch(with_keys, compression=3))
-    assert has_null_key(encode_batch([*with_keys, Record(2, NOW, None, b"v")], compression=3))
+    assert without_key(encode_batch(with_keys, compression=3)) == []
+    assert without_key(encode_batch([*with_keys, Record(2, NOW, None, b"v")], compression=3)) == [2]
 
 
 # --- other people's encoders -------------------------------------------------------------------

@@ -27,8 +27,8 @@ def inspector(compacted: bool, compression_type: str) -> Inspect | None:
         return None
 
     def inspect(batch: memoryview, header: Fields) -> tuple[memoryview, Fields]:
-        if compacted and records.has_null_key(batch, UNPACKED_BYTES_MAX):
-            raise InvalidRecord("The topic is compacted, so every message needs a key.")
+        if compacted and (wrong := records.without_key(batch, UNPACKED_BYTES_MAX)):
+            raise InvalidRecord("The topic is compacted, so every message needs a key.", records=wrong)
         if codec is None or header[ATTRIBUTES] & COMPRESSION_MASK == codec:
             return batch, header
         anew = memoryview(records.recompress(batch, codec, UNPACKED_BYTES_MAX))

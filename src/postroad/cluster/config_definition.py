@@ -115,8 +115,8 @@ def one_of(*words: str) -> Rule:
 def some_of(*words: str) -> Rule:
     def check(value: Value) -> str | None:
         assert isinstance(value, tuple)
-        right = value and set(value) <= set(words) and len(set(value)) == len(value)
-        return None if right else f"one or more of {', '.join(words)}, with commas between"
+        right = set(value) <= set(words) and len(set(value)) == len(value)
+        return None if right else f"empty, or one or more of {', '.join(words)} with commas between"
 
     return check
 

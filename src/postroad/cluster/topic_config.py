@@ -40,7 +40,8 @@ TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
 # fmt: off
 _SUPPORTED: Final = (
     Definition("cleanup.policy", LIST, "delete",
-               "delete: old segments go by time and size. compact: of each key the latest record stays.",
+               "delete: old segments go by time and size. compact: of each key the latest record stays. "
+               "Empty: everything stays.",
                some_of("delete", "compact"), "log.cleanup.policy"),
     Definition("compression.type", STRING, "producer",
                "How batches are stored; producer: as they were sent.",

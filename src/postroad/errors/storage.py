@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from postroad.errors.base import CoordinationError, RequestRefused, TryAgain
 from postroad.errors.requests import RequestTimedOut
 
@@ -58,6 +60,11 @@ class UnsupportedCompressionType(RequestRefused):
 class InvalidRecord(RequestRefused):
     code = 87
     summary = "A record is not valid here (for a compacted topic: it has no key)."
+
+    def __init__(self, *texts: str, records: Sequence[int] = ()) -> None:
+        """`records`: which of its batch are not valid, if that is known; the others would have been taken."""
+        super().__init__(*texts)
+        self.records = records
 
 
 class OffsetNotAvailable(TryAgain):

@@ -52,7 +52,16 @@ class ProduceRequest(NamedTuple):
 class PartitionAnswer:
     """What one partition answers; an error has no offset."""
 
-    __slots__ = ("append_time_ms", "base_offset", "error", "index", "message", "start_offset", "topic")
+    __slots__ = (
+        "append_time_ms",
+        "base_offset",
+        "error",
+        "index",
+        "message",
+        "start_offset",
+        "topic",
+        "wrong_records",
+    )
 
     def __init__(self, topic: TopicKey, index: int) -> None:
         self.topic = topic
@@ -62,6 +71,7 @@ class PartitionAnswer:
         self.append_time_ms = -1
         self.start_offset = -1
         self.message: str | None = None
+        self.wrong_records: Sequence[int] = ()  # of the batch, if the error is theirs (KIP-467)
 
 
 Answers = Sequence[PartitionAnswer]
@@ -210,8 +220,18 @@ def _encode_one(answer: PartitionAnswer, version: int) -> bytes:
     if message is None or version < 8:
         return head + answered + _tail_of(version)
     if version >= FLEXIBLE_FROM:
-        return head + answered + b"\1" + _compact(message) + b"\0\0\0\0\0\0\0"
-    return head + answered + b"\0\0\0\0" + _nullable(message) + b"\0\0\0\0"
+        return head + answered + _record_errors(answer, version) + _compact(message) + b"\0\0\0\0\0\0\0"
+    return head + answered + _record_errors(answer, version) + _nullable(message) + b"\0\0\0\0"
+
+
+def _record_errors(answer: PartitionAnswer, version: int) -> bytes:
+    """Each wrong record by its place in the batch, with the partition's message."""
+    count = len(answer.wrong_records)
+    if version >= FLEXIBLE_FROM:
+        text = _compact(answer.message or "") + b"\0"
+        return write_uvarint(count + 1) + b"".join(_INT.pack(place) + text for place in answer.wrong_records)
+    text = _nullable(answer.message)
+    return _INT.pack(count) + b"".join(_INT.pack(place) + text for place in answer.wrong_records)
 
 
 _heads: dict[tuple[int, TopicKey], bytes] = {}
@@ -247,7 +267,7 @@ def _encode_classic(answers: Answers, version: int, throttle_ms: int) -> bytes:
                 _ANSWER_START.pack(a.index, a.error, a.base_offset, a.append_time_ms, a.start_offset)
             )
             if version >= 8:
-                parts.append(b"\0\0\0\0")  # no errors of single records
+                parts.append(_record_errors(a, version))
                 parts.append(_nullable(a.message))
     parts.append(_INT.pack(throttle_ms))
     return b"".join(parts)
@@ -268,8 +288,10 @@ def _encode_flexible(answers: Answers, version: int, throttle_ms: int) -> bytes:
             parts.append(
                 _ANSWER_START.pack(a.index, a.error, a.base_offset, a.append_time_ms, a.start_offset)
             )
-            # no errors of single records, the message, no tags
-            parts.append(b"\1\0\0" if a.message is None else b"\1" + _compact(a.message) + b"\0")
+            if a.message is None:  # nor errors of single records, nor tags
+                parts.append(b"\1\0\0")
+            else:
+                parts.append(_record_errors(a, version) + _compact(a.message) + b"\0")
         parts.append(b"\0")
     parts.append(_INT.pack(throttle_ms))
     parts.append(b"\0")

@@ -86,9 +86,9 @@ def decode_readable(batch: memoryview | bytes | bytearray) -> list[Record]:
     return records
 
 
-def has_null_key(batch: memoryview | bytes | bytearray, limit: int = codecs.OUTPUT_BYTES_MAX) -> bool:
-    """Whether a record has no key, which a compacted topic refuses. Raises as decode_records does."""
-    return any(record.key is None for record in decode_records(batch, limit))
+def without_key(batch: memoryview | bytes | bytearray, limit: int = codecs.OUTPUT_BYTES_MAX) -> list[int]:
+    """Which records have no key (from 0 on), as a compacted topic refuses. Raises as decode_records does."""
+    return [place for place, record in enumerate(decode_records(batch, limit)) if record.key is None]
 
 
 def encode_batch(

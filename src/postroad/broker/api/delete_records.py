@@ -48,7 +48,8 @@ def _delete(
         partition = node.partitions.lead(topic, index)
         if partition.internal:
             raise InvalidTopic(f"{topic} is kept by the nodes themselves; its records can't be deleted.")
-        if not partition.log.settings.cleanup_delete:
+        settings = partition.log.settings
+        if settings.cleanup_compact and not settings.cleanup_delete:
             raise PolicyViolation("The topic is compacted only (cleanup.policy); write tombstones instead.")
         high = partition.high_watermark
         offset = high if wanted.offset == HIGH_WATERMARK else wanted.offset

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Final
 from postroad import config
 from postroad.broker.dispatch import Call, Result
 from postroad.cluster import group_config, topic_config
-from postroad.cluster.config_definition import ConfigEntry, ConfigResource, ConfigType
+from postroad.cluster.config_definition import (
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ConfigType,
+    Synonym,
+)
 from postroad.errors import ApiError, InvalidRequest, UnknownTopicOrPartition
 from postroad.wire.messages import describe_configs as codec
 
@@ -53,12 +59,23 @@ def _entries(node: Node, resource: codec.DescribeConfigsResource) -> Iterable[Co
         case ConfigResource.NODE:
             if name not in ("", str(node.settings.node.id)):
                 raise InvalidRequest(f"This is node {node.settings.node.id}; ask node {name} itself.")
-            return [entry for entry in config.describe(node.loaded) if not keys or entry.name in keys]
+            entries = sorted([*config.describe(node.loaded), _advertised_listeners(node)])
+            return [entry for entry in entries if not keys or entry.name in keys]
         case ConfigResource.GROUP:
             if not name:
                 raise InvalidRequest("A group's id is missing: there are no configs for all groups.")
             return group_config.describe(node.image.groups.get(name, {}), keys)
     raise InvalidRequest(f"There are configs of topics (2), nodes (4) and groups (32), none of type {kind}.")
+
+
+def _advertised_listeners(node: Node) -> ConfigEntry:
+    """Where clients are told to connect, as Kafka's tools look it up; the port may be one that was free."""
+    value = f"PLAINTEXT://{node.settings.kafka.host_to_advertise}:{node.advertised_port}"
+    synonym = Synonym("advertised.listeners", value, ConfigSource.NODE)
+    documentation = "From kafka.advertised_host and kafka.advertised_port, else kafka.host and kafka.port."
+    return ConfigEntry(
+        "advertised.listeners", value, ConfigType.STRING, ConfigSource.NODE, True, documentation, (synonym,)
+    )
 
 
 def _shown(entry: ConfigEntry, request: codec.DescribeConfigsRequest) -> codec.DescribeConfigsResourceResult:

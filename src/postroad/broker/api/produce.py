@@ -18,6 +18,7 @@ from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
 from postroad.errors import (
     ApiError,
+    InvalidRecord,
     InvalidRequiredAcks,
     ProtocolError,
     StorageFailed,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 KEY: Final = codec.KEY
 VERSIONS: Final = (0, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+WRONG_RECORDS_MAX: Final = 10_000  # named in an answer: some 70 bytes each, for a batch of a few bytes each
 
 
 def handle(node: Node, call: Call) -> Result:
@@ -67,6 +70,8 @@ class Append(PartitionAnswer):
 
     def refuse(self, error: ApiError) -> None:
         self.error, self.message = error.code, str(error)
+        if isinstance(error, InvalidRecord):
+            self.wrong_records = error.records[:WRONG_RECORDS_MAX]
         self.base_offset = self.append_time_ms = self.start_offset = -1
 
 
