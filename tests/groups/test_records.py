@@ -1,17 +1,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.groups import records
+from postroad.groups import assignment, records
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import OffsetValue, Record
 from postroad.groups.requests import TopicPartition, Topics
 from postroad.groups.settings import GroupSettings
-from postroad.groups.subscription import subscribed_topics
+from postroad.groups.subscription import read_subscription, subscribed_topics
 from tests.groups.shell import subscription
 
 NO_TOPICS = Topics(0, {})
@@ -53,4 +54,17 @@ def test_any_metadata_is_a_subscription_or_not(metadata: bytes) -> None:
 @pytest.mark.parametrize("cut", range(1, 14))
 def test_subscription_that_is_cut_is_none(cut: int) -> None:
     whole = subscription("abc", "de")
-    assert subscribed_topics(whole[: len(whole) - 4 - cut]) is None
+    after_topics = 8  # user data and owned partitions, which the topics do not need
+    assert subscribed_topics(whole[: len(whole) - after_topics - cut]) is None
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_an_assignment_or_malformed(data: bytes) -> None:
+    for read in (assignment.decode, read_subscription):
+        with suppress(assignment.Malformed):
+            read(data)
+
+
+@given(st.dictionaries(st.text(max_size=20), st.lists(st.integers(0, 2**31 - 1)), max_size=4))
+def test_assignment_comes_back_as_it_was(named: dict[str, list[int]]) -> None:
+    assert assignment.decode(assignment.encode(named, 1)) == named
