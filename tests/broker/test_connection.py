@@ -12,6 +12,7 @@ import pytest
 
 from postroad.broker.connection import REQUESTS_IN_FLIGHT_MAX
 from postroad.wire.messages import api_versions, fetch, produce
+from tests.broker.failing_disk import use_failing_disk
 from tests.broker.fetching import fetch_request, send, wanted
 from tests.broker.hand_clock import HandClock
 from tests.broker.harness import Running
@@ -38,6 +39,52 @@ def correlation_of(answer: bytes) -> int:
 def produced(topic: str, correlation: int, acks: int = -1, value: bytes = b"x") -> bytes:
     request = produce_request(topic, batch_of(value), acks=acks)
     return frame(request_content(produce, 9, request, correlation))
+
+
+def unanswerable(kind: str) -> bytes:
+    """A request that ends its connection."""
+    if kind == "an unknown api":
+        return frame(struct.pack(">hhih", 9999, 0, 9, -1))
+    if kind == "an api that is not there":
+        return frame(struct.pack(">hhih", DESCRIBE_ACLS, 1, 9, -1) + bytes(20))
+    if kind == "a version that is not there":
+        return frame(struct.pack(">hhih", produce.KEY, 99, 9, -1))
+    return frame(b"\0")
+
+
+DESCRIBE_ACLS = 29
+UNANSWERABLE = ["an unknown api", "an api that is not there", "a version that is not there", "too short"]
+
+
+@pytest.mark.parametrize("kind", UNANSWERABLE)
+def test_requests_before_one_that_cannot_be_answered_are_answered(shared: Running, kind: str) -> None:
+    with shared.connect() as connection:
+        connection.send(ping(1) + ping(2) + unanswerable(kind) + ping(3))
+        assert [correlation_of(connection.receive()) for _ in range(2)] == [1, 2]
+        assert connection.is_closed_by_broker()
+
+
+@pytest.mark.parametrize("kind", UNANSWERABLE)
+def test_a_message_in_flight_is_acknowledged_before_its_connection_is_closed(
+    start: Callable[..., Running], kind: str
+) -> None:
+    running = start()
+    disk = use_failing_disk(running)
+    running.create("t")
+    with running.connect() as connection:
+        disk.gate.clear()
+        try:
+            connection.send(produced("t", 1))
+            until(lambda: running.partition("t").log.written_offset == 1, "it is written")
+            connection.send(unanswerable(kind))
+            inside = running.inside(connection)
+            until(lambda: inside._last_reason is not None, "the odd request has come")
+            assert not inside.closed
+        finally:
+            disk.gate.set()
+        answer = produce.decode_response(connection.receive()[5:], 9)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        assert connection.is_closed_by_broker()
 
 
 # --- order

@@ -7,9 +7,19 @@ from collections.abc import Iterator
 
 import pytest
 from kafka import KafkaAdminClient, OffsetAndMetadata, OffsetSpec, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.admin import (
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ConfigResource,
+    ConfigResourceType,
+    ResourcePatternFilter,
+    ResourceType,
+)
 from kafka.errors import (
     GroupSubscribedToTopicError,
+    IncompatibleBrokerVersion,
     InvalidPartitionsError,
     InvalidTopicError,
     NoError,
@@ -26,6 +36,16 @@ from .wait import until
 def python_admin(broker: Broker) -> Iterator[KafkaAdminClient]:
     with admin_client(broker.bootstrap) as client:
         yield client
+
+
+def test_an_api_that_is_not_there_is_refused_by_the_client_which_goes_on(
+    python_admin: KafkaAdminClient, topic: str
+) -> None:
+    anything = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
+    acls = ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, anything)
+    with pytest.raises(IncompatibleBrokerVersion, match="DescribeAcls"):
+        python_admin.describe_acls(acls)
+    assert topic in python_admin.list_topics()
 
 
 # --- topics and partitions -----------------------------------------------------------------------

@@ -102,6 +102,7 @@ class Connection:
     __slots__ = (
         "_answers",
         "_fd",
+        "_last_reason",
         "_loop",
         "_on_writable",
         "_out",
@@ -158,6 +159,7 @@ class Connection:
         self._paused = False  # nothing is received: frames wait, or the peer has to take answers
         self._resuming = False  # `_continue` will come
         self._stopped = False
+        self._last_reason: str | None = None  # why it is closed once all is answered
         self._when_closed: Callable[[Connection], None] | None = None
         self._waiting: list[memoryview] = []  # frames that were received before a pause
         loop.add_reader(self._fd, self._readable)
@@ -188,7 +190,7 @@ class Connection:
 
     def _receive(self) -> int:
         """Receive once and handle what is whole. How many bytes came; -1 if no more can come now."""
-        if self.closed or self._paused:
+        if self.closed or self._paused or self._stopped:
             return -1
         frames = self.frames
         space = frames.space()
@@ -226,14 +228,14 @@ class Connection:
                     self._pause(whole[place:])
                     return
         except ProtocolError as wrong:
-            self.close(str(wrong))
+            self._close_when_answered(str(wrong))
             return
         except Exception:
             log.exception("a request from %s failed", self.peer)
             self.close("its request failed")
             return
         if self.frames.wrong:
-            self.close(self.frames.wrong)
+            self._close_when_answered(self.frames.wrong)
         elif not self.frames.partial:
             self.frame_began_at = None
         elif whole or self.frame_began_at is None:  # behind whole frames a new one has begun
@@ -342,7 +344,9 @@ class Connection:
         if self._on_writable:
             self._on_writable = False
             self._loop.remove_writer(self._fd)
-        if self._paused and not self._full():
+        if self._last_reason is not None and not self._answers:
+            self.close(self._last_reason)
+        elif self._paused and not self._full():
             self._resume()
 
     def _send_bytes(self) -> bool:
@@ -423,6 +427,13 @@ class Connection:
     def when_closed(self, call: Callable[[Connection], None]) -> None:
         """There is something that belongs to this connection and ends with it."""
         self._when_closed = call
+
+    def _close_when_answered(self, reason: str) -> None:
+        """Read no more, and close once the requests before are answered: they are not at fault."""
+        self._last_reason = reason
+        self.stop_reading()
+        if self.answered_all:
+            self.close(reason)
 
     def close(self, reason: str) -> None:
         if self.closed:

@@ -8,8 +8,9 @@ What `handle` may return:
     a coroutine       run as a task of the node; its result is the body (control path only)
     None              no answer (acks=0)
 
-Bytes that can't be read close the connection, as in Kafka. A handler that fails for a reason
-nobody foresaw does so too: the client retries, and the log of the node has the traceback.
+Bytes that can't be read, and APIs or versions that are not there, close the connection, as in Kafka, once
+the requests before are answered. A handler that fails for a reason nobody foresaw closes it at once: the
+client retries, and the log of the node has the traceback.
 """
 
 from __future__ import annotations
