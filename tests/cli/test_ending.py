@@ -33,7 +33,7 @@ def start(node: Node, *command: str, **streams: Any) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Its exit code and what it wrote to standard error."""
+    """Wait for its end: the exit code, and what it wrote to standard error."""
     try:
         _, errors = process.communicate(timeout=PATIENCE_S)
     finally:

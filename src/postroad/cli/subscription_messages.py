@@ -150,7 +150,7 @@ def consume(
 
 
 async def _tell_missing(client: Client, names: Sequence[str], follow: bool) -> None:
-    """Of the topics that are there the messages come all the same."""
+    """Warn about topics that don't exist; messages of the others are delivered all the same."""
     existing = (await client.retry(lambda: client.cluster(names))).topics
     missing = [name for name in names if name not in existing]
     if len(missing) == len(names) and not follow:
