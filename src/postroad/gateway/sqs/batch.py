@@ -19,10 +19,11 @@ class Entry(Protocol):
     id: str
 
 
-def check(entries: Sequence[Entry]) -> None:
+def check(action: str, entries: Sequence[Entry]) -> None:
     """Raises SqsError for what fails the whole batch."""
     if not entries:
-        raise SqsError("EmptyBatchRequest", "There should be at least one entry in the request.")
+        text = f"There should be at least one {action}RequestEntry in the request."
+        raise SqsError("EmptyBatchRequest", text)
     if len(entries) > ENTRIES_MAX:
         text = f"Maximum number of entries per request are {ENTRIES_MAX}. You have sent {len(entries)}."
         raise SqsError("TooManyEntriesInBatchRequest", text)

@@ -138,7 +138,9 @@ def _value(name: str, attribute: MessageAttribute) -> bytes:
     kind = attribute.data_type.partition(".")[0]
     if kind not in KINDS or len(attribute.data_type) > CHARACTERS_MAX:
         raise _wrong(
-            name, "has an invalid type: it is String, Number or Binary, or one of these with a label"
+            name,
+            "has an invalid message attribute type, the set of supported type prefixes is Binary, Number, "
+            "and String",
         )
     if kind == "Binary":
         if not attribute.binary_value:

@@ -54,8 +54,7 @@ def check(name: str) -> None:
     if not stem or len(name) > NAME_CHARACTERS_MAX or not _NAME_CHARACTERS.issuperset(stem):
         raise SqsError(
             "InvalidParameterValueException",
-            "A queue's name has 1 to 80 letters, digits, hyphens and underscores; a FIFO queue's ends "
-            "with .fifo.",
+            "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length",
         )
 
 

@@ -33,6 +33,22 @@ ACTIONS: Final = frozenset(
         "PurgeQueue",
     }
 )
+OWNERS: Final = frozenset(
+    {
+        "AddPermission",
+        "CancelMessageMoveTask",
+        "CreateQueue",
+        "DeleteQueue",
+        "ListMessageMoveTasks",
+        "ListQueueTags",
+        "ListQueues",
+        "RemovePermission",
+        "SetQueueAttributes",
+        "StartMessageMoveTask",
+        "TagQueue",
+        "UntagQueue",
+    }
+)  # nobody else can be permitted these
 
 _LABEL_CHARACTERS: Final = frozenset(ascii_letters + digits + "-_")
 
@@ -89,6 +105,9 @@ def _check(asked: AddPermission) -> None:
             "OverLimit", f"{len(asked.actions)} Actions were found, maximum allowed is {ACTIONS_MAX}."
         )
     for action in asked.actions:
+        if action in OWNERS:
+            reason = "Only the queue owner is allowed to invoke this action."
+            raise invalid("ActionName", f"SQS:{action}", reason)
         if action not in ACTIONS:
             raise invalid(
                 "ActionName", action[:100], "Please refer to the appropriate WSDL for valid actions."

@@ -69,7 +69,7 @@ def _sent(message_id: str, prepared: Prepared, sequence: str | None) -> answers.
 
 
 async def send_message_batch(service: Service, caller: Caller, asked: SendMessageBatch) -> answers.SentBatch:
-    batch.check(asked.entries)
+    batch.check("SendMessageBatch", asked.entries)
     queue = await queues.to_send(service, asked.queue_url)
     topic = queue.topic
     answer = answers.SentBatch()

@@ -7,8 +7,9 @@ from typing import Final
 
 import msgspec
 
-from postroad.gateway.sqs import answers, text
-from postroad.gateway.sqs.errors import SqsError, invalid
+from postroad.gateway.sqs import answers
+from postroad.gateway.sqs import text as texts
+from postroad.gateway.sqs.errors import SqsError, invalid, missing
 from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.requests import ListQueueTags, TagQueue, UntagQueue
 from postroad.gateway.sqs.service import Caller, Service
@@ -19,12 +20,17 @@ VALUE_CHARACTERS_MAX: Final = 256
 
 
 async def tag_queue(service: Service, _: Caller, asked: TagQueue) -> answers.Nothing:
+    if not asked.tags:
+        raise missing("Tags")
     async with service.changing(asked.queue_url) as queue:
         await _remember(service, queue, check_tags({**queue.remembered.tags, **asked.tags}))
     return answers.Nothing()
 
 
 async def untag_queue(service: Service, _: Caller, asked: UntagQueue) -> answers.Nothing:
+    if not asked.tag_keys:
+        text = f"Tag keys must be between 1 and {KEY_CHARACTERS_MAX} characters in length."
+        raise SqsError("InvalidParameterValueException", text)
     gone = frozenset(asked.tag_keys)
     async with service.changing(asked.queue_url) as queue:
         await _remember(service, queue, {k: v for k, v in queue.remembered.tags.items() if k not in gone})
@@ -44,7 +50,7 @@ def check_tags(tags: Mapping[str, str]) -> dict[str, str]:
         if not 0 < len(key) <= KEY_CHARACTERS_MAX or len(value) > VALUE_CHARACTERS_MAX:
             reason = f"A key has 1 to {KEY_CHARACTERS_MAX} characters, a value up to {VALUE_CHARACTERS_MAX}."
             raise invalid("Tags", key[:KEY_CHARACTERS_MAX], reason)
-        if text.encode(key) is None or text.encode(value) is None:
+        if texts.encode(key) is None or texts.encode(value) is None:
             raise invalid("Tags", "…", "It contains characters that are not allowed.")
     return dict(tags)
 

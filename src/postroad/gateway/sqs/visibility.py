@@ -47,7 +47,7 @@ async def delete_message(service: Service, _caller: Caller, asked: DeleteMessage
 async def delete_message_batch(
     service: Service, _caller: Caller, asked: DeleteMessageBatch
 ) -> answers.DoneBatch:
-    batch.check(asked.entries)
+    batch.check("DeleteMessageBatch", asked.entries)
     queue = await service.queue(asked.queue_url)
     answer = answers.DoneBatch()
     sound = _readable(service, queue, asked.entries, answer)
@@ -78,7 +78,7 @@ async def change_message_visibility(
 async def change_message_visibility_batch(
     service: Service, _caller: Caller, asked: ChangeMessageVisibilityBatch
 ) -> answers.DoneBatch:
-    batch.check(asked.entries)
+    batch.check("ChangeMessageVisibilityBatch", asked.entries)
     queue = await service.queue(asked.queue_url)
     answer = answers.DoneBatch()
     by_timeout: dict[int, list[tuple[ChangeVisibilityEntry, Receipt]]] = {}
