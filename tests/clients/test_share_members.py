@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
 from contextlib import ExitStack
 
 from confluent_kafka.admin import AdminClient, NewPartitions
+
+from postroad.client import subscriptions
+from postroad.client.client import Client
 
 from .confluent import producer, send_all, send_values
 from .conftest import Broker, TopicMaker
@@ -59,6 +63,27 @@ def test_more_members_than_partitions_all_have_work_at_the_same_time(
         assert len({(message.partition(), message.offset()) for message in held}) == 6
         for worker, message in zip(workers, held, strict=True):
             answer(worker, [message])
+
+
+def members_of(broker: Broker, group: str) -> int:
+    async def ask() -> int:
+        async with Client(broker.bootstrap) as client:
+            return len((await subscriptions.describe(client, group)).members)
+
+    return asyncio.run(ask())
+
+
+def test_first_member_that_asks_leaves_the_others_their_part(
+    admin: AdminClient, ours: Broker, topic: str, group: str
+) -> None:
+    configure(admin, ours, group)
+    with ExitStack() as stack:
+        workers = [stack.enter_context(member(ours.bootstrap, group, topic)) for _ in range(4)]
+        until(lambda: members_of(ours, group) == 4, "all have joined")
+        send_singly(ours.bootstrap, topic, 400)
+        counts = [len(take(worker)) for worker in workers]
+    assert sum(counts) <= 400
+    assert min(counts) >= 20, counts
 
 
 def test_every_message_goes_to_one_of_many_members(

@@ -86,6 +86,11 @@ class ShareGroups:
     def has_members(self, group_id: str) -> bool:
         return group_id in self._groups
 
+    def count(self, group_id: str) -> int:
+        """How many members the group has."""
+        group = self._groups.get(group_id)
+        return 0 if group is None else len(group.members)
+
     def members(self, group_id: str) -> list[str]:
         """Their ids, in the order in which they joined."""
         group = self._groups.get(group_id)

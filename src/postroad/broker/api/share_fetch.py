@@ -2,7 +2,8 @@
 
 Acknowledgements come first: the answer waits until they are durable, each partition's as a whole or not at
 all. Then messages are acquired, never more than `max_records`, nor more than fit into `max_bytes` with all
-that the answer holds besides. Only its first batch may be larger, or it would never go out. Where none is
+that the answer holds besides. Only its first batch may be larger, or it would never go out. Where other
+members ask, too, and there is not enough for all, each gets its part (`subscriptions.sharing`). Where none is
 available the request parks with its queues, until one has something or `max_wait` is over. An error of a
 partition waits that long, too: librdkafka asks again at once, for as long as it takes.
 
@@ -24,6 +25,7 @@ from postroad.broker.partitions import TopicPartition
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.queue import Delivery, Queue, Wanted
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
+from postroad.broker.subscriptions.sharing import share_of
 from postroad.broker.tail_fetch import WAIT_MS_MAX
 from postroad.errors import ApiError, InvalidRequest, ShareSessionLimitReached
 from postroad.queues.share_partition import AckBatch
@@ -134,6 +136,8 @@ class ShareFetch(Answer):
     def _fetch(self) -> None:
         request = self._request
         fetches = request.max_records > 0 and request.max_bytes > 0
+        if fetches:
+            self._note_ask()
         if request.share_session_epoch == FINAL_EPOCH:
             self._node.subscriptions.end_session(self._session)
             fetches = False
@@ -147,8 +151,11 @@ class ShareFetch(Answer):
         node, request, session = self._node, self._request, self._session
         if session.closed:  # its member has left while this waited
             return False
-        records, size = request.max_records, self._room()
         lock_ms, holder = given(request.lock_ms), request.owner or session.member
+        records, size, now_ms = request.max_records, self._room(), node.clock.monotonic_ms()
+        if not request.owner:
+            records = share_of(node.subscriptions, session, records, now_ms)
+        share = records
         run_max = max(1, request.run_max)
         self._errors.clear()
         for place in list(session.partitions):
@@ -167,7 +174,14 @@ class ShareFetch(Answer):
             size -= delivery.size + PARTITION_BYTES
             if records <= 0 or size <= 0:
                 break
+        if self._deliveries:
+            session.take(share - records)
         return bool(self._deliveries)
+
+    def _note_ask(self) -> None:
+        session, subscriptions = self._session, self._node.subscriptions
+        held = subscriptions.held_by(session.group, session.member)
+        session.ask(held, self._node.clock.monotonic_ms())
 
     def _room(self) -> int:
         """How many bytes messages may take in the answer; one batch may have more."""
@@ -180,6 +194,7 @@ class ShareFetch(Answer):
         node, session = self._node, self._session
         wait_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
         self._timer = node.loop.call_later(wait_ms / 1000, self.hurry)
+        session.waits = True
         for place in session.partitions:
             if place in self._errors:
                 continue
@@ -204,6 +219,7 @@ class ShareFetch(Answer):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+            self._session.waits = False
         for queue in self._parked_on:
             queue.unpark(self)
         self._parked_on = []

@@ -315,6 +315,11 @@ class Queue:
         self._states.write(self.core.ledger, update, reply)
 
     @property
+    def available(self) -> int:
+        """How many messages could go out; those that have not been read count, whatever they ask for."""
+        return self.core.ready + max(self.partition.high_watermark - self.core.frontier, 0)
+
+    @property
     def trouble(self) -> ApiError | None:
         """Why its messages can't be read at the moment."""
         return self._scanner.trouble

@@ -185,6 +185,11 @@ class Subscriptions:
             return found.settings
         return settings_of(self._node.image.groups.get(group_id, {}))
 
+    def held_by(self, group_id: str, member: str) -> int:
+        """How many messages of the subscription the member holds."""
+        found = self._subscriptions.get(group_id)
+        return 0 if found is None else found.holdings.by_member.get(member, 0)
+
     def subscription(self, group_id: str) -> Subscription:
         """It is remembered from now on; so for ids that have a ledger, or get one."""
         found = self._subscriptions.get(group_id)
