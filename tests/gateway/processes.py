@@ -42,8 +42,8 @@ def address(url: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def connect(url: str) -> socket.socket:
-    return socket.create_connection(address(url), timeout=PATIENCE_S)
+def connect(url: str, source: str = "") -> socket.socket:
+    return socket.create_connection(address(url), PATIENCE_S, (source, 0) if source else None)
 
 
 def ask_for_health(sock: socket.socket) -> None:

@@ -60,6 +60,9 @@ AMBIGUOUS = {
     "a length twice": POST + b"Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
     "a list of lengths": POST + b"Content-Length: 5, 5\r\n\r\nhello",
     "a signed length": POST + b"Content-Length: +5\r\n\r\nhello",
+    "a length with a zero before it": POST + b"Content-Length: 05\r\n\r\nhello",
+    "two blanks after the method": b"GET  /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    "two blanks before the version": b"GET /healthz  HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
     "a folded line": GET + b"X-A: b\r\n c\r\n\r\n",
     "a blank before the colon": GET + b"X : a\r\n\r\n",
     "line feeds alone": b"GET / HTTP/1.1\nHost: a\n\n",
@@ -91,6 +94,39 @@ def test_what_two_readers_could_understand_differently_is_refused(tight: str, re
 def test_only_chunks_are_taken_and_only_of_who_knows_them(tight: str, head: bytes) -> None:
     answer = talk(tight, b"GET /healthz " + head + b"\r\nConnection: close\r\n\r\n0\r\n\r\n")
     assert answer.split(b" ")[1] == b"501", answer
+
+
+def test_blanks_are_looked_for_in_each_piece_of_the_first_line(tight: str) -> None:
+    with connect(tight) as sock:
+        ask_for_health(sock)
+        for piece in (b"\r\nGET ", b" /healthz HTTP/1.1\r\nHost: a\r\n\r\n"):
+            sock.sendall(piece)
+            time.sleep(0.05)
+        assert read_all(sock).startswith(b"HTTP/1.1 400 ")
+
+
+def test_nothing_is_lost_unseen_behind_an_upgrade_that_is_not_done(tight: str) -> None:
+    """aiohttp drops what comes with it: the connection ends, so that the client sends it again."""
+    upgrade = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    began = time.monotonic()
+    answer = talk(tight, upgrade + b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert answer.count(b"HTTP/1.1 200 ") == 1
+    assert b"\r\nConnection: close\r\n" in answer
+    assert time.monotonic() - began < 2.5, "it ends at once, not as one that is idle"
+
+
+def test_one_connection_too_many_from_an_address_is_closed(start_gateway: StartGateway) -> None:
+    url = start_gateway([health.routes], connections_per_address_max=2).url
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(connect(url)) for _ in range(2)]
+        for sock in sockets:
+            ask_for_health(sock)
+        with contextlib.suppress(ConnectionResetError):
+            assert read_all(stack.enter_context(connect(url))) == b""
+        other = stack.enter_context(connect(url, "127.0.0.2"))
+        ask_for_health(other)
+        ask_for_health(sockets[0])
+    assert eventually_answers(url), "there is room again when the others have gone"
 
 
 def test_one_connection_too_many_is_closed_and_the_others_go_on(start_gateway: StartGateway) -> None:

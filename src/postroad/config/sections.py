@@ -133,6 +133,9 @@ class Http(Section):
         30_000, duration(1), "A request that has begun must be complete within this time."
     )
     connections_max: int = setting(10_000, number(1), "Connections in all; more are closed at once.")
+    connections_per_address_max: int = setting(
+        5_000, number(1), "Connections from one address; more are closed at once."
+    )
     idle_ms: int = setting(75_000, duration(1), "A connection without a request for this long is closed.")
     access_log: str = setting(
         "errors",

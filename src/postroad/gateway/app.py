@@ -7,6 +7,7 @@ What goes wrong inside is logged with its traceback and answered with 500 and no
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
@@ -27,6 +28,8 @@ GATEWAY: Final = web.AppKey("gateway", Gateway)
 ACTION: Final = web.RequestKey("action", str)  # what it asks for, where the route alone does not tell
 CLIENT_GONE: Final = 499  # in metrics and logs: the client hung up, and no answer was sent
 NOWHERE: Final = ("none", "none")  # dialect and action of a request that no route takes
+
+_LENGTH: Final = re.compile(r"0|[1-9][0-9]*")
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +70,13 @@ class _Edge:
         try:
             response = await self._answer(request, handler)
             status, sent = response.status, response.content_length or 0
+            if _is_other_upgrade(request):
+                response.force_close()
             return response
         except web.HTTPException as refused:
             status = refused.status
+            if _is_other_upgrade(request):
+                refused.force_close()
             raise
         finally:
             request.pop(BODY, None)
@@ -121,3 +128,13 @@ def _refuse_ambiguous(request: web.Request) -> None:
     coding = request.headers.get(hdrs.TRANSFER_ENCODING)
     if coding is not None and (coding.strip().lower() != "chunked" or request.version < (1, 1)):
         raise web.HTTPNotImplemented(text="The only supported transfer coding is chunked, with HTTP/1.1.\n")
+    if not _LENGTH.fullmatch(request.headers.get(hdrs.CONTENT_LENGTH, "0")):
+        refused = web.HTTPBadRequest(text="Content-Length must be a number without leading zeros.\n")
+        refused.force_close()
+        raise refused
+
+
+def _is_other_upgrade(request: web.Request) -> bool:
+    """Such as to h2c, which is not done here. aiohttp has dropped what came behind it: so it is the last."""
+    upgrade = request.headers.get(hdrs.UPGRADE)
+    return upgrade is not None and upgrade.strip().lower() != "websocket"

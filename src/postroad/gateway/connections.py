@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections import Counter as Tally
 from typing import Any, Final, NamedTuple
 
 from aiohttp import StreamReader, web
 
 from postroad.config.sections import Http
+from postroad.gateway.masks import MaskCheck
 from postroad.gateway.memory import FREE_BYTES, Memory
 from postroad.gateway.metrics import GatewayMetrics
 from postroad.gateway.short_way import Counter, ShortWay
@@ -48,11 +50,18 @@ LONG_HEAD: Final = Refused(
 )
 
 
+BAD_LINE: Final = Refused(400, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+HEAD_END: Final = b"\r\n\r\n"
+NOT_MASKED: Final = b"\x88\x02\x03\xea"  # a close frame, with the code 1002 for a wrong protocol
+
+
 class Connection(web.RequestHandler):
     """aiohttp's, and what the door's sweep and its memory have to know."""
 
     __slots__ = (
         "_leftover",
+        "_line",
+        "_masks",
         "_newest",
         "answered",
         "arrived_bytes",
@@ -75,6 +84,10 @@ class Connection(web.RequestHandler):
         self.body: StreamReader | None = None  # of the request that is being answered
         self._leftover: StreamReader | None = None  # a body that nobody reads: its request is answered
         self._newest: StreamReader | None = None  # the body of the last request whose head has come
+        self._line: bytes | None = (
+            b""  # what has come of a request's first line, where its beginning is known
+        )
+        self._masks: MaskCheck | None = None  # of a WebSocket
         self.answered = 0  # requests, of those that aiohttp has read
         self.arrived_bytes = 0  # of requests that aiohttp reads or answers
         self.held_bytes = 0  # as the memory has counted them
@@ -97,9 +110,12 @@ class Connection(web.RequestHandler):
             self.keep_alive(True)  # ends aiohttp's timer, which knows of its own requests only
         self.door.connections[self] = None
         self.door.metrics.connections = len(self.door.connections)
+        self.door.count_address(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self.door.connections.pop(self, None)
+        if self in self.door.connections:
+            del self.door.connections[self]
+            self.door.uncount_address(self)
         self.door.metrics.connections = len(self.door.connections)
         self.door.memory.count_unread(self, 0)
         self.lingering = None
@@ -127,12 +143,44 @@ class Connection(web.RequestHandler):
             self.began_at = self._loop.time()
         if not self.is_discarding() and not self.count_arrived(len(data)):
             return
+        if self._line is not None and not self._line_passes(data):
+            self._refuse(BAD_LINE)
+            return
+        if self._masks is not None and not self._masks.passes(data):
+            self._end_websocket()
+            return
         super().data_received(data)
         if self._messages:
             self._newest = self._messages[-1][1]
+        if data.endswith(HEAD_END) and not self._upgraded and self._newest is not None:
+            self._line = b"" if self._newest.is_eof() else None
         reads_head = self._request_count == self.answered and not self.is_discarding()
         if reads_head and self.arrived_bytes > self.door.http.header_bytes_max:
             self._refuse(LONG_HEAD)
+
+    def _line_passes(self, data: bytes) -> bool:
+        """aiohttp takes any number of blanks between the words of a request's first line; others may not.
+        It is looked at where it is known to begin: first on the connection, or behind an empty line."""
+        assert self._line is not None
+        line, ended, _ = (self._line + data).lstrip(b"\r\n").partition(b"\n")
+        self._line = None if ended else line[: self.door.http.header_bytes_max]
+        return b"  " not in line and b"\t" not in line
+
+    def set_parser(self, parser: Any, *more: Any, **named: Any) -> None:
+        """From here on it is a WebSocket; its first frames may have come before it was one."""
+        self._masks, self._line = MaskCheck(), None
+        if self._masks.passes(self._message_tail):
+            super().set_parser(parser, *more, **named)
+        else:
+            self._message_tail = b""
+            super().set_parser(parser, *more, **named)
+            self._end_websocket()
+
+    def _end_websocket(self) -> None:
+        self.door.say("the WebSocket of %s is cut: its frames are not masked", self.peername)
+        if self.transport is not None:
+            self.transport.write(NOT_MASKED)
+            self.transport.close()
 
     def take_long_way(self, data: bytes) -> None:
         self.short_way = None
@@ -265,6 +313,7 @@ class Door:
         self.counter = counter
         self.connections: dict[Connection, None] = {}
         self.metrics = metrics
+        self._per_address: Tally[str] = Tally()
         self.memory: Memory[Connection] = Memory(http)
         self.http = http
         self._manager = runner.server
@@ -289,6 +338,20 @@ class Door:
         self._said += 1
         if self._said <= LINES_A_SECOND:
             log.info(text, *facts)
+
+    def count_address(self, connection: Connection) -> None:
+        """One too many from its address is closed again."""
+        self._per_address[connection.remote] += 1
+        if self._per_address[connection.remote] > self.http.connections_per_address_max:
+            self.metrics.refused += 1
+            limit = self.http.connections_per_address_max
+            self.say("a connection is refused: http.connections_per_address_max is %d", limit)
+            connection.force_close()
+
+    def uncount_address(self, connection: Connection) -> None:
+        self._per_address[connection.remote] -= 1
+        if not self._per_address[connection.remote]:
+            del self._per_address[connection.remote]
 
     def count_unread(self, connection: Connection, unread_bytes: int) -> None:
         """Cuts off those who read least, if too much waits to be read."""

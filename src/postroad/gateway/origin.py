@@ -10,6 +10,9 @@ What it adds to each tells us where the page is from:
    resolve to this machine after it was loaded (DNS rebinding) passes the first two. An address is no name, so
    it can't be made to.
 
+4. What a browser asks for by GET must change nothing (`is_browser`): a link or an image of any page, or in a
+   mail, gets through the first two where browsers don't send the second, or the user has clicked it.
+
 Programs send neither of the first two, and in `Host` what they were told to connect to.
 """
 
@@ -34,6 +37,11 @@ REMEMBERED_MAX: Final = 1000
 
 FROM_ELSEWHERE: Final = "Pages of other sites may not use this gateway."
 FOREIGN_NAME: Final = "This gateway is not known by that name (Host). Its setting http.hosts can add it."
+
+
+def is_browser(headers: Mapping[str, str]) -> bool:
+    """Whether a browser sent it, as far as that can be told. A page can't make it look otherwise."""
+    return FETCH_SITE in headers or headers.get("user-agent", "").startswith("Mozilla/")
 
 
 class Visitors:

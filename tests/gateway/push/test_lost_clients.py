@@ -192,3 +192,11 @@ def test_a_gateway_that_stops_says_so_and_releases_what_its_clients_held(queue: 
     queue.publish([b"held"])
     assert asyncio.run(stop_while_listening()) == 1001
     assert queue.pull(20_000) == [b"held"]
+
+
+def test_frame_that_is_not_masked_ends_the_connection(queue: Queue) -> None:
+    text = '{"type": "credit", "messages": 1}'
+    with mute(queue) as socket:
+        socket.sendall(frame(text) + bytes([0x81, len(text)]) + text.encode())
+        assert read_until(socket, b"\x03\xea").endswith(b"\x88\x02\x03\xea")
+        assert socket.recv(1) == b""

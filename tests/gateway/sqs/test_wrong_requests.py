@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from postroad.gateway.sqs.actions import ACTIONS
 from tests.gateway.conftest import RunningGateway
-from tests.gateway.sqs.conftest import receive
+from tests.gateway.sqs.conftest import connect, receive
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -164,3 +164,39 @@ def test_pages_from_elsewhere_send_nothing(
         status, _, answer = post(gateway.url, target, body, **browser)
         assert (status, b"AccessDenied" in answer) == (403, True)
         assert post(gateway.url, target, body)[0] == 200
+
+
+@pytest.mark.parametrize("text", [b"%FF", b"\xff", b"%C3", b"\xc3(", b"%ED%A0%80"])
+def test_form_that_is_no_utf8_is_refused(gateway: RunningGateway, queue: str, text: bytes) -> None:
+    """Before, a message came with other characters than it was sent with."""
+    form = urlencode({"Action": "SendMessage", "QueueUrl": queue}).encode() + b"&MessageBody=a" + text
+    status, _, answer = post(gateway.url, None, form, Content_Type="application/x-www-form-urlencoded")
+    assert (status, b"MalformedQueryString" in answer) == (400, True)
+    assert receive(connect(gateway.url), queue, 1) == []
+
+
+BROWSERS: list[dict[str, str]] = [
+    {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"},
+    {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"},
+    {"Sec-Fetch-Site": "same-origin"},
+]
+
+
+@pytest.mark.parametrize("headers", [{}, *BROWSERS], ids=["program", "agent", "address bar", "own page"])
+def test_get_in_a_browser_changes_nothing(
+    gateway: RunningGateway, name: str, headers: dict[str, str]
+) -> None:
+    """A link or an image on any page can make a browser send it."""
+
+    def ask(action: str, **fields: str) -> int:
+        query = urlencode({"Action": action, **fields})
+        connection = http.client.HTTPConnection(urlsplit(gateway.url).netloc, timeout=60)
+        try:
+            connection.request("GET", f"/?{query}", headers=headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    assert ask("CreateQueue", QueueName=name) == (403 if headers else 200)
+    assert ask("GetQueueUrl", QueueName=name) == (400 if headers else 200)
+    assert ask("ListQueues") == 200

@@ -114,14 +114,19 @@ def text_of(error: SqsError) -> str:
 def _form(query: str, body: bytes) -> dict[str, str]:
     """The fields of URL and body. A field that is given twice is refused: two readers might differ."""
     try:
-        fields = parse_qsl(query, keep_blank_values=True, max_num_fields=FIELDS_MAX)
-        fields += parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+        fields = _fields(query.encode())  # what was no UTF-8 came with surrogates, and is refused
+        fields += _fields(body)
     except ValueError as error:
         raise _malformed(f"The form can't be read: {error}.") from None
     form = dict(fields)
     if len(form) != len(fields):
         raise _malformed("A parameter stands there twice.")
     return form
+
+
+def _fields(form: bytes) -> list[tuple[str, str]]:
+    """Raises ValueError, also for what is no UTF-8: a message must not be changed on its way."""
+    return parse_qsl(form.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
 
 
 def _tree(form: Mapping[str, str]) -> Tree:

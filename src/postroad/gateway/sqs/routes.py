@@ -20,6 +20,7 @@ from postroad.gateway.access import Keys
 from postroad.gateway.app import ACTION
 from postroad.gateway.exchange import Head, PlainRoute, Reply, head_of
 from postroad.gateway.gateway import Gateway
+from postroad.gateway.origin import is_browser
 from postroad.gateway.sqs import protocol_json, protocol_query, protocol_query_json, sigv4
 from postroad.gateway.sqs.actions import ACTIONS, Action
 from postroad.gateway.sqs.answers import Answer
@@ -27,6 +28,7 @@ from postroad.gateway.sqs.errors import SqsError, from_postroad
 from postroad.gateway.sqs.protocol import Call, Dialect
 from postroad.gateway.sqs.service import Caller, Service
 
+READING: Final = ("Get", "List")  # actions that change nothing begin so
 DIALECT: Final = "sqs"
 QUEUE_PATH: Final = r"/{account:\d{12}}/{queue}"
 
@@ -126,7 +128,10 @@ class _Clerk:
         if (refusal := self._visitors.refusal(head.headers)) is not None:
             raise SqsError("AccessDeniedException", refusal, 403)
         admin = sigv4.check(head, body, self._keys) if self._keys.required else True
-        return protocol.read(head, body), Caller(head, self._url, admin)
+        call = protocol.read(head, body)
+        if head.method == "GET" and not self._keys.required:  # a page can't make a signature
+            _refuse_change_by_browser(call.action, head)
+        return call, Caller(head, self._url, admin)
 
     async def _reply_to(self, call: Call, caller: Caller, protocol: Dialect, request_id: str) -> Reply:
         action, asked = call
@@ -148,6 +153,11 @@ def _protocol_of(head: Head) -> Dialect:
     if protocol_json.TARGET in head.headers:
         return protocol_json
     return protocol_query_json if protocol_query_json.is_wanted(head) else protocol_query
+
+
+def _refuse_change_by_browser(action: Action, head: Head) -> None:
+    if not action.name.startswith(READING) and is_browser(head.headers):
+        raise SqsError("AccessDeniedException", f"In a browser {action.name} must be sent by POST.", 403)
 
 
 def _check_right(action: Action, caller: Caller) -> None:
