@@ -44,7 +44,7 @@ def _peek(queue: Queue, request: codec.PeekRequest) -> codec.PeekResponse:
     core = queue.core
     first = max(core.start, request.first_offset)
     count = min(max(request.max_messages, 0), MESSAGES_MAX, queue.partition.high_watermark - first)
-    queue.look_ahead(first + count)
+    queue.scan_to(first + count)
     ranges = core.peek(first, count, queue.now()) if count > 0 else []
     return codec.PeekResponse(
         start_offset=core.start,

@@ -8,7 +8,7 @@ given back before the answer is made. What compaction took out of the log since 
 *Back.* An acknowledgement is decided by the core, written by `states`, and answered when it is applied.
 
 *Waiting.* Members that found nothing wait in `waiters`, first come, first served; a commit of the log, a
-release, or the end of a lock or a delay wakes them. One timer stands for all deadlines of the core. A look at
+release, or the end of a lock or a delay wakes them. One timer stands for all deadlines of the core. A scan of
 the log is short, however much lies before what is available: the next one follows when others had their turn.
 """
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from postroad.broker.subscriptions.subscription import Subscription
 
 SCANS_MAX: Final = 4  # in one go; then others have their turn
-LOOK_MS: Final = 5  # also then: where each message asks for something a scan takes long
+SCAN_MS: Final = 5  # also then: where each message asks for something a scan takes long
 RETRY_MS: Final = 1_000  # after the state could not be written
-TIMER_MS_MAX: Final = 60_000  # a timer looks again after this, however far away the deadline is
+TIMER_MS_MAX: Final = 60_000  # a timer wakes after this, however far away the deadline is
 STEP_MS: Final = 1_000  # by less the wall clock may gain or lose against the monotonic one
 
 
@@ -82,8 +82,8 @@ class Queue:
         self.closed = False
         self._node = node
         self._states = states
-        self._scanner = Scanner(node, subscription, partition, core, self._commit_unasked, self._look_again)
-        self._looks_on = False  # the last look did not come to the end: the next is due
+        self._scanner = Scanner(node, subscription, partition, core, self._commit_unasked, self._resume_scan)
+        self._scan_scheduled = False  # the last scan did not come to the end: the next is due
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
         self._quiet_until = 0  # the state can't be written: until then nothing is settled unasked
@@ -112,18 +112,18 @@ class Queue:
         core, partition = self.core, self.partition
         if partition.log.start_offset > core.start:
             core.log_starts_at(partition.log.start_offset)
-        if core.settings.fair and not self._looks_on:
-            self._look_around(now)
+        if core.settings.fair and not self._scan_scheduled:
+            self._prefetch(now)
         member, records_max, bytes_max, lock_ms, run_max, _ = wanted
         acquired = core.acquire(member, records_max, now, lock_ms, None, run_max) if core.ready else []
         left = records_max - _count(acquired)
-        if left > 0 and bytes_max > 0 and not self._looks_on:
-            acquired += self._look(wanted, left, now)
+        if left > 0 and bytes_max > 0 and not self._scan_scheduled:
+            acquired += self._scan_and_acquire(wanted, left, now)
         return acquired if len(acquired) < 2 else sorted(acquired)
 
-    def _look(self, wanted: Wanted, left: int, now: Now) -> list[Acquired]:
-        """Acquire what lies behind the frontier, `left` at most, as far as one look goes."""
-        core, clock, end = self.core, self._node.clock, now.ms + LOOK_MS
+    def _scan_and_acquire(self, wanted: Wanted, left: int, now: Now) -> list[Acquired]:
+        """Acquire what lies behind the frontier, `left` at most, as far as a few scans go."""
+        core, clock, end = self.core, self._node.clock, now.ms + SCAN_MS
         bytes_max = wanted.bytes_max
         acquired: list[Acquired] = []
         for _ in range(SCANS_MAX):
@@ -140,13 +140,13 @@ class Queue:
             if left <= 0 or bytes_max <= 0 or clock.monotonic_ms() >= end:
                 break
         if not acquired:
-            self._look_later()
+            self._schedule_scan()
         return acquired
 
-    def _look_around(self, now: Now) -> None:
-        """To be fair one must know who else waits, so the log is read before anyone is served; a long one
+    def _prefetch(self, now: Now) -> None:
+        """Scan before anyone is served: to be fair one must know which tenants wait. A long log is scanned
         over many turns, also while nobody asks."""
-        core, clock, end = self.core, self._node.clock, now.ms + LOOK_MS
+        core, clock, end = self.core, self._node.clock, now.ms + SCAN_MS
         for _ in range(SCANS_MAX):
             if core.frontier >= self.partition.high_watermark or not core.wants_more(now):
                 return
@@ -154,28 +154,28 @@ class Queue:
                 return
             if clock.monotonic_ms() >= end:
                 break
-        self._look_later()
+        self._schedule_scan()
 
-    def _look_later(self) -> None:
-        self._looks_on = True
-        self._node.loop.call_soon(self._look_on)
+    def _schedule_scan(self) -> None:
+        self._scan_scheduled = True
+        self._node.loop.call_soon(self._continue_scan)
 
-    def _look_on(self) -> None:
-        self._looks_on = False
+    def _continue_scan(self) -> None:
+        self._scan_scheduled = False
         if self.closed:
             return
         if self.core.settings.fair:
             now = self.now()
-            self._look_around(now)
+            self._prefetch(now)
             self._arm(now)
         self.wake()
 
-    def _look_again(self) -> None:
+    def _resume_scan(self) -> None:
         """The log can be read now."""
-        if not self._looks_on:
-            self._look_on()
+        if not self._scan_scheduled:
+            self._continue_scan()
 
-    def look_ahead(self, upto: int) -> None:
+    def scan_to(self, upto: int) -> None:
         """Know what lies below this offset, as far as a few reads tell."""
         now = self.now()
         for _ in range(SCANS_MAX):
@@ -388,10 +388,10 @@ class Queue:
             self.subscription.waiting.pop(self, None)
 
     def wake(self) -> None:
-        """There may be something: those that have waited longest look first."""
+        """There may be something: those that have waited longest ask first."""
         for waiter in list(self.waiters):
             if not self.core.ready and (
-                self._looks_on or self.core.frontier >= self.partition.high_watermark
+                self._scan_scheduled or self.core.frontier >= self.partition.high_watermark
             ):
                 return
             waiter.wake()

@@ -184,7 +184,7 @@ class Scanner:
     def _unreadable(self, error: BaseException) -> None:
         """It is tried again, and operators are told."""
         if isinstance(error, OffsetOutOfRange):
-            return  # retention was faster; the core hears of it with the next look
+            return  # retention was faster; the core hears of it with the next request
         log.error("%s-%d can't be read: %s", self._partition.topic, self._partition.index, error)
         if not isinstance(error, (ApiError, OSError)):
             raise error
