@@ -149,3 +149,20 @@ def test_group_configs_survive_a_restart(tmp_path: Path) -> None:
     with running_node(tmp_path) as running:
         assert value(running, "workers", LOCK) == ("777", OVERRIDE)
         assert running.node.image.groups == {"workers": {LOCK: "777", "postroad.topics": "jobs"}}
+
+
+def test_node_gives_the_defaults_of_groups_that_do_not_say_otherwise(tmp_path: Path) -> None:
+    node_default = 4
+    with running_node(tmp_path, subscriptions_lock_ms="90s", subscriptions_session_ms="60s") as running:
+        assert value(running, "plain", LOCK) == ("90000", node_default)
+        assert alter(running, "own", (LOCK, SET, "1000")) == 0
+        assert value(running, "own", LOCK) == ("1000", OVERRIDE)
+        settings = running.on_loop(lambda: running.node.subscriptions.settings("plain"))
+        assert (settings.lock_ms, settings.session_ms) == (90_000, 60_000)
+        [config] = describe(running, "plain", LOCK, include_synonyms=True).configs
+        assert [each.name for each in config.synonyms] == [f"group.{LOCK}"] * 2
+
+
+def test_override_must_go_with_the_defaults_of_the_node(tmp_path: Path) -> None:
+    with running_node(tmp_path, subscriptions_heartbeat_ms="40s") as running:
+        assert alter(running, "group", ("share.session.timeout.ms", SET, "30000")) == BAD_CONFIG

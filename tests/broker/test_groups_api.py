@@ -115,6 +115,19 @@ def test_every_version_joins_syncs_beats_and_leaves(shared: Running, version: in
         assert beat(connection, group, joined) == UNKNOWN_MEMBER
 
 
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_member_without_a_rebalance_timeout_has_its_session_timeout(shared: Running, timeout_ms: int) -> None:
+    group = f"untimed{timeout_ms}"
+    with shared.connect() as connection:
+        request = join_request(group)
+        request.rebalance_timeout_ms = timeout_ms
+        request.member_id = connection.call(join_group, 9, request).member_id
+        joined = connection.call(join_group, 9, request)
+        sync = sync_request(group, joined, **{joined.member_id: b"all"})
+        assert connection.call(sync_group, 5, sync).assignment == b"all"
+        assert beat(connection, group, joined) == 0
+
+
 def test_a_second_member_is_waited_for_and_the_first_hears_of_it(shared: Running) -> None:
     with shared.connect() as first, shared.connect() as second:
         one = stable(first, "pair")

@@ -130,7 +130,7 @@ def test_wait_of_an_empty_group_ends_with_the_rebalance_timeout() -> None:
 def test_lone_member_of_a_new_group_waits_only_a_moment() -> None:
     shell = Shell(GroupSettings())
     _, token = shell.new_member()
-    shell.advance(49)
+    shell.advance(99)
     assert token not in shell.answers
     shell.advance(1)
     assert shell.joined(token).generation == 1
@@ -176,7 +176,7 @@ def test_new_group_waits_no_longer_than_its_maximum() -> None:
 def test_group_that_has_members_does_not_wait_for_more() -> None:
     shell = Shell(GroupSettings())
     _, token = shell.new_member()
-    shell.advance(50)
+    shell.advance(100)
     leader = shell.joined(token).leader
     shell.sync(leader, 1, {leader: b"all"})
     _, newcomer = shell.new_member()

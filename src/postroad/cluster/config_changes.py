@@ -64,18 +64,26 @@ def replace_config(image: Image, name: str, config: Mapping[str, str | None]) ->
 
 
 def alter_group_config(
-    image: Image, group_id: str, changes: Sequence[ConfigChange], check: GroupCheck | None = None
+    image: Image,
+    group_id: str,
+    changes: Sequence[ConfigChange],
+    check: GroupCheck | None = None,
+    defaults: Overrides = group_config.NO_DEFAULTS,
 ) -> Decision:
-    """Some of a group's overrides change, the others stay."""
-    config = _altered(group_config.TABLE, image.groups.get(group_id, {}), changes, {})
-    return _put_group(image, group_id, config, check)
+    """Some of a group's overrides change, the others stay. `defaults` are the node's."""
+    config = _altered(group_config.TABLE, image.groups.get(group_id, {}), changes, defaults)
+    return _put_group(image, group_id, config, check, defaults)
 
 
 def replace_group_config(
-    image: Image, group_id: str, config: Mapping[str, str | None], check: GroupCheck | None = None
+    image: Image,
+    group_id: str,
+    config: Mapping[str, str | None],
+    check: GroupCheck | None = None,
+    defaults: Overrides = group_config.NO_DEFAULTS,
 ) -> Decision:
     """These are all of a group's overrides from now on."""
-    return _put_group(image, group_id, config, check)
+    return _put_group(image, group_id, config, check, defaults)
 
 
 def delete_group_config(image: Image, group_id: str) -> Decision:
@@ -152,10 +160,14 @@ def _put_topic(image: Image, topic: Topic, config: Mapping[str, str | None]) -> 
 
 
 def _put_group(
-    image: Image, group_id: str, config: Mapping[str, str | None], check: GroupCheck | None = None
+    image: Image,
+    group_id: str,
+    config: Mapping[str, str | None],
+    check: GroupCheck | None = None,
+    defaults: Overrides = group_config.NO_DEFAULTS,
 ) -> Decision:
     _check_group_id(group_id)
-    texts = group_config.validate(config)
+    texts = group_config.validate(config, defaults)
     if check is not None:
         check(image, group_id, texts)
     if texts == image.groups.get(group_id, {}):

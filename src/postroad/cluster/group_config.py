@@ -4,8 +4,8 @@ A group with configs is a subscription (Kafka: a share group), or may become one
 configs of their own. Where Kafka has a name for something it is used, with Kafka's default unless the
 table says why not. Any other name is refused.
 
-A value comes from the group's own overrides, else from the table below: nodes have no say in it, so that
-a subscription is the same on all of them.
+A value comes from the group's own overrides, else from the node's settings (section `subscriptions`), else
+from the table below.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ SESSION_MS_MAX: Final = 3_600_000
 LOCKS_MAX: Final = 1_000_000
 SUBSCRIPTION_LOCKS_MAX: Final = 10_000_000
 HEADER_CHARACTERS_MAX: Final = 249
+
+NO_DEFAULTS: Final[Overrides] = {}
 
 _RIGHT_NAME: Final = "a topic name (1 to 249 letters, digits, '.', '_' and '-')"
 
@@ -172,38 +174,43 @@ TABLE: Final = ConfigTable("group", ConfigSource.GROUP, (
                start_rule),
     Definition("share.delivery.count.limit", INT, "5",
                "After this many deliveries (1000 at most) a message is given up; 0: never.",
-               between(0, 1000)),
+               between(0, 1000), "group.share.delivery.count.limit"),
     Definition("share.heartbeat.interval.ms", INT, "5000",
                "How often members send a heartbeat.",
-               between(HEARTBEAT_MS_MIN, HEARTBEAT_MS_MAX)),
+               between(HEARTBEAT_MS_MIN, HEARTBEAT_MS_MAX), "group.share.heartbeat.interval.ms"),
     Definition("share.isolation.level", STRING, "read_uncommitted",
                "read_committed: messages of transactions are delivered once these are committed.",
                one_of("read_uncommitted", "read_committed")),
     # Kafka's default is 2,000; a few members that prefetch use that up.
     Definition("share.partition.max.record.locks", INT, "100000",
                "How many messages of one partition may be in flight.",
-               between(1, LOCKS_MAX)),
+               between(1, LOCKS_MAX), "group.share.partition.max.record.locks"),
     Definition("share.record.lock.duration.ms", INT, "30000",
                "How long a member has for a message before others may get it; 12 hours at most.",
-               between(0, LOCK_MS_MAX)),
+               between(0, LOCK_MS_MAX), "group.share.record.lock.duration.ms"),
     Definition("share.renew.acknowledge.enable", BOOLEAN, "true",
                "Whether members may renew their locks.",
                anything),
     Definition("share.session.timeout.ms", INT, "45000",
                "A member that was silent for this long is taken for dead, and its messages are released.",
-               between(HEARTBEAT_MS_MIN, SESSION_MS_MAX)),
+               between(HEARTBEAT_MS_MIN, SESSION_MS_MAX), "group.share.session.timeout.ms"),
 ))
 # fmt: on
 
 
-def validate(config: Mapping[str, str | None]) -> dict[str, str]:
-    """The config as it came, with a text for each name.
+def validate(config: Mapping[str, str | None], defaults: Overrides = NO_DEFAULTS) -> dict[str, str]:
+    """The config as it came, with a text for each name. `defaults` are the node's.
 
     Raises InvalidConfig if a name, a value or a combination of values is not valid, PolicyViolation if it
     is all too much.
     """
     texts = TABLE.check(config)
-    settings = settings_of(texts)
+    check_combination(settings_of(texts, defaults))
+    return texts
+
+
+def check_combination(settings: GroupSettings) -> None:
+    """Raises InvalidConfig if values that are right each don't go together."""
     if settings.session_ms <= settings.heartbeat_ms:
         raise InvalidConfig(
             f"share.session.timeout.ms ({settings.session_ms}) must be above share.heartbeat.interval.ms "
@@ -211,17 +218,17 @@ def validate(config: Mapping[str, str | None]) -> dict[str, str]:
         )
     if settings.backoff_initial_ms > settings.backoff_max_ms:
         raise InvalidConfig("postroad.backoff.initial.ms must not be above postroad.backoff.max.ms.")
-    return texts
 
 
-def settings_of(config: Overrides) -> GroupSettings:
-    """What holds for a group with these overrides, which were validated when they were set.
+def settings_of(config: Overrides, defaults: Overrides = NO_DEFAULTS) -> GroupSettings:
+    """What holds for a group with these overrides, which were validated when they were set, on a node with
+    these defaults.
 
     An override that a later Postroad knows is passed over.
     """
 
     def value(name: str) -> Any:
-        return TABLE.value(name, config, {})
+        return TABLE.value(name, config, defaults)
 
     return GroupSettings(
         lock_ms=value("share.record.lock.duration.ms"),
@@ -249,6 +256,8 @@ def settings_of(config: Overrides) -> GroupSettings:
     )
 
 
-def describe(config: Overrides, names: Iterable[str] | None = None) -> list[ConfigEntry]:
+def describe(
+    config: Overrides, names: Iterable[str] | None = None, defaults: Overrides = NO_DEFAULTS
+) -> list[ConfigEntry]:
     """For DescribeConfigs, as of topics; a group that isn't there is described by {}: the defaults."""
-    return TABLE.describe(config, {}, names)
+    return TABLE.describe(config, defaults, names)

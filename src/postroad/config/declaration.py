@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar
 
-from postroad.cluster import topic_config
+from postroad.cluster import group_config, topic_config
 from postroad.cluster.config_definition import ConfigType
 from postroad.config.values import Kind
 from postroad.errors import ConfigurationError
@@ -20,8 +20,8 @@ ENVIRONMENT_PREFIX: Final = "POSTROAD_"
 class Setting:
     """All that is known of a setting; `section.name` is its full name.
 
-    `kafka_name` is Kafka's config of the same meaning, in units of `kafka_unit`; `topic_config` the topic
-    config that has its default from here.
+    `kafka_name` is Kafka's config of the same meaning, in units of `kafka_unit`; `topic_config` or
+    `group_config` is the config of topics or groups that has its default from here.
     """
 
     section: str
@@ -32,6 +32,7 @@ class Setting:
     kafka_name: str
     kafka_unit: int
     topic_config: str
+    group_config: str = ""
 
     @property
     def full_name(self) -> str:
@@ -54,6 +55,8 @@ class Setting:
         value = self.kind.read(given)
         if self.topic_config:
             topic_config.definition_of(self.topic_config).read(self.kafka_text(value))
+        if self.group_config:
+            group_config.TABLE.definition_of(self.group_config).read(self.kafka_text(value))
         return value
 
     def kafka_text(self, value: Any) -> str:
@@ -75,6 +78,14 @@ def topic_default(name: str, default: T, kind: Kind) -> T:
     definition = topic_config.definition_of(name)
     facts = {"kind": kind, "help": definition.doc, "kafka_name": definition.node_name}
     made: T = field(default=default, metadata={**facts, "kafka_unit": 1, "topic_config": name})
+    return made
+
+
+def group_default(name: str, default: T, kind: Kind) -> T:
+    """Declares a field that gives a group config its default; its words are those of the group config."""
+    definition = group_config.TABLE.definition_of(name)
+    facts = {"kind": kind, "help": definition.doc, "kafka_name": definition.node_name, "kafka_unit": 1}
+    made: T = field(default=default, metadata={**facts, "topic_config": "", "group_config": name})
     return made
 
 

@@ -36,8 +36,9 @@ the default, its name is in the last column.
 _GROUPS = """
 ## Configs of groups
 
-Of subscriptions, which Kafka calls share groups: set by any Kafka client that knows configs of groups, before
-or after the first member joins. They hold on every node, and no setting gives them another default.
+These are configs of subscriptions, which Kafka calls share groups: any Kafka client that knows configs of
+groups sets them, before or after the first member joins. Where a setting of the node gives the default, its
+name is in the last column.
 
 """
 
@@ -70,7 +71,7 @@ def reference() -> str:
         parts.append("| setting | default | meaning | environment | in Kafka |\n|---|---|---|---|---|\n")
         parts += [_reference_row(setting) for setting in declarations(section)]
     parts += [_TOPICS, "| config | default | meaning | default from |\n|---|---|---|---|\n", *_topic_rows()]
-    parts += [_GROUPS, "| config | default | meaning |\n|---|---|---|\n", *_group_rows()]
+    parts += [_GROUPS, "| config | default | meaning | default from |\n|---|---|---|---|\n", *_group_rows()]
     return "".join(parts)
 
 
@@ -90,8 +91,10 @@ def _topic_rows() -> Iterator[str]:
 
 
 def _group_rows() -> Iterator[str]:
-    for definition in group_config.TABLE.definitions.values():
-        yield f"{_config_row(definition)}\n"
+    sources = {setting.group_config: setting.full_name for setting in all_settings() if setting.group_config}
+    for name, definition in group_config.TABLE.definitions.items():
+        source = f"`{sources[name]}`" if name in sources else ""
+        yield f"{_config_row(definition)} {source} |\n"
 
 
 def _config_row(definition: Definition) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from postroad.cluster.topic_config import FlushMode
 from postroad.config.access_keys import access_keys
-from postroad.config.declaration import Section, setting, topic_default
+from postroad.config.declaration import Section, group_default, setting, topic_default
 from postroad.config.values import (
     UNLIMITED,
     base_url,
@@ -275,7 +275,7 @@ class Groups(Section):
     # Kafka waits 3 s, which every new consumer feels. A group that does not wait at all costs members that
     # start together more than that: those after the first get partitions when it sends its next heartbeat.
     rebalance_delay_alone_ms: int = setting(
-        50,
+        100,
         duration(0),
         "How long the first member of a new group waits for a second one before it gets its partitions.",
     )
@@ -335,6 +335,25 @@ class Groups(Section):
         "The longest text that may be committed with an offset.",
         kafka="offset.metadata.max.bytes",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subscriptions(Section):
+    """What holds for subscriptions (share groups) that don't say otherwise."""
+
+    lock_ms: int = group_default("share.record.lock.duration.ms", 30_000, duration(0))
+    delivery_limit: int = group_default("share.delivery.count.limit", 5, number(0))
+    heartbeat_ms: int = group_default("share.heartbeat.interval.ms", 5_000, duration(1))
+    session_ms: int = group_default("share.session.timeout.ms", 45_000, duration(1))
+    partition_locks_max: int = group_default("share.partition.max.record.locks", 100_000, number(1))
+    member_locks_max: int = group_default("postroad.member.max.record.locks", 100_000, number(1))
+    locks_max: int = group_default("postroad.max.record.locks", 1_000_000, number(1))
+    renew: bool = group_default("share.renew.acknowledge.enable", True, switch())
+    start: str = group_default("share.auto.offset.reset", "latest", text())
+    isolation: str = group_default("share.isolation.level", "read_uncommitted", text())
+    backoff_initial_ms: int = group_default("postroad.backoff.initial.ms", 0, duration(0))
+    backoff_max_ms: int = group_default("postroad.backoff.max.ms", 600_000, duration(0))
+    dead_letters: bool = group_default("postroad.dead.letters", True, switch())
 
 
 @dataclass(frozen=True, kw_only=True)

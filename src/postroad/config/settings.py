@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Final, cast
 
+from postroad.cluster import group_config
 from postroad.cluster.config_definition import nearest
 from postroad.config.declaration import Section, Setting, declarations
 from postroad.config.sections import (
@@ -19,9 +20,10 @@ from postroad.config.sections import (
     Logging,
     Node,
     Storage,
+    Subscriptions,
     Topics,
 )
-from postroad.errors import ConfigurationError
+from postroad.errors import ConfigurationError, InvalidConfig
 
 __all__ = [
     "SECTIONS",
@@ -35,6 +37,7 @@ __all__ = [
     "Node",
     "Settings",
     "Storage",
+    "Subscriptions",
     "Topics",
     "all_settings",
     "declared",
@@ -53,6 +56,7 @@ class Settings:
     durability: Durability = field(default_factory=Durability)
     limits: Limits = field(default_factory=Limits)
     groups: Groups = field(default_factory=Groups)
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
     storage: Storage = field(default_factory=Storage)
     logging: Logging = field(default_factory=Logging)
 
@@ -78,6 +82,11 @@ class Settings:
         if self.groups.consumer_heartbeat_ms >= self.groups.consumer_session_ms:
             raise ConfigurationError("groups.consumer_heartbeat_ms must be below groups.consumer_session_ms.")
 
+        try:
+            group_config.check_combination(group_config.settings_of({}, self.group_defaults))
+        except InvalidConfig as error:
+            raise ConfigurationError(f"section subscriptions: {error}") from None
+
     def get(self, full_name: str) -> Any:
         section, _, name = full_name.partition(".")
         return getattr(getattr(self, section), name)
@@ -89,6 +98,15 @@ class Settings:
             known.topic_config: known.kafka_text(self.get(known.full_name))
             for known in all_settings()
             if known.topic_config
+        }
+
+    @cached_property
+    def group_defaults(self) -> dict[str, str]:
+        """The node's part of `group_config.settings_of` and `describe`, by group config name."""
+        return {
+            known.group_config: known.kafka_text(self.get(known.full_name))
+            for known in all_settings()
+            if known.group_config
         }
 
 

@@ -35,7 +35,7 @@ class GroupSettings:
     # Kafka waits 3 s before a new group's first generation; its own quick start sets 0. Here a lone member
     # waits a moment that nobody feels. Once a second one is seen, others are likely to follow: without the
     # longer wait they would be in only after the first member's next heartbeat, 3 s later in most clients.
-    initial_rebalance_delay_alone_ms: int = 50
+    initial_rebalance_delay_alone_ms: int = 100
     initial_rebalance_delay_ms: int = 200  # since the last join
     initial_rebalance_delay_max_ms: int = 1 * _SECOND  # in all
     group_size_max: int = 10_000

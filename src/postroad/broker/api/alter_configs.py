@@ -41,7 +41,8 @@ async def _alter_one(
     def decide(image: Image) -> Decision:
         if kind == ConfigResource.GROUP:
             check = node.subscriptions.letter_routes.check_config
-            return controller.replace_group_config(image, name, config, check)
+            defaults = node.settings.group_defaults
+            return controller.replace_group_config(image, name, config, check, defaults)
         return controller.replace_config(image, name, config)
 
     try:

@@ -64,7 +64,7 @@ def _entries(node: Node, resource: codec.DescribeConfigsResource) -> Iterable[Co
         case ConfigResource.GROUP:
             if not name:
                 raise InvalidRequest("A group's id is missing: there are no configs for all groups.")
-            return group_config.describe(node.image.groups.get(name, {}), keys)
+            return group_config.describe(node.image.groups.get(name, {}), keys, node.settings.group_defaults)
     raise InvalidRequest(f"There are configs of topics (2), nodes (4) and groups (32), none of type {kind}.")
 
 

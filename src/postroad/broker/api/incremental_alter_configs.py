@@ -41,7 +41,7 @@ async def _alter_one(
     def decide(image: Image) -> Decision:
         if kind == ConfigResource.GROUP:
             check = node.subscriptions.letter_routes.check_config
-            return controller.alter_group_config(image, name, changes, check)
+            return controller.alter_group_config(image, name, changes, check, node.settings.group_defaults)
         return controller.alter_config(image, name, changes, node.settings.topic_defaults)
 
     try:

@@ -30,7 +30,9 @@ def handle(node: Node, call: Call) -> Result:
         request.group_instance_id,
         client_of(call),
         request.session_timeout_ms,
-        request.rebalance_timeout_ms if call.version >= 1 else request.session_timeout_ms,
+        # Version 0 has no rebalance timeout, and some clients leave it out of later ones. Kafka takes 0 or -1
+        # as it is then and drops the member before it can sync.
+        max(request.rebalance_timeout_ms, 0) or request.session_timeout_ms,
         request.protocol_type,
         tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
         member_id_required=call.version >= _MEMBER_ID_REQUIRED_FROM,

@@ -267,7 +267,8 @@ class LedgerCreation:
         return None if came_later else self._policy(key.group)
 
     def _policy(self, group_id: str) -> StartAt:
-        return settings_of(self._node.image.groups.get(group_id, {})).start
+        config, defaults = self._node.image.groups.get(group_id, {}), self._node.settings.group_defaults
+        return settings_of(config, defaults).start
 
 
 class After:

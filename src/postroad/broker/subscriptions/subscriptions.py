@@ -183,7 +183,11 @@ class Subscriptions:
         found = self._subscriptions.get(group_id)
         if found is not None:
             return found.settings
-        return settings_of(self._node.image.groups.get(group_id, {}))
+        return self._configured_settings(group_id)
+
+    def _configured_settings(self, group_id: str) -> GroupSettings:
+        config = self._node.image.groups.get(group_id, {})
+        return settings_of(config, self._node.settings.group_defaults)
 
     def held_by(self, group_id: str, member: str) -> int:
         """How many messages of the subscription the member holds."""
@@ -271,7 +275,7 @@ class Subscriptions:
 
     async def configured(self, group_id: str) -> None:
         """The group's configs have changed: they hold when this returns, and its topics are held."""
-        settings = settings_of(self._node.image.groups.get(group_id, {}))
+        settings = self._configured_settings(group_id)
         if group_id in self._subscriptions:
             self._subscriptions[group_id].configure(settings, self._node.clock.now())
         await heard(partial(self._creation.hold_named, group_id))
@@ -284,7 +288,7 @@ class Subscriptions:
             return
         for group_id in changes.groups:
             if group_id in self._subscriptions:
-                settings = settings_of(self._node.image.groups.get(group_id, {}))
+                settings = self._configured_settings(group_id)
                 self.subscription(group_id).configure(settings, self._node.clock.now())
             self._creation.hold_named(group_id)
         for topic in changes.deleted:
