@@ -121,7 +121,7 @@ def test_json_columns_grow_and_bad_rows_stay_with_the_reason(
     assert sorted(tuple(row) for row in by_spark) == expected
 
 
-def test_tasks_that_disagree_about_a_new_column_are_settled(
+def test_tasks_that_disagree_about_a_new_column_are_reconciled(
     spark: SparkSession, node: Node, topic: str, tmp_path: Path
 ) -> None:
     plain.create(node.bootstrap, topic, partitions=3)

@@ -55,7 +55,7 @@ class Task(NamedTuple):
                 fetch_bytes=self.options.fetch_bytes,
             )
             yield from batches if self.values is None else self.values.convert(cluster, part, batches)
-        workers.settle()
+        workers.freeze()
 
 
 class BatchReader(workers.Dispatched, DataSourceReader):

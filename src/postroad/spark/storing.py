@@ -94,7 +94,7 @@ class Store:
         )
         for topic_partition, outcome in outcomes.items():
             if isinstance(outcome, RequestRefused):
-                self._settle(topic_partition, batches[topic_partition], outcome)
+                self._handle_refusal(topic_partition, batches[topic_partition], outcome)
             else:
                 self._look_at(topic_partition, batches[topic_partition], outcome)
 
@@ -102,7 +102,9 @@ class Store:
         if 0 <= offset < self._ends[topic_partition]:
             self._earlier[topic_partition].expect_at(offset, batch.sequence, batch.rows, len(batch.data))
 
-    def _settle(self, topic_partition: TopicPartition, batch: Outgoing, refusal: RequestRefused) -> None:
+    def _handle_refusal(
+        self, topic_partition: TopicPartition, batch: Outgoing, refusal: RequestRefused
+    ) -> None:
         if isinstance(refusal, DuplicateSequence):
             self._earlier[topic_partition].expect(batch.sequence, batch.rows)
         elif isinstance(refusal, OutOfOrderSequence):

@@ -29,7 +29,7 @@ KEPT_MAX: Final = 4  # a process seldom reads from more than one cluster; the ol
 _OPEN_FILES: Final = "/proc/self/fd"
 
 _idle: dict[object, Cluster] = {}
-_is_settled = False
+_is_frozen = False
 
 
 @contextmanager
@@ -47,13 +47,13 @@ def connected(cluster: Cluster) -> Iterator[Cluster]:
     _put_back(mine)
 
 
-def settle() -> None:
-    """To be called at the end of a task: what the process has loaded by now stays for good."""
-    global _is_settled
-    if not _is_settled:
+def freeze() -> None:
+    """Call this at the end of a task: what the process has loaded by now stays for good."""
+    global _is_frozen
+    if not _is_frozen:
         gc.collect()
         gc.freeze()
-        _is_settled = True
+        _is_frozen = True
 
 
 class Dispatched:

@@ -129,7 +129,7 @@ def merged(known: Mapping[str, Kind], found: Iterable[Mapping[str, Kind]]) -> di
     return result
 
 
-def is_settled(kinds: Mapping[str, Kind], table: Mapping[str, Kind]) -> bool:
+def fits_table(kinds: Mapping[str, Kind], table: Mapping[str, Kind]) -> bool:
     """Whether a file's columns are the table's."""
     return all(table.get(name) == kind for name, kind in kinds.items())
 

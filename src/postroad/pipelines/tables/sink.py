@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from postroad.pipelines.tables import open_table
 from postroad.pipelines.tables.files import rewritten
-from postroad.pipelines.tables.json_columns import JsonColumns, is_settled, merged
+from postroad.pipelines.tables.json_columns import JsonColumns, fits_table, merged
 from postroad.pipelines.tables.schema import Kind, json_kinds
 from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.source import FILE, REACHED
@@ -80,8 +80,8 @@ class ArchiveWriter(Dispatched, DataSourceStreamArrowWriter):
         wanted = known
         if self._settings.has_json:
             wanted = merged(known, [dict(self._settings.kinds), *(file.kinds for file in files)])
-        settled = tuple(again for file in files for again in self._settled(table, file, wanted))
-        table.append(Batch(written[0].query, batchId, settled, reached), wanted)
+        fitting = tuple(again for file in files for again in self._fitted(table, file, wanted))
+        table.append(Batch(written[0].query, batchId, fitting, reached), wanted)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's)
         """On the driver, when a task or the commit failed.
@@ -97,8 +97,8 @@ class ArchiveWriter(Dispatched, DataSourceStreamArrowWriter):
             if isinstance(message, Written):
                 table.discard(message.files)
 
-    def _settled(self, table: Table, file: DataFile, kinds: Mapping[str, Kind]) -> list[DataFile]:
+    def _fitted(self, table: Table, file: DataFile, kinds: Mapping[str, Kind]) -> list[DataFile]:
         """The file as the table's columns want it: tasks that met a new column at once may differ."""
-        if is_settled(file.kinds, kinds):
+        if fits_table(file.kinds, kinds):
             return [file]
         return rewritten(table, file, JsonColumns(kinds, fails=self._settings.fails))
