@@ -57,6 +57,18 @@ def test_output_that_cannot_be_written_is_an_error(
     assert done == (1, f"postroad: can't write to standard output: {reason}\n")
 
 
+def test_letters_that_an_encoding_lacks_are_shown_by_their_numbers() -> None:
+    done = subprocess.run(
+        [*PROGRAM, "topic", "list", "--help"],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert "HOST:PORT[,\\u2026]" in done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_closed_input_and_standard_error_hurt_nobody(postroad_session: Node, topic: str) -> None:
     assert shell(postroad_session, f"publish {topic} <&- 2>&-") == (0, "")
 

@@ -147,6 +147,12 @@ def test_address_that_can_be_none_is_a_wrong_call(address: str, reason: str) -> 
     assert reason in result.stderr
 
 
+def test_number_out_of_its_range_is_answered_with_the_range() -> None:
+    result = CliRunner().invoke(main, ["topic", "create", "t", "--partitions", "99999999999"])
+    assert result.exit_code == 2
+    assert "'99999999999' is not a whole number from 1 to 2147483647" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [

@@ -2,7 +2,8 @@
 
 `root` lists the commands; each is a file of its own that is imported when it is called, and imports
 what is heavy (asyncio, the client, rich) only inside, so that `postroad --help` stays quick. `session`
-turns errors into messages and exit codes, `output` writes tables, plain text or JSON. Start with `root`.
+turns errors into messages and exit codes, `output` writes tables, plain text or JSON, `command` refuses
+arguments that are no text, and `ending` is how the program ends. Start with `root`.
 """
 
 from postroad.cli.root import main
