@@ -6,6 +6,7 @@
     coordination.sqlite  the embedded coordination store
     reserve          room for when the disk is full (`reserve`)
     logs/<topic id>-<partition>/   one directory for each partition
+    schedules/       delayed messages of subscriptions, as hints (`subscriptions.schedule_file`)
 
 Rules (reliability.md): the directory is 0700; a second process is kept out; a name from a client
 never becomes a path (topic ids do); symbolic links inside are refused; a coordination store that is
@@ -35,6 +36,7 @@ class DataDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.logs = path / "logs"
+        self.schedules = path / "schedules"
         self.store = path / "coordination.sqlite"
         self.reserve = Reserve(path / "reserve")
         self._marker = path / "clean-shutdown"

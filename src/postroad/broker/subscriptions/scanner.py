@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Final, cast
 from postroad.broker.partition import Partition
 from postroad.broker.subscriptions.duplicates import Duplicates
 from postroad.broker.subscriptions.lookback import lookback
+from postroad.broker.subscriptions.schedule_file import Identity, ScheduleFile
 from postroad.broker.subscriptions.stretch import Stretch
 from postroad.errors import ApiError, OffsetOutOfRange, StorageFailed
 from postroad.log.partition_log import Slice
 from postroad.now import Now
 from postroad.queues.entry import Entry
+from postroad.queues.schedule_snapshot import Snapshot
 from postroad.queues.settings import Order
 from postroad.queues.settlement import Settlement
 from postroad.queues.share_partition import SharePartition
@@ -61,6 +63,8 @@ class Scanner:
         self.trouble: ApiError | None = None  # why the log could not be read when that was tried last
         self._rests = False  # it is not tried again just now
         self._duplicates: Duplicates | None = None
+        self._schedule_file = ScheduleFile(node, subscription.group_id, partition, core)
+        self._is_restored = False
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -72,7 +76,7 @@ class Scanner:
     def scan(self, now: Now, bytes_max: int) -> int:
         """Read on from the frontier; how many bytes. 0: there is nothing more, a thread reads it, or it can't
         be read now."""
-        if self._checking or self._rests:
+        if self._checking or self._rests or self._restores():
             return 0
         frontier = self._core.frontier
         try:
@@ -148,6 +152,8 @@ class Scanner:
                 self._commit(settlement)
         if self._duplicates is not None:
             self._duplicates.upto = stretch.upto
+        else:
+            self._schedule_file.save_if_worth(now)
 
     def _entries(self, data: bytes) -> list[Entry]:
         found = scan(
@@ -159,6 +165,28 @@ class Scanner:
             subscription=self._subscription.group_id.encode(),
         )
         return cast("list[Entry]", found)  # the same fields; there may be too many to build each anew
+
+    def _restores(self) -> bool:
+        """Whether what was known before a start is being read; it is looked for once."""
+        if self._is_restored:
+            return False
+        self._is_restored = True
+        if self._duplicates is not None or not self._schedule_file.exists():
+            return False
+        self._checking = True
+
+        def done(found: tuple[Identity, Snapshot] | None, error: BaseException | None) -> None:
+            self._checking = False
+            if self._partition.closed:
+                return
+            if error is not None:
+                log.warning("what was known of delayed messages can't be read, so the log is: %s", error)
+            elif found is not None:
+                self._schedule_file.restore(*found, self._node.clock.now())
+            self._go_on()
+
+        self._node.cold_workers.run(self._schedule_file.read, done)
+        return True
 
     def _scan_cold(self, found: Slice) -> None:
         """What lay on the disk is checked in a thread first; then it is worth trying again."""

@@ -22,6 +22,7 @@ from postroad.broker.subscriptions.ledger_creation import After, LedgerCreation
 from postroad.broker.subscriptions.letter_routes import LetterRoutes
 from postroad.broker.subscriptions.lookback import needed_from
 from postroad.broker.subscriptions.queue import Queue
+from postroad.broker.subscriptions.schedule_file import remove_strays
 from postroad.broker.subscriptions.sessions import ShareSession, ShareSessions
 from postroad.broker.subscriptions.state_topic import StateTopic
 from postroad.broker.subscriptions.states import QueueStates
@@ -68,6 +69,9 @@ class Subscriptions:
     # --- start and end
 
     async def start(self) -> None:
+        topic_ids = {topic.id_text for topic in self._node.image.topics.values()}
+        schedules = self._node.directory.schedules
+        await self._node.slow_workers.call(partial(remove_strays, schedules, topic_ids))
         await self._topic.start(self._node.settings.groups.share_state_partitions)
 
     def partition_opened(self, topic: str, index: int) -> None:
