@@ -42,6 +42,12 @@ class LeaderEpochs:
         self.entries.append((epoch, offset))
         self.last = epoch
 
+    def forget_above(self, epoch: int) -> None:
+        """A leader of this epoch writes: a higher one that was found in the log is from a damaged batch."""
+        while self.entries and self.entries[-1][0] > epoch:
+            self.entries.pop()
+        self.last = self.entries[-1][0] if self.entries else UNKNOWN
+
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
         """(the largest epoch at or below the one asked for, where it ends), or (-1, -1)."""
         if epoch == UNKNOWN or epoch > self.last:

@@ -65,20 +65,22 @@ class SparseIndex:
         self.positions.append(position)
         self.times.append(time)
 
-    def insert(self, offset: int, position: int, largest_time: int) -> None:
+    def insert(self, offset: int, position: int, largest_time: int) -> bool:
         """Between others, for a batch that can't be reached from the one before it.
 
         The time before it is not known; one that is too large costs those who look for a time some walking.
-        `largest_time` is the segment's.
+        `largest_time` is the segment's. Returns False if it does not fit between them.
         """
         before = self.before_position(position)
         i = bisect_left(self.positions, position)
         follows = i == len(self.positions) or (self.positions[i] > position and self.offsets[i] > offset)
-        if before.offset < offset and follows:
-            self.offsets.insert(i, offset)
-            self.positions.insert(i, position)
-            self.times.insert(i, self.times[i] if i < len(self.times) else largest_time)
-            self._saved, self._stale = 0, True
+        if before.offset >= offset or not follows:
+            return False
+        self.offsets.insert(i, offset)
+        self.positions.insert(i, position)
+        self.times.insert(i, self.times[i] if i < len(self.times) else largest_time)
+        self._saved, self._stale = 0, True
+        return True
 
     def last(self) -> Entry:
         return self._entry(len(self.offsets))

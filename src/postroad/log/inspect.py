@@ -14,10 +14,11 @@ from postroad.log.compaction_files import CLEANED_SUFFIX, SWAP_SUFFIX, base_offs
 from postroad.log.disk import TEMPORARY, Disk
 from postroad.log.epochs import FILE_NAME as EPOCHS_FILE
 from postroad.log.epochs import read_epochs
-from postroad.log.index import ENTRY_BYTES, SparseIndex
+from postroad.log.index import ENTRY_BYTES, SparseIndex, read_seal
+from postroad.log.order import in_order
 from postroad.log.producers import SUFFIX, read_producers, snapshot_path
 from postroad.log.salvage import first_whole
-from postroad.log.scan import OFFSET_MAX, DamagedBatch, scan, walk
+from postroad.log.scan import OFFSET_MAX, DamagedBatch, scan_unordered, walk
 from postroad.log.segment import index_path, log_path
 from postroad.wire.batch import BatchHeader
 
@@ -50,10 +51,10 @@ def verify_directory(disk: Disk, directory: str) -> list[Finding]:
     findings += (Finding(name, 0, "belongs to no segment", True) for name in orphans(names))
     bases = base_offsets(names)
     end = bases[0] if bases else 0
-    for base in bases:
+    for base, following in zip(bases, [*bases[1:], None], strict=False):
         if base < end:
             findings.append(Finding(_name(log_path("", base)), 0, f"overlaps the one before: {end}", False))
-        segment_findings, end = _verify_segment(disk, directory, base, found[1] if found else None)
+        segment_findings, end = _verify_segment(disk, directory, base, following, found[1] if found else None)
         findings += segment_findings
     return findings + _verify_state(disk, directory, names, bases, end, found[1] if found else None)
 
@@ -74,28 +75,38 @@ def iterate_batches(disk: Disk, directory: str, from_offset: int = 0) -> Iterato
 
 
 def _verify_segment(
-    disk: Disk, directory: str, base: int, checkpoint: Checkpoint | None
+    disk: Disk, directory: str, base: int, following: int | None, checkpoint: Checkpoint | None
 ) -> tuple[list[Finding], int]:
-    """What is wrong with it and with its index, and the offset where it ends."""
+    """What is wrong with it and its index, and the offset where it ends. `following` is the next base."""
     findings, starts, end = [], {0: base}, base
     name = _name(log_path("", base))
     file = disk.open(log_path(directory, base))
     try:
         position, size = 0, file.size()
+        ceiling = _end_of(disk, directory, base, size) if following is None else following
         while position < size:
             try:
-                for at, header in scan(file, position, size, end):
+                for at, header, right in in_order(scan_unordered(file, position, size), end, ceiling):
+                    if not right:
+                        text = f"claims offset {header.base_offset}, which is not its own"
+                        findings.append(Finding(name, at, text, _is_in_doubt(checkpoint, base, at)))
                     starts[at] = header.base_offset
-                    position, end = at + header.size, header.next_offset
+                    position, end = at + header.size, header.next_offset if right else end
             except DamagedBatch as damage:
                 doubtful = _is_in_doubt(checkpoint, base, damage.position)
                 findings.append(Finding(name, damage.position, damage.reason, doubtful))
-                following = first_whole(file, damage.position, size, end, OFFSET_MAX)
-                position = size if doubtful or following is None else following[0]
+                further = first_whole(file, damage.position, size, end, ceiling)
+                position = size if doubtful or further is None else further[0]
     finally:
         file.close()
     starts[size] = end
     return findings + _verify_index(disk, directory, base, starts), end
+
+
+def _end_of(disk: Disk, directory: str, base: int, size: int) -> int:
+    """Where the newest segment ends, as the last stop has left it in the index."""
+    seal = read_seal(disk, index_path(directory, base))
+    return seal.offset if seal is not None and seal.position == size else OFFSET_MAX
 
 
 def _is_in_doubt(checkpoint: Checkpoint | None, base: int, position: int) -> bool:

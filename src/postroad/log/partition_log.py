@@ -15,6 +15,7 @@ from postroad.errors import OffsetOutOfRange, StorageFailed
 from postroad.log import compaction, retention, truncation
 from postroad.log.compaction import CompactionJob, Settlement
 from postroad.log.disk import Disk
+from postroad.log.epochs import LeaderEpochs
 from postroad.log.producers import Producer
 from postroad.log.recovery import Recovered, recover
 from postroad.log.retention import RemovedSegment
@@ -89,8 +90,9 @@ class PartitionLog(WritableLog):
         return header.base_offset
 
     def verify(self, found: Slice) -> None:
-        """The CRC of each batch holds, or CorruptMessage. For any thread."""
-        found.segment.verify(found.file, found.position, found.position + found.length)
+        """Each batch's CRC holds, and its offset and epoch are its own, or CorruptMessage. For any thread."""
+        epochs = LeaderEpochs(self.leader_epochs.entries)  # a copy: they may change meanwhile
+        found.segment.verify(found.file, found.position, found.position + found.length, epochs)
 
     def mark_verified(self, found: Slice) -> None:
         """On the loop, after `verify`: these bytes are not verified again."""
@@ -98,11 +100,11 @@ class PartitionLog(WritableLog):
 
     def offset_for_time(self, timestamp_ms: int) -> TimePosition | None:
         """The first record that is not older; None if all are. Raises CorruptMessage."""
-        return offset_for_time(self._kept_segments(), timestamp_ms, self.start_offset)
+        return offset_for_time(self._kept_segments(), timestamp_ms, self.start_offset, self.leader_epochs)
 
     def max_timestamp(self) -> TimePosition | None:
         """The first of the newest records by timestamp."""
-        return max_timestamp(self._kept_segments(), self.start_offset)
+        return max_timestamp(self._kept_segments(), self.start_offset, self.leader_epochs)
 
     def producers(self) -> list[Producer]:
         return self.producer_states.describe()

@@ -38,12 +38,16 @@ def replay(
         known_offset = 0
     producers, snapshot_offset = newest_snapshot(disk, directory, names, end_offset)
     replayed = 0
+    begins: BatchHeader | None = None  # an epoch, unless the next batch is of an older one
     for header in headers(segments, min(known_offset, snapshot_offset), end_offset):
         replayed += 1
-        if header.leader_epoch > epochs.last:
-            epochs.start(header.leader_epoch, header.base_offset)
+        if begins is not None and header.leader_epoch >= begins.leader_epoch:
+            epochs.start(begins.leader_epoch, begins.base_offset)
+        begins = header if header.leader_epoch > epochs.last else None
         if header.producer_id != NO_PRODUCER and header.base_offset >= snapshot_offset:
             producers.replay(header, now_ms)
+    if begins is not None:
+        epochs.start(begins.leader_epoch, begins.base_offset)
     producers.commit()
     if replayed > REPLAYED_MAX:
         with contextlib.suppress(OSError):

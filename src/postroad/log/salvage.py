@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from postroad.log.disk import File
-from postroad.log.scan import DamagedBatch, scan, walk
+from postroad.log.order import in_order
+from postroad.log.scan import DamagedBatch, scan, walk_unordered
 from postroad.wire.batch import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, crc32c, read_header
 
 _SEARCH_BYTES: Final = 1 << 16
@@ -41,12 +42,13 @@ def first_whole(
 def walk_over_damage(
     file: File, position: int, end: int, floor: int, ceiling: int
 ) -> Iterator[tuple[int, int, BatchHeader | None]]:
-    """(position, size, header) of everything in a segment; the header of damaged bytes is None."""
+    """(position, size, header) of everything in a segment; the header is None where bytes are damaged, or the
+    offsets of a batch can't be right."""
     while position < end:
         try:
-            for at, header in walk(file, position, end, floor, ceiling):
-                yield at, header.size, header
-                position, floor = at + header.size, header.next_offset
+            for at, header, right in in_order(walk_unordered(file, position, end), floor, ceiling):
+                yield at, header.size, header if right else None
+                position, floor = at + header.size, header.next_offset if right else floor
         except DamagedBatch as damage:
             following = first_whole(file, damage.position, end, floor, ceiling)
             position = end if following is None else following[0]

@@ -40,6 +40,16 @@ def walk(
     return _batches(file, position, end, floor, ceiling, CHUNK_BYTES_MIN, False)
 
 
+def walk_unordered(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """As `walk`, whatever offsets the batches claim (see `order`)."""
+    return _batches(file, position, end, 0, OFFSET_MAX, CHUNK_BYTES_MIN, False, ordered=False)
+
+
+def scan_unordered(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """As `scan`, whatever offsets the batches claim (see `order`)."""
+    return _batches(file, position, end, 0, OFFSET_MAX, CHUNK_BYTES_MAX, True, ordered=False)
+
+
 def scan(
     file: File, position: int, end: int, floor: int = 0, ceiling: int = OFFSET_MAX
 ) -> Iterator[tuple[int, BatchHeader]]:
@@ -48,7 +58,14 @@ def scan(
 
 
 def _batches(
-    file: File, position: int, end: int, floor: int, ceiling: int, chunk_bytes: int, checked: bool
+    file: File,
+    position: int,
+    end: int,
+    floor: int,
+    ceiling: int,
+    chunk_bytes: int,
+    checked: bool,
+    ordered: bool = True,
 ) -> Iterator[tuple[int, BatchHeader]]:
     unpack, make = HEADER.unpack_from, BatchHeader._make
     chunk, start, available = memoryview(b""), position, 0
@@ -65,7 +82,7 @@ def _batches(
         size = length + LENGTH_END
         if magic != MAGIC or delta < 0 or count < 0 or size < HEADER_BYTES or position + size > end:
             raise DamagedBatch(position, "has no batch's header, or a length that does not fit")
-        if not floor <= base < ceiling - delta:
+        if ordered and not floor <= base < ceiling - delta:
             raise DamagedBatch(position, f"claims offset {base}, which does not belong there")
         if checked:
             if at + size > available:

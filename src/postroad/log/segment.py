@@ -16,14 +16,17 @@ S2 [own_from, size) was written by this process from checked batches and need no
 from __future__ import annotations
 
 import contextlib
+from itertools import islice
 from typing import Final, NamedTuple
 
 from postroad.errors import CorruptMessage
 from postroad.log.disk import Disk, File
+from postroad.log.epochs import LeaderEpochs
 from postroad.log.index import Entry, SparseIndex, read_seal
+from postroad.log.order import first_wrong, in_order, runs_on
 from postroad.log.ranges import Ranges
 from postroad.log.salvage import first_whole, walk_over_damage
-from postroad.log.scan import DamagedBatch, scan, walk
+from postroad.log.scan import DamagedBatch, scan_unordered, walk, walk_unordered
 from postroad.wire.batch import BatchHeader
 
 LOG_SUFFIX: Final = ".log"
@@ -168,7 +171,7 @@ class Segment:
         At most max_bytes, but at least one batch; None if there is none. Raises CorruptMessage.
         """
         position = self.known.get(offset)
-        if position is None:
+        if position is None or (self.damaged and position in self.damaged):
             position = self.locate(offset)
         end = self.size if limit >= self.end_offset else self.boundary(limit)
         if position >= end:
@@ -193,7 +196,10 @@ class Segment:
                 if position == entry.position and header.base_offset != entry.offset and position:
                     raise DamagedBatch(position, "is not the one in the index")
                 if header.last_offset >= offset:
-                    self.remember(header.base_offset, position)
+                    if position not in self.damaged:
+                        self.remember(header.base_offset, position)
+                    elif self._reaches(offset, position, entry):
+                        return self.locate(offset)
                     return position
         except DamagedBatch as damage:
             if damage.position != entry.position or entry.position == 0:
@@ -205,14 +211,19 @@ class Segment:
 
     def _pass_over(self, damage: DamagedBatch, entry: Entry, offset: int) -> None:
         """What lies behind the damage can be found from here on. Raises it again if `offset` does not."""
-        following = first_whole(self.file, damage.position, self.size, entry.offset, self.end_offset)
-        if following is None or following[1].base_offset > offset:
+        if not self._reaches(offset, damage.position, entry):
             raise damage
-        self.remember_beyond(*following)
 
-    def remember_beyond(self, position: int, header: BatchHeader) -> None:
-        """This batch can't be reached by walking, for the one before it is damaged."""
-        self.index.insert(header.base_offset, position, self.max_timestamp)
+    def _reaches(self, offset: int, damaged: int, entry: Entry) -> bool:
+        """Whether the offset lies behind a damaged batch, where it can be found from here on."""
+        following = first_whole(self.file, damaged, self.size, entry.offset, self.end_offset)
+        if following is None or following[1].base_offset > offset:
+            return False
+        return self.remember_beyond(*following)
+
+    def remember_beyond(self, position: int, header: BatchHeader) -> bool:
+        """This batch can't be reached by walking, for the one before it is damaged; whether it can be now."""
+        return self.index.insert(header.base_offset, position, self.max_timestamp)
 
     def before_time(self, time: int) -> Entry:
         """Where to begin walking to find a batch of that time: all before it are older."""
@@ -261,14 +272,43 @@ class Segment:
 
     # --- verifying
 
-    def verify(self, file: File, position: int, end: int) -> None:
-        """Thread-safe. Raises CorruptMessage; later reads then end before the damaged batch."""
+    def verify(self, file: File, position: int, end: int, epochs: LeaderEpochs) -> None:
+        """Thread-safe. Raises CorruptMessage; later reads then end before the damaged batch.
+
+        Each CRC holds, and offsets and epochs fit those of the batches before and after.
+        """
+        entry, before = self._lead_up(file, position)
+        after = self._headers(file, end, self.size, 1)
         try:
-            for _ in scan(file, position, end, self.base_offset, self.end_offset):
-                pass
+            batches = [*before, *scan_unordered(file, position, end), *after]
+            if not runs_on(batches, entry.offset, self.end_offset, epochs):
+                placed = list(in_order(batches, entry.offset, self.end_offset))
+                wrong = first_wrong(placed, epochs, position, end)
+                if wrong is not None:
+                    raise wrong
         except DamagedBatch as damage:
             self.damaged.add(damage.position)
             raise
+
+    def _lead_up(self, file: File, position: int) -> tuple[Entry, list[tuple[int, BatchHeader]]]:
+        """An entry that is right, and the batches from there up to the position."""
+        entry = self.index.before_position(max(position - 1, 0))  # with at least one batch before it
+        first = self._headers(file, entry.position, self.size, 1)
+        if entry.position and first and first[0][1].base_offset != entry.offset:  # one of the two is wrong
+            entry = Entry(self.base_offset, 0, NO_TIME)
+        before: list[tuple[int, BatchHeader]] = []
+        with contextlib.suppress(DamagedBatch):  # they lead up to it as far as they hold
+            before.extend(scan_unordered(file, entry.position, position))
+        return entry, before
+
+    def _headers(
+        self, file: File, position: int, end: int, count: int | None = None
+    ) -> list[tuple[int, BatchHeader]]:
+        """Those from the position on, as far as they can be read."""
+        found: list[tuple[int, BatchHeader]] = []
+        with contextlib.suppress(DamagedBatch):
+            found.extend(islice(walk_unordered(file, position, end), count))
+        return found
 
     # --- the index
 
