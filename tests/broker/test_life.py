@@ -278,14 +278,14 @@ def crash(data: Path, where: str, what: str) -> None:
             node = Node(load(environment={{}}, flags={{"kafka.port": "0", "data.dir": {str(data)!r}}}))
             await node.start()
             if "kept" not in node.image.topics:
-                await node.create_topic("kept")
+                await node.topic_changes.create("kept")
             if {what!r} == "delete":
-                await node.create_topic("doomed", partitions=3)
+                await node.topic_changes.create("doomed", partitions=3)
             Topics.{where} = killed
             if {what!r} == "create":
-                await node.create_topic("born", partitions=3)
+                await node.topic_changes.create("born", partitions=3)
             else:
-                await node.delete_topic(node.image.topics["doomed"])
+                await node.topic_changes.delete(node.image.topics["doomed"])
             await asyncio.sleep(60)
 
         asyncio.run(main())

@@ -8,7 +8,7 @@
     logs/<topic id>-<partition>/   one directory for each partition
     schedules/       delayed messages of subscriptions, as hints (`subscriptions.schedule_file`)
 
-Rules (reliability.md): the directory is 0700; a second process is kept out; a name from a client
+Rules: the directory is 0700; a second process is kept out; a name from a client
 never becomes a path (topic ids do); symbolic links inside are refused; a coordination store that is
 empty or another cluster's, over logs that exist, refuses to start and deletes nothing.
 """

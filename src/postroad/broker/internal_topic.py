@@ -58,7 +58,7 @@ class InternalTopic(Generic[S]):
         """Create the topic, so large, if there is none, and load what it holds."""
         node = self._node
         if self.name not in node.image.topics:
-            await node.create_topic(
+            await node.topic_changes.create(
                 self.name, partitions=partitions, config=INTERNAL_TOPICS[self.name], internal=True
             )
         self._partitions = len(node.image.topics[self.name].partitions)

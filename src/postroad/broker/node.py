@@ -12,7 +12,6 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -31,26 +30,19 @@ from postroad.broker.producer_ids import ProducerIds
 from postroad.broker.registration import Registration
 from postroad.broker.subscriptions.subscriptions import Subscriptions
 from postroad.broker.tasks import Tasks
+from postroad.broker.topic_changes import TopicChanges
 from postroad.broker.topics import Topics
 from postroad.broker.turn import Turn
 from postroad.broker.workers import COLD_THREADS, SLOW_THREADS, SYNC_THREADS, Workers
 from postroad.cluster import controller
 from postroad.cluster.controller import Decision
-from postroad.cluster.ids import id_text, make_id
-from postroad.cluster.image import Changes, Image, Topic
+from postroad.cluster.ids import id_text
+from postroad.cluster.image import Changes, Image
 from postroad.cluster.image import Node as NodeEntry
 from postroad.cluster.sqlite import SqliteStore
-from postroad.cluster.store import Event, Put, Store
-from postroad.cluster.topics import check_name
+from postroad.cluster.store import Store
 from postroad.config import Loaded
-from postroad.errors import (
-    ApiError,
-    CoordinationError,
-    CoordinatorNotAvailable,
-    InvalidTopic,
-    TopicDeletionDisabled,
-    UnknownTopicOrPartition,
-)
+from postroad.errors import CoordinationError
 
 DRAIN_S: Final = 2.0  # how long a stop waits for answers that are under way
 
@@ -98,6 +90,7 @@ class Node:
         self.store: Store = await SqliteStore.open(self.directory.store)
         self.registration = Registration(self.store, self._my_entry(), self._commit)
         self.topics = Topics(self, self.store, self.directory)
+        self.topic_changes = TopicChanges(self.topics, self.settings.topics)
         self.groups = GroupCoordination(self)
         self.subscriptions = Subscriptions(self)
         self.producer_ids = ProducerIds(self.topics)
@@ -210,101 +203,7 @@ class Node:
     def controller_id(self) -> int:
         return self.settings.node.id  # alone, every node is its own controller
 
-    def coordinator_node(self, group_id: str) -> NodeEntry:
-        """The node that leads the group's partition of `__consumer_offsets`."""
-        self.groups.find(group_id)
-        me = self.image.nodes.get(self.settings.node.id)
-        if me is None:  # between a lost lease and the next one
-            raise CoordinatorNotAvailable()
-        return me
-
-    # --- changes that requests ask for
-
-    async def alter(self, make: Callable[[Image], Decision], validate_only: bool) -> None:
-        """Change a topic's configs; a shorter retention is a way out of a full disk, so this is urgent."""
-        if validate_only:
-            make(self.image)
-        else:
-            await self.topics.decide(make, urgent=True)
-
-    async def create_topic(
-        self,
-        name: str,
-        *,
-        partitions: int = -1,
-        replicas: int = -1,
-        assignments: Mapping[int, Sequence[int]] | None = None,
-        config: Mapping[str, str | None] | None = None,
-        validate_only: bool = False,
-        internal: bool = False,
-    ) -> Topic:
-        """The topic, ready for use (only what it would be, if `validate_only`)."""
-        topic_id = make_id(os.urandom(16))
-
-        def decision(image: Image) -> Decision:
-            return controller.create_topic(
-                image,
-                name,
-                topic_id,
-                nodes=sorted(image.nodes),
-                partitions=partitions,
-                replicas=replicas,
-                assignments=assignments,
-                config=config,
-                default_partitions=self.settings.topics.partitions,
-                default_replicas=self.settings.topics.replicas,
-                internal=internal,
-            )
-
-        if validate_only:
-            return imagined(decision(self.image), name)
-        await self.topics.decide(decision, done=lambda image: topic_id in image.topics_by_id)
-        created = self.image.topics_by_id.get(topic_id)
-        if created is None:
-            raise UnknownTopicOrPartition(f"{name!r} was deleted as soon as it was created.")
-        return created
-
-    async def delete_topic(self, topic: Topic) -> None:
-        if not self.settings.topics.deletable:
-            raise TopicDeletionDisabled()
-
-        def decision(image: Image) -> Decision:
-            if topic.id not in image.topics_by_id:
-                raise UnknownTopicOrPartition(f"Topic {topic.name!r} was deleted by another request.")
-            return controller.delete_topic(image, topic.name)
-
-        await self.topics.decide(decision, urgent=True, done=lambda image: topic.id not in image.topics_by_id)
-
-    async def add_partitions(
-        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
-    ) -> None:
-        def decision(image: Image) -> Decision:
-            return controller.add_partitions(
-                image, name, count, nodes=sorted(image.nodes), assignments=assignments
-            )
-
-        if validate_only:
-            decision(self.image)
-        else:
-            await self.topics.decide(decision, done=lambda image: image.has_partition(name, count - 1))
-
     def topics_changed(self, changes: Changes) -> None:
         """Called after partitions were opened and closed accordingly."""
         self.groups.topics_changed(changes)
         self.subscriptions.changed(changes)
-
-    @staticmethod
-    def topic_name_error(name: str | None) -> ApiError | None:
-        """What is wrong with a topic's name, if anything is."""
-        try:
-            check_name(name or "")
-        except InvalidTopic as error:
-            return error
-        return None
-
-
-def imagined(decision: Decision, name: str) -> Topic:
-    """The topic as it would be, had the decision been committed."""
-    image = Image()
-    image.apply([Event(op.key, op.value, 1) for op in decision.operations if isinstance(op, Put)])
-    return image.topics[name]

@@ -26,7 +26,6 @@ from postroad.wire.batch import Fields
 REPLICAS: Final = 1  # of every partition, for as long as a cluster is one node
 
 FLUSH_SYNC = "sync"
-FLUSH_OS = "os"
 FLUSH_INTERVAL = "interval"
 
 log = logging.getLogger(__name__)

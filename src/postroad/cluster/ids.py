@@ -7,7 +7,6 @@ import binascii
 from typing import Final
 
 ID_BYTES: Final = 16
-ZERO_ID: Final = bytes(ID_BYTES)  # on the wire: "no id"
 
 # Kafka sets aside the lowest hundred numbers (0 is "no id", 1 its metadata topic).
 _RESERVED: Final = 100

@@ -129,6 +129,15 @@ def finish_deletion(image: Image, topic: DeletedTopic, node: int) -> Decision:
 # --- checks ------------------------------------------------------------------------------------
 
 
+def name_error(name: str | None) -> InvalidTopic | None:
+    """What is wrong with a topic's name, if anything is."""
+    try:
+        check_name(name or "")
+    except InvalidTopic as error:
+        return error
+    return None
+
+
 def check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or name in (".", ".."):
         shown = name if len(name) <= 260 else name[:260] + "…"

@@ -57,7 +57,7 @@ async def alter_resource(
 ) -> None:
     """Commit what `make` decides; when it returns the node acts on it. Raises what is wrong with it."""
     _check_kind(kind)
-    await node.alter(make, validate_only)
+    await node.topic_changes.alter(make, validate_only)
     if kind == ConfigResource.GROUP and not validate_only:
         await node.subscriptions.configured(name)
 

@@ -31,7 +31,7 @@ async def _create_one(
 ) -> codec.CreatePartitionsTopicResult:
     assignments = None if topic.assignments is None else [given.broker_ids for given in topic.assignments]
     try:
-        await node.add_partitions(topic.name, topic.count, assignments, validate_only=validate_only)
+        await node.topic_changes.add_partitions(topic.name, topic.count, assignments, validate_only)
     except ApiError as error:
         return codec.CreatePartitionsTopicResult(topic.name, error.code, str(error))
     return codec.CreatePartitionsTopicResult(topic.name)

@@ -38,7 +38,7 @@ async def _create_one(
         if times > 1:
             raise InvalidRequest("The request names this topic more than once.")
         assignments = {given.partition_index: given.broker_ids for given in topic.assignments}
-        created = await node.create_topic(
+        created = await node.topic_changes.create(
             topic.name,
             partitions=topic.num_partitions,
             replicas=topic.replication_factor,

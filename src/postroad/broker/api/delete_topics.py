@@ -38,7 +38,7 @@ async def _delete_one(node: Node, wanted: codec.DeleteTopicState) -> codec.Delet
     try:
         topic = _find(node, wanted)
         result.name, result.topic_id = topic.name, topic.id
-        await node.delete_topic(topic)
+        await node.topic_changes.delete(topic)
     except ApiError as error:
         result.error_code, result.error_message = error.code, str(error)
     return result

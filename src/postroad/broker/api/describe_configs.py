@@ -15,6 +15,7 @@ from postroad.cluster.config_definition import (
     ConfigType,
     Synonym,
 )
+from postroad.cluster.topics import name_error
 from postroad.errors import ApiError, InvalidRequest, UnknownTopicOrPartition
 from postroad.wire.messages import describe_configs as codec
 
@@ -53,7 +54,7 @@ def _entries(node: Node, resource: codec.DescribeConfigsResource) -> Iterable[Co
         case ConfigResource.TOPIC:
             topic = node.image.topics.get(name)
             if topic is None:
-                raise node.topic_name_error(name) or UnknownTopicOrPartition()
+                raise name_error(name) or UnknownTopicOrPartition()
             entries = topic_config.describe(topic.config, node.settings.topic_defaults, keys)
             return [entry._replace(read_only=True) for entry in entries] if topic.internal else entries
         case ConfigResource.NODE:

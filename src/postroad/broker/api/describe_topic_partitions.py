@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
 from postroad.cluster.image import Topic
+from postroad.cluster.topics import name_error
 from postroad.errors import InvalidRequest, ProtocolError, UnknownTopicOrPartition
 from postroad.wire.messages import describe_topic_partitions as codec
 
@@ -29,7 +30,7 @@ def handle(node: Node, call: Call) -> Result:
     for name, first in _wanted(node, request):
         topic = node.image.topics.get(name)
         if topic is None:
-            error = node.topic_name_error(name) or UnknownTopicOrPartition()
+            error = name_error(name) or UnknownTopicOrPartition()
             response.topics.append(codec.DescribeTopicPartitionsResponseTopic(error.code, name))
             continue
         if left == 0:

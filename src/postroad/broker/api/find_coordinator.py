@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from postroad.broker.dispatch import Call, Result
-from postroad.errors import ApiError, InvalidRequest, TransactionalIdAuthorizationFailed
+from postroad.cluster.image import Node as NodeEntry
+from postroad.errors import (
+    ApiError,
+    CoordinatorNotAvailable,
+    InvalidRequest,
+    TransactionalIdAuthorizationFailed,
+)
 from postroad.wire.messages import find_coordinator as codec
 
 if TYPE_CHECKING:
@@ -37,10 +43,19 @@ def handle(node: Node, call: Call) -> Result:
 
 def _find(node: Node, key: str, key_type: int) -> codec.Coordinator:
     try:
-        owner = node.coordinator_node(key) if key_type == GROUP else _refuse(key_type)
+        owner = _coordinator_of(node, key) if key_type == GROUP else _refuse(key_type)
     except ApiError as error:
         return codec.Coordinator(key, -1, "", -1, error.code, str(error))
     return codec.Coordinator(key, owner.id, owner.host, owner.port)
+
+
+def _coordinator_of(node: Node, group_id: str) -> NodeEntry:
+    """The node that leads the group's partition of `__consumer_offsets`."""
+    node.groups.find(group_id)
+    me = node.image.nodes.get(node.settings.node.id)
+    if me is None:  # between a lost lease and the next one
+        raise CoordinatorNotAvailable()
+    return me
 
 
 def _refuse(key_type: int) -> NoReturn:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
 from postroad.cluster.image import Topic
+from postroad.cluster.topics import name_error
 from postroad.errors import (
     ApiError,
     LeaderNotAvailable,
@@ -51,7 +52,7 @@ async def _create_and_answer(
     refused: dict[str, ApiError] = {}
     for name in dict.fromkeys(missing):
         try:
-            await node.create_topic(name)
+            await node.topic_changes.create(name)
         except TopicAlreadyExists as exists:  # by another request meanwhile; or its name collides
             if name not in node.image.topics:
                 refused[name] = exists
@@ -99,9 +100,7 @@ def _wanted(
         error: ApiError = UnknownTopicId()
     else:
         found = node.image.topics.get(wanted.name or "")
-        error = (
-            refused.get(wanted.name or "") or node.topic_name_error(wanted.name) or UnknownTopicOrPartition()
-        )
+        error = refused.get(wanted.name or "") or name_error(wanted.name) or UnknownTopicOrPartition()
     if found is not None:
         return _topic(found, request)
     return codec.MetadataResponseTopic(

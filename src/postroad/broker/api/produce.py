@@ -16,6 +16,7 @@ from postroad.broker.admission import ACKS, ACKS_NONE, admit, waits_for_commit
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
+from postroad.broker.partitions import Partitions
 from postroad.errors import (
     ApiError,
     InvalidRecord,
@@ -48,7 +49,7 @@ def handle(node: Node, call: Call) -> Result:
     answer = ProduceAnswer(call, request.acks)
     now_ms = node.clock.now_ms()
     for topic, index, records in request.partitions:
-        answer.stage(node, topic, index, records, now_ms, refusal)
+        answer.stage(node.partitions, topic, index, records, now_ms, refusal)
     node.turn.settle(answer)
     return answer
 
@@ -93,7 +94,7 @@ class ProduceAnswer(Answer):
 
     def stage(
         self,
-        node: Node,
+        partitions: Partitions,
         topic: codec.TopicKey,
         index: int,
         records: memoryview | None,
@@ -106,7 +107,7 @@ class ProduceAnswer(Answer):
         try:
             if refusal is not None:
                 raise refusal
-            partition = node.partitions.lead(topic, index)
+            partition = partitions.lead(topic, index)
             admitted = admit(partition, records or _NO_RECORDS, self._acks, now_ms)
         except ApiError as error:
             append.refuse(error)

@@ -179,7 +179,7 @@ class DeadLetters:
         if topic is not None:
             return topic
         try:
-            return await self._node.create_topic(name, partitions=1)
+            return await self._node.topic_changes.create(name, partitions=1)
         except TopicAlreadyExists:  # another queue of the subscription was faster
             return self._node.image.topic(name)
 

@@ -1,0 +1,105 @@
+"""Changes of topics that requests ask for: create, delete, add partitions, alter configs.
+
+`cluster.controller` decides and `Topics` commits and follows. When a method here returns the change can be
+seen and used on this node. What is wrong with a request is raised as an ApiError.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from postroad.broker.topics import Topics
+from postroad.cluster import controller
+from postroad.cluster.controller import Decision
+from postroad.cluster.ids import make_id
+from postroad.cluster.image import Image, Topic
+from postroad.cluster.store import Event, Put
+from postroad.config.sections import Topics as TopicDefaults
+from postroad.errors import TopicDeletionDisabled, UnknownTopicOrPartition
+
+
+class TopicChanges:
+    def __init__(self, topics: Topics, defaults: TopicDefaults) -> None:
+        self._topics = topics
+        self._defaults = defaults
+
+    async def create(
+        self,
+        name: str,
+        *,
+        partitions: int = -1,
+        replicas: int = -1,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+        config: Mapping[str, str | None] | None = None,
+        validate_only: bool = False,
+        internal: bool = False,
+    ) -> Topic:
+        """The topic, ready for use (only what it would be, if `validate_only`)."""
+        topic_id = make_id(os.urandom(16))
+
+        def decision(image: Image) -> Decision:
+            return controller.create_topic(
+                image,
+                name,
+                topic_id,
+                nodes=sorted(image.nodes),
+                partitions=partitions,
+                replicas=replicas,
+                assignments=assignments,
+                config=config,
+                default_partitions=self._defaults.partitions,
+                default_replicas=self._defaults.replicas,
+                internal=internal,
+            )
+
+        if validate_only:
+            return _imagined(decision(self._topics.image), name)
+        await self._topics.decide(decision, done=lambda image: topic_id in image.topics_by_id)
+        created = self._topics.image.topics_by_id.get(topic_id)
+        if created is None:
+            raise UnknownTopicOrPartition(f"{name!r} was deleted as soon as it was created.")
+        return created
+
+    async def delete(self, topic: Topic) -> None:
+        """The topic is gone for every client; its files go in the background."""
+        if not self._defaults.deletable:
+            raise TopicDeletionDisabled()
+
+        def decision(image: Image) -> Decision:
+            if topic.id not in image.topics_by_id:
+                raise UnknownTopicOrPartition(f"Topic {topic.name!r} was deleted by another request.")
+            return controller.delete_topic(image, topic.name)
+
+        await self._topics.decide(
+            decision, urgent=True, done=lambda image: topic.id not in image.topics_by_id
+        )
+
+    async def add_partitions(
+        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, validate_only: bool
+    ) -> None:
+        """The topic has `count` partitions, all of them ready for use."""
+
+        def decision(image: Image) -> Decision:
+            return controller.add_partitions(
+                image, name, count, nodes=sorted(image.nodes), assignments=assignments
+            )
+
+        if validate_only:
+            decision(self._topics.image)
+        else:
+            await self._topics.decide(decision, done=lambda image: image.has_partition(name, count - 1))
+
+    async def alter(self, make: Callable[[Image], Decision], validate_only: bool) -> None:
+        """Change configs; a shorter retention is a way out of a full disk, so this is urgent."""
+        if validate_only:
+            make(self._topics.image)
+        else:
+            await self._topics.decide(make, urgent=True)
+
+
+def _imagined(decision: Decision, name: str) -> Topic:
+    """The topic as it would be, had the decision been committed."""
+    image = Image()
+    image.apply([Event(op.key, op.value, 1) for op in decision.operations if isinstance(op, Put)])
+    return image.topics[name]
