@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from postroad.broker.clock import Clock
-from postroad.broker.coordinator import Coordinator, Decide
 from postroad.broker.flusher import Flusher
+from postroad.broker.groups.coordinator import Coordinator, Decide
 from postroad.broker.partition import Partition
 from postroad.broker.turn import Turn
 from postroad.broker.workers import Workers

@@ -22,7 +22,7 @@ from postroad.broker.descriptors import Descriptors
 from postroad.broker.dispatch import Dispatcher
 from postroad.broker.fetch_sessions import FetchSessions
 from postroad.broker.flusher import Flusher
-from postroad.broker.group_coordination import GroupCoordination
+from postroad.broker.groups.coordination import GroupCoordination
 from postroad.broker.housekeeping import Housekeeping
 from postroad.broker.listener import Listener
 from postroad.broker.partitions import Partitions

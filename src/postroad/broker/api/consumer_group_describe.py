@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.group_calls import by_topic, loaded_groups
+from postroad.broker.groups.calls import by_topic, loaded_groups
 from postroad.errors import ApiError
 from postroad.groups.answers import ConsumerMemberDescription
 from postroad.groups.requests import Partitions

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.group_calls import client_of, new_member_id, submit
+from postroad.broker.groups.calls import client_of, new_member_id, submit
 from postroad.errors import ApiError, GroupIdNotFound
 from postroad.groups.answers import Answer, HeartbeatAnswer
 from postroad.groups.requests import JOIN_EPOCH, HeartbeatRequest, Partitions, TopicPartition

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from postroad.broker.coordinator import Token
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.group_calls import enter
+from postroad.broker.groups.calls import enter
+from postroad.broker.groups.coordinator import Token
 from postroad.errors import ApiError
 from postroad.groups.answers import Answer, Deleted, Outcome
 from postroad.groups.coordinator import Groups

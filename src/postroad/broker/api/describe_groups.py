@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.group_calls import loaded_groups
+from postroad.broker.groups.calls import loaded_groups
 from postroad.errors import ApiError, GroupIdNotFound
 from postroad.wire.messages import describe_groups as codec
 

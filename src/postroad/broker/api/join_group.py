@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.group_calls import client_of, new_member_id, submit
+from postroad.broker.groups.calls import client_of, new_member_id, submit
 from postroad.errors import ApiError, InconsistentGroupProtocol, MemberIdRequired
 from postroad.groups.answers import Answer, Joined, MemberIdGiven
 from postroad.groups.requests import JoinRequest

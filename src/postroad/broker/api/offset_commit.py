@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.group_calls import submit
+from postroad.broker.groups.calls import submit
 from postroad.errors import ApiError, GroupIdNotFound, UnknownTopicId, UnknownTopicOrPartition
 from postroad.groups.answers import Answer, Committed
 from postroad.groups.requests import CommitRequest, OffsetToCommit

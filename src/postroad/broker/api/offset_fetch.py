@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.group_calls import loaded_groups
+from postroad.broker.groups.calls import loaded_groups
 from postroad.errors import ApiError, UnknownTopicId
 from postroad.groups.coordinator import Fetched
 from postroad.wire.messages import offset_fetch as codec

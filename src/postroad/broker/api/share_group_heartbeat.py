@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.group_calls import client_of
+from postroad.broker.groups.calls import client_of
 from postroad.errors import ApiError
 from postroad.groups.answers import ShareHeartbeatAnswer
 from postroad.groups.requests import LEAVE_EPOCH, ShareHeartbeat

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.group_calls import submit
+from postroad.broker.groups.calls import submit
 from postroad.errors import ApiError
 from postroad.groups.answers import Answer, Synced
 from postroad.groups.requests import SyncRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from postroad.broker.coordinator import Coordinator
+from postroad.broker.groups.coordinator import Coordinator
 from postroad.broker.metrics.ages import age_s
 from postroad.cluster.internal_topics import OFFSETS_TOPIC
 from postroad.metrics.page import COUNTER, GAUGE, Page, labels

@@ -21,7 +21,7 @@ from functools import partial
 from typing import cast
 
 from postroad.broker.clock import Clock
-from postroad.broker.group_doubts import GroupDoubts, StartOf
+from postroad.broker.groups.doubts import GroupDoubts, StartOf
 from postroad.broker.partition import Partition
 from postroad.broker.record_log import RecordLog, Stored
 from postroad.broker.replies import heard

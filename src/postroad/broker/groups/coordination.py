@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from postroad.broker.coordinator import Coordinator
+from postroad.broker.groups.coordinator import Coordinator
 from postroad.broker.internal_topic import InternalTopic
 from postroad.broker.partition import Partition
 from postroad.cluster.image import Changes

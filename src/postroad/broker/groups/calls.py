@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from postroad.broker.connection import Answer
-from postroad.broker.coordinator import Token
 from postroad.broker.dispatch import Call
+from postroad.broker.groups.coordinator import Token
 from postroad.errors import ApiError
 from postroad.groups.answers import Answer as GroupAnswer
 from postroad.groups.answers import Outcome
