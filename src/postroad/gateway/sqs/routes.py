@@ -15,7 +15,7 @@ from typing import Final
 from aiohttp import web
 
 from postroad.errors import PostroadError
-from postroad.gateway import bodies
+from postroad.gateway import bodies, welcome
 from postroad.gateway.access import Keys
 from postroad.gateway.app import ACTION
 from postroad.gateway.exchange import Head, PlainRoute, Reply, head_of
@@ -42,7 +42,7 @@ def routes(gateway: Gateway) -> list[web.RouteDef]:
     gateway.plain_routes.update({protocol_json.TARGET_PREFIX + name: plain for name in ACTIONS})
     return [
         web.post("/", clerk.answer),
-        web.get("/", clerk.answer, allow_head=False),
+        web.get("/", welcome.before(clerk.answer), allow_head=False),
         web.post(QUEUE_PATH, clerk.answer),
         web.get(QUEUE_PATH, clerk.answer, allow_head=False),
     ]
