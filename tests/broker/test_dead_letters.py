@@ -66,7 +66,7 @@ def test_message_that_a_seek_brings_back_is_delivered_though_it_was_being_buried
     disk.gate.clear()
     reject(running, 1)
     until(lambda: running.partition(DEAD).producers, "the copy waits for the disk")
-    running.run(running.node.subscriptions.reset(Key(GROUP, topic_id, 0), 0))
+    running.run(running.node.subscriptions.administration.reset(Key(GROUP, topic_id, 0), 0))
     disk.gate.set()
     assert [letter.value for letter in letters(running, 1)] == [b"x"]
     with session(running.bootstrap, GROUP, "jobs") as member:

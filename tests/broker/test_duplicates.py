@@ -164,7 +164,7 @@ def begin(running: Running, **configs: Any) -> None:
 
 def seek(running: Running, offset: int) -> None:
     topic_id = running.node.image.topics["jobs"].id
-    running.run(running.node.subscriptions.reset(Key(GROUP, topic_id, 0), offset))
+    running.run(running.node.subscriptions.administration.reset(Key(GROUP, topic_id, 0), offset))
 
 
 def test_a_message_whose_id_was_there_shortly_before_is_not_delivered(start: Callable[..., Running]) -> None:

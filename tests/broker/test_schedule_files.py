@@ -120,7 +120,7 @@ def test_schedule_that_does_not_fit_is_passed_over(
 def test_after_a_seek_the_schedule_of_before_says_nothing(tmp_path: Path) -> None:
     with with_schedule(tmp_path) as (running, _):
         topic_id = running.node.image.topics["jobs"].id
-        running.run(running.node.subscriptions.reset(Key(GROUP, topic_id, 0), DELAYED - 10))
+        running.run(running.node.subscriptions.administration.reset(Key(GROUP, topic_id, 0), DELAYED - 10))
     with running_node(tmp_path) as running:
         with session(running.bootstrap, GROUP, "jobs") as member:
             assert member.fetch_some().offsets == [DELAYED]

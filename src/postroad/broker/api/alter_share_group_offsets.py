@@ -31,7 +31,7 @@ async def _alter(node: Node, request: codec.AlterShareGroupOffsetsRequest, versi
     response = codec.AlterShareGroupOffsetsResponse()
     try:
         node.subscriptions.check_ready(request.group_id)
-        node.subscriptions.check_group_type(request.group_id)
+        node.subscriptions.membership.check_group_type(request.group_id)
     except ApiError as error:
         response.error_code, response.error_message = error.code, str(error)
         return codec.encode_response(response, version)
@@ -52,7 +52,7 @@ async def _alter_topic(
         try:
             if known is None or known.internal:
                 raise UnknownTopicOrPartition()
-            await node.subscriptions.reset(
+            await node.subscriptions.administration.reset(
                 Key(group_id, topic_id, wanted.partition_index), wanted.start_offset
             )
         except ApiError as error:

@@ -53,7 +53,7 @@ def _delete(group_id: str, groups: Groups, token: Token, _: Now) -> Outcome:
 
 async def _delete_subscription(node: Node, group_id: str, answered: Token) -> None:
     try:
-        await node.subscriptions.delete(group_id)
+        await node.subscriptions.administration.delete(group_id)
     except ApiError as error:
         answered(error)
     else:

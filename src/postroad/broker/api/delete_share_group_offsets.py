@@ -47,7 +47,7 @@ async def _forget(node: Node, group_id: str, name: str) -> codec.DeleteShareGrou
         if name in node.subscriptions.members.topics_of(group_id):
             raise GroupSubscribedToTopic()
         ledgers = node.subscriptions.ledgers(group_id)
-        await node.subscriptions.remove(
+        await node.subscriptions.administration.remove(
             group_id, [ledger.key for ledger in ledgers if ledger.key.topic_id == topic.id]
         )
     except ApiError as error:

@@ -47,7 +47,7 @@ def handle(node: Node, call: Call) -> Result:
 
     def done() -> None:
         if session is not None and request.share_session_epoch == FINAL_EPOCH:
-            node.subscriptions.end_session(session)
+            node.subscriptions.membership.end_session(session)
         if not answer.abandoned:
             lock_ms = node.subscriptions.settings(group).lock_ms
             answers = [_answer(place, error) for place, error in acknowledgements.errors.items()]

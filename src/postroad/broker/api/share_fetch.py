@@ -67,7 +67,7 @@ def _session(
     if request.share_session_epoch == INITIAL_EPOCH:
         if any(named.values()):
             raise InvalidRequest("A new session has nothing to acknowledge.")
-        session = node.subscriptions.open_session(group, member, call.connection)
+        session = node.subscriptions.membership.open_session(group, member, call.connection)
     else:
         session = node.subscriptions.sessions.go_on(
             group, member, request.share_session_epoch, call.connection
@@ -129,7 +129,7 @@ class ShareFetch(Answer):
 
     def _acknowledged(self) -> None:
         if self._request.share_session_epoch == FINAL_EPOCH:
-            self._node.subscriptions.end_session(self._session)
+            self._node.subscriptions.membership.end_session(self._session)
         if not self.abandoned:
             self._fetch()
 
@@ -139,7 +139,7 @@ class ShareFetch(Answer):
         if fetches:
             self._note_ask()
         if request.share_session_epoch == FINAL_EPOCH:
-            self._node.subscriptions.end_session(self._session)
+            self._node.subscriptions.membership.end_session(self._session)
             fetches = False
         if not fetches or self._collect() or request.max_wait_ms <= 0:
             self._finish()

@@ -54,17 +54,17 @@ def _heartbeat(node: Node, wanted: ShareHeartbeat) -> ShareHeartbeatAnswer:
     subscriptions = node.subscriptions
     group_id = wanted.group_id
     if group_id and not subscriptions.members.has_members(group_id):
-        subscriptions.check_group_type(group_id)
+        subscriptions.membership.check_group_type(group_id)
     if group_id and wanted.subscribed_names:
         subscriptions.letter_routes.check_member(group_id, wanted.subscribed_names)
     answer = subscriptions.members.heartbeat(
-        wanted, node.groups.topics, subscriptions.group_settings(group_id), node.clock.now()
+        wanted, node.groups.topics, subscriptions.membership.settings(group_id), node.clock.now()
     )
     if wanted.epoch == LEAVE_EPOCH and not subscriptions.sessions.has(group_id, wanted.member_id):
         # Clients say this and their session's last acknowledgements at once, over two connections: while
         # there is a session, what the member holds is released when that ends.
-        subscriptions.left(group_id, wanted.member_id)
-    subscriptions.arm_members()
+        subscriptions.membership.left(group_id, wanted.member_id)
+    subscriptions.membership.arm()
     return answer
 
 
