@@ -169,7 +169,7 @@ def delivered(running: Running, group: str) -> set[int]:
 
 
 def work_off(running: Running, *groups: str) -> None:
-    """Of ten messages 0 to 2, 5 and 6 are accepted by each of the groups."""
+    """Each of the groups accepts messages 0 to 2, 5 and 6 of ten."""
     running.create("jobs")
     for group in groups:
         latest = {"share_auto_offset_reset": "latest"}  # a beginning that is forgotten would cost messages

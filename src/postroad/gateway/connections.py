@@ -187,7 +187,7 @@ class Connection(web.RequestHandler):
         self.data_received(data)
 
     def count_arrived(self, more_bytes: int) -> bool:
-        """So much more is held for a request that is not answered. False: it was too much."""
+        """Count bytes that arrived for a request that is not answered yet. False: the request was refused."""
         self.arrived_bytes += more_bytes
         if self.hold(self.arrived_bytes):
             return True
@@ -195,7 +195,7 @@ class Connection(web.RequestHandler):
         return False
 
     def hold(self, now_bytes: int) -> bool:
-        """So much is held for this connection now. False: that is too much for all of them together."""
+        """Set how many bytes this connection holds. False: all connections together hold too many."""
         if now_bytes <= FREE_BYTES:
             now_bytes = 0
         was_bytes, self.held_bytes = self.held_bytes, now_bytes

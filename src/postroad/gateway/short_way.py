@@ -47,7 +47,7 @@ class Connected(Protocol):
     held_bytes: int
 
     def hold(self, now_bytes: int) -> bool:
-        """So much is held for this connection now."""
+        """Set how many bytes this connection holds. False: all connections together hold too many."""
 
     @property
     def transport(self) -> asyncio.Transport | None: ...
