@@ -12,6 +12,8 @@ import signal
 import sys
 from pathlib import Path
 
+from postroad import log_lines
+
 log = logging.getLogger("postroad")
 
 
@@ -24,8 +26,11 @@ def event_loop() -> asyncio.Runner:
     return asyncio.Runner()
 
 
-def log_to_stderr(level: str) -> None:
-    logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+def log_to_stderr(level: str, form: str, json_logger: str = "") -> None:
+    """`form` is `text` or `json`; what `json_logger` says is JSON in either case."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(log_lines.formatter(form, json_logger))
+    logging.basicConfig(level=level.upper(), handlers=[handler])
 
 
 def raise_file_limit() -> None:

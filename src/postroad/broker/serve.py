@@ -24,7 +24,7 @@ log = logging.getLogger("postroad")
 
 def run(loaded: Loaded, ready_file: str | None = None) -> int:
     """Serve until SIGTERM or SIGINT; the exit code. `ready_file` is written when clients may come."""
-    process.log_to_stderr(loaded.settings.logging.level)
+    process.log_to_stderr(loaded.settings.logging.level, loaded.settings.logging.format)
     process.raise_file_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:

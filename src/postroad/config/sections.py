@@ -385,6 +385,9 @@ class Logging(Section):
     level: str = setting(
         "info", choice("debug", "info", "warning", "error"), "The lowest level that is logged."
     )
+    format: str = setting(
+        "text", choice("text", "json"), "How the log is written: as text, or as one JSON object a line."
+    )
 
 
 def is_loopback(host: str) -> bool:

@@ -13,8 +13,11 @@ import re
 from typing import Final, NamedTuple
 
 from postroad.config.sections import Http
+from postroad.log_lines import FIELDS
 
-log = logging.getLogger("postroad.access")
+ACCESS: Final = "postroad.access"
+
+log = logging.getLogger(ACCESS)
 
 _PLAIN: Final = re.compile(r"[!#-<>-\[\]-~]+")  # printable ASCII, but for quotes, backslashes and `=`
 PATH_CHARACTERS_MAX: Final = 500
@@ -55,7 +58,7 @@ class AccessLog:
             "bytes_out": line.bytes_out,
             "peer": line.peer,
         }
-        log.info("%s", self._write(facts))
+        log.info("%s", self._write(facts), extra={FIELDS: facts})
 
 
 def _as_text(facts: dict[str, str | int | float]) -> str:

@@ -23,6 +23,7 @@ from aiohttp import web
 from postroad import process
 from postroad.config import Settings
 from postroad.errors import BrokerNotAvailable, ConfigurationError, PostroadError, TryAgain
+from postroad.gateway.access_log import ACCESS
 from postroad.gateway.app import create_app
 from postroad.gateway.connections import Door
 from postroad.gateway.dialects import CONTEXTS, DIALECTS
@@ -40,7 +41,8 @@ def run(
     settings: Settings, bootstrap: str, ready_file: str | None = None, inherited: int | None = None
 ) -> int:
     """Serve until SIGTERM or SIGINT; the exit code. `inherited` is the descriptor of a listening socket."""
-    process.log_to_stderr(settings.logging.level)
+    is_json = settings.http.access_log_format == "json"
+    process.log_to_stderr(settings.logging.level, settings.logging.format, ACCESS if is_json else "")
     process.raise_file_limit()
     try:
         with process.event_loop() as runner:
