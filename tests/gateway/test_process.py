@@ -159,6 +159,23 @@ def test_default_port_that_is_taken_costs_http_only(tmp_path: Path) -> None:
     assert "no HTTP here: port 8080 is taken" in said
 
 
+def test_files_where_the_node_is_started_are_not_run(tmp_path: Path) -> None:
+    """`python -m` looks for modules in the working directory first."""
+    (tmp_path / "http.py").write_text("raise SystemExit('run by mistake')")
+    ready = tmp_path / "ready.json"
+    command = [sys.executable, "-P", "-m", "postroad", "serve", "--data", str(tmp_path / "data")]
+    command += ["--kafka", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ready-file", str(ready)]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as serving:
+        try:
+            eventually(ready.exists, "the node does not start")
+            url = f"http://{json.loads(ready.read_text())['http']}"
+            assert get(f"{url}/healthz") == (200, "alive\n")
+        finally:
+            serving.terminate()
+
+
 def test_gateway_alone_says_where_it_is_and_ends_well_on_sigterm(broker: Node, tmp_path: Path) -> None:
     with alone(tmp_path, "--bootstrap", broker.bootstrap) as gateway:
         url = url_of(tmp_path)

@@ -51,7 +51,7 @@ class RunsMachine(machine.SharePartitionMachine):
         self._archived(self.partition.take_expired(now), doomed)
 
 
-RunsMachine.TestCase.settings = hypothesis_settings(max_examples=100, stateful_step_count=60, deadline=None)
+RunsMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=60, deadline=None)
 
 TestRuns = RunsMachine.TestCase
 

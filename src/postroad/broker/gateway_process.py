@@ -100,7 +100,9 @@ class GatewayProcess:
 
     async def _run_one(self, sock: socket.socket, bootstrap: str) -> int:
         """One gateway from its start to its end; its exit code."""
-        arguments = ["-m", "postroad", "gateway", "--bootstrap", bootstrap, "--inherit", str(sock.fileno())]
+        # -P: a file called http.py where the node was started would else be run in the place of Python's own.
+        arguments = ["-P", "-m", "postroad", "gateway"]
+        arguments += ["--bootstrap", bootstrap, "--inherit", str(sock.fileno())]
         # A session of its own: Ctrl-C in a terminal reaches this process, which ends both in order.
         child = await asyncio.create_subprocess_exec(
             sys.executable,
