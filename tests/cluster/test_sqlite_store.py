@@ -275,3 +275,77 @@ async def test_kill_9_loses_no_acknowledged_commit_and_tears_none(path: Path) ->
         assert await keys(store, "key/") == [f"key/{number:06d}" for number in range(found + 1)]
         await store.close()
         done = found + 1
+
+
+# --- checksums
+
+
+OLD_LAYOUT = """
+CREATE TABLE entries (
+    key BLOB PRIMARY KEY, value BLOB NOT NULL, revision INTEGER NOT NULL, lease INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO counters VALUES ('revision', 7);
+INSERT INTO entries VALUES (CAST('topics/orders' AS BLOB), CAST('{"name": "orders"}' AS BLOB), 7, 0);
+PRAGMA application_id = 1349743698;
+PRAGMA user_version = 1;
+"""
+
+
+async def test_a_flipped_bit_of_an_entry_is_refused_by_name_and_nothing_is_changed(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await put(store, "topics/orders", b'{"name": "orders", "partitions": 3}')
+    await store.close()
+    whole = path.read_bytes()
+    first, last = whole.index(b"topics/orders"), whole.index(b"partitions")
+    for position in range(first + len(b"topics/"), last):
+        content = bytearray(whole)
+        content[position] ^= 1 << position % 7
+        path.write_bytes(content)
+        with pytest.raises(ConfigurationError, match="damaged"):
+            await SqliteStore.open(path)
+        assert path.read_bytes() == bytes(content)
+    path.write_bytes(whole)
+    store = await SqliteStore.open(path)
+    assert await keys(store) == ["topics/orders"]
+    await store.close()
+
+
+async def test_an_entry_that_is_damaged_while_the_store_is_open_is_not_answered(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await put(store, "topics/orders", b"as it was")
+    await store._call(
+        lambda: store._connection.execute("UPDATE entries SET value = CAST('as it is' AS BLOB)")
+    )
+    with pytest.raises(StoreUnavailable, match="topics/orders"):
+        await store.get("topics/orders")
+    await store.close()
+
+
+async def test_a_counter_of_revisions_that_has_gone_back_is_refused(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await put(store, "a")
+    await put(store, "b")
+    await store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE counters SET value = value - 1")
+    connection.close()
+    with pytest.raises(ConfigurationError, match="counter of revisions"):
+        await SqliteStore.open(path)
+
+
+async def test_a_store_of_the_layout_before_checksums_is_brought_up_to_date(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with sqlite3.connect(path) as connection:
+        connection.executescript(OLD_LAYOUT)
+    connection.close()
+    for _ in range(2):
+        store = await SqliteStore.open(path)
+        assert await store.get("topics/orders") == ("topics/orders", b'{"name": "orders"}', 7)
+        await store.close()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        connection.execute('UPDATE entries SET value = CAST(\'{"name": "0rders"}\' AS BLOB)')
+    connection.close()
+    with pytest.raises(ConfigurationError, match="topics/orders"):
+        await SqliteStore.open(path)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from postroad.cluster.history import History
-from postroad.cluster.sqlite_file import is_full, open_database
+from postroad.cluster.sqlite_file import check_entry, checksum, is_full, open_database
 from postroad.cluster.store import (
     ABSENT,
     NO_LEASE,
@@ -201,14 +201,12 @@ class SqliteStore:
         self._connection.close()
 
     def _get(self, key: str) -> Entry | None:
-        row = self._connection.execute(
-            "SELECT key, value, revision FROM entries WHERE key = ?", (key.encode(),)
-        ).fetchone()
+        row = self._connection.execute("SELECT * FROM entries WHERE key = ?", (key.encode(),)).fetchone()
         return _entry(row) if row else None
 
     def _list(self, prefix: str) -> Snapshot:
         rows = self._connection.execute(
-            "SELECT key, value, revision FROM entries WHERE key >= ? AND key < ? ORDER BY key",
+            "SELECT * FROM entries WHERE key >= ? AND key < ? ORDER BY key",
             (prefix.encode(), _end_of(prefix)),
         )
         return Snapshot([_entry(row) for row in rows], self._revision())
@@ -255,7 +253,8 @@ class SqliteStore:
         key = operation.key.encode()
         if isinstance(operation, Put):
             row = (key, operation.value, revision, operation.lease)
-            self._connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)", row)
+            entry = (*row, checksum(*row))
+            self._connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", entry)
             return Event(operation.key, operation.value, revision)
         deleted = self._connection.execute("DELETE FROM entries WHERE key = ?", (key,)).rowcount
         return Event(operation.key, None, revision) if deleted else None
@@ -277,7 +276,9 @@ class _Lease:
         self.timer: asyncio.TimerHandle | None = None
 
 
-def _entry(row: tuple[bytes, bytes, int]) -> Entry:
+def _entry(row: tuple[bytes, bytes, int, int, int]) -> Entry:
+    """Raises sqlite3.DatabaseError if it is not what was committed."""
+    check_entry(*row)
     return Entry(row[0].decode(), row[1], row[2])
 
 

@@ -3,9 +3,12 @@
 A SQLite database with application id "PstR" and the layout's number in user_version:
 
     entries   key BLOB (UTF-8, primary key) · value BLOB · revision INTEGER · lease INTEGER (0: none)
+              · checksum INTEGER (CRC-32 of revision and lease as int64, big endian, key, a zero byte, value)
     counters  name TEXT (primary key) · value INTEGER           one row: 'revision'
 
-A file is valid if both numbers are ours and SQLite's own quick check finds no damage. A crash is safe
+A file is valid if both numbers are ours, SQLite's own quick check finds no damage, each entry matches its
+checksum (SQLite has none for its pages) and none is of a later revision than the counter. Layout 1 had no
+checksums; it is brought up to this one when it is opened, in one transaction. A crash is safe
 because every change is one transaction (write-ahead log, synced before a commit returns): the next
 open replays the log up to the last complete commit. Nothing here ever deletes or empties a file that
 it can't read: what looks broken may be all that a user has.
@@ -16,20 +19,25 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import struct
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 from postroad.errors import ConfigurationError
 
 APPLICATION_ID: Final = int.from_bytes(b"PstR", "big")
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 FIRST_REVISION: Final = 1  # as etcd's: 0 is left to mean "absent"
 BUSY_SECONDS: Final = 1.0  # a node that is just ending may hold the file for a moment
+
+_NUMBERS: Final = struct.Struct(">qq")
 
 _SCHEMA: Final = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE entries (
-    key BLOB PRIMARY KEY, value BLOB NOT NULL, revision INTEGER NOT NULL, lease INTEGER NOT NULL
+    key BLOB PRIMARY KEY, value BLOB NOT NULL, revision INTEGER NOT NULL, lease INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO counters VALUES ('revision', {FIRST_REVISION});
@@ -105,6 +113,44 @@ def _set_up(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     if not tables:
         connection.executescript(_SCHEMA)
+    elif layout < LAYOUT:
+        _add_checksums(connection)
+    _check_entries(connection)
+
+
+def checksum(key: bytes, value: bytes, revision: int, lease: int) -> int:
+    return crc32(b"%b%b\0%b" % (_NUMBERS.pack(revision, lease), key, value))
+
+
+def _add_checksums(connection: sqlite3.Connection) -> None:
+    """From layout 1, all or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute("ALTER TABLE entries ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
+        rows = connection.execute("SELECT key, value, revision, lease FROM entries").fetchall()
+        sums = [(checksum(*row), row[0]) for row in rows]
+        connection.executemany("UPDATE entries SET checksum = ? WHERE key = ?", sums)
+        connection.execute(f"PRAGMA user_version = {LAYOUT}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _check_entries(connection: sqlite3.Connection) -> None:
+    """Raises sqlite3.DatabaseError at the first that was changed by something else than a commit."""
+    latest = _number(connection, "SELECT value FROM counters WHERE name = 'revision'")
+    for key, value, revision, lease, found in connection.execute("SELECT * FROM entries"):
+        check_entry(key, value, revision, lease, found)
+        if revision > latest:
+            raise sqlite3.DatabaseError(f"the counter of revisions, {latest}, is damaged")
+
+
+def check_entry(key: bytes, value: bytes, revision: int, lease: int, found: int) -> None:
+    if checksum(key, value, revision, lease) != found:
+        name = key.decode(errors="replace")
+        raise sqlite3.DatabaseError(f"the entry {name!r} is damaged: it does not match its checksum")
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:
