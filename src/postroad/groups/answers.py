@@ -32,7 +32,7 @@ class JoinedMember(NamedTuple):
 
 
 class MemberIdGiven(NamedTuple):
-    """Answered as MEMBER_ID_REQUIRED: join again with this id."""
+    """The newcomer is told MEMBER_ID_REQUIRED, and joins again with this id."""
 
     member_id: str
 

@@ -42,7 +42,7 @@ JOIN: Final = "join"  # … the join phase ends
 SYNC: Final = "sync"  # … the last moment to fetch the new assignment
 
 
-class State(StrEnum):
+class ClassicState(StrEnum):
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
     COMPLETING = "CompletingRebalance"
@@ -75,7 +75,7 @@ class ClassicGroup:
         self.settings = settings
         self.timers = timers
         self.stored: ClassicValue | None = None
-        self.state = State.EMPTY
+        self.state = ClassicState.EMPTY
         self.generation = 0
         self.protocol_type = ""
         self.protocol = ""
@@ -104,9 +104,10 @@ class ClassicGroup:
         self.protocol_type, self.protocol, self.leader = value.protocol_type, value.protocol, value.leader
         self.unsynced = unsynced
         if value.members and not value.leader:
-            self.state = State.PREPARING  # its deadline was set when the change of protocol was decided
+            # The deadline was set when the change of protocol was decided.
+            self.state = ClassicState.PREPARING
         else:
-            self.state = State.STABLE if value.members else State.EMPTY
+            self.state = ClassicState.STABLE if value.members else ClassicState.EMPTY
             self._leave_rebalance()
 
     def clear(self) -> None:
@@ -114,7 +115,7 @@ class ClassicGroup:
         now."""
         for member_id in [*self.members]:
             self.remove_member(member_id)
-        self.state = State.EMPTY
+        self.state = ClassicState.EMPTY
         self.protocol_type = self.protocol = self.leader = ""
         self._leave_rebalance()
 
@@ -225,14 +226,15 @@ class ClassicGroup:
 
     def check(self) -> None:
         stored = self.stored
-        if self.state in (State.STABLE, State.EMPTY) and stored is not None:
+        if self.state in (ClassicState.STABLE, ClassicState.EMPTY) and stored is not None:
             assert {m.value for m in self.members.values()} == set(stored.members), "C1"
             assert (self.generation, self.leader) == (stored.generation, stored.leader), "C1"
         joins = sum(member.join_token is not None for member in self.members.values())
         assert joins == self.waiting_joins, "C2"
-        assert not joins or self.state is State.PREPARING, "C2"
-        assert self.state is State.COMPLETING or not any(m.sync_token for m in self.members.values()), "C2"
-        if self.state in (State.COMPLETING, State.STABLE):
+        assert not joins or self.state is ClassicState.PREPARING, "C2"
+        syncs = any(member.sync_token is not None for member in self.members.values())
+        assert self.state is ClassicState.COMPLETING or not syncs, "C2"
+        if self.state in (ClassicState.COMPLETING, ClassicState.STABLE):
             assert self.leader in self.members, "C3"
             assert all(self.protocol in dict(m.value.protocols) for m in self.members.values()), "C3"
         instances = {
@@ -242,7 +244,7 @@ class ClassicGroup:
         assert not self.pending & self.members.keys(), "C5"
         assert stored is None or self.generation >= stored.generation, "C6"
         assert all(self.timers.get(SESSION, member_id) is not None for member_id in self.members), "C7"
-        assert self.state is not State.PREPARING or self.timers.get(JOIN) is not None, "C7"
+        assert self.state is not ClassicState.PREPARING or self.timers.get(JOIN) is not None, "C7"
 
 
 class Opening:

@@ -40,7 +40,8 @@ def join(
     now: Now,
     out: Outcome,
 ) -> None:
-    """Answered at once. Raises an ApiError, with nothing changed, if the request is refused."""
+    """Move a member one step towards its target, and answer at once. Raises an ApiError, with nothing
+    changed, if the request is refused."""
     subscription = _read(request)
     _check_fits(group, request)
     if request.member_id_required and not request.member_id and request.instance_id is None:

@@ -113,7 +113,7 @@ class ConsumerGroup:
             return "Empty"
         if self.epoch > self.target_epoch:
             return "Assigning"
-        if all(self._is_settled(member_id) for member_id in self.members):
+        if all(self._has_its_target(member_id) for member_id in self.members):
             return "Stable"
         return "Reconciling"
 
@@ -137,7 +137,7 @@ class ConsumerGroup:
             return value.classic.session_timeout_ms
         return self.settings.consumer_session_timeout_ms
 
-    def _is_settled(self, member_id: str) -> bool:
+    def _has_its_target(self, member_id: str) -> bool:
         current = self.current(member_id)
         return current.state is MemberState.STABLE and current.epoch == self.target_epoch
 
@@ -162,7 +162,7 @@ class ConsumerGroup:
 
 
 def preferred_assignor(members: Iterable[MemberValue]) -> str:
-    """What most members ask for; the default where none does."""
+    """The assignor that most members ask for, or the default where none asks."""
     votes = Counter(value.assignor for value in members if value.assignor is not None)
     return min(votes, key=lambda name: (-votes[name], name), default=DEFAULT_ASSIGNOR)
 
@@ -181,7 +181,7 @@ class Draft:
         self._removed: dict[str, None] = {}
 
     def members(self) -> dict[str, MemberValue]:
-        """In the order of joining."""
+        """All members, in the order of joining."""
         merged = {**self.group.members, **self._members}
         for member_id in self._removed:
             merged.pop(member_id, None)

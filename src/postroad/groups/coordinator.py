@@ -49,7 +49,7 @@ from postroad.groups.answers import (
     OffsetsDeleted,
     Outcome,
 )
-from postroad.groups.classic import ClassicGroup, State
+from postroad.groups.classic import ClassicGroup, ClassicState
 from postroad.groups.consumer import DEADLINES
 from postroad.groups.deadlines import Deadlines
 from postroad.groups.group import SWEEP, Group
@@ -121,7 +121,7 @@ class Groups:
     # --- time ---
 
     def next_deadline(self) -> int | None:
-        """On the monotonic clock; None while nothing is waited for. Any call may bring it forward."""
+        """The next deadline on the monotonic clock, or None. Any call may bring it forward."""
         return self._deadlines.next()
 
     def due(self, now: Now) -> list[str]:
@@ -411,6 +411,6 @@ def _check_generation(classic: ClassicGroup, request: CommitRequest, now: Now) -
     member = classic.find_member(request.member_id, request.instance_id)
     if request.generation != classic.generation:
         raise IllegalGeneration
-    if classic.state is State.COMPLETING:
+    if classic.state is ClassicState.COMPLETING:
         raise RebalanceInProgress
     classic.keep_alive(member, now.ms)

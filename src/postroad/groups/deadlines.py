@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Key(NamedTuple):
-    """What is due: in which group, what, and for which member (empty: the group as a whole)."""
+    """Names a deadline: its group, what it is for, and the member (empty: the group as a whole)."""
 
     group_id: str
     what: str
@@ -46,7 +46,7 @@ class Deadlines:
 
     def next(self) -> int | None:
         """The earliest deadline that has not been handed out by `due`; None if there is none."""
-        self._settle()
+        self._drop_stale()
         return self._heap[0][0] if self._heap else None
 
     def due(self, now_ms: int) -> list[str]:
@@ -54,7 +54,7 @@ class Deadlines:
         `take`."""
         groups: dict[str, None] = {}
         while True:
-            self._settle()
+            self._drop_stale()
             if not self._heap or self._heap[0][0] > now_ms:
                 return list(groups)
             _, key = heappop(self._heap)
@@ -63,7 +63,8 @@ class Deadlines:
             groups[key.group_id] = None
 
     def take(self, group_id: str, now_ms: int) -> list[Key]:
-        """What is due in a group now. A deadline that was moved since `due` saw it is queued again."""
+        """Take the deadlines of a group that have passed. One that was moved since `due` saw it is queued
+        again."""
         taken = []
         for key in self._ripe.pop(group_id, ()):
             at_ms = self._at.get(key)
@@ -76,7 +77,7 @@ class Deadlines:
             taken.append(key)
         return taken
 
-    def _settle(self) -> None:
+    def _drop_stale(self) -> None:
         """Bring an entry to the top of the heap that the dict agrees with."""
         heap = self._heap
         while heap:

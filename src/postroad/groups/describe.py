@@ -11,7 +11,7 @@ from postroad.groups.answers import (
     ConsumerMemberDescription,
     ListedGroup,
 )
-from postroad.groups.classic import ClassicGroup, State
+from postroad.groups.classic import ClassicGroup, ClassicState
 from postroad.groups.consumer import ConsumerGroup
 from postroad.groups.group import Group
 from postroad.groups.reconcile import NOTHING
@@ -35,11 +35,11 @@ def listed(groups: Iterable[Group], states: Collection[str], types: Collection[s
 def classic(group_id: str, group: Group | None) -> ClassicDescription:
     """A group that has offsets only is an empty one."""
     if group is None or group.is_consumer:
-        return ClassicDescription(group_id, State.DEAD)
+        return ClassicDescription(group_id, ClassicState.DEAD)
     if group.classic is None:
-        return ClassicDescription(group_id, State.EMPTY)
+        return ClassicDescription(group_id, ClassicState.EMPTY)
     found = group.classic
-    protocol = found.protocol if found.state is State.STABLE else ""
+    protocol = found.protocol if found.state is ClassicState.STABLE else ""
     return ClassicDescription(group_id, found.state, found.protocol_type, protocol, _classic_members(found))
 
 
@@ -67,7 +67,7 @@ def consumer(group: ConsumerGroup) -> ConsumerDescription:
 
 def _classic_members(group: ClassicGroup) -> tuple[ClassicMemberDescription, ...]:
     """Metadata and assignment are shown while they belong together."""
-    stable = group.state is State.STABLE
+    stable = group.state is ClassicState.STABLE
     return tuple(
         ClassicMemberDescription(
             member_id,
@@ -85,5 +85,5 @@ def _entry(group: Group) -> ListedGroup:
     if group.consumer is not None and group.is_consumer:
         return ListedGroup(group.group_id, CONSUMER_PROTOCOL, group.consumer.state, CONSUMER_TYPE)
     if group.classic is None:
-        return ListedGroup(group.group_id, "", State.EMPTY, CLASSIC_TYPE)
+        return ListedGroup(group.group_id, "", ClassicState.EMPTY, CLASSIC_TYPE)
     return ListedGroup(group.group_id, group.classic.protocol_type, group.classic.state, CLASSIC_TYPE)

@@ -45,7 +45,7 @@ NO_HEARTBEAT_MS: Final = 0  # a member that leaves is not asked for another hear
 
 
 def check_request(request: HeartbeatRequest) -> None:
-    """What can be refused without looking at the group."""
+    """Refuse what is wrong whatever the group is like. Raises an ApiError."""
     if not request.group_id:
         raise InvalidRequest("The group id is empty.")
     if request.instance_id == "" or request.rack_id == "":

@@ -18,7 +18,7 @@ from postroad.errors import (
 )
 from postroad.groups import rebalance
 from postroad.groups.answers import Joined, JoinedMember, MemberIdGiven, Outcome
-from postroad.groups.classic import PENDING, ClassicGroup, ClassicMember, State
+from postroad.groups.classic import PENDING, ClassicGroup, ClassicMember, ClassicState
 from postroad.groups.records import ClassicMemberValue
 from postroad.groups.requests import JoinRequest
 from postroad.groups.settings import GroupSettings
@@ -27,7 +27,7 @@ from postroad.now import Now
 
 
 def check_request(request: JoinRequest, settings: GroupSettings) -> None:
-    """What can be refused without looking at the group."""
+    """Refuse what is wrong whatever the group is like. Raises an ApiError."""
     if not settings.session_timeout_min_ms <= request.session_timeout_ms <= settings.session_timeout_max_ms:
         raise InvalidSessionTimeout
     if not request.protocol_type or not request.protocols:
@@ -83,9 +83,9 @@ def _knows_its_generation(group: ClassicGroup, member: ClassicMember, request: J
     one."""
     if member.value.protocols != request.protocols:
         return False
-    if group.state is State.COMPLETING:
+    if group.state is ClassicState.COMPLETING:
         return True
-    return group.state is State.STABLE and group.leader != request.member_id
+    return group.state is ClassicState.STABLE and group.leader != request.member_id
 
 
 def _join_as_returning(
@@ -96,7 +96,7 @@ def _join_as_returning(
     former = group.members[group.by_instance[request.instance_id]]
     if not group.supports(request, instead_of=former):
         raise InconsistentGroupProtocol
-    if group.state is State.STABLE and _needs_no_rebalance(group, former, request):
+    if group.state is ClassicState.STABLE and _needs_no_rebalance(group, former, request):
         _take_over(group, former, request, new_id, token, now, out)
         return
     rebalance.answer_waiting(group, former, FencedInstanceId(), out)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from postroad.errors import ApiError, FencedInstanceId, UnknownMemberId
 from postroad.groups import rebalance
 from postroad.groups.answers import Left, Outcome
-from postroad.groups.classic import JOIN, PENDING, SESSION, SYNC, ClassicGroup, State
+from postroad.groups.classic import JOIN, PENDING, SESSION, SYNC, ClassicGroup, ClassicState
 from postroad.groups.deadlines import Key
 from postroad.groups.requests import MemberIdentity
 from postroad.now import Now
@@ -37,11 +37,14 @@ def expire(group: ClassicGroup, keys: Sequence[Key], now: Now, out: Outcome) -> 
     gone = {
         key.member_id: None for key in keys if key.what == SESSION and _is_silent(group, key.member_id, now)
     }
-    if any(key.what == SYNC for key in keys) and group.state in (State.COMPLETING, State.STABLE):
+    if any(key.what == SYNC for key in keys) and group.state in (
+        ClassicState.COMPLETING,
+        ClassicState.STABLE,
+    ):
         gone |= dict.fromkeys(sorted(group.unsynced))
     if gone:
         rebalance.remove(group, [*gone], now, out)
-    if any(key.what == JOIN for key in keys) and group.state is State.PREPARING and not out.records:
+    if any(key.what == JOIN for key in keys) and group.state is ClassicState.PREPARING and not out.records:
         rebalance.join_time_is_up(group, now, out)
     else:
         rebalance.complete_if_all_joined(group, now, out)

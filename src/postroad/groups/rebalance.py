@@ -7,21 +7,21 @@ from collections.abc import Collection, Iterable
 from postroad.errors import ApiError, RebalanceInProgress, UnknownMemberId
 from postroad.groups import records
 from postroad.groups.answers import Joined, JoinedMember, Outcome
-from postroad.groups.classic import JOIN, SESSION, SYNC, ClassicGroup, ClassicMember, Opening, State
+from postroad.groups.classic import JOIN, SESSION, SYNC, ClassicGroup, ClassicMember, ClassicState, Opening
 from postroad.groups.records import ClassicMemberValue, ClassicValue
 from postroad.now import Now
 
 
 def prepare(group: ClassicGroup, now: Now, out: Outcome) -> None:
     """Ask all members to join again; no change if that is under way already."""
-    if group.state is State.PREPARING:
+    if group.state is ClassicState.PREPARING:
         return
-    was_empty = group.state is State.EMPTY
+    was_empty = group.state is ClassicState.EMPTY
     for member in group.members.values():
         answer_waiting(group, member, RebalanceInProgress(), out)
     group.unsynced.clear()
     group.timers.cancel(SYNC)
-    group.state = State.PREPARING
+    group.state = ClassicState.PREPARING
     if was_empty and _first_delay_ms(group) > 0:
         _open(group, now)
     else:
@@ -53,13 +53,13 @@ def resume(group: ClassicGroup, now: Now) -> None:
     """After the records were read: every member has its full time again, and a rebalance that was due is."""
     for member in group.members.values():
         group.keep_alive(member, now.ms)
-    if group.state is State.PREPARING:
+    if group.state is ClassicState.PREPARING:
         group.timers.set(JOIN, now.ms + group.rebalance_timeout_ms)
 
 
 def complete_if_all_joined(group: ClassicGroup, now: Now, out: Outcome) -> None:
     all_joined = group.waiting_joins == len(group.members) and not group.pending
-    if group.state is State.PREPARING and group.opening is None and all_joined:
+    if group.state is ClassicState.PREPARING and group.opening is None and all_joined:
         _complete(group, now, out)
 
 
@@ -103,7 +103,7 @@ def _empty(group: ClassicGroup, member_ids: Iterable[str], now: Now, out: Outcom
         return
     for member_id in member_ids:
         group.timers.set(SESSION, now.ms + group.settings.expiry_retry_ms, member_id)
-    if group.state is State.PREPARING:
+    if group.state is ClassicState.PREPARING:
         group.timers.set(JOIN, now.ms + group.settings.expiry_retry_ms)
     value = ClassicValue(group.generation + 1, now.wall_ms, protocol_type=group.protocol_type)
     out.records.append(records.encode(records.CLASSIC, group.group_id, value=value))
@@ -115,7 +115,7 @@ def _complete(group: ClassicGroup, now: Now, out: Outcome) -> None:
     group.protocol = group.choose_protocol()
     if group.leader not in group.members or group.members[group.leader].join_token is None:
         group.leader = next(i for i, member in group.members.items() if member.join_token is not None)
-    group.state = State.COMPLETING
+    group.state = ClassicState.COMPLETING
     group.timers.cancel(JOIN)
     group.unsynced = set(group.members)
     for member in group.members.values():

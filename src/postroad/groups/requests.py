@@ -41,7 +41,7 @@ class SyncRequest(NamedTuple):
 
 
 class MemberIdentity(NamedTuple):
-    """Whom a LeaveGroup request names: by member id, or a static member by its instance id alone."""
+    """A member that a LeaveGroup request names by its id; a static one perhaps by its instance id alone."""
 
     member_id: str
     instance_id: str | None = None

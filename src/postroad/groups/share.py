@@ -60,7 +60,7 @@ class ShareGroups:
         )
 
     def next_deadline(self) -> int | None:
-        """On the monotonic clock; None while nothing is waited for. A heartbeat may bring it forward."""
+        """The next deadline on the monotonic clock, or None. A heartbeat may bring it forward."""
         return self._deadlines.next()
 
     def suspect(self, group_id: str, member_id: str, settings: ShareGroupSettings, now: Now) -> None:
@@ -97,7 +97,7 @@ class ShareGroups:
         return [] if group is None else list(group.members)
 
     def topics_of(self, group_id: str) -> list[str]:
-        """What any member subscribes to, in order, whether it exists or not."""
+        """All topics that members subscribe to, in order, whether they exist or not."""
         group = self._groups.get(group_id)
         return [] if group is None else group.subscribed_names()
 

@@ -95,8 +95,7 @@ class ShareGroup:
         return member
 
     def assign(self, topics: Topics, now_ms: int) -> None:
-        """Afterwards the assignment fits the members and the topics that there are, unless the group
-        rests."""
+        """Make the assignment fit the members and the topics that there are, unless the group rests."""
         up_to_date = self.epoch == self.target_epoch and topics.version == self._topics_version
         if up_to_date or now_ms < self._rests_until_ms:
             return
@@ -132,7 +131,7 @@ class ShareGroup:
     # --- who and what ---
 
     def subscribed_names(self) -> list[str]:
-        """In order, each once."""
+        """The topics that members subscribe to, in order, each once."""
         subscriptions = {member.subscribed_names for member in self.members.values()}  # most are alike
         return sorted({name for names in subscriptions for name in names})
 

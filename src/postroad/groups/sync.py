@@ -7,7 +7,7 @@ import msgspec
 from postroad.errors import IllegalGeneration, InconsistentGroupProtocol, RebalanceInProgress
 from postroad.groups import rebalance
 from postroad.groups.answers import Outcome, Synced
-from postroad.groups.classic import SYNC, ClassicGroup, State
+from postroad.groups.classic import SYNC, ClassicGroup, ClassicState
 from postroad.groups.requests import SyncRequest
 from postroad.now import Now
 
@@ -18,11 +18,11 @@ def sync(group: ClassicGroup, request: SyncRequest, token: object, now: Now, out
     if request.generation != group.generation:
         raise IllegalGeneration
     _check_protocol(group, request)
-    if group.state is State.PREPARING:
+    if group.state is ClassicState.PREPARING:
         raise RebalanceInProgress
     group.keep_alive(member, now.ms)
     group.unsynced.discard(request.member_id)
-    if group.state is State.STABLE:
+    if group.state is ClassicState.STABLE:
         if not group.unsynced:
             group.timers.cancel(SYNC)
         out.reply(token, Synced(group.protocol_type, group.protocol, member.value.assignment))
@@ -41,7 +41,7 @@ def heartbeat(
     if generation != group.generation:
         raise IllegalGeneration
     group.keep_alive(member, now.ms)
-    if group.state is State.PREPARING:
+    if group.state is ClassicState.PREPARING:
         raise RebalanceInProgress
 
 

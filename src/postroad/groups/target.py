@@ -15,7 +15,7 @@ from postroad.groups.requests import TopicInfo, Topics
 
 
 def retarget(draft: Draft, topics: Topics) -> None:
-    """Afterwards the target is of the group's epoch, and every member has one."""
+    """Compute the target for the group's epoch; every member has one afterwards."""
     members = draft.members()
     names = _Names(topics)
     counts = {info.topic_id: info.partitions for info in _all_topics(draft, topics).values()}

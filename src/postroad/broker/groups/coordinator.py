@@ -38,7 +38,7 @@ from postroad.groups.records import Record
 from postroad.now import Now
 
 Token = Callable[[Answer], None]
-"""What the handlers pass in: called once with the answer."""
+"""A callback of the handler, called once with the answer."""
 Decide = Callable[[Now], Outcome]
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class Coordinator:
             queue.waiting.append((alone, decide, token))
             return
         self._decide(group_id, queue, alone, decide, token)
-        self._settle(group_id, queue)
+        self._forget_if_idle(group_id, queue)
 
     def _decide(
         self, group_id: str, queue: GroupQueue, alone: bool, decide: Decide, token: Token | None
@@ -129,9 +129,9 @@ class Coordinator:
         queue.in_flight -= 1
         while queue.waiting and queue.admits(queue.waiting[0][0]):
             self._decide(group_id, queue, *queue.waiting.popleft())
-        self._settle(group_id, queue)
+        self._forget_if_idle(group_id, queue)
 
-    def _settle(self, group_id: str, queue: GroupQueue) -> None:
+    def _forget_if_idle(self, group_id: str, queue: GroupQueue) -> None:
         if not queue.in_flight and not queue.waiting and self._queues.get(group_id) is queue:
             del self._queues[group_id]
         self._set_timer()
