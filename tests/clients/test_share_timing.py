@@ -218,14 +218,21 @@ def test_message_that_is_held_when_it_expires_may_still_be_accepted(
 
 
 @pytest.mark.parametrize("nonsense", ["soon", "", "-5", "1e3", "9" * 40])
-def test_times_that_are_none_are_ignored(
+def test_messages_with_times_that_are_none_become_dead_letters_that_say_so(
     admin: AdminClient, ours: Broker, topic: str, group: str, nonsense: str
 ) -> None:
     configure(admin, ours, group)
     names: Sequence[str] = ("postroad-delay-ms", "postroad-deliver-at", "postroad-expires-at")
-    send_with(ours, topic, *((name.encode(), {name: nonsense}) for name in names))
+    wrong = [(name.encode(), {name: nonsense}) for name in names]
+    send_with(ours, topic, *wrong, (b"right", {"postroad-delay-ms": "0"}))
     with member(ours.bootstrap, group, topic) as source:
-        assert values(work(source, 3)) == [name.encode() for name in names]
+        assert values(work(source, 1)) == [b"right"]
+        letters = dead_letters(ours.bootstrap, group, 3)
+    assert values(letters) == [name.encode() for name in names]
+    for letter, name in zip(letters, names, strict=True):
+        told = dict(letter.headers())
+        assert told["postroad-dead-reason"] == b"invalid"
+        assert told["postroad-reason"].startswith(f"{name} is {nonsense[:20]!r}"[:-1].encode())
 
 
 def test_times_of_a_dead_letter_are_set_aside_so_that_they_hold_for_nobody(
