@@ -9,6 +9,7 @@ The leader epoch, too, lies outside the CRC; the log knows which one each offset
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from postroad.log.epochs import UNKNOWN, LeaderEpochs
@@ -23,7 +24,7 @@ class Placed(NamedTuple):
 
 
 def runs_on(
-    batches: Sequence[tuple[int, BatchHeader]], offset: int, ceiling: int, epochs: LeaderEpochs
+    batches: Iterable[tuple[int, BatchHeader]], offset: int, ceiling: int, epochs: LeaderEpochs
 ) -> bool:
     """Whether each batch begins where the one before it ended, all in one epoch: the ordinary case."""
     epoch = epochs.at(offset)
@@ -60,14 +61,25 @@ def in_order(batches: Iterable[tuple[int, BatchHeader]], floor: int, ceiling: in
         yield held
 
 
-def first_wrong(placed: Sequence[Placed], epochs: LeaderEpochs, start: int, end: int) -> DamagedBatch | None:
+def first_wrong(placed: Iterable[Placed], epochs: LeaderEpochs, start: int, end: int) -> DamagedBatch | None:
     """The first batch from position `start` to `end` whose offset or leader epoch is wrong."""
-    for number, (position, header, right) in enumerate(placed):
-        if start <= position < end:
-            if not right:
-                return DamagedBatch(position, f"claims offset {header.base_offset}, which is not its own")
-            if not _has_epoch(header, epochs) and _neighbours_agree(placed, number, epochs):
-                return DamagedBatch(position, f"claims leader epoch {header.leader_epoch}, not its own")
+    before: Placed | None = None
+    current: Placed | None = None
+    for following in chain(placed, (None,)):
+        if current is not None and start <= current.position < end:
+            wrong = _wrong(current, [one for one in (before, following) if one is not None], epochs)
+            if wrong is not None:
+                return wrong
+        before, current = current, following
+    return None
+
+
+def _wrong(placed: Placed, beside: Sequence[Placed], epochs: LeaderEpochs) -> DamagedBatch | None:
+    position, header, right = placed
+    if not right:
+        return DamagedBatch(position, f"claims offset {header.base_offset}, which is not its own")
+    if not _has_epoch(header, epochs) and _neighbours_agree(beside, epochs):
+        return DamagedBatch(position, f"claims leader epoch {header.leader_epoch}, not its own")
     return None
 
 
@@ -75,7 +87,6 @@ def _has_epoch(header: BatchHeader, epochs: LeaderEpochs) -> bool:
     return epochs.at(header.base_offset) in (UNKNOWN, header.leader_epoch)
 
 
-def _neighbours_agree(placed: Sequence[Placed], number: int, epochs: LeaderEpochs) -> bool:
+def _neighbours_agree(beside: Sequence[Placed], epochs: LeaderEpochs) -> bool:
     """Whether what is known of the epochs is right for a batch beside this one; else that may be wrong."""
-    beside = (*placed[max(0, number - 1) : number], *placed[number + 1 : number + 2])
     return not beside or any(epochs.at(one.header.base_offset) == one.header.leader_epoch for one in beside)

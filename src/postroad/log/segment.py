@@ -16,7 +16,7 @@ S2 [own_from, size) was written by this process from checked batches and need no
 from __future__ import annotations
 
 import contextlib
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from postroad.errors import CorruptMessage
@@ -280,9 +280,10 @@ class Segment:
         entry, before = self._lead_up(file, position)
         after = self._headers(file, end, self.size, 1)
         try:
-            batches = [*before, *scan_unordered(file, position, end), *after]
+            batches = chain(before, scan_unordered(file, position, end), after)
             if not runs_on(batches, entry.offset, self.end_offset, epochs):
-                placed = list(in_order(batches, entry.offset, self.end_offset))
+                batches = chain(before, scan_unordered(file, position, end), after)
+                placed = in_order(batches, entry.offset, self.end_offset)
                 wrong = first_wrong(placed, epochs, position, end)
                 if wrong is not None:
                     raise wrong
