@@ -56,7 +56,7 @@ def test_a_defect_in_one_reader_harms_no_other(
         def wake(self) -> None:
             raise ValueError("a defect")
 
-        hurry = wake
+        expire = wake
 
     with running.connect() as reader:
         running.on_loop(lambda: running.partition("t").readers.update({Defect(): None}))

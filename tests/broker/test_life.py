@@ -212,7 +212,7 @@ def test_a_compacted_log_is_compacted_again_and_again(start: Callable[..., Runni
         size = partition.log.size_bytes
         running.run(running.node.housekeeping.compact(partition))
         assert partition.log.size_bytes < size, f"round {round_number}"
-        assert all(segment.settled for segment in partition.log.segments)
+        assert all(segment.renamed for segment in partition.log.segments)
     assert running.publish("t", b"last") == 60
 
 

@@ -260,7 +260,7 @@ def test_one_failed_rename_does_not_end_the_compaction_of_a_log(start: Callable[
     until(lambda: disk.refusals >= 2, "the old files can't go, again and again")
     disk.heal()
     log = running.partition("state").log
-    until(lambda: log.unfinished_settlement is None, "they are gone")
+    until(lambda: log.unfinished_compaction is None, "they are gone")
     running.publish("state", *[b"x" * 100] * 40)
     sync_now(running, "state")
     until(lambda: log.size_bytes < 3000, "it is compacted as before")

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Message, Producer
 
 from postroad.cluster.sqlite import SqliteStore
-from postroad.cluster.store import Compare, Entry, Events, Operation, Snapshot, Store
+from postroad.cluster.store import Compare, Events, Operation, Snapshot, Store, StoreEntry
 from postroad.errors import StoreUnavailable
 from postroad.wire import receipt_key
 from postroad.wire.messages import (
@@ -143,7 +143,7 @@ class LosingAnswers:
             await self._store.commit(compares, operations)
         raise StoreUnavailable("The answer is lost.")
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> StoreEntry | None:
         return await self._store.get(key)
 
     async def list(self, prefix: str) -> Snapshot:

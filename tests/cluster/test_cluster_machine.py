@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from postroad.cluster import controller
 from postroad.cluster.controller import ConfigChange, ConfigOperation, Decision
-from postroad.cluster.image import Image, Node
+from postroad.cluster.image import Image, NodeEntry
 from postroad.cluster.sqlite import SqliteStore
 from postroad.errors import ApiError, InvalidTopic, TopicAlreadyExists
 from tests.cluster.applied import topic_id
@@ -210,7 +210,7 @@ class ClusterMachine(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         lease = self.run(self.store.grant(60_000))
-        assert self.commit(controller.register_node(self.live, Node(1, "host", 9092, "one"), lease))
+        assert self.commit(controller.register_node(self.live, NodeEntry(1, "host", 9092, "one"), lease))
         before = state_of(self.live)
         assert before["nodes"]
         self.run(self.store.close())

@@ -13,7 +13,7 @@ from postroad.cluster.controller import (
     register_node,
     take_leadership,
 )
-from postroad.cluster.image import NO_LEADER, Image, Node
+from postroad.cluster.image import NO_LEADER, Image, NodeEntry
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.store import Event
 from postroad.errors import ConfigurationError
@@ -43,8 +43,8 @@ def test_a_new_cluster_has_an_id_of_22_characters_like_kafkas(image: Image) -> N
 
 
 def test_a_node_is_there_while_its_registration_is(image: Image) -> None:
-    changes = commit(image, register_node(image, Node(1, "host", 9092, "first"), lease=0))
-    assert image.nodes == {1: Node(1, "host", 9092, "first")}
+    changes = commit(image, register_node(image, NodeEntry(1, "host", 9092, "first"), lease=0))
+    assert image.nodes == {1: NodeEntry(1, "host", 9092, "first")}
     assert changes.nodes == [1]
     changes = image.apply([Event("nodes/1", None, 2)])
     assert image.nodes == {}
@@ -52,15 +52,15 @@ def test_a_node_is_there_while_its_registration_is(image: Image) -> None:
 
 
 def test_a_node_may_register_again_under_its_lease(image: Image) -> None:
-    commit(image, register_node(image, Node(1, "host", 9092, "first"), lease=0))
-    commit(image, register_node(image, Node(1, "host", 9999, "first"), lease=0))
+    commit(image, register_node(image, NodeEntry(1, "host", 9092, "first"), lease=0))
+    commit(image, register_node(image, NodeEntry(1, "host", 9999, "first"), lease=0))
     assert image.nodes[1].port == 9999
 
 
 def test_a_node_id_that_another_process_holds_is_refused(image: Image) -> None:
-    commit(image, register_node(image, Node(1, "there", 9092, "first"), lease=0))
+    commit(image, register_node(image, NodeEntry(1, "there", 9092, "first"), lease=0))
     with pytest.raises(ConfigurationError, match=r"node\.id 1 is taken by the node at there:9092"):
-        register_node(image, Node(1, "here", 9092, "second"), lease=0)
+        register_node(image, NodeEntry(1, "here", 9092, "second"), lease=0)
 
 
 def test_after_a_clean_stop_leadership_stays_as_it_is(image: Image) -> None:

@@ -9,7 +9,7 @@ from postroad.cluster.controller import add_partitions, create_topic, delete_top
 from postroad.cluster.ids import id_text
 from postroad.cluster.image import Image
 from postroad.cluster.keys import PartitionState
-from postroad.cluster.store import Entry, Event, Put, Snapshot
+from postroad.cluster.store import Event, Put, Snapshot, StoreEntry
 from postroad.errors import CoordinationError
 from tests.cluster.applied import commit, topic_id
 
@@ -37,8 +37,8 @@ def test_catching_up_tells_what_changed_in_between(image: Image) -> None:
     orders, kept = image.topics["orders"], image.topics["kept"]
     ahead = Image()
     commit(ahead, create_topic(ahead, "new", topic_id(3), nodes=[1]))
-    entries = [Entry(key, value, 9) for key, value in written(ahead, "new")]
-    entries += [Entry(key, value, image.key_revision(key)) for key, value in written(image, "kept")]
+    entries = [StoreEntry(key, value, 9) for key, value in written(ahead, "new")]
+    entries += [StoreEntry(key, value, image.key_revision(key)) for key, value in written(image, "kept")]
     changes = image.catch_up(Snapshot(entries, 9))
     image.check()
     assert changes == ([ahead.topics["new"]], [orders], [], [], [])
@@ -50,7 +50,11 @@ def test_catching_up_tells_which_groups_were_configured_in_between() -> None:
     image = Image()
     old, new = (keys.encode(keys.GroupValue({"postroad.order": order})) for order in ("none", "key"))
     image.apply([Event(f"groups/{group}", old, 1) for group in ("kept", "altered", "gone")])
-    entries = [Entry("groups/altered", new, 2), Entry("groups/kept", old, 1), Entry("groups/new", new, 2)]
+    entries = [
+        StoreEntry("groups/altered", new, 2),
+        StoreEntry("groups/kept", old, 1),
+        StoreEntry("groups/new", new, 2),
+    ]
     changes = image.catch_up(Snapshot(entries, 3))
     image.check()
     assert sorted(changes.groups) == ["altered", "gone", "new"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.config.values import UNLIMITED, Kind, choice, duration, number, path, size, switch, text
+from postroad.config.values import UNLIMITED, ValueKind, choice, duration, number, path, size, switch, text
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_switches_know_the_usual_words(word: str, value: bool) -> None:
         (path(), "~no-such-user/data", "a user of this machine"),
     ],
 )
-def test_other_wrong_values_are_refused(kind: Kind, wrong: object, right: str) -> None:
+def test_other_wrong_values_are_refused(kind: ValueKind, wrong: object, right: str) -> None:
     with pytest.raises(ValueError, match=right):
         kind.read(wrong)
 

@@ -26,7 +26,7 @@ from postroad.gateway.app import Context, create_app
 from postroad.gateway.connections import Door
 from postroad.gateway.gateway import Gateway, GatewaySettings
 from postroad.gateway.serve import GRACE_S, bind
-from postroad.gateway.short_way import Counter
+from postroad.gateway.short_way import ShortWayHandler
 from postroad.testing import Node, node
 from tests import shared_node
 
@@ -96,8 +96,8 @@ def _run(
             app = create_app(gateway, dialects, contexts)
             runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE_S)
             await runner.setup()
-            counter = Counter(gateway)
-            door = Door(runner, gateway.http, gateway.metrics, counter if short_way else None)
+            handler = ShortWayHandler(gateway)
+            door = Door(runner, gateway.http, gateway.metrics, handler if short_way else None)
             sock = bind("127.0.0.1", 0)
             await door.open(sock)
             url = f"http://127.0.0.1:{sock.getsockname()[1]}"
@@ -106,7 +106,7 @@ def _run(
             await loop.run_in_executor(None, stop.wait)
             door.close()
             await gateway.end_waits()
-            await counter.finish(GRACE_S)
+            await handler.finish(GRACE_S)
             await runner.cleanup()
 
     try:

@@ -224,11 +224,11 @@ def test_readers_keep_the_old_segments_until_the_job_is_installed() -> None:
     assert log.compaction(NOW) is None, "one at a time"
     job.run()
     assert stored(log) == before
-    settlement = log.install(job)
+    compaction_end = log.install(job)
     after = stored(log)
     assert len(after) < len(before)
-    settlement.run()
-    settlement.run()
+    compaction_end.run()
+    compaction_end.run()
     assert stored(log) == after
     assert slice_.file.read(slice_.position, slice_.length) == held
 
@@ -372,9 +372,9 @@ def test_compaction_and_retention_go_together() -> None:
     assert job is not None
     assert log.expire(NOW + 2 * DAY_MS) == [], "not while they are being compacted"
     job.run()
-    settlement = log.install(job)
+    compaction_end = log.install(job)
     assert log.expire(NOW + 2 * DAY_MS) == [], "nor before they have their names"
-    settlement.run()
+    compaction_end.run()
     assert log.expire(NOW + 2 * DAY_MS) != []
     assert state(log) == {}
 
@@ -413,7 +413,7 @@ def test_an_error_while_old_files_go_is_made_up_for_and_the_log_is_compacted_aga
     job = log.compaction(NOW)
     assert job is not None
     job.run()
-    settlement = log.install(job)
+    compaction_end = log.install(job)
 
     def refuse(asked: str, _: str) -> None:
         if asked == operation:
@@ -421,13 +421,13 @@ def test_an_error_while_old_files_go_is_made_up_for_and_the_log_is_compacted_aga
 
     disk.on_operation = refuse
     with pytest.raises(OSError, match="once"):
-        settlement.run()
+        compaction_end.run()
     disk.on_operation = None
     assert log.compaction(NOW) is None, "two at once would get into each other's way"
-    unfinished = log.unfinished_settlement
-    assert unfinished is settlement
+    unfinished = log.unfinished_compaction
+    assert unfinished is compaction_end
     unfinished.run()
-    assert log.unfinished_settlement is None
+    assert log.unfinished_compaction is None
     put(log, [(0, b"newer")])
     log.roll()
     sync(log)

@@ -18,7 +18,7 @@ from postroad.pipelines.mirror import MirrorSettings, mirror
 from postroad.pipelines.offset_map import OffsetMap, Translation
 from postroad.pipelines.origins import SPANS_MAX, thinned
 from postroad.pipelines.running import Progress
-from postroad.pipelines.steps import State
+from postroad.pipelines.steps import StepState
 from postroad.spark.cluster import Cluster
 from postroad.testing import Node
 from postroad.testing import node as start_node
@@ -241,7 +241,7 @@ def test_what_the_source_deleted_too_early_is_told(
 def test_a_step_that_was_begun_is_repeated_without_partitions_that_lost_messages() -> None:
     """The others' messages may be stored already, and are known by the number of the step."""
     one, other = ("orders", 0), ("orders", 1)
-    state = State.new({}, {one: 0, other: 0}, {one: 9, other: 9})
+    state = StepState.new({}, {one: 0, other: 0}, {one: 9, other: 9})
     begun = replace(state, until={one: 5, other: 5}, step=3, extra={"target_ends": {}})
     assert begun.without({one: 2}) == replace(begun, at={one: 2, other: 0}, until={one: 2, other: 5})
     assert begun.without({one: 7, other: 2}).step == 4

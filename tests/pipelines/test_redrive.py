@@ -16,7 +16,7 @@ from postroad.client.redrive import Filter, Redrive
 from postroad.errors import PostroadError
 from postroad.pipelines.journal import Journal
 from postroad.pipelines.redrive import RedriveSettings, redrive
-from postroad.pipelines.steps import State
+from postroad.pipelines.steps import StepState
 from postroad.spark.cluster import Cluster
 from postroad.testing import Node
 from postroad.wire import header_names as names
@@ -200,7 +200,7 @@ def interrupted(node: Node, topic: str, dead: str, **changes: Any) -> None:
     arguments = {"where": None, "sets": {}, "function": None, "to": None, **changes}
     begin, end = {(dead, 0): 0, (dead, 1): 0}, {(dead, 0): LETTERS // 2, (dead, 1): LETTERS // 2}
     extra = {"targets": [topic, "deleted-since"], "excluded": {}}
-    state = replace(State.new(arguments, begin, end), until=end, extra=extra)
+    state = replace(StepState.new(arguments, begin, end), until=end, extra=extra)
     with Cluster(node.bootstrap) as cluster:
         job = f"redrive {dead} {cluster.topics([dead])[dead].id.hex()} "
         Journal(cluster, job).put("state", state.note())

@@ -16,7 +16,7 @@ from postroad.pipelines.tables import Table, TableAddress, create_table
 from postroad.pipelines.tables.compaction import SmallFile, Swap, compact
 from postroad.pipelines.tables.delta import Delta
 from postroad.pipelines.tables.iceberg import Iceberg
-from postroad.pipelines.tables.parquet import Entry, Parquet
+from postroad.pipelines.tables.parquet import ManifestEntry, Parquet
 from postroad.pipelines.tables.table import Batch, Conflict, DataFile
 from tests.pipelines.archives import FORMATS, append_batches, offsets_in, written
 from tests.pipelines.batches import DAY_MS, record_batch
@@ -34,7 +34,7 @@ class SeenLate(Parquet):
 
     is_first = True
 
-    def _newest(self) -> Entry:
+    def _newest(self) -> ManifestEntry:
         entry = super()._newest()
         if self.is_first:
             self.is_first = False

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from postroad.now import Now
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.queues.settings import Order, QueueSettings
 
 
@@ -35,7 +35,7 @@ class Outcome:
 class Model:
     def __init__(self, settings: QueueSettings) -> None:
         self.settings = settings
-        self.messages: dict[int, Entry] = {}
+        self.messages: dict[int, QueueEntry] = {}
         self.log_start = 0
         self.log_end = 0
         # hard

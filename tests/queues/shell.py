@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from postroad.now import Now
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.queues.holdings import Holdings
 from postroad.queues.ledger import Ledger
 from postroad.queues.settings import QueueSettings
@@ -25,7 +25,7 @@ class Shell:
         self.log: list[Update] = []
         self.partition = SharePartition(Ledger(KEY), self.settings, self.holdings, lambda: 0.0)
 
-    def send(self, *entries: Entry) -> None:
+    def send(self, *entries: QueueEntry) -> None:
         self.settle(self.partition.extend(entries[-1].last + 1, entries, self.now))
 
     def acquire(self, member: str = "anna", count: int = 500, **options: Any) -> list[tuple[int, int]]:
@@ -53,7 +53,7 @@ class Shell:
         while (due := self.partition.next_deadline()) is not None and due <= self.now.ms:
             self.settle(self.partition.expire(self.now))
 
-    def crash(self, *entries: Entry) -> None:
+    def crash(self, *entries: QueueEntry) -> None:
         """Only what was committed is left; the log is read again."""
         ledger = Ledger(KEY)
         for update in self.log:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 
 from postroad.now import Now
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.queues.keys import Lanes
 from postroad.queues.ranges import RangeSet
 from postroad.queues.schedule import Schedule
@@ -31,7 +31,7 @@ def measured() -> Iterator[Callable[[], int]]:
 def test_a_hundred_thousand_locks_of_one_record_each_stay_under_30_mb() -> None:
     shell = Shell(delivery_limit=0)
     partition, now = shell.partition, shell.now
-    partition.extend(100_000, [Entry(0, 99_999)], now)
+    partition.extend(100_000, [QueueEntry(0, 99_999)], now)
     for turn in range(100_000):
         member = f"member-{turn % 50}"
         partition.acquire(member, 1, Now(now.ms + turn * 7919 % 100_003, now.wall_ms + turn))
@@ -47,7 +47,7 @@ def test_backlog_of_ten_million_records_costs_nothing() -> None:
     partition, now = shell.partition, shell.now
     with measured() as used:
         for first in range(0, 10_000_000, 10_000):
-            partition.extend(first + 10_000, [Entry(first, first + 9_999)], now)
+            partition.extend(first + 10_000, [QueueEntry(first, first + 9_999)], now)
         assert partition.ready == 10_000_000
         for _ in range(1_000):
             got = partition.acquire("anna", 500, now)
@@ -99,7 +99,7 @@ def test_names_of_tenants_that_are_gone_are_forgotten() -> None:
     shell = Shell(fair=True)
     partition = shell.partition
     for turn in range(24_000):
-        partition.extend(turn + 1, [Entry(turn, turn, None, b"tenant-%d" % turn)], shell.now)
+        partition.extend(turn + 1, [QueueEntry(turn, turn, None, b"tenant-%d" % turn)], shell.now)
         partition.acquire("anna", 1, shell.now)
         settlement = partition.acknowledge("anna", [AckBatch(turn, turn, (1,))], shell.now)
         assert settlement.update is not None
@@ -112,7 +112,7 @@ def test_names_of_tenants_that_are_gone_are_forgotten() -> None:
 
 def test_expiry_of_many_locks_is_done_in_pieces() -> None:
     shell = Shell(lock_ms=100)
-    shell.send(Entry(0, 24_999))
+    shell.send(QueueEntry(0, 24_999))
     for _ in range(25_000):
         shell.partition.acquire("anna", 1, shell.now)
     late = shell.now._replace(ms=shell.now.ms + 100)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.queues.settings import Backoff, Order
 from tests.queues.shell import ACCEPT, RELEASE, Shell
 
@@ -17,10 +17,10 @@ def step(shell: Shell, ms: int) -> None:
 
 def test_delayed_record_is_available_when_the_clock_says_so_however_it_came_there() -> None:
     shell = Shell()
-    shell.send(Entry(0, 4, deliver_at_ms=shell.now.wall_ms + MINUTE))
+    shell.send(QueueEntry(0, 4, deliver_at_ms=shell.now.wall_ms + MINUTE))
     step(shell, HOUR)
     assert shell.acquire(count=2) == [(0, 1)]
-    shell.send(Entry(5, 5, deliver_at_ms=shell.now.wall_ms + MINUTE))
+    shell.send(QueueEntry(5, 5, deliver_at_ms=shell.now.wall_ms + MINUTE))
     step(shell, -HOUR)
     shell.wait(HOUR)
     assert not shell.partition.ledger.done.contains(5)
@@ -31,7 +31,7 @@ def test_delayed_record_is_available_when_the_clock_says_so_however_it_came_ther
 
 def test_backoff_and_locks_do_not_follow_the_wall_clock() -> None:
     shell = Shell(backoff=Backoff(MINUTE))
-    shell.send(Entry(0, 3))
+    shell.send(QueueEntry(0, 3))
     shell.acquire(count=2)
     shell.acknowledge(RELEASE, 0)
     step(shell, HOUR)
@@ -45,7 +45,9 @@ def test_record_expires_by_the_clock_also_while_it_waits_in_line() -> None:
     shell = Shell(order=Order.KEY)
     later = shell.now.wall_ms + MINUTE
     shell.send(
-        Entry(0, 0, b"k"), Entry(1, 1, b"k", expires_at_ms=later), Entry(2, 2, b"k", deliver_at_ms=later)
+        QueueEntry(0, 0, b"k"),
+        QueueEntry(1, 1, b"k", expires_at_ms=later),
+        QueueEntry(2, 2, b"k", deliver_at_ms=later),
     )
     shell.acquire()
     step(shell, HOUR)

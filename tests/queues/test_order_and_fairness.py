@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.queues.holdings import Holdings
 from postroad.queues.settings import Backoff, Order
 from tests.queues.shell import ACCEPT, REJECT, RELEASE, Shell
 
 
-def keyed(*keys: str | None) -> list[Entry]:
-    return [Entry(at, at, None if key is None else key.encode()) for at, key in enumerate(keys)]
+def keyed(*keys: str | None) -> list[QueueEntry]:
+    return [QueueEntry(at, at, None if key is None else key.encode()) for at, key in enumerate(keys)]
 
 
-def of_tenants(*tenants: str) -> list[Entry]:
-    return [Entry(at, at, None, tenant.encode()) for at, tenant in enumerate(tenants)]
+def of_tenants(*tenants: str) -> list[QueueEntry]:
+    return [QueueEntry(at, at, None, tenant.encode()) for at, tenant in enumerate(tenants)]
 
 
 def test_next_of_a_key_goes_out_only_when_the_one_before_is_accepted() -> None:
@@ -41,7 +41,7 @@ def test_released_record_stays_first_of_its_key_while_it_backs_off() -> None:
 def test_delayed_record_holds_up_its_key_only() -> None:
     shell = Shell(order=Order.KEY)
     later = shell.now.wall_ms + 100
-    shell.send(Entry(0, 0, b"a", deliver_at_ms=later), Entry(1, 1, b"a"), Entry(2, 2, b"b"))
+    shell.send(QueueEntry(0, 0, b"a", deliver_at_ms=later), QueueEntry(1, 1, b"a"), QueueEntry(2, 2, b"b"))
     assert shell.acquire() == [(2, 2)]
     shell.wait(100)
     assert shell.acquire() == [(0, 0)]
@@ -76,7 +76,7 @@ def test_key_order_holds_over_a_crash() -> None:
 
 def test_with_partition_order_one_record_is_in_flight_at_a_time() -> None:
     shell = Shell(order=Order.PARTITION)
-    shell.send(Entry(0, 9_999))
+    shell.send(QueueEntry(0, 9_999))
     for offset in range(3):
         assert shell.acquire() == [(offset, offset)]
         assert shell.acquire("ben") == []
@@ -101,27 +101,27 @@ def test_window_of_waiting_records_is_bounded() -> None:
     shell = Shell(order=Order.KEY, waiting_max=40)
     shell.send(*keyed(*["a"] * 50))
     assert shell.partition.wants_more(shell.now)  # neighbours of a key are one entry
-    shell.send(*(Entry(at, at, b"ab"[at % 2 : at % 2 + 1]) for at in range(50, 90)))
+    shell.send(*(QueueEntry(at, at, b"ab"[at % 2 : at % 2 + 1]) for at in range(50, 90)))
     assert not shell.partition.wants_more(shell.now)
 
 
 def test_other_keys_go_on_however_many_records_wait_behind_the_head_of_one() -> None:
     shell = Shell(order=Order.KEY)
     partition, now = shell.partition, shell.now
-    shell.send(Entry(0, 0, b"hot"))
+    shell.send(QueueEntry(0, 0, b"hot"))
     assert shell.acquire("slow") == [(0, 0)]
     for first in range(0, 300_000, 20_000):
         apart = range(first + 1, first + 20_000, 2)  # neighbours would count as one
-        partition.extend(first + 20_000, [Entry(at, at, b"hot") for at in apart], now)
+        partition.extend(first + 20_000, [QueueEntry(at, at, b"hot") for at in apart], now)
         assert partition.wants_more(now)
     assert partition.waiting == 150_000
-    partition.extend(300_001, [Entry(300_000, 300_000, b"other")], now)
+    partition.extend(300_001, [QueueEntry(300_000, 300_000, b"other")], now)
     assert [each[:2] for each in partition.acquire("anna", 10, now)] == [(300_000, 300_000)]
 
 
 def test_quiet_tenant_is_served_before_the_noisy_one_goes_on() -> None:
     shell = Shell(fair=True)
-    shell.send(Entry(0, 999, None, b"noisy"), Entry(1000, 1001, None, b"quiet"))
+    shell.send(QueueEntry(0, 999, None, b"noisy"), QueueEntry(1000, 1001, None, b"quiet"))
     assert shell.acquire(count=4) == [(0, 1), (1000, 1001)]
     assert shell.holdings.by_tenant == {b"noisy": 2, b"quiet": 2}
 
@@ -147,12 +147,12 @@ def test_among_equals_the_tenant_served_longest_ago_is_next() -> None:
 
 def test_tenant_that_always_has_only_one_record_does_not_starve_the_others() -> None:
     shell = Shell(fair=True)
-    shell.send(Entry(0, 99, None, b"steady"))
+    shell.send(QueueEntry(0, 99, None, b"steady"))
     served = [shell.acquire(count=1)[0][0]]
     shell.acknowledge(ACCEPT, served[-1])
     for _ in range(6):
         if served[-1] >= 100 or len(served) == 1:
-            shell.send(Entry(shell.partition.frontier, shell.partition.frontier, None, b"drip"))
+            shell.send(QueueEntry(shell.partition.frontier, shell.partition.frontier, None, b"drip"))
         served.append(shell.acquire(count=1)[0][0])
         shell.acknowledge(ACCEPT, served[-1])
     assert served == [0, 100, 1, 101, 2, 102, 3]
@@ -161,19 +161,22 @@ def test_tenant_that_always_has_only_one_record_does_not_starve_the_others() -> 
 def test_fairness_counts_what_other_partitions_have_in_flight() -> None:
     holdings = Holdings()
     one, other = Shell(holdings, fair=True), Shell(holdings, fair=True)
-    one.send(Entry(0, 4, None, b"a"))
+    one.send(QueueEntry(0, 4, None, b"a"))
     one.acquire(count=5)
     other.send(*of_tenants("a", "b", "b", "b"))
     assert other.acquire(count=3) == [(1, 3)]
     one.acknowledge(ACCEPT, 0, 4)
-    other.send(Entry(4, 9, None, b"b"))
+    other.send(QueueEntry(4, 9, None, b"b"))
     assert other.acquire(count=1) == [(0, 0)]
 
 
 def test_fairness_and_key_order_hold_together() -> None:
     shell = Shell(fair=True, order=Order.KEY)
     shell.send(
-        Entry(0, 0, b"k", b"a"), Entry(1, 1, b"k", b"a"), Entry(2, 2, b"l", b"a"), Entry(3, 3, b"m", b"b")
+        QueueEntry(0, 0, b"k", b"a"),
+        QueueEntry(1, 1, b"k", b"a"),
+        QueueEntry(2, 2, b"l", b"a"),
+        QueueEntry(3, 3, b"m", b"b"),
     )
     assert shell.acquire(count=2) == [(0, 0), (3, 3)]
     assert shell.acquire() == [(2, 2)]
@@ -183,15 +186,15 @@ def test_fairness_and_key_order_hold_together() -> None:
 
 def test_fair_subscription_looks_behind_a_noisy_tenant() -> None:
     shell = Shell(fair=True, fair_ranges_max=10)
-    shell.send(Entry(0, 99_999, None, b"noisy"))
+    shell.send(QueueEntry(0, 99_999, None, b"noisy"))
     assert shell.partition.wants_more(shell.now)
-    shell.send(*(Entry(at, at, None, b"%d" % (at % 2)) for at in range(100_000, 100_020)))
+    shell.send(*(QueueEntry(at, at, None, b"%d" % (at % 2)) for at in range(100_000, 100_020)))
     assert not shell.partition.wants_more(shell.now)
 
 
 def test_window_of_a_fair_subscription_is_bounded() -> None:
     shell = Shell(fair=True, fair_window=1000)
-    shell.send(Entry(0, 999, None, b"noisy"))
+    shell.send(QueueEntry(0, 999, None, b"noisy"))
     assert not shell.partition.wants_more(shell.now)
     shell.acquire(count=1)
     assert shell.partition.wants_more(shell.now)

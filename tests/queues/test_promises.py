@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from postroad.errors import InvalidRecordState, InvalidRequest
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.queues.holdings import Holdings
 from postroad.queues.settings import Backoff, Order
 from postroad.queues.share_partition import AckBatch
@@ -19,7 +19,7 @@ from tests.queues.shell import ACCEPT, REJECT, RELEASE, RENEW, RETURN, Shell
 
 def test_what_a_member_held_is_available_at_once_when_it_leaves() -> None:
     shell = Shell(backoff=Backoff(1000))
-    shell.send(Entry(0, 9))
+    shell.send(QueueEntry(0, 9))
     assert shell.acquire("anna", 6) == [(0, 5)]
     shell.settle(shell.partition.release_member("anna", shell.now))
     assert shell.acquire("ben") == [(0, 5), (6, 9)]
@@ -27,7 +27,7 @@ def test_what_a_member_held_is_available_at_once_when_it_leaves() -> None:
 
 def test_record_comes_back_when_its_consumer_dies() -> None:
     shell = Shell(lock_ms=30_000)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     shell.acquire("anna")
     shell.wait(30_000)
     assert shell.acquire("ben") == [(0, 0)]
@@ -35,12 +35,12 @@ def test_record_comes_back_when_its_consumer_dies() -> None:
 
 def test_archived_record_is_dying_until_its_copy_is_buried() -> None:
     shell = Shell()
-    shell.send(Entry(0, 2))
+    shell.send(QueueEntry(0, 2))
     shell.acquire()
     shell.acknowledge(REJECT, 1)
     at = shell.now.wall_ms
     assert list(shell.partition.ledger.dying) == [Dying(1, 1, Reason.REJECTED, 1, at, at)]
-    shell.crash(Entry(0, 2))
+    shell.crash(QueueEntry(0, 2))
     assert len(shell.partition.ledger.dying) == 1
     shell.partition.ledger.apply(shell.partition.bury([(1, 1)]))
     assert not shell.partition.ledger.dying
@@ -49,7 +49,7 @@ def test_archived_record_is_dying_until_its_copy_is_buried() -> None:
 
 def test_without_dead_letters_an_archived_record_is_done() -> None:
     shell = Shell(dead_letters=False, delivery_limit=1)
-    shell.send(Entry(0, 1))
+    shell.send(QueueEntry(0, 1))
     shell.acquire()
     shell.acknowledge(REJECT, 0)
     shell.acknowledge(RELEASE, 1)
@@ -62,14 +62,14 @@ def test_without_dead_letters_an_archived_record_is_done() -> None:
 
 def test_acquired_record_is_not_given_to_another_member() -> None:
     shell = Shell()
-    shell.send(Entry(0, 9))
+    shell.send(QueueEntry(0, 9))
     assert shell.acquire("anna", 4) == [(0, 3)]
     assert shell.acquire("ben", 4) == [(4, 7)]
 
 
 def test_lock_ends_at_its_millisecond() -> None:
     shell = Shell(lock_ms=100)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     shell.acquire()
     assert shell.partition.next_deadline() == shell.now.ms + 100
     shell.wait(99)
@@ -80,7 +80,7 @@ def test_lock_ends_at_its_millisecond() -> None:
 
 def test_lock_of_nothing_is_never_held() -> None:
     shell = Shell(lock_ms=0, delivery_limit=0)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     assert shell.acquire() == [(0, 0)]
     with pytest.raises(InvalidRecordState):
         shell.acknowledge(ACCEPT, 0)
@@ -91,7 +91,7 @@ def test_lock_of_nothing_is_never_held() -> None:
 
 def test_renewed_lock_ends_later() -> None:
     shell = Shell(lock_ms=100)
-    shell.send(Entry(0, 9))
+    shell.send(QueueEntry(0, 9))
     shell.acquire()
     shell.wait(60)
     shell.acknowledge(RENEW, 2, 3)
@@ -106,7 +106,7 @@ def test_renewed_lock_ends_later() -> None:
 
 def test_request_may_ask_for_its_own_lock() -> None:
     shell = Shell(lock_ms=100)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     shell.acquire(lock_ms=5_000)
     shell.wait(4_999)
     assert shell.acquire() == []
@@ -117,7 +117,7 @@ def test_request_may_ask_for_its_own_lock() -> None:
 
 def test_delivery_count_rises_by_one_for_each_acquisition_and_stops_at_the_limit() -> None:
     shell = Shell(delivery_limit=3)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     counts = []
     for end in (RELEASE, None, RELEASE):
         counts.append(shell.partition.acquire("anna", 1, shell.now)[0].deliveries)
@@ -131,10 +131,10 @@ def test_delivery_count_rises_by_one_for_each_acquisition_and_stops_at_the_limit
 
 def test_delivery_count_survives_a_crash() -> None:
     shell = Shell(delivery_limit=2)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     shell.acquire()
     shell.acknowledge(RELEASE, 0)
-    shell.crash(Entry(0, 0))
+    shell.crash(QueueEntry(0, 0))
     assert shell.partition.acquire("anna", 1, shell.now)[0].deliveries == 2
     shell.acknowledge(RELEASE, 0)
     assert len(shell.partition.ledger.dying) == 1
@@ -142,7 +142,7 @@ def test_delivery_count_survives_a_crash() -> None:
 
 def test_returned_record_was_not_delivered_however_often() -> None:
     shell = Shell(delivery_limit=1, backoff=Backoff(1000))
-    shell.send(Entry(0, 2))
+    shell.send(QueueEntry(0, 2))
     for member in ("anna", "ben", "cleo"):
         (got,) = shell.partition.acquire(member, 10, shell.now)
         assert got == (0, 2, 1)
@@ -153,18 +153,18 @@ def test_returned_record_was_not_delivered_however_often() -> None:
 
 def test_return_takes_back_no_delivery_but_its_own() -> None:
     shell = Shell(delivery_limit=3)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     shell.acquire()
     shell.acknowledge(RELEASE, 0)
     shell.acquire()
     shell.acknowledge(RETURN, 0)
-    shell.crash(Entry(0, 0))
+    shell.crash(QueueEntry(0, 0))
     assert shell.partition.acquire("anna", 1, shell.now)[0].deliveries == 2
 
 
 def test_record_that_is_held_no_longer_can_not_be_returned() -> None:
     shell = Shell(lock_ms=100, delivery_limit=1)
-    shell.send(Entry(0, 1))
+    shell.send(QueueEntry(0, 1))
     shell.acquire()
     shell.wait(100)
     with pytest.raises(InvalidRecordState):
@@ -174,7 +174,7 @@ def test_record_that_is_held_no_longer_can_not_be_returned() -> None:
 
 def test_returned_record_keeps_its_place_in_its_order() -> None:
     shell = Shell(order=Order.KEY)
-    shell.send(Entry(0, 2, b"k"))
+    shell.send(QueueEntry(0, 2, b"k"))
     assert shell.acquire() == [(0, 0)]
     shell.acknowledge(RETURN, 0)
     assert shell.acquire("ben") == [(0, 0)]
@@ -182,7 +182,7 @@ def test_returned_record_keeps_its_place_in_its_order() -> None:
 
 def test_record_that_was_not_sent_was_not_delivered() -> None:
     shell = Shell()
-    shell.send(Entry(0, 9))
+    shell.send(QueueEntry(0, 9))
     shell.acquire("anna", 10)
     shell.partition.give_back([(4, 9)], "anna")
     assert shell.holdings.by_member == {"anna": 4}
@@ -192,7 +192,7 @@ def test_record_that_was_not_sent_was_not_delivered() -> None:
 
 def test_records_over_a_lowered_limit_are_archived_instead_of_delivered() -> None:
     shell = Shell(delivery_limit=5)
-    shell.send(Entry(0, 1))
+    shell.send(QueueEntry(0, 1))
     for _ in range(3):
         shell.acquire(count=1)
         shell.acknowledge(RELEASE, 0)
@@ -206,16 +206,16 @@ def test_records_over_a_lowered_limit_are_archived_instead_of_delivered() -> Non
 
 def test_accepted_record_is_never_delivered_again_also_after_a_crash() -> None:
     shell = Shell()
-    shell.send(Entry(0, 9))
+    shell.send(QueueEntry(0, 9))
     shell.acquire()
     shell.acknowledge(ACCEPT, 3, 5)
-    shell.crash(Entry(0, 9))
+    shell.crash(QueueEntry(0, 9))
     assert shell.acquire() == [(0, 2), (6, 9)]
 
 
 def test_accept_that_could_not_be_written_leaves_the_lock_as_it_was() -> None:
     shell = Shell(lock_ms=100)
-    shell.send(Entry(0, 9))
+    shell.send(QueueEntry(0, 9))
     shell.acquire()
     settlement = shell.partition.acknowledge("anna", [AckBatch(2, 4, (ACCEPT,))], shell.now)
     assert shell.partition.in_flight == shell.holdings.total == 7
@@ -228,7 +228,7 @@ def test_accept_that_could_not_be_written_leaves_the_lock_as_it_was() -> None:
 
 def test_record_that_is_being_settled_is_neither_held_nor_available() -> None:
     shell = Shell(lock_ms=100)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     shell.acquire()
     settlement = shell.partition.acknowledge("anna", [AckBatch(0, 0, (RELEASE,))], shell.now)
     assert shell.acquire("ben") == []
@@ -243,7 +243,7 @@ def test_record_that_is_being_settled_is_neither_held_nor_available() -> None:
 
 def test_acknowledgement_counts_whole_or_not_at_all() -> None:
     shell = Shell()
-    shell.send(Entry(0, 9))
+    shell.send(QueueEntry(0, 9))
     shell.acquire("anna", 5)
     shell.acquire("ben", 5)
     with pytest.raises(InvalidRecordState):
@@ -254,7 +254,7 @@ def test_acknowledgement_counts_whole_or_not_at_all() -> None:
 
 def test_acknowledgement_after_the_lock_has_ended_is_refused_before_anyone_noticed() -> None:
     shell = Shell(lock_ms=100)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     shell.acquire()
     late = shell.now._replace(ms=shell.now.ms + 100)
     with pytest.raises(InvalidRecordState):
@@ -276,7 +276,7 @@ def test_acknowledgement_after_the_lock_has_ended_is_refused_before_anyone_notic
 )
 def test_acknowledgement_that_contradicts_itself_is_refused(batches: list[AckBatch]) -> None:
     shell = Shell()
-    shell.send(Entry(0, 9))
+    shell.send(QueueEntry(0, 9))
     shell.acquire()
     with pytest.raises(InvalidRequest):
         shell.partition.acknowledge("anna", batches, shell.now)
@@ -285,7 +285,7 @@ def test_acknowledgement_that_contradicts_itself_is_refused(batches: list[AckBat
 
 def test_each_record_of_a_batch_has_its_own_end() -> None:
     shell = Shell()
-    shell.send(Entry(0, 5))
+    shell.send(QueueEntry(0, 5))
     shell.acquire()
     batch = AckBatch(0, 5, (ACCEPT, RELEASE, REJECT, RENEW, 0, ACCEPT))
     shell.settle(shell.partition.acknowledge("anna", [batch], shell.now))
@@ -299,7 +299,7 @@ def test_each_record_of_a_batch_has_its_own_end() -> None:
 
 def test_start_rises_over_what_is_done_and_what_is_not_there() -> None:
     shell = Shell()
-    shell.send(Entry(3, 4), Entry(7, 9), Entry(12, 20))
+    shell.send(QueueEntry(3, 4), QueueEntry(7, 9), QueueEntry(12, 20))
     shell.acquire()
     shell.acknowledge(ACCEPT, 7, 9)
     assert shell.partition.start == 3  # what is not there was told along the way
@@ -310,7 +310,7 @@ def test_start_rises_over_what_is_done_and_what_is_not_there() -> None:
 
 def test_start_follows_the_log_when_retention_takes_what_was_held() -> None:
     shell = Shell()
-    shell.send(Entry(0, 99))
+    shell.send(QueueEntry(0, 99))
     shell.acquire(count=10)
     shell.partition.log_starts_at(5)
     assert shell.partition.start == 5
@@ -323,7 +323,7 @@ def test_start_follows_the_log_when_retention_takes_what_was_held() -> None:
 def test_no_more_is_in_flight_than_each_limit_allows(limit: str) -> None:
     limits: dict[str, Any] = {limit: 7}
     shell = Shell(**limits)
-    shell.send(Entry(0, 99))
+    shell.send(QueueEntry(0, 99))
     assert shell.acquire("anna", 5) == [(0, 4)]
     assert shell.acquire("anna", 5) == [(5, 6)]
     assert shell.acquire("anna", 5) == []
@@ -335,7 +335,7 @@ def test_limits_of_a_subscription_count_over_its_partitions() -> None:
     holdings = Holdings()
     one, other = Shell(holdings, locks_max=5), Shell(holdings, locks_max=5)
     for shell in (one, other):
-        shell.send(Entry(0, 9))
+        shell.send(QueueEntry(0, 9))
     assert one.acquire(count=3) == [(0, 2)]
     assert other.acquire(count=3) == [(0, 1)]
     one.partition.close()
@@ -347,7 +347,7 @@ def test_limits_of_a_subscription_count_over_its_partitions() -> None:
 
 def test_released_record_waits_longer_after_each_delivery() -> None:
     shell = Shell(backoff=Backoff(100, 2.0, 300), delivery_limit=0)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     for wait in (100, 200, 300, 300):
         shell.acquire()
         shell.acknowledge(RELEASE, 0)
@@ -359,7 +359,7 @@ def test_released_record_waits_longer_after_each_delivery() -> None:
 
 def test_expired_lock_backs_off_like_a_release() -> None:
     shell = Shell(lock_ms=50, backoff=Backoff(100))
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     shell.acquire()
     shell.wait(50)
     assert shell.acquire() == []
@@ -369,7 +369,7 @@ def test_expired_lock_backs_off_like_a_release() -> None:
 
 def test_release_may_ask_for_its_own_delay() -> None:
     shell = Shell(backoff=Backoff(100))
-    shell.send(Entry(0, 1))
+    shell.send(QueueEntry(0, 1))
     shell.acquire()
     shell.acknowledge(RELEASE, 0, delay_ms=0)
     shell.acknowledge(RELEASE, 1, delay_ms=7)
@@ -380,7 +380,7 @@ def test_release_may_ask_for_its_own_delay() -> None:
 
 def test_delayed_record_is_available_at_its_time_and_holds_up_nobody() -> None:
     shell = Shell()
-    shell.send(Entry(0, 4, deliver_at_ms=shell.now.wall_ms + 1000), Entry(5, 9))
+    shell.send(QueueEntry(0, 4, deliver_at_ms=shell.now.wall_ms + 1000), QueueEntry(5, 9))
     assert shell.acquire() == [(5, 9)]
     assert shell.partition.next_deadline() == shell.now.ms + 1000
     shell.wait(999)
@@ -392,7 +392,9 @@ def test_delayed_record_is_available_at_its_time_and_holds_up_nobody() -> None:
 def test_record_that_was_not_delivered_in_time_is_archived() -> None:
     shell = Shell()
     soon = shell.now.wall_ms + 100
-    shell.send(Entry(0, 1, expires_at_ms=soon), Entry(2, 3, expires_at_ms=soon - 100), Entry(4, 4))
+    shell.send(
+        QueueEntry(0, 1, expires_at_ms=soon), QueueEntry(2, 3, expires_at_ms=soon - 100), QueueEntry(4, 4)
+    )
     assert [(each.first, each.last) for each in shell.partition.ledger.dying] == [(2, 3)]
     shell.wait(100)
     assert shell.acquire() == [(4, 4)]
@@ -401,7 +403,7 @@ def test_record_that_was_not_delivered_in_time_is_archived() -> None:
 
 def test_record_that_expires_while_it_is_held_may_still_be_accepted() -> None:
     shell = Shell()
-    shell.send(Entry(0, 1, expires_at_ms=shell.now.wall_ms + 100))
+    shell.send(QueueEntry(0, 1, expires_at_ms=shell.now.wall_ms + 100))
     shell.acquire()
     shell.wait(200)
     shell.acknowledge(ACCEPT, 0)
@@ -415,17 +417,17 @@ def test_record_that_expires_while_it_is_held_may_still_be_accepted() -> None:
 
 def test_at_most_once_is_done_before_it_is_sent() -> None:
     shell = Shell(at_most_once=True)
-    shell.send(Entry(0, 9))
+    shell.send(QueueEntry(0, 9))
     shell.settle(shell.partition.finish(shell.acquire("anna", 5)))
     assert shell.partition.start == 5
     shell.acknowledge(RELEASE, 0, 4)  # whatever is said of it now
-    shell.crash(Entry(0, 9))
+    shell.crash(QueueEntry(0, 9))
     assert shell.acquire() == [(5, 9)]
 
 
 def test_seek_forgets_what_was_done_and_who_holds_what() -> None:
     shell = Shell()
-    shell.send(Entry(0, 9))
+    shell.send(QueueEntry(0, 9))
     shell.acquire(count=6)
     shell.acknowledge(ACCEPT, 0, 3)
     late = shell.partition.acknowledge("anna", [AckBatch(4, 5, (ACCEPT,))], shell.now)
@@ -433,7 +435,7 @@ def test_seek_forgets_what_was_done_and_who_holds_what() -> None:
     shell.partition.after_reset(shell.now)
     shell.settle(late)  # decided before the seek: it speaks of another generation
     assert (shell.partition.start, shell.partition.frontier, shell.holdings.total) == (2, 2, 0)
-    shell.send(Entry(2, 9))
+    shell.send(QueueEntry(2, 9))
     assert shell.acquire() == [(2, 9)]
 
 
@@ -441,9 +443,9 @@ def test_peek_tells_every_state_and_touches_nothing() -> None:
     shell = Shell(order=Order.KEY, lock_ms=100)
     later = shell.now.wall_ms + 1000
     shell.send(
-        *(Entry(offset, offset, b"k%d" % offset) for offset in range(5)),
-        Entry(5, 5, b"k3"),
-        Entry(6, 6, b"d", deliver_at_ms=later),
+        *(QueueEntry(offset, offset, b"k%d" % offset) for offset in range(5)),
+        QueueEntry(5, 5, b"k3"),
+        QueueEntry(6, 6, b"d", deliver_at_ms=later),
     )
     shell.acquire(count=4)
     shell.acknowledge(ACCEPT, 0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from postroad.errors import InvalidRecordState
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.queues.settings import Order
 from tests.queues import test_share_partition_machine as machine
 from tests.queues.model import Held, Outcome
@@ -56,8 +56,8 @@ RunsMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_st
 TestRuns = RunsMachine.TestCase
 
 
-def message(offset: int, key: bytes = b"a", deliver_at_ms: int = 0, expires_at_ms: int = 0) -> Entry:
-    return Entry(offset, offset, key, None, deliver_at_ms, expires_at_ms)
+def message(offset: int, key: bytes = b"a", deliver_at_ms: int = 0, expires_at_ms: int = 0) -> QueueEntry:
+    return QueueEntry(offset, offset, key, None, deliver_at_ms, expires_at_ms)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from postroad.now import Now
 from postroad.queues import schedule_snapshot
 from postroad.queues.acknowledgement import ACCEPT, REJECT, RELEASE, AckBatch
-from postroad.queues.entry import UNREADABLE, Entry
+from postroad.queues.entry import UNREADABLE, QueueEntry
 from postroad.queues.holdings import Holdings
 from postroad.queues.ledger import Ledger
 from postroad.queues.settings import Order, QueueSettings
@@ -24,12 +24,12 @@ logs = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5), delays), min_siz
 said = st.lists(st.sampled_from([ACCEPT, RELEASE, REJECT, None]), max_size=12)
 
 
-def entries_of(log: list[tuple[int, int, int]]) -> tuple[list[Entry], int]:
+def entries_of(log: list[tuple[int, int, int]]) -> tuple[list[QueueEntry], int]:
     entries, offset = [], 0
     for gap, count, delay_ms in log:
         first = offset + gap
         offset = first + count
-        entries.append(Entry(first, offset - 1, deliver_at_ms=WALL + delay_ms if delay_ms else 0))
+        entries.append(QueueEntry(first, offset - 1, deliver_at_ms=WALL + delay_ms if delay_ms else 0))
     return entries, offset
 
 
@@ -101,10 +101,10 @@ def test_what_is_restored_is_what_reading_the_log_again_tells(
 
 def test_only_what_is_known_by_times_alone_has_a_snapshot() -> None:
     expiring = partition_of(new_ledger())
-    expiring.extend(1, [Entry(0, 0, expires_at_ms=WALL + 1_000)], BEFORE)
+    expiring.extend(1, [QueueEntry(0, 0, expires_at_ms=WALL + 1_000)], BEFORE)
     assert schedule_snapshot.take(expiring, BEFORE) is None
     doomed = partition_of(new_ledger())
-    doomed.extend(1, [Entry(0, 0, expires_at_ms=UNREADABLE)], BEFORE)
+    doomed.extend(1, [QueueEntry(0, 0, expires_at_ms=UNREADABLE)], BEFORE)
     assert schedule_snapshot.take(doomed, BEFORE) is None, "it is being archived"
     for changes in ({"order": Order.KEY}, {"fair": True}):
         assert schedule_snapshot.take(partition_of(new_ledger(), **changes), BEFORE) is None
@@ -112,7 +112,7 @@ def test_only_what_is_known_by_times_alone_has_a_snapshot() -> None:
 
 def test_snapshot_of_another_generation_or_order_is_of_no_use() -> None:
     running = partition_of(new_ledger())
-    running.extend(9, [Entry(0, 8, deliver_at_ms=WALL + 60_000)], BEFORE)
+    running.extend(9, [QueueEntry(0, 8, deliver_at_ms=WALL + 60_000)], BEFORE)
     parts = schedule_snapshot.take(running, BEFORE)
     assert parts is not None
     snapshot = schedule_snapshot.read(b"".join(parts), AFTER)
@@ -126,7 +126,7 @@ def test_snapshot_of_another_generation_or_order_is_of_no_use() -> None:
 
 def test_what_is_no_snapshot_is_none() -> None:
     running = partition_of(new_ledger())
-    running.extend(9, [Entry(0, 8, deliver_at_ms=WALL + 60_000)], BEFORE)
+    running.extend(9, [QueueEntry(0, 8, deliver_at_ms=WALL + 60_000)], BEFORE)
     whole = b"".join(schedule_snapshot.take(running, BEFORE) or [])
     for wrong in (b"", whole[:-1], whole + b"x", b"NONE" + whole[4:]):
         assert schedule_snapshot.read(wrong, AFTER) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postroad.errors import InvalidRecordState
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.queues.settings import Order
 from tests.queues.shell import ACCEPT, REJECT, RELEASE, RENEW, RETURN, Shell
 
@@ -14,7 +14,7 @@ from tests.queues.shell import ACCEPT, REJECT, RELEASE, RENEW, RETURN, Shell
 
 def test_record_that_was_never_delivered_can_not_be_accepted() -> None:
     shell = Shell()
-    shell.send(Entry(0, 999))
+    shell.send(QueueEntry(0, 999))
     with pytest.raises(InvalidRecordState):
         shell.acknowledge(ACCEPT, 0, 999, member="nobody", unknown_below=0)
     assert shell.log == []
@@ -23,7 +23,7 @@ def test_record_that_was_never_delivered_can_not_be_accepted() -> None:
 
 def test_accept_counts_after_its_lock_is_over_while_nobody_else_has_the_record() -> None:
     shell = Shell(lock_ms=100)
-    shell.send(Entry(0, 1))
+    shell.send(QueueEntry(0, 1))
     shell.acquire("anna")
     shell.wait(100)
     shell.acknowledge(ACCEPT, 0, member="anna", unknown_below=0)
@@ -35,7 +35,7 @@ def test_accept_counts_after_its_lock_is_over_while_nobody_else_has_the_record()
 @pytest.mark.parametrize("kind", [RELEASE, REJECT, RENEW, RETURN])
 def test_nothing_but_an_accept_counts_late(kind: int) -> None:
     shell = Shell(lock_ms=100)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     shell.acquire("anna")
     shell.wait(100)
     with pytest.raises(InvalidRecordState):
@@ -44,7 +44,7 @@ def test_nothing_but_an_accept_counts_late(kind: int) -> None:
 
 def test_late_accept_needs_a_delivery_of_each_record_that_it_names() -> None:
     shell = Shell(lock_ms=100)
-    shell.send(Entry(0, 4))
+    shell.send(QueueEntry(0, 4))
     shell.acquire("anna", 3)
     shell.wait(100)
     with pytest.raises(InvalidRecordState):
@@ -55,7 +55,7 @@ def test_late_accept_needs_a_delivery_of_each_record_that_it_names() -> None:
 
 def test_record_that_was_returned_was_not_delivered_so_no_accept_of_it_comes_late() -> None:
     shell = Shell()
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     shell.acquire("anna")
     shell.acknowledge(RETURN, 0, member="anna")
     with pytest.raises(InvalidRecordState):
@@ -64,9 +64,9 @@ def test_record_that_was_returned_was_not_delivered_so_no_accept_of_it_comes_lat
 
 def test_accept_counts_after_a_crash_that_forgot_the_delivery() -> None:
     shell = Shell()
-    shell.send(Entry(0, 4))
+    shell.send(QueueEntry(0, 4))
     shell.acquire("anna")
-    shell.crash(Entry(0, 9))
+    shell.crash(QueueEntry(0, 9))
     shell.acknowledge(ACCEPT, 0, 4, member="anna", unknown_below=5)  # what lay in the log when the node began
     with pytest.raises(InvalidRecordState):
         shell.acknowledge(ACCEPT, 5, member="anna", unknown_below=5)
@@ -78,7 +78,7 @@ def test_accept_counts_after_a_crash_that_forgot_the_delivery() -> None:
 
 def test_accept_of_what_was_held_before_the_subscription_delivered_at_most_once_is_final() -> None:
     shell = Shell()
-    shell.send(Entry(0, 1))
+    shell.send(QueueEntry(0, 1))
     shell.acquire("anna")
     shell.partition.change_settings(shell.settings._replace(at_most_once=True))
     shell.acknowledge(ACCEPT, 0)
@@ -89,7 +89,7 @@ def test_accept_of_what_was_held_before_the_subscription_delivered_at_most_once_
 
 def test_whatever_is_said_of_a_record_that_was_done_when_it_was_sent_changes_nothing() -> None:
     shell = Shell(at_most_once=True)
-    shell.send(Entry(0, 3))
+    shell.send(QueueEntry(0, 3))
     shell.settle(shell.partition.finish(shell.acquire("anna")))
     for kind in (ACCEPT, RELEASE, REJECT, RENEW, RETURN):
         shell.acknowledge(kind, 0, 3)
@@ -99,7 +99,7 @@ def test_whatever_is_said_of_a_record_that_was_done_when_it_was_sent_changes_not
 
 def test_accept_of_a_record_that_is_free_again_is_refused_at_most_once_too() -> None:
     shell = Shell(lock_ms=100)
-    shell.send(Entry(0, 0))
+    shell.send(QueueEntry(0, 0))
     shell.acquire("anna")
     shell.wait(100)
     shell.partition.change_settings(shell.settings._replace(at_most_once=True))
@@ -113,7 +113,7 @@ def test_accept_of_a_record_that_is_free_again_is_refused_at_most_once_too() -> 
 @pytest.mark.parametrize("order", Order)
 def test_acquired_records_that_are_no_longer_in_the_log_are_done_and_others_move_up(order: Order) -> None:
     shell = Shell(order=order, lock_ms=0)
-    shell.send(Entry(0, 2, b"k"))
+    shell.send(QueueEntry(0, 2, b"k"))
     lost = shell.acquire("anna")
     shell.settle(shell.partition.finish(lost))
     assert shell.partition.start == lost[-1][1] + 1

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from postroad.errors import CoordinatorNotAvailable, InvalidRecordState
 from postroad.now import Now
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.queues.holdings import Holdings
 from postroad.queues.ledger import Ledger
 from postroad.queues.settings import Order, QueueSettings
@@ -88,7 +88,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         if self.model.log_end > 60:
             return
         first = self.model.log_end + gap
-        entry = Entry(
+        entry = QueueEntry(
             first,
             first + count - 1,
             key,
@@ -107,9 +107,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
             settlement = self.partition.extend(upto, entries, self.now)
             self._archived(settlement, expired | self.model.doomed)
 
-    def _entries(self, upto: int) -> list[Entry]:
+    def _entries(self, upto: int) -> list[QueueEntry]:
         """What the scanner finds from the frontier on: neighbours that ask for the same are one entry."""
-        entries: list[Entry] = []
+        entries: list[QueueEntry] = []
         for offset in range(self.partition.frontier, upto):
             entry = self.model.messages.get(offset)
             if entry is None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.wire import batch as batches
 from postroad.wire.asked_times import unreadable_time
 from postroad.wire.compression import NAMES
@@ -185,8 +185,8 @@ def offsets_of(entry: Scanned) -> range:
 
 
 def test_an_entry_of_a_scan_is_an_entry_of_a_queue() -> None:
-    assert Scanned._fields == Entry._fields
-    assert Scanned._field_defaults == Entry._field_defaults
+    assert Scanned._fields == QueueEntry._fields
+    assert Scanned._field_defaults == QueueEntry._field_defaults
 
 
 def plain(base: int, count: int, codec: int = 0, **fields: int) -> bytes:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from postroad.broker.partition import Partition
 from postroad.errors import ApiError
-from postroad.log.compaction import CompactionJob, Settlement
+from postroad.log.compaction import CompactionEnd, CompactionJob
 from postroad.log.retention import RemovedSegment
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ class Housekeeping:
         """
         if partition.closed:
             return
-        if (unfinished := partition.log.unfinished_settlement) is not None:
-            await self._settle(partition, unfinished)
+        if (unfinished := partition.log.unfinished_compaction) is not None:
+            await self._finish_compaction(partition, unfinished)
         job = None if partition.closed else partition.log.compaction(self._node.clock.now_ms())
         if job is None:
             return
@@ -116,10 +116,10 @@ class Housekeeping:
             partition.busy = False
             partition.note_quiet()
 
-    async def _settle(self, partition: Partition, settlement: Settlement) -> None:
+    async def _finish_compaction(self, partition: Partition, compaction_end: CompactionEnd) -> None:
         partition.busy = True
         try:
-            await self._node.slow_workers.call(settlement.run)
+            await self._node.slow_workers.call(compaction_end.run)
         finally:
             partition.busy = False
             partition.note_quiet()
@@ -131,8 +131,8 @@ class Housekeeping:
         except Exception as error:
             failed = error
         if job.swapped and not partition.closed:  # also those that were swapped before it failed count
-            settlement = partition.log.install(job)
-            await self._node.slow_workers.call(settlement.run)
+            compaction_end = partition.log.install(job)
+            await self._node.slow_workers.call(compaction_end.run)
         if failed is not None:
             raise failed
 

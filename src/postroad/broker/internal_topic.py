@@ -26,7 +26,7 @@ LOAD_RETRY_S: Final = 5.0
 log = logging.getLogger(__name__)
 
 
-class State(Protocol):
+class InternalState(Protocol):
     """What the records of one partition add up to."""
 
     loaded: bool
@@ -35,7 +35,7 @@ class State(Protocol):
         """Read all of them. Raises what reading them raises; call it again."""
 
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=InternalState)
 
 
 class InternalTopic(Generic[S]):

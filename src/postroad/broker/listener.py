@@ -71,7 +71,7 @@ class Listener:
         self._sockets.append(sock)
         return int(sock.getsockname()[1])
 
-    def open_doors(self) -> None:
+    def start_accepting(self) -> None:
         """Accept connections from here on."""
         wanted = self._limits.connections_max
         allowed = self._descriptors.for_connections(wanted)
@@ -81,7 +81,7 @@ class Listener:
             self._loop.add_reader(sock.fileno(), self._accept, sock)
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
 
-    def close_doors(self) -> None:
+    def stop_accepting(self) -> None:
         """No new connections; those that are here stay."""
         for sock in self._sockets:
             self._loop.remove_reader(sock.fileno())
@@ -94,7 +94,7 @@ class Listener:
             connection.stop_reading()
 
     def close(self) -> None:
-        self.close_doors()
+        self.stop_accepting()
         if self._sweeper is not None:
             self._sweeper.cancel()
         for connection in list(self.connections):

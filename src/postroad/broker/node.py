@@ -37,8 +37,7 @@ from postroad.broker.workers import COLD_THREADS, SLOW_THREADS, SYNC_THREADS, Wo
 from postroad.cluster import controller
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text
-from postroad.cluster.image import Changes, Image
-from postroad.cluster.image import Node as NodeEntry
+from postroad.cluster.image import Changes, Image, NodeEntry
 from postroad.cluster.sqlite import SqliteStore
 from postroad.cluster.store import Store
 from postroad.config import Loaded
@@ -103,11 +102,11 @@ class Node:
         self.tasks.start(self.housekeeping.run_retention(), "retention")
         self.tasks.start(self.housekeeping.run_compaction(), "compaction")
         self.directory.reserve.lay_aside()
-        self.listener.open_doors()
+        self.listener.start_accepting()
 
     async def stop(self) -> None:
         """Drain, sync, and leave the directory clean."""
-        self.listener.close_doors()
+        self.listener.stop_accepting()
         await self._drain()
         self.listener.close()  # before the tasks: nobody starts another one
         self.groups.close()
@@ -182,7 +181,7 @@ class Node:
         """Take no more requests; answer those that are here, long polls at once."""
         self.listener.stop_reading()
         for partition in list(self.partitions):
-            partition.hurry_readers()
+            partition.expire_readers()
         deadline = self.loop.time() + DRAIN_S
         while self.loop.time() < deadline:
             if all(connection.answered_all for connection in self.listener.connections):

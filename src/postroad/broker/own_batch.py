@@ -22,7 +22,7 @@ def append_own(
     batch = memoryview(encode_batch(records))
     header = batches.read_header(batch)
     appended = partition.append(batch, header, now_ms, any_size=True)
-    turn.settle(_Pending(partition, appended.base_offset + header.last_offset_delta + 1, reply))
+    turn.when_written(_Pending(partition, appended.base_offset + header.last_offset_delta + 1, reply))
 
 
 class _Pending:
@@ -35,7 +35,7 @@ class _Pending:
         self._needed = needed
         self._reply = reply
 
-    def settle(self) -> None:
+    def written(self) -> None:
         if self._partition.write_error is not None:
             self._reply(self._partition.write_error)
         else:

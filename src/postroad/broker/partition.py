@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 class Reader(Protocol):
     def wake(self) -> None: ...
-    def hurry(self) -> None: ...
+    def expire(self) -> None: ...
 
 
 Inspect = Callable[[memoryview, Fields], tuple[memoryview, Fields]]
@@ -190,10 +190,10 @@ class Partition:
         self._fail(StorageFailed("The partition was closed."))
         self._wake_readers()
 
-    def hurry_readers(self) -> None:
+    def expire_readers(self) -> None:
         """Long polls are answered with what there is: the node stops."""
         for reader in list(self.readers):
-            self._call(reader.hurry)
+            self._call(reader.expire)
 
     async def quiet(self) -> None:
         """Wait until no job in a thread holds the log's files; only after `close`."""

@@ -42,7 +42,7 @@ def stage_run(
     end = place + run.requests
     if end > place:
         connection.park(run)
-        node.turn.settle(run)
+        node.turn.when_written(run)
     return end
 
 
@@ -77,7 +77,7 @@ class ProduceRun(Answer):
             self._end = max(self._end, end)
         return len(staged)
 
-    def settle(self) -> None:
+    def written(self) -> None:
         """The turn has written: answer, or wait for the commit."""
         partition = self._partition
         if partition.write_error is not None:

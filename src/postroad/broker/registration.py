@@ -13,7 +13,7 @@ from typing import Final
 
 from postroad.cluster import controller
 from postroad.cluster.decision import Decision
-from postroad.cluster.image import Image, Node
+from postroad.cluster.image import Image, NodeEntry
 from postroad.cluster.store import NO_LEASE, Store
 from postroad.errors import ApiError, CoordinationError, LeaseLost
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Registration:
-    def __init__(self, store: Store, me: Node, commit: Callable[[Decision], Awaitable[None]]) -> None:
+    def __init__(self, store: Store, me: NodeEntry, commit: Callable[[Decision], Awaitable[None]]) -> None:
         """`commit` raises if the decision did not take effect."""
         self._store = store
         self._me = me

@@ -11,7 +11,7 @@ Reply = Callable[[ApiError | None], None]
 """Called once: when the change is durable (None), or can't be (what the client is told)."""
 
 
-async def heard(ask: Callable[[Reply], None]) -> None:
+async def replied(ask: Callable[[Reply], None]) -> None:
     """Await something that replies. Raises the error that it replies with."""
     future: asyncio.Future[ApiError | None] = asyncio.get_running_loop().create_future()
     ask(lambda error: None if future.done() else future.set_result(error))

@@ -58,7 +58,7 @@ class TailFetch(Answer):
         self._bytes_max = bytes_max
         self._partition = partition
         self._long_way = long_way
-        self._timer = loop.call_later(min(repetition.request.max_wait_ms, WAIT_MS_MAX) / 1000, self.hurry)
+        self._timer = loop.call_later(min(repetition.request.max_wait_ms, WAIT_MS_MAX) / 1000, self.expire)
         partition.readers[self] = None
         call.connection.park(self)
 
@@ -68,18 +68,18 @@ class TailFetch(Answer):
         try:
             found = partition.read(self.offset, self._bytes_max)
         except (ApiError, OSError):
-            self.hurry()
+            self.expire()
             return
         if found is None and not partition.closed:
             return
         if found is None or not found.verified or found.length > COPY_BYTES_MAX or found.file.fileno() < 0:
-            self.hurry()
+            self.expire()
             return
         records = found.file.read(found.position, found.length)
         self.abandon()
         self.complete(repetition.response(partition.high_watermark, partition.log.start_offset, records))
 
-    def hurry(self) -> None:
+    def expire(self) -> None:
         """The time is over, or it is no simple matter: answer with what there is, the long way."""
         self.abandon()
         self._long_way(self)

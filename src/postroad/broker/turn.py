@@ -30,8 +30,8 @@ class Staged(Protocol):
     def write(self) -> None: ...
 
 
-class Settling(Protocol):
-    def settle(self) -> None: ...
+class WriteWaiter(Protocol):
+    def written(self) -> None: ...
 
 
 class Sending(Protocol):
@@ -44,7 +44,7 @@ class Turn:
         self._running = False  # `end` will come: by itself, or by the loop
         self._gathering: list[Gathering] = []
         self._staged: list[Staged] = []
-        self._settling: list[Settling] = []
+        self._waiting: list[WriteWaiter] = []
         self._sending: list[Sending] = []
 
     def begin(self) -> None:
@@ -63,9 +63,9 @@ class Turn:
         if not self._running:
             self._schedule()
 
-    def settle(self, waiting: Settling) -> None:
+    def when_written(self, waiting: WriteWaiter) -> None:
         """Call back once everything staged in this turn is written (or was refused)."""
-        self._settling.append(waiting)
+        self._waiting.append(waiting)
         if not self._running:
             self._schedule()
 
@@ -77,7 +77,7 @@ class Turn:
 
     def end(self) -> None:
         """All steps, until nothing is left: what one step leaves for another is done at once."""
-        while self._gathering or self._staged or self._settling or self._sending:
+        while self._gathering or self._staged or self._waiting or self._sending:
             if self._gathering:
                 self._gather()
             staged, self._staged = self._staged, []
@@ -88,10 +88,10 @@ class Turn:
                     log.exception("what was staged could not be written")
             if self._sending:  # consumers that waited have their messages before the producer its answer
                 self._send()
-            settling, self._settling = self._settling, []
-            for waiting in settling:
+            waiters, self._waiting = self._waiting, []
+            for waiting in waiters:
                 try:
-                    waiting.settle()
+                    waiting.written()
                 except Exception:
                     log.exception("an answer could not be made")
             self._send()

@@ -29,7 +29,7 @@ from postroad.cluster.config_changes import (
 )
 from postroad.cluster.decision import Decision
 from postroad.cluster.ids import id_text, make_id
-from postroad.cluster.image import NO_LEADER, Image, Node
+from postroad.cluster.image import NO_LEADER, Image, NodeEntry
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.store import ABSENT, OPERATIONS_MAX, Compare, Put
 from postroad.cluster.topics import add_partitions, create_topic, delete_topic, finish_deletion
@@ -77,7 +77,7 @@ def create_cluster(image: Image, random: bytes) -> Decision:
     return Decision([Compare(keys.CLUSTER, ABSENT)], [Put(keys.CLUSTER, value)])
 
 
-def register_node(image: Image, node: Node, lease: int) -> Decision:
+def register_node(image: Image, node: NodeEntry, lease: int) -> Decision:
     """The node is there for as long as its lease lives.
 
     Raises ConfigurationError while another process is registered under the same id.

@@ -48,7 +48,7 @@ class Topic(msgspec.Struct, frozen=True):
         return id_text(self.id)
 
 
-class Node(msgspec.Struct, frozen=True):
+class NodeEntry(msgspec.Struct, frozen=True):
     id: int
     host: str
     port: int
@@ -89,7 +89,7 @@ class Image:
         self.groups: dict[str, dict[str, str]] = {}  # config overrides; not to be changed in place
         self.existed: dict[str, dict[str, keys.KnownTopic]] = {}  # by group: named topics as they were then
         self.named_by: dict[str, dict[str, None]] = {}  # by topic name, existing or not: ids of groups
-        self.nodes: dict[int, Node] = {}
+        self.nodes: dict[int, NodeEntry] = {}
         self.deleted: dict[bytes, DeletedTopic] = {}
         self.next_producer_id = 0
         self.receipt_key: bytes | None = None  # None: no gateway has asked for it
@@ -226,7 +226,7 @@ class Image:
             self.nodes.pop(node, None)
         else:
             value = _decoded(event, keys.NodeValue)
-            self.nodes[node] = Node(node, value.host, value.port, value.incarnation)
+            self.nodes[node] = NodeEntry(node, value.host, value.port, value.incarnation)
 
     def _take_group(self, event: Event, group_id: str) -> None:
         for name in named_topics(self.groups.pop(group_id, {})):

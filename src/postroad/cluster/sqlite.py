@@ -24,12 +24,12 @@ from postroad.cluster.store import (
     NO_LEASE,
     Compare,
     Delete,
-    Entry,
     Event,
     Events,
     Operation,
     Put,
     Snapshot,
+    StoreEntry,
 )
 from postroad.errors import LeaseLost, StorageFailed, StoreUnavailable
 
@@ -72,7 +72,7 @@ class SqliteStore:
             raise
         return store
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> StoreEntry | None:
         return await self._call(partial(self._get, key))
 
     async def list(self, prefix: str) -> Snapshot:
@@ -200,7 +200,7 @@ class SqliteStore:
     def _close(self) -> None:
         self._connection.close()
 
-    def _get(self, key: str) -> Entry | None:
+    def _get(self, key: str) -> StoreEntry | None:
         row = self._connection.execute("SELECT * FROM entries WHERE key = ?", (key.encode(),)).fetchone()
         return _entry(row) if row else None
 
@@ -276,10 +276,10 @@ class _Lease:
         self.timer: asyncio.TimerHandle | None = None
 
 
-def _entry(row: tuple[bytes, bytes, int, int, int]) -> Entry:
+def _entry(row: tuple[bytes, bytes, int, int, int]) -> StoreEntry:
     """Raises sqlite3.DatabaseError if it is not what was committed."""
     check_entry(*row)
-    return Entry(row[0].decode(), row[1], row[2])
+    return StoreEntry(row[0].decode(), row[1], row[2])
 
 
 def _end_of(prefix: str) -> bytes:

@@ -31,7 +31,7 @@ OPERATIONS_MAX: Final = 128
 VALUE_BYTES_MAX: Final = 1024 * 1024
 
 
-class Entry(NamedTuple):
+class StoreEntry(NamedTuple):
     key: str
     value: bytes
     revision: int  # the one that last wrote the key
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 class Snapshot(NamedTuple):
     """Entries in the order of their keys, all as they stood at one revision."""
 
-    entries: list[Entry]
+    entries: list[StoreEntry]
     revision: int
 
 
@@ -76,7 +76,7 @@ Events: TypeAlias = list[Event]  # of one revision, in the order of its operatio
 class Store(Protocol):
     """Every method may raise StoreUnavailable; on `commit` that leaves the outcome unknown."""
 
-    async def get(self, key: str) -> Entry | None: ...
+    async def get(self, key: str) -> StoreEntry | None: ...
 
     async def list(self, prefix: str) -> Snapshot:
         """All keys that begin with the prefix ("" for all)."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad.cluster.config_definition import ConfigType
-from postroad.config.values import Kind, text
+from postroad.config.values import ValueKind, text
 
 ADMIN: Final = "admin"
 
@@ -32,14 +32,14 @@ def read_keys(keys: str) -> list[Key]:
     return found
 
 
-def access_keys() -> Kind:
+def access_keys() -> ValueKind:
     line = text()
 
     def read(given: object) -> str:
         keys: str = line.read(given)
         return keys if read_keys(keys) else ""  # commas alone are no keys
 
-    return Kind(read, ConfigType.PASSWORD)
+    return ValueKind(read, ConfigType.PASSWORD)
 
 
 def _read_key(key: str, number: int) -> Key:

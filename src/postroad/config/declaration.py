@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from postroad.cluster import group_config, topic_config
 from postroad.cluster.config_definition import ConfigType
-from postroad.config.values import Kind
+from postroad.config.values import ValueKind
 from postroad.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class Setting:
     name: str
     default: Any
     help: str
-    kind: Kind
+    kind: ValueKind
     kafka_name: str
     kafka_unit: int
     topic_config: str
@@ -66,14 +66,14 @@ class Setting:
         return str(value // self.kafka_unit) if isinstance(value, int) else str(value)
 
 
-def setting(default: T, kind: Kind, meaning: str, *, kafka: str = "", kafka_unit: int = 1) -> T:
+def setting(default: T, kind: ValueKind, meaning: str, *, kafka: str = "", kafka_unit: int = 1) -> T:
     """Declares a field of a section."""
     facts = {"kind": kind, "help": meaning, "kafka_name": kafka, "kafka_unit": kafka_unit, "topic_config": ""}
     made: T = field(default=default, metadata=facts)
     return made
 
 
-def topic_default(name: str, default: T, kind: Kind) -> T:
+def topic_default(name: str, default: T, kind: ValueKind) -> T:
     """Declares a field that gives a topic config its default; its words are those of the topic config."""
     definition = topic_config.definition_of(name)
     facts = {"kind": kind, "help": definition.doc, "kafka_name": definition.node_name}
@@ -81,7 +81,7 @@ def topic_default(name: str, default: T, kind: Kind) -> T:
     return made
 
 
-def group_default(name: str, default: T, kind: Kind) -> T:
+def group_default(name: str, default: T, kind: ValueKind) -> T:
     """Declares a field that gives a group config its default; its words are those of the group config."""
     definition = group_config.TABLE.definition_of(name)
     facts = {"kind": kind, "help": definition.doc, "kafka_name": definition.node_name, "kafka_unit": 1}

@@ -36,7 +36,7 @@ def _toml(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ValueKind:
     """How values of one kind are read and written.
 
     `read` takes what TOML or a program gives, or text, and raises ValueError with what would be right.
@@ -49,21 +49,21 @@ class Kind:
     examples: str = ""
 
 
-def text() -> Kind:
+def text() -> ValueKind:
     def read(given: object) -> str:
         if not isinstance(given, str) or any(ord(letter) < 32 for letter in given):
             raise ValueError("a text in one line")
         return given
 
-    return Kind(read, ConfigType.STRING)
+    return ValueKind(read, ConfigType.STRING)
 
 
-def secret() -> Kind:
+def secret() -> ValueKind:
     """A text that is shown to nobody but who may read the configuration itself."""
-    return Kind(text().read, ConfigType.PASSWORD)
+    return ValueKind(text().read, ConfigType.PASSWORD)
 
 
-def base_url() -> Kind:
+def base_url() -> ValueKind:
     """Empty, or where URLs begin: scheme and host, perhaps a port and a path."""
 
     def read(given: object) -> str:
@@ -71,10 +71,10 @@ def base_url() -> Kind:
             return given
         raise ValueError("http:// or https:// with a host, perhaps a port and a path")
 
-    return Kind(read, ConfigType.STRING)
+    return ValueKind(read, ConfigType.STRING)
 
 
-def host_names() -> Kind:
+def host_names() -> ValueKind:
     """Names or addresses with commas between, without ports; `*` is any."""
 
     def read(given: object) -> str:
@@ -84,19 +84,19 @@ def host_names() -> Kind:
                 return ",".join(names)
         raise ValueError("host names without ports, with commas between, or * for any")
 
-    return Kind(read, ConfigType.LIST)
+    return ValueKind(read, ConfigType.LIST)
 
 
-def choice(*words: str) -> Kind:
+def choice(*words: str) -> ValueKind:
     def read(given: object) -> str:
         if given not in words:
             raise ValueError(f"one of {', '.join(words)}")
         return str(given)
 
-    return Kind(read, ConfigType.STRING, examples=", ".join(words))
+    return ValueKind(read, ConfigType.STRING, examples=", ".join(words))
 
 
-def path() -> Kind:
+def path() -> ValueKind:
     def read(given: object) -> Path:
         if not isinstance(given, (str, Path)) or not str(given) or "\0" in str(given):
             raise ValueError("a path")
@@ -105,10 +105,10 @@ def path() -> Kind:
         except RuntimeError:
             raise ValueError("a path; what begins with ~ is the home of a user of this machine") from None
 
-    return Kind(read, ConfigType.STRING, toml=lambda value: _toml(str(value)))
+    return ValueKind(read, ConfigType.STRING, toml=lambda value: _toml(str(value)))
 
 
-def switch() -> Kind:
+def switch() -> ValueKind:
     words = {"true": True, "yes": True, "on": True, "1": True}
     words |= {"false": False, "no": False, "off": False, "0": False}
 
@@ -119,26 +119,26 @@ def switch() -> Kind:
             return words[given.strip().lower()]
         raise ValueError("true or false")
 
-    return Kind(read, ConfigType.BOOLEAN, examples="true, false")
+    return ValueKind(read, ConfigType.BOOLEAN, examples="true, false")
 
 
-def number(low: int, high: int = INT_MAX) -> Kind:
+def number(low: int, high: int = INT_MAX) -> ValueKind:
     return _quantity("a whole number", {}, low, high, ConfigType.INT)
 
 
-def duration(low: int, high: int = LONG_MAX) -> Kind:
+def duration(low: int, high: int = LONG_MAX) -> ValueKind:
     """`low` may be UNLIMITED: then -1 means no limit."""
     return _quantity("milliseconds, or a duration such as 500ms, 30s, 10m, 7d", _DURATIONS, low, high)
 
 
-def size(low: int, high: int = LONG_MAX) -> Kind:
+def size(low: int, high: int = LONG_MAX) -> ValueKind:
     """`low` may be UNLIMITED: then -1 means no limit."""
     return _quantity("bytes, or a size such as 64KiB, 100MiB, 1GiB", _SIZES, low, high)
 
 
 def _quantity(
     what: str, units: Mapping[str, int], low: int, high: int, kind: ConfigType = ConfigType.LONG
-) -> Kind:
+) -> ValueKind:
     bounds = f"from {low} to {high}" if high < INT_MAX else f"at least {low}"
     limit = " (-1: no limit)" if low == UNLIMITED else ""
 
@@ -148,7 +148,7 @@ def _quantity(
             raise ValueError(f"{what}, {bounds}{limit}")
         return value
 
-    return Kind(read, kind, note=lambda value: _friendly(value, units))
+    return ValueKind(read, kind, note=lambda value: _friendly(value, units))
 
 
 def _parse(given: object, units: Mapping[str, int]) -> int | None:

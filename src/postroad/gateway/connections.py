@@ -21,7 +21,7 @@ from postroad.config.sections import Http
 from postroad.gateway.masks import MaskCheck
 from postroad.gateway.memory import FREE_BYTES, Memory
 from postroad.gateway.metrics import GatewayMetrics
-from postroad.gateway.short_way import Counter, ShortWay
+from postroad.gateway.short_way import ShortWay, ShortWayHandler
 
 BACKLOG: Final = 1024
 SWEEP_S: Final = 1.0
@@ -97,8 +97,8 @@ class Connection(web.RequestHandler):
         self.unread_bytes = 0  # of answers, when last looked at; so many since `stuck_at`
         self.stuck_at = 0.0
         self.short_way: ShortWay | None = None  # until the first request that is not plain
-        if door.counter is not None:
-            self.short_way = ShortWay(door.counter, self, self._loop)
+        if door.handler is not None:
+            self.short_way = ShortWay(door.handler, self, self._loop)
 
     @property
     def remote(self) -> str:
@@ -304,13 +304,17 @@ class Overcrowded(asyncio.Protocol):
 
 
 class Door:
-    """Without a counter all requests are aiohttp's."""
+    """Without a handler for plain ones all requests are aiohttp's."""
 
     def __init__(
-        self, runner: web.AppRunner, http: Http, metrics: GatewayMetrics, counter: Counter | None = None
+        self,
+        runner: web.AppRunner,
+        http: Http,
+        metrics: GatewayMetrics,
+        handler: ShortWayHandler | None = None,
     ) -> None:
         assert runner.server is not None, "set up before"
-        self.counter = counter
+        self.handler = handler
         self.connections: dict[Connection, None] = {}
         self.metrics = metrics
         self._per_address: Tally[str] = Tally()

@@ -49,7 +49,7 @@ class Received(NamedTuple):
     receipt: Receipt
 
 
-class Wish(NamedTuple):
+class ReceiveRequest(NamedTuple):
     max_messages: int
     run_max: int  # messages of one key, where their order counts
     lock_ms: int
@@ -82,12 +82,14 @@ class Receiver:
         self._leaders = Leaders(client, subscription, topics)
         self._settle = settle
         self._member = os.urandom(12).hex()
-        self._wishes: deque[Wish] = deque()
-        self._wished = asyncio.Event()
+        self._requests: deque[ReceiveRequest] = deque()
+        self._requested = asyncio.Event()
         self._sessions: dict[int, ShareSession] = {}
         self._under_way: dict[int, Fetch] = {}
         self._handing: set[asyncio.Task[None]] = set()
-        self._relocking: set[asyncio.Future[list[Received]]] = set()  # of wishes whose messages are here (R4)
+        self._relocking: set[asyncio.Future[list[Received]]] = (
+            set()
+        )  # of requests whose messages are here (R4)
         self._pump: asyncio.Task[None] | None = None
 
     async def receive(
@@ -101,17 +103,19 @@ class Receiver:
         wait_s = wait_ms / 1000
         before_us = self._waiting_at_nodes()
         patience_s = max(wait_s, GLANCE_S) if before_us else wait_s + PATIENCE_S
-        wish = Wish(max_messages, run_max, lock_ms, loop.time() + wait_s, is_gone, loop.create_future())
-        self._wishes.append(wish)
-        self._wished.set()
+        request = ReceiveRequest(
+            max_messages, run_max, lock_ms, loop.time() + wait_s, is_gone, loop.create_future()
+        )
+        self._requests.append(request)
+        self._requested.set()
         if self.idle:
             self._start()
-        timer = loop.call_later(patience_s, self._lose_patience, wish, before_us)
+        timer = loop.call_later(patience_s, self._time_out, request, before_us)
         try:
-            return await wish.future
+            return await request.future
         except asyncio.CancelledError:
-            if not wish.future.cancelled() and wish.future.exception() is None:
-                self._later(self._return(wish.future.result()))  # R1: they came at the same moment
+            if not request.future.cancelled() and request.future.exception() is None:
+                self._later(self._return(request.future.result()))  # R1: they came at the same moment
             raise
         finally:
             timer.cancel()
@@ -123,24 +127,24 @@ class Receiver:
 
     async def close(self) -> None:
         """Whoever waits gets nothing; what is under way is returned when it comes."""
-        for wish in self._wishes:
-            if not wish.future.done():
-                wish.future.set_result([])
+        for request in self._requests:
+            if not request.future.done():
+                request.future.set_result([])
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)
         await asyncio.gather(*self._handing, return_exceptions=True)
 
-    def _lose_patience(self, wish: Wish, waiting: Sequence[asyncio.Task[None]]) -> None:
+    def _time_out(self, request: ReceiveRequest, waiting: Sequence[asyncio.Task[None]]) -> None:
         """Nothing came in time. But if the fetches that waited at the nodes are over, new ones ask for us."""
-        if wish.future.done() or wish.future in self._relocking:
+        if request.future.done() or request.future in self._relocking:
             return
         if waiting and all(fetch.done() for fetch in waiting):
             waiting = self._waiting_at_nodes()
             patience_s = GLANCE_S if waiting else PATIENCE_S
-            asyncio.get_running_loop().call_later(patience_s, self._lose_patience, wish, waiting)
+            asyncio.get_running_loop().call_later(patience_s, self._time_out, request, waiting)
         else:
-            wish.future.set_result([])
+            request.future.set_result([])
 
     def _waiting_at_nodes(self) -> list[asyncio.Task[None]]:
         return [fetch.task for fetch in self._under_way.values() if fetch.may_wait]
@@ -157,7 +161,7 @@ class Receiver:
             return
         if pump.exception() is not None:
             log.error("receiving for %s failed", self._subscription, exc_info=pump.exception())
-        elif any(map(_waits, self._wishes)):
+        elif any(map(_waits, self._requests)):
             self._start()
 
     async def _run(self) -> None:
@@ -166,7 +170,7 @@ class Receiver:
                 try:
                     await self._round()
                 except TryAgain:
-                    self._answer_late(list(self._wishes))
+                    self._answer_late(list(self._requests))
                     await asyncio.sleep(RETRY_S)
                 except PostroadError as error:
                     self._fail(error)
@@ -175,12 +179,12 @@ class Receiver:
 
     async def _wanted(self) -> bool:
         """Wait until somebody wants something; False if nobody did for a while."""
-        while not any(map(_waits, self._wishes)):
-            self._wishes.clear()
-            self._wished.clear()
+        while not any(map(_waits, self._requests)):
+            self._requests.clear()
+            self._requested.clear()
             try:
                 async with asyncio.timeout(IDLE_S):
-                    await self._wished.wait()
+                    await self._requested.wait()
             except TimeoutError:
                 return False
         return True
@@ -189,13 +193,13 @@ class Receiver:
         """Ask the nodes that are not being asked, until one of them has answered."""
         loop = asyncio.get_running_loop()
         by_node = await self._leaders.by_node()
-        wishes = [wish for wish in self._wishes if _waits(wish)]
-        if not wishes:
+        requests = [request for request in self._requests if _waits(request)]
+        if not requests:
             return
-        lock_ms = max(LOCK_MS_MIN, *[wish.lock_ms for wish in wishes])
-        wanted = min(sum(wish.max_messages for wish in wishes), MESSAGES_MAX)
-        run_max = min(wish.run_max for wish in wishes)
-        wait_s = min(max(wish.deadline for wish in wishes) - loop.time(), SLICE_S)
+        lock_ms = max(LOCK_MS_MIN, *[request.lock_ms for request in requests])
+        wanted = min(sum(request.max_messages for request in requests), MESSAGES_MAX)
+        run_max = min(request.run_max for request in requests)
+        wait_s = min(max(request.deadline for request in requests) - loop.time(), SLICE_S)
         for node, places in by_node.items():
             if node not in self._under_way:
                 wait_ms = max(int(wait_s * 1000), 0)
@@ -208,7 +212,7 @@ class Receiver:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
-        self._answer_late(wishes)
+        self._answer_late(requests)
 
     async def _fetch(
         self, node: int, places: dict[Place, str], wanted: int, wait_ms: int, lock_ms: int, run_max: int
@@ -266,44 +270,44 @@ class Receiver:
         is_locked = asyncio.get_running_loop().time() < lock.ends_at
         if run_max > 1:
             received = deque(runs.by_key(received))
-        while received and self._wishes:
-            wish = self._wishes.popleft()
-            if not _waits(wish):
+        while received and self._requests:
+            request = self._requests.popleft()
+            if not _waits(request):
                 continue
             if run_max > 1:
-                share, rest, returned = runs.deal(received, wish.max_messages, wish.run_max)
+                share, rest, returned = runs.deal(received, request.max_messages, request.run_max)
                 received = deque(rest)
                 if returned:
                     self._later(self._return(returned))
             else:
-                share = [received.popleft() for _ in range(min(wish.max_messages, len(received)))]
-            if wish.lock_ms == lock.ms and is_locked:
-                wish.future.set_result(share)
+                share = [received.popleft() for _ in range(min(request.max_messages, len(received)))]
+            if request.lock_ms == lock.ms and is_locked:
+                request.future.set_result(share)
             else:
-                self._relocking.add(wish.future)
-                self._later(self._hand_relocked(wish, share, lock))
+                self._relocking.add(request.future)
+                self._later(self._hand_relocked(request, share, lock))
         if received:
             self._later(self._return(list(received)))
 
-    async def _hand_relocked(self, wish: Wish, share: list[Received], lock: Lock) -> None:
+    async def _hand_relocked(self, request: ReceiveRequest, share: list[Received], lock: Lock) -> None:
         """R3. Where locks can't be renewed one that is longer than asked for has to do."""
         try:
-            errors = await self._relock([each.receipt for each in share], wish.lock_ms)
+            errors = await self._relock([each.receipt for each in share], request.lock_ms)
         finally:
-            self._relocking.discard(wish.future)
-        has_to_do = wish.lock_ms < lock.ms and asyncio.get_running_loop().time() < lock.ends_at
+            self._relocking.discard(request.future)
+        has_to_do = request.lock_ms < lock.ms and asyncio.get_running_loop().time() < lock.ends_at
         held: list[Received] = []
         lost: list[Received] = []
         for each, error in zip(share, errors, strict=True):
             (held if error is None or has_to_do else lost).append(each)
-        if not _waits(wish):
+        if not _waits(request):
             lost += held
         elif held:
-            wish.future.set_result(held)
+            request.future.set_result(held)
         else:
-            self._wishes.appendleft(wish)
-            self._wished.set()
-            asyncio.get_running_loop().call_later(PATIENCE_S, self._lose_patience, wish, ())
+            self._requests.appendleft(request)
+            self._requested.set()
+            asyncio.get_running_loop().call_later(PATIENCE_S, self._time_out, request, ())
         if lost:
             await self._return(lost)
 
@@ -331,19 +335,23 @@ class Receiver:
                 exc_info=task.exception(),
             )
 
-    def _answer_late(self, asked: Sequence[Wish]) -> None:
+    def _answer_late(self, asked: Sequence[ReceiveRequest]) -> None:
         """Those that were asked for, and whose time is over: nothing came. Who came later is not late yet."""
         now = asyncio.get_running_loop().time()
-        for wish in asked:
-            if not wish.future.done() and wish.deadline <= now and wish.future not in self._relocking:
-                wish.future.set_result([])
-        self._wishes = deque(wish for wish in self._wishes if not wish.future.done())
+        for request in asked:
+            if (
+                not request.future.done()
+                and request.deadline <= now
+                and request.future not in self._relocking
+            ):
+                request.future.set_result([])
+        self._requests = deque(request for request in self._requests if not request.future.done())
 
     def _fail(self, error: PostroadError) -> None:
-        for wish in self._wishes:
-            if not wish.future.done():
-                wish.future.set_exception(error)
-        self._wishes.clear()
+        for request in self._requests:
+            if not request.future.done():
+                request.future.set_exception(error)
+        self._requests.clear()
 
     async def _let_go(self) -> None:
         """A fetch that is under way is seen through, or its messages would be locked for nobody."""
@@ -353,11 +361,11 @@ class Receiver:
         self._sessions.clear()
 
 
-def _waits(wish: Wish) -> bool:
+def _waits(request: ReceiveRequest) -> bool:
     """Whether it is to be served. Whoever has hung up waits no longer."""
-    if wish.future.done():
+    if request.future.done():
         return False
-    if wish.is_gone is None or not wish.is_gone():
+    if request.is_gone is None or not request.is_gone():
         return True
-    wish.future.set_result([])
+    request.future.set_result([])
     return False

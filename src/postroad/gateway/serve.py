@@ -28,7 +28,7 @@ from postroad.gateway.app import create_app
 from postroad.gateway.connections import Door
 from postroad.gateway.dialects import CONTEXTS, DIALECTS
 from postroad.gateway.gateway import Gateway, GatewaySettings
-from postroad.gateway.short_way import Counter
+from postroad.gateway.short_way import ShortWayHandler
 
 GRACE_S: Final = 5.0
 ASK_AGAIN_S: Final = 1.0  # while no node answers
@@ -72,8 +72,8 @@ async def _serve_requests(
 ) -> None:
     runner = web.AppRunner(create_app(gateway, DIALECTS, CONTEXTS), shutdown_timeout=GRACE_S)
     await runner.setup()
-    counter = Counter(gateway)
-    door = Door(runner, gateway.http, gateway.metrics, counter)
+    handler = ShortWayHandler(gateway)
+    door = Door(runner, gateway.http, gateway.metrics, handler)
     await door.open(sock)
     _say_ready(sock, ready_file, say)
     gc.collect()
@@ -82,7 +82,7 @@ async def _serve_requests(
     log.info("stopping: answering what is under way")
     door.close()
     await gateway.end_waits()
-    await counter.finish(GRACE_S)
+    await handler.finish(GRACE_S)
     await runner.cleanup()
     await gateway.__aexit__(None)
 

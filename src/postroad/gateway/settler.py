@@ -28,7 +28,7 @@ Failures = dict[tuple[bytes, int, int], PostroadError]
 """By topic, partition and offset."""
 
 
-class Kind(NamedTuple):
+class SettlementKind(NamedTuple):
     """What goes into one request."""
 
     subscription: str
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
     reason: str
 
 
-class Saying(NamedTuple):
+class PendingSettlement(NamedTuple):
     """What one caller says, of one kind; the future has an outcome for each receipt."""
 
     receipts: list[Receipt]
@@ -50,7 +50,7 @@ class Settler:
     def __init__(self, client: Client, topic_ids: TopicIds) -> None:
         self._client = client
         self._topic_ids = topic_ids
-        self._gathered: dict[Kind, list[Saying]] = defaultdict(list)
+        self._gathered: dict[SettlementKind, list[PendingSettlement]] = defaultdict(list)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def settle(
@@ -67,38 +67,38 @@ class Settler:
             loop.call_soon(self._send)
         lock = NOT_GIVEN if lock_ms is None else lock_ms
         delay = NOT_GIVEN if delay_ms is None else delay_ms
-        said: list[tuple[list[int], Saying]] = []
+        said: list[tuple[list[int], PendingSettlement]] = []
         for (subscription, owner), indexes in _by_owner(receipts).items():
-            saying = Saying([receipts[index] for index in indexes], loop.create_future())
-            self._gathered[Kind(subscription, owner, type_, lock, delay, reason)].append(saying)
-            said.append((indexes, saying))
+            pending = PendingSettlement([receipts[index] for index in indexes], loop.create_future())
+            self._gathered[SettlementKind(subscription, owner, type_, lock, delay, reason)].append(pending)
+            said.append((indexes, pending))
         outcomes: list[PostroadError | None] = [None] * len(receipts)
-        for indexes, saying in said:
-            for index, outcome in zip(indexes, await saying.future, strict=True):
+        for indexes, pending in said:
+            for index, outcome in zip(indexes, await pending.future, strict=True):
                 outcomes[index] = outcome
         return outcomes
 
     def _send(self) -> None:
         gathered, self._gathered = self._gathered, defaultdict(list)
-        for kind, sayings in gathered.items():
-            task = asyncio.create_task(self._say(kind, sayings))
+        for kind, settlements in gathered.items():
+            task = asyncio.create_task(self._send_kind(kind, settlements))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _say(self, kind: Kind, sayings: list[Saying]) -> None:
+    async def _send_kind(self, kind: SettlementKind, settlements: list[PendingSettlement]) -> None:
         failures: Failures = {}
         by_node: dict[int, Offsets] = defaultdict(dict)
-        for place, offsets in _by_place(chain.from_iterable(said.receipts for said in sayings)).items():
+        for place, offsets in _by_place(chain.from_iterable(said.receipts for said in settlements)).items():
             try:
                 by_node[await self._topic_ids.leader(*place)][place] = offsets
             except PostroadError as error:
                 _fail(failures, place, offsets, error)
-        await _all(self._say_at(node, kind, those, failures) for node, those in by_node.items())
-        for said in sayings:
+        await _all(self._send_to(node, kind, those, failures) for node, those in by_node.items())
+        for said in settlements:
             if not said.future.done():
                 said.future.set_result([failures.get(receipt[1:4]) for receipt in said.receipts])
 
-    async def _say_at(self, node: int, kind: Kind, wanted: Offsets, failures: Failures) -> None:
+    async def _send_to(self, node: int, kind: SettlementKind, wanted: Offsets, failures: Failures) -> None:
         left = dict(wanted)  # what is not yet answered: only that is said again
         refused: dict[Place, PostroadError] = {}
 
@@ -128,9 +128,9 @@ class Settler:
                 halves += [{place: offsets[:middle]}, {place: offsets[middle:]}]
             else:
                 _fail(failures, place, offsets, error)
-        await _all(self._say_at(node, kind, half, failures) for half in halves)
+        await _all(self._send_to(node, kind, half, failures) for half in halves)
 
-    async def _ask(self, node: int, kind: Kind, wanted: Offsets) -> dict[Place, PostroadError]:
+    async def _ask(self, node: int, kind: SettlementKind, wanted: Offsets) -> dict[Place, PostroadError]:
         batches = {place: _runs(offsets, kind.type) for place, offsets in wanted.items()}
         terms = Terms(kind.type is AckType.RENEW, kind.lock_ms, kind.delay_ms, kind.reason)
         refused: Mapping[Place, PostroadError] = await owned_locks.settle(

@@ -67,7 +67,7 @@ class ShortWay:
 
     __slots__ = (
         "_connection",
-        "_counter",
+        "_handler",
         "_is_going_on",
         "_is_held",
         "_loop",
@@ -78,8 +78,10 @@ class ShortWay:
         "kept",
     )
 
-    def __init__(self, counter: Counter, connection: Connected, loop: asyncio.AbstractEventLoop) -> None:
-        self._counter = counter
+    def __init__(
+        self, handler: ShortWayHandler, connection: Connected, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._handler = handler
         self._connection = connection
         self._loop = loop
         self.kept: bytes | bytearray = b""
@@ -134,14 +136,14 @@ class ShortWay:
 
     def _begin_next(self) -> bool:
         """Whether what is kept began with a whole plain request."""
-        data, counter = self.kept, self._counter
-        limits = counter.gateway.http
+        data, handler = self.kept, self._handler
+        limits = handler.gateway.http
         plain = self._plain or read_head(data, limits.header_bytes_max, limits.body_bytes_max)
-        if counter.is_closed or plain is OTHER:
+        if handler.is_closed or plain is OTHER:
             self._leave()
         elif isinstance(plain, Unread):
             self._wait_for_more()
-        elif plain.headers[TARGET] not in counter.routes:
+        elif plain.headers[TARGET] not in handler.routes:
             self._leave()
         elif len(data) < plain.end:
             self._wait_for_body(plain)
@@ -159,11 +161,11 @@ class ShortWay:
         self.body_bytes = len(body)
         if self._is_held and len(self.kept) <= KEPT_BYTES_MAX:
             self._hold(False)
-        self._counter.take(plain, body, self._connection, self)
+        self._handler.take(plain, body, self._connection, self)
 
     def _wait_for_body(self, plain: Plain) -> None:
         """Who asks is looked at first: a stranger's body is nothing to keep."""
-        if self._plain is None and not self._counter.routes[plain.headers[TARGET]].admits(plain.headers):
+        if self._plain is None and not self._handler.routes[plain.headers[TARGET]].admits(plain.headers):
             self._leave()
             return
         self._plain = plain
@@ -190,7 +192,7 @@ class ShortWay:
             transport.resume_reading()
 
 
-class Counter:
+class ShortWayHandler:
     """Where the plain requests of all connections are answered."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -269,27 +271,27 @@ class Counter:
 class _Request:
     """An HTTP request while it is being answered."""
 
-    __slots__ = ("_began_ns", "_connection", "_counter", "_plain", "_route", "_way")
+    __slots__ = ("_began_ns", "_connection", "_handler", "_plain", "_route", "_way")
 
     def __init__(
-        self, counter: Counter, way: ShortWay, route: PlainRoute, plain: Plain, connection: Connected
+        self, handler: ShortWayHandler, way: ShortWay, route: PlainRoute, plain: Plain, connection: Connected
     ) -> None:
         self._began_ns = time.perf_counter_ns()
-        self._counter = counter
+        self._handler = handler
         self._way = way
         self._route = route
         self._plain = plain
         self._connection = connection
 
     def answer(self, reply: Reply) -> None:
-        counter = self._counter
-        self._way.answer(counter.write(reply))
+        handler = self._handler
+        self._way.answer(handler.write(reply))
         took_ns = time.perf_counter_ns() - self._began_ns
         dialect, action = self._route.dialect, reply.action or self._route.action
-        counter.note_answer(dialect, action, reply.status, took_ns)
-        if counter.access_log.wants(reply.status):
+        handler.note_answer(dialect, action, reply.status, took_ns)
+        if handler.access_log.wants(reply.status):
             plain = self._plain
             sizes, peer = (plain.end - plain.body_at, len(reply.body)), self._connection.remote
-            counter.access_log.note(
+            handler.access_log.note(
                 Line("POST", plain.target, reply.status, took_ns, dialect, action, *sizes, peer)
             )

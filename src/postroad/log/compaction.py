@@ -239,7 +239,7 @@ class Rewritten:
         self._buffers, self._buffered = [], 0
 
 
-class Settlement:
+class CompactionEnd:
     """After a job was installed: the old files go and the new ones get their names. For a thread."""
 
     def __init__(self, disk: Disk, directory: str, rewritten: list[Rewritten]) -> None:
@@ -253,8 +253,8 @@ class Settlement:
         with self._lock:
             while self._pending:
                 new = self._pending[0]
-                files.settle(self._disk, self._directory, new.base_offset, new.end_offset)
-                new.segment.settle(log_path(self._directory, new.base_offset))
+                files.finish(self._disk, self._directory, new.base_offset, new.end_offset)
+                new.segment.renamed_to(log_path(self._directory, new.base_offset))
                 self._pending.pop(0)
 
 

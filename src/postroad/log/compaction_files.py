@@ -7,7 +7,7 @@ Segments A, B, C (offsets from `base` to `end`) are rewritten as one:
     3  B.log, C.log and all their indexes are removed, directory synced
     4  → <base>.log            renamed over A, directory synced
 
-`settle` is steps 3 and 4. It may run any number of times, so opening a log simply does it again for
+`finish` is steps 3 and 4. It may run any number of times, so opening a log simply does it again for
 each .swap that it finds. Step 3 is durable before step 4: were B to survive a rename over A, its
 records would be there twice.
 """
@@ -37,7 +37,7 @@ def swap(disk: Disk, directory: str, base: int, end: int) -> None:
     disk.sync_directory(directory)
 
 
-def settle(disk: Disk, directory: str, base: int, end: int) -> None:
+def finish(disk: Disk, directory: str, base: int, end: int) -> None:
     """Steps 3 and 4; nothing if they are done already. Without the new file no old one may go."""
     names = disk.list(directory)
     if swap_path("", base, end).removeprefix("/") not in names:
@@ -52,7 +52,7 @@ def settle(disk: Disk, directory: str, base: int, end: int) -> None:
     disk.sync_directory(directory)
 
 
-def settle_all(disk: Disk, directory: str) -> list[str]:
+def finish_all(disk: Disk, directory: str) -> list[str]:
     """On opening a log: finish what was swapped, drop what was not, and other things half made.
 
     Returns the names that are there then.
@@ -62,7 +62,7 @@ def settle_all(disk: Disk, directory: str) -> list[str]:
     for name in passing:
         if name.endswith(SWAP_SUFFIX):
             base, end = name.removesuffix(SWAP_SUFFIX).split("-")
-            settle(disk, directory, int(base), int(end))
+            finish(disk, directory, int(base), int(end))
         else:
             disk.remove(f"{directory}/{name}")
     return disk.list(directory) if passing else names

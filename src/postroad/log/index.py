@@ -37,7 +37,7 @@ _THIN_FROM: Final = 1024  # a cold segment's index is thinned to hold some 0.4 M
 _THIN_STEP: Final = 16
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     offset: int
     position: int
     time: int
@@ -82,14 +82,14 @@ class SparseIndex:
         self._saved, self._stale = 0, True
         return True
 
-    def last(self) -> Entry:
+    def last(self) -> IndexEntry:
         return self._entry(len(self.offsets))
 
-    def before_offset(self, offset: int) -> Entry:
+    def before_offset(self, offset: int) -> IndexEntry:
         """The last entry at or below the offset; the segment's beginning if there is none."""
         return self._entry(bisect_right(self.offsets, offset))
 
-    def before_position(self, position: int) -> Entry:
+    def before_position(self, position: int) -> IndexEntry:
         return self._entry(bisect_right(self.positions, position))
 
     def after_position(self, position: int) -> int | None:
@@ -97,7 +97,7 @@ class SparseIndex:
         i = bisect_right(self.positions, position)
         return self.positions[i] if i < len(self.positions) else None
 
-    def before_time(self, time: int) -> Entry:
+    def before_time(self, time: int) -> IndexEntry:
         """An entry before which every batch is older than `time`."""
         return self._entry(bisect_left(self.times, time))
 
@@ -105,7 +105,7 @@ class SparseIndex:
         """Forget entries at or above the position; the file is written anew with the next save."""
         self._keep(bisect_left(self.positions, position))
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: IndexEntry) -> None:
         """Take out an entry that leads to no batch of its offset."""
         i = bisect_left(self.positions, entry.position)
         del self.offsets[i], self.positions[i], self.times[i]
@@ -166,10 +166,10 @@ class SparseIndex:
         self._saved, self._stale = len(checks), len(content) % ENTRY_BYTES != 0
         self._keep(self._valid_entries(checks))
 
-    def _entry(self, count: int) -> Entry:
+    def _entry(self, count: int) -> IndexEntry:
         if count == 0:
-            return Entry(self.base_offset, 0, -1)
-        return Entry(self.offsets[count - 1], self.positions[count - 1], self.times[count - 1])
+            return IndexEntry(self.base_offset, 0, -1)
+        return IndexEntry(self.offsets[count - 1], self.positions[count - 1], self.times[count - 1])
 
     def _valid_entries(self, checks: array[int]) -> int:
         """How many entries from the beginning hold; comparing runs in C."""
@@ -189,7 +189,7 @@ class SparseIndex:
             self._saved, self._stale = count, True
 
 
-def read_seal(disk: Disk, path: str) -> Entry | None:
+def read_seal(disk: Disk, path: str) -> IndexEntry | None:
     """The last entry in the file: the seal, if its position is the segment's size."""
     try:
         file = disk.open(path)
@@ -204,7 +204,7 @@ def read_seal(disk: Disk, path: str) -> Entry | None:
         file.close()
     _to_big_endian(entry)
     offset, position, time, check = entry
-    return Entry(offset, position, time) if offset ^ position ^ time ^ check == _CHECK else None
+    return IndexEntry(offset, position, time) if offset ^ position ^ time ^ check == _CHECK else None
 
 
 def _read(disk: Disk, path: str) -> bytes:

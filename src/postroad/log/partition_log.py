@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from postroad.errors import OffsetOutOfRange, StorageFailed
 from postroad.log import compaction, retention, truncation
-from postroad.log.compaction import CompactionJob, Settlement
+from postroad.log.compaction import CompactionEnd, CompactionJob
 from postroad.log.disk import Disk
 from postroad.log.epochs import LeaderEpochs
 from postroad.log.producers import Producer
@@ -34,7 +34,7 @@ class PartitionLog(WritableLog):
     def __init__(self, found: Recovered, settings: LogSettings, cache: SegmentCache) -> None:
         super().__init__(found, settings, cache)
         self._compaction: CompactionJob | None = None  # under way, or ended without success
-        self._settlement: Settlement | None = None  # the last one
+        self._compaction_end: CompactionEnd | None = None  # the last one
 
     @classmethod
     def open(
@@ -146,21 +146,21 @@ class PartitionLog(WritableLog):
     def compaction(self, now_ms: int) -> CompactionJob | None:
         """A job if the log is dirty enough: run it in a thread, then `install` it. One at a time."""
         busy = self._compaction is not None and not self._compaction.ended
-        if self.failed or busy or not all(segment.settled for segment in self.segments):
+        if self.failed or busy or not all(segment.renamed for segment in self.segments):
             return None
         self._compaction = compaction.choose(self, now_ms)
         return self._compaction
 
     @property
-    def unfinished_settlement(self) -> Settlement | None:
+    def unfinished_compaction(self) -> CompactionEnd | None:
         """The one that failed half-way, to be run again: until then the log is not compacted any further."""
-        pending = not all(segment.settled for segment in self.segments)
-        return self._settlement if pending and self._compaction is None else None
+        pending = not all(segment.renamed for segment in self.segments)
+        return self._compaction_end if pending and self._compaction is None else None
 
-    def install(self, job: CompactionJob) -> Settlement:
-        """On the loop, after `run`: readers find the new segments. Then run the settlement in a thread."""
+    def install(self, job: CompactionJob) -> CompactionEnd:
+        """On the loop, after `run`: readers find the new segments. Then run what is returned in a thread."""
         self._compaction = None
-        self._settlement = Settlement(self.disk, self.directory, job.rewritten)
+        self._compaction_end = CompactionEnd(self.disk, self.directory, job.rewritten)
         for new in job.rewritten:
             at = self.segments.index(new.replaced[0])
             self.segments[at : at + len(new.replaced)] = [new.segment]
@@ -168,7 +168,7 @@ class PartitionLog(WritableLog):
                 self.cache.drop(segment)
         with contextlib.suppress(OSError):  # at worst the next compaction reads more
             self.checkpoint.save_offsets(self.start_offset, job.cleaned_offset)
-        return self._settlement
+        return self._compaction_end
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Everything from the batch that holds `offset` on is gone, durably. For followers; blocks.
@@ -198,8 +198,8 @@ class PartitionLog(WritableLog):
     def _end_compaction(self) -> None:
         if self._compaction and not self._compaction.cancel():
             self.install(self._compaction)
-        if self._settlement:
-            self._settlement.run()
+        if self._compaction_end:
+            self._compaction_end.run()
 
     # --- the end
 
@@ -210,7 +210,7 @@ class PartitionLog(WritableLog):
 
         A log that has failed is only let go: the next opening recovers it.
         """
-        with contextlib.suppress(OSError):  # what is left to settle is settled by the next opening
+        with contextlib.suppress(OSError):  # what is left is finished by the next opening
             self._end_compaction()
         if self.failed is None:
             self.write()
@@ -237,7 +237,7 @@ class PartitionLog(WritableLog):
         """Whether no job is at work on it."""
         compaction, sync = self._compaction, self._sync
         return (
-            segment.settled
+            segment.renamed
             and not (sync and segment in sync.segments)
             and not (compaction and not compaction.ended and segment in compaction.segments)
         )

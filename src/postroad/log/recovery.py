@@ -59,7 +59,7 @@ class Recovered(NamedTuple):
 def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clean: bool) -> Recovered:
     """Raises OSError. `clean` (the node was stopped in order) leaves the index to be read on demand."""
     disk.make_directory(directory)
-    names = compaction_files.settle_all(disk, directory)
+    names = compaction_files.finish_all(disk, directory)
     found = read_checkpoint(disk, directory)
     segments = _find_segments(disk, directory, names, settings, found[1].start_offset if found else 0)
     unsynced_names = not segments

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from postroad.errors import CorruptMessage
 from postroad.log.disk import Disk, File
 from postroad.log.epochs import LeaderEpochs
-from postroad.log.index import Entry, SparseIndex, read_seal
+from postroad.log.index import IndexEntry, SparseIndex, read_seal
 from postroad.log.order import first_wrong, in_order, runs_on
 from postroad.log.ranges import Ranges
 from postroad.log.salvage import first_whole, walk_over_damage
@@ -66,7 +66,7 @@ class DamageSearch:
 
 
 class Segment:
-    """The file's path may change (compaction settles it); its bytes below `size` never do."""
+    """The file's path may change (compaction renames it); its bytes below `size` never do."""
 
     __slots__ = (
         "_file",
@@ -82,7 +82,7 @@ class Segment:
         "known",
         "own_from",
         "path",
-        "settled",
+        "renamed",
         "size",
         "verified",
     )
@@ -100,7 +100,7 @@ class Segment:
         self.own_from = size
         self.damaged: set[int] = set()  # positions of batches that failed verification
         self.closed = False  # nothing will be appended: its index may be thinned in memory
-        self.settled = True  # False while compaction has yet to rename its file
+        self.renamed = True  # False while compaction has yet to rename its file
         self._file: File | None = None
         self._index: SparseIndex | None = None
         self._max_timestamp: int | None = None
@@ -128,24 +128,24 @@ class Segment:
             self._file.truncate(self.size)
 
     def adopt(self, file: File, index: SparseIndex, max_timestamp: int) -> None:
-        """Compaction has written this file; until `settle` its path is a passing one and it stays open.
+        """Compaction has written this file; until `renamed_to` its path is a passing one and it stays open.
 
         It is verified before it is read as any other: a damaged batch was copied as it was.
         """
         self.own_from = self.size
         self._file, self._index, self._max_timestamp = file, index, max_timestamp
-        self.closed, self.settled = True, False
+        self.closed, self.renamed = True, False
 
-    def settle(self, path: str) -> None:
+    def renamed_to(self, path: str) -> None:
         """The file has its name. For a thread: the path is right before the file may be let go."""
         self.path = path
         with contextlib.suppress(OSError):  # it will be made from the segment when it is needed
             self.seal()
-        self.settled = True
+        self.renamed = True
 
     def release(self) -> None:
         """Let the descriptor and the index go; both come back on demand. Slices keep the file open."""
-        if self.settled:
+        if self.renamed:
             self._file = None
             self._index = None
             self.known.clear()
@@ -209,12 +209,12 @@ class Segment:
             return self.locate(offset)
         return self.size
 
-    def _pass_over(self, damage: DamagedBatch, entry: Entry, offset: int) -> None:
+    def _pass_over(self, damage: DamagedBatch, entry: IndexEntry, offset: int) -> None:
         """What lies behind the damage can be found from here on. Raises it again if `offset` does not."""
         if not self._reaches(offset, damage.position, entry):
             raise damage
 
-    def _reaches(self, offset: int, damaged: int, entry: Entry) -> bool:
+    def _reaches(self, offset: int, damaged: int, entry: IndexEntry) -> bool:
         """Whether the offset lies behind a damaged batch, where it can be found from here on."""
         following = first_whole(self.file, damaged, self.size, entry.offset, self.end_offset)
         if following is None or following[1].base_offset > offset:
@@ -225,7 +225,7 @@ class Segment:
         """This batch can't be reached by walking, for the one before it is damaged; whether it can be now."""
         return self.index.insert(header.base_offset, position, self.max_timestamp)
 
-    def before_time(self, time: int) -> Entry:
+    def before_time(self, time: int) -> IndexEntry:
         """Where to begin walking to find a batch of that time: all before it are older."""
         while True:
             entry = self.index.before_time(time)
@@ -291,12 +291,12 @@ class Segment:
             self.damaged.add(damage.position)
             raise
 
-    def _lead_up(self, file: File, position: int) -> tuple[Entry, list[tuple[int, BatchHeader]]]:
+    def _lead_up(self, file: File, position: int) -> tuple[IndexEntry, list[tuple[int, BatchHeader]]]:
         """An entry that is right, and the batches from there up to the position."""
         entry = self.index.before_position(max(position - 1, 0))  # with at least one batch before it
         first = self._headers(file, entry.position, self.size, 1)
         if entry.position and first and first[0][1].base_offset != entry.offset:  # one of the two is wrong
-            entry = Entry(self.base_offset, 0, NO_TIME)
+            entry = IndexEntry(self.base_offset, 0, NO_TIME)
         before: list[tuple[int, BatchHeader]] = []
         with contextlib.suppress(DamagedBatch):  # they lead up to it as far as they hold
             before.extend(scan_unordered(file, entry.position, position))
@@ -346,7 +346,11 @@ class Segment:
     def max_timestamp(self) -> int:
         """The largest timestamp in the segment, NO_TIME if there is none."""
         if self._max_timestamp is None:
-            seal = read_seal(self.disk, self.index_path) if self.size else Entry(self.base_offset, 0, NO_TIME)
+            seal = (
+                read_seal(self.disk, self.index_path)
+                if self.size
+                else IndexEntry(self.base_offset, 0, NO_TIME)
+            )
             if seal is not None and seal.position == self.size:
                 self._max_timestamp = seal.time
             else:
@@ -384,7 +388,7 @@ class Segment:
             time = max(time, header.max_timestamp)
         self._max_timestamp = time
 
-    def _distrust(self, entry: Entry) -> None:
+    def _distrust(self, entry: IndexEntry) -> None:
         """The entry leads to no batch of its offset: either is damaged, so go by the one before it."""
         self.index.forget(entry)
         if self.index.forgotten > WRONG_ENTRIES_MAX:

@@ -25,7 +25,7 @@ from postroad.pipelines.mirror_admin import group_names, move_groups, prepare_to
 from postroad.pipelines.offset_map import OffsetMap, Translation
 from postroad.pipelines.origins import Positions, mirrored
 from postroad.pipelines.running import Report
-from postroad.pipelines.steps import State, read_step, run_steps, run_until
+from postroad.pipelines.steps import StepState, read_step, run_steps, run_until
 from postroad.spark import offsets
 from postroad.spark.cluster import Cluster, TopicInfo
 from postroad.spark.offsets import Offsets
@@ -113,7 +113,7 @@ class _Run:
     def run(self, report: Report) -> Mirrored:
         result = self._result
         note = self._journal.get(self._name)
-        state = State.new(self._arguments(), {}, {}) if note is None else State.of(note)
+        state = StepState.new(self._arguments(), {}, {}) if note is None else StepState.of(note)
         self._check_is_same(state)
         rows_before = state.rows
         while True:
@@ -127,7 +127,7 @@ class _Run:
             if self._settings.once or self._stop.wait(self._settings.every_s):
                 return result
 
-    def _looked_around(self, state: State) -> State:
+    def _looked_around(self, state: StepState) -> StepState:
         """With the topics, partitions and ends that there are now; all of them are at the target, too."""
         self._infos = self._topics()
         self._map.claim({name: info.id.hex() for name, info in self._infos.items()})
@@ -144,7 +144,7 @@ class _Run:
         state = self._without_lost(state, earliest, latest)
         return replace(state, end=state.at | latest)
 
-    def _without_lost(self, state: State, earliest: Offsets, latest: Offsets) -> State:
+    def _without_lost(self, state: StepState, earliest: Offsets, latest: Offsets) -> StepState:
         """Behind what the source no longer has; PipelineError unless that is accepted."""
         for (topic, partition), end in latest.items():
             if (at := state.at[topic, partition]) > end:
@@ -167,7 +167,7 @@ class _Run:
             )
         return state.without(lost)
 
-    def _plan(self, state: State) -> State | None:
+    def _plan(self, state: StepState) -> StepState | None:
         planned = state.planned(STEP_OFFSETS)
         if not planned.is_planned:
             return None
@@ -176,7 +176,7 @@ class _Run:
             self._map.prune(self._starts())
         return replace(planned, extra={"target_ends": offsets.to_json(self._target.latest(there))})
 
-    def _work(self, state: State) -> int:
+    def _work(self, state: StepState) -> int:
         settings = self._settings
         step = Delivery(
             {"kafka.bootstrap.servers": settings.target},
@@ -196,7 +196,7 @@ class _Run:
         self._map.add({each.topic_partition: each.spans for each in found})
         return sum(each.rows for each in found)
 
-    def _tell(self, state: State) -> None:
+    def _tell(self, state: StepState) -> None:
         """Those who follow the mirror: groups at the target, and the one that shows its lag at the source."""
         settings = self._settings
         names = group_names(settings.source, settings.groups, settings.group_pattern)
@@ -250,7 +250,7 @@ class _Run:
     def _arguments(self) -> Mapping[str, Any]:
         return {"source": self._source_id, "prefix": self._settings.prefix}
 
-    def _check_is_same(self, state: State) -> None:
+    def _check_is_same(self, state: StepState) -> None:
         if dict(state.arguments) != self._arguments():
             raise PipelineError(
                 f"the mirror {self._name} copies from cluster {state.arguments['source']} with the prefix "

@@ -27,7 +27,7 @@ from postroad.pipelines.journal import Journal, Overtaken
 from postroad.pipelines.letters import ADDRESSEE, SETTABLE, letters, load, repaired
 from postroad.pipelines.redriven import Spans
 from postroad.pipelines.running import Report
-from postroad.pipelines.steps import State, Stopped, read_step, run_steps, run_until, step_size
+from postroad.pipelines.steps import StepState, Stopped, read_step, run_steps, run_until, step_size
 from postroad.spark.cluster import Cluster
 from postroad.spark.columns import ALL_WITH_HEADERS
 from postroad.spark.offsets import Offsets
@@ -137,7 +137,7 @@ class _Run:
         if before is None:
             return result
         self._done = redriven.union(accepted or {}, redriven.read_marks(self._journal))
-        state = replace(State.new(self._arguments(), begin, end), step=before)
+        state = replace(StepState.new(self._arguments(), begin, end), step=before)
         if settings.is_dry:
             self._count_all(state)
         else:
@@ -156,7 +156,7 @@ class _Run:
         note = self._journal.get(STATE)
         if note is None:
             return 0
-        state = State.of(note)
+        state = StepState.of(note)
         if not state.is_planned or self._settings.is_dry:
             return state.step
         if self._settings.abandons:
@@ -174,7 +174,7 @@ class _Run:
         self._journal.put(STATE, state.note())
         return state.step
 
-    def _finished(self, state: State, begin: Offsets) -> State:
+    def _finished(self, state: StepState, begin: Offsets) -> StepState:
         """The step is done again, but for what has nothing left to be sent, or nowhere to go."""
         first = {
             topic_partition: begin[topic_partition]
@@ -196,7 +196,7 @@ class _Run:
         self._result.finished = self._work(replace(left, extra={**left.extra, "targets": targets}))
         return left.done(self._result.finished)
 
-    def _plan(self, state: State) -> State | None:
+    def _plan(self, state: StepState) -> StepState | None:
         size = min(STEP_LETTERS, step_size(state, self._settings.rate))
         planned = state.planned(size)
         if not planned.is_planned:
@@ -209,7 +209,7 @@ class _Run:
         targets = self._targets(counted)
         return replace(planned, extra={"targets": targets, "excluded": _listed(excluded)})
 
-    def _work(self, state: State) -> int:
+    def _work(self, state: StepState) -> int:
         rate = self._settings.rate
         tasks = None if rate is None else delivery.lanes(rate)
         step = Delivery(
@@ -231,7 +231,7 @@ class _Run:
         redriven.write_marks(self._journal, {each.topic_partition[1]: each.spans for each in found})
         return sum(each.rows for each in found)
 
-    def _rows(self, state: State, excluded: Spans) -> tuple[DataFrame, DataFrame]:
+    def _rows(self, state: StepState, excluded: Spans) -> tuple[DataFrame, DataFrame]:
         """The letters of a step, and what becomes of those that match."""
         found = letters(read_step(self._spark, self._settings.bootstrap, state), excluded)
         arguments = state.arguments
@@ -240,14 +240,14 @@ class _Run:
             found, arguments["where"], arguments["sets"], arguments["function"], arguments["to"], to_all
         )
 
-    def _count(self, state: State, excluded: Spans) -> Counted:
+    def _count(self, state: StepState, excluded: Spans) -> Counted:
         """Every letter passes the filter and the function once before any is sent."""
         found, rows = self._rows(state, excluded)
         groups = rows.groupBy("topic", ADDRESSEE).count().collect()
         going = {(row.topic, row[ADDRESSEE]): row["count"] for row in groups}
         return Counted(found.count(), going)
 
-    def _count_all(self, state: State) -> None:
+    def _count_all(self, state: StepState) -> None:
         while (planned := state.planned(STEP_LETTERS)).is_planned and not self._stop.is_set():
             excluded = self._excluded(planned)
             with spark_failures():
@@ -287,7 +287,7 @@ class _Run:
         except UnknownTopicOrPartition:
             return False
 
-    def _excluded(self, state: State) -> Spans:
+    def _excluded(self, state: StepState) -> Spans:
         first = {partition: offset for (_, partition), offset in state.at.items()}
         end = {partition: offset for (_, partition), offset in state.until.items()}
         return redriven.within(self._done, first, end)
@@ -308,7 +308,7 @@ class _Run:
         }
 
 
-def _targets_of(state: State) -> list[Target]:
+def _targets_of(state: StepState) -> list[Target]:
     """As they were noted; before letters were for one subscription a target was a topic alone."""
     noted = state.extra["targets"]
     return [(each, None) if isinstance(each, str) else (each[0], each[1]) for each in noted]

@@ -28,7 +28,7 @@ from postroad.pipelines.failures import spark_failures
 from postroad.pipelines.journal import Journal
 from postroad.pipelines.replay_source import ReplaySettings, Source, source_of
 from postroad.pipelines.running import Report
-from postroad.pipelines.steps import State, run_steps, run_until, step_size
+from postroad.pipelines.steps import StepState, run_steps, run_until, step_size
 from postroad.spark import offsets
 from postroad.spark.cluster import Cluster
 
@@ -69,7 +69,7 @@ def replay(
         if state is None:
             with spark_failures():
                 begin, end = edges.resolve(source.bounds(), settings.since, settings.until)
-            state = State.new(arguments, begin, end)
+            state = StepState.new(arguments, begin, end)
         was_complete = state.is_complete
         if not was_complete:
             _check_target(target, settings, state)
@@ -99,11 +99,11 @@ class _Run:
         self._job = job
         self._stop = stop
 
-    def plan(self, state: State) -> State | None:
+    def plan(self, state: StepState) -> StepState | None:
         planned = state.planned(step_size(state, self._settings.rate))
         return planned if planned.is_planned else None
 
-    def work(self, state: State) -> int:
+    def work(self, state: StepState) -> int:
         rate = self._settings.rate
         tasks = None if rate is None else delivery.lanes(rate)
         step = Delivery(
@@ -134,11 +134,11 @@ class _Run:
         return rows.select(*columns, *(f.col(name) for name, keeps in kept.items() if keeps))
 
 
-def _resumed(journal: Journal, name: str, arguments: Mapping[str, Any]) -> State | None:
+def _resumed(journal: Journal, name: str, arguments: Mapping[str, Any]) -> StepState | None:
     note = journal.get(name)
     if note is None:
         return None
-    state = State.of(note)
+    state = StepState.of(note)
     differing = sorted(
         key for key in {*arguments, *state.arguments} if arguments.get(key) != state.arguments.get(key)
     )
@@ -185,7 +185,7 @@ def _check(settings: ReplaySettings) -> None:
         )
 
 
-def _check_target(target: Cluster, settings: ReplaySettings, state: State) -> None:
+def _check_target(target: Cluster, settings: ReplaySettings, state: StepState) -> None:
     names = list(settings.topics) if settings.to is None else [settings.to]
     found = target.topics(names)
     if not settings.keeps_partitions:

@@ -11,7 +11,7 @@ from postroad.pipelines import edges
 from postroad.pipelines.edges import NATURAL, Bounds, Edge
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.failures import spark_failures
-from postroad.pipelines.steps import State, read_step
+from postroad.pipelines.steps import StepState, read_step
 from postroad.pipelines.tables.location import Location
 from postroad.spark import ranges
 from postroad.spark.cluster import Cluster
@@ -49,7 +49,7 @@ class Source(NamedTuple):
 
     identity: Mapping[str, Any]
     bounds: Callable[[], dict[TopicPartition, Bounds]]
-    rows: Callable[[State, int | None], DataFrame]
+    rows: Callable[[StepState, int | None], DataFrame]
     sample: Callable[[], DataFrame]  # with its columns; its rows don't matter
 
 
@@ -71,7 +71,7 @@ def _topic_source(spark: SparkSession, settings: ReplaySettings) -> Source:
         with Cluster(bootstrap, isolation="read_committed") as cluster:
             return edges.topic_bounds(cluster, topic_partitions, settings.since, settings.until)
 
-    def rows(state: State, tasks: int | None) -> DataFrame:
+    def rows(state: StepState, tasks: int | None) -> DataFrame:
         found = read_step(spark, bootstrap, state)
         return found if tasks is None else found.coalesce(tasks)
 
@@ -101,7 +101,7 @@ def _archive_source(spark: SparkSession, settings: ReplaySettings) -> Source:
             raise PipelineError(f"the archive {settings.archive} has no messages of topic {topic}")
         return found
 
-    def rows(state: State, tasks: int | None) -> DataFrame:
+    def rows(state: StepState, tasks: int | None) -> DataFrame:
         parts = ranges.between(state.at, state.until)
         wanted = reduce(lambda one, other: one | other, (_within(part) for part in parts))
         count = tasks or min(ARCHIVE_TASKS, len(parts))

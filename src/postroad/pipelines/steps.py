@@ -35,7 +35,7 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True)
-class State:
+class StepState:
     """A job between two moments. `until` is where the step ends that is noted; the same as `at`: none is."""
 
     arguments: Mapping[str, Any]  # what makes it this job and no other
@@ -49,7 +49,7 @@ class State:
     extra: Mapping[str, Any] = field(default_factory=dict)  # what else the step needs to be repeated
 
     @classmethod
-    def new(cls, arguments: Mapping[str, Any], begin: Offsets, end: Offsets) -> State:
+    def new(cls, arguments: Mapping[str, Any], begin: Offsets, end: Offsets) -> StepState:
         return cls(arguments, begin, end, begin, begin)
 
     @property
@@ -64,16 +64,16 @@ class State:
     def total(self) -> int:
         return sum(max(0, end - self.begin[topic_partition]) for topic_partition, end in self.end.items())
 
-    def planned(self, size: int, **extra: Any) -> State:
+    def planned(self, size: int, **extra: Any) -> StepState:
         """With a step of about `size` offsets."""
         until = self.at | ranges.admit_offsets(self.at, self.end, size)
         return replace(self, until=until, extra=extra)
 
-    def done(self, rows: int) -> State:
+    def done(self, rows: int) -> StepState:
         """When the step is."""
         return replace(self, at=self.until, step=self.step + 1, rows=self.rows + rows, extra={})
 
-    def without(self, lost: Offsets) -> State:
+    def without(self, lost: Offsets) -> StepState:
         """Where messages before these offsets are gone. Such a partition is no longer part of the step that
         is noted: it would not be the same. What is left of it is for the next one."""
         cut = replace(self, at=self.at | lost, until=self.until | lost)
@@ -84,7 +84,7 @@ class State:
         return {name: getattr(self, name) for name in _PLAIN} | found
 
     @classmethod
-    def of(cls, note: Note) -> State:
+    def of(cls, note: Note) -> StepState:
         try:
             found: dict[str, Any] = {name: offsets.from_json(note[name]) for name in _OFFSETS}
             plain: dict[str, Any] = {name: note[name] for name in _PLAIN}
@@ -96,20 +96,20 @@ class State:
 _OFFSETS: Final = ("begin", "end", "at", "until")
 _PLAIN: Final = ("arguments", "step", "rows", "is_complete", "extra")
 
-Plan = Callable[[State], State | None]
-Work = Callable[[State], int]
+Plan = Callable[[StepState], StepState | None]
+Work = Callable[[StepState], int]
 
 
 def run_steps(
     journal: Journal,
     key: str,
-    state: State,
+    state: StepState,
     plan: Plan,
     work: Work,
     *,
     report: Report,
     stop: threading.Event,
-) -> State:
+) -> StepState:
     """Step after step, until `plan` has none, or `stop` was set: then the state may have one that is noted.
 
     `work` gives the rows that it sent, and may raise Stopped.
@@ -136,7 +136,7 @@ def run_steps(
         report(Progress(state.step, rows, state.passed, max(state.total, state.passed), took_s))
 
 
-def step_size(state: State, rate: float | None) -> int:
+def step_size(state: StepState, rate: float | None) -> int:
     """Offsets of the next step. With a rate: what takes `STEP_S`, by how many messages went so far."""
     if rate is None:
         return STEP_OFFSETS
@@ -174,7 +174,7 @@ def run_until(spark: SparkSession, work: Callable[[], T], stop: threading.Event)
     raise failure[0]
 
 
-def read_step(spark: SparkSession, bootstrap: str, state: State, **options: str) -> DataFrame:
+def read_step(spark: SparkSession, bootstrap: str, state: StepState, **options: str) -> DataFrame:
     """The rows of a step from topics, a task for each partition, with headers."""
     parts = ranges.between(state.at, state.until)
     return read_ranges(spark, bootstrap, parts, **options)

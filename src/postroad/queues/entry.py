@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 UNREADABLE: Final = -1  # instead of an expiry: what the message asks for can't be read
 
 
-class Entry(NamedTuple):
+class QueueEntry(NamedTuple):
     """Messages `first` to `last` that ask for the same. Times are wall-clock ms; 0 means: not asked for.
 
     Most of a log is plain: one entry may then stand for any number of batches.

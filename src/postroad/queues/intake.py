@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from postroad.now import Now
 from postroad.queues.backlog import Backlog
-from postroad.queues.entry import UNREADABLE, Entry
+from postroad.queues.entry import UNREADABLE, QueueEntry
 from postroad.queues.ranges import RangeSet
 from postroad.queues.traits import Trait
 from postroad.queues.update import Reason
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from postroad.queues.share_partition import SharePartition
 
 
-def take_in(partition: SharePartition, upto: int, entries: Sequence[Entry], now: Now) -> None:
+def take_in(partition: SharePartition, upto: int, entries: Sequence[QueueEntry], now: Now) -> None:
     """The messages from the frontier up to `upto` are these; the frontier is at `upto` afterwards.
 
     Expired ones are doomed, and those that ask for what can't be read, unless the subscription keeps no dead
@@ -71,7 +71,7 @@ def _left_to_do(partition: SharePartition, first: int, last: int) -> list[tuple[
 
 
 def _meet(
-    partition: SharePartition, entry: Entry, first: int, last: int, in_flight: RangeSet | None, now: Now
+    partition: SharePartition, entry: QueueEntry, first: int, last: int, in_flight: RangeSet | None, now: Now
 ) -> None:
     """Pieces that are in flight and pieces that are not enter in the order of their offsets."""
     backlog = partition.backlog

@@ -33,7 +33,7 @@ from postroad.queues import candidates, late_accepts
 from postroad.queues.acknowledgement import ACCEPT, RELEASE, RENEW, RETURN, AckBatch, Run, runs_of
 from postroad.queues.backlog import WORK_MAX, Backlog
 from postroad.queues.checks import check
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.queues.holdings import Holdings
 from postroad.queues.intake import take_in
 from postroad.queues.ledger import Ledger
@@ -104,7 +104,7 @@ class SharePartition:
             return pool.messages < settings.fair_window and pool.entries < settings.fair_ranges_max
         return pool.messages < READY_LOW
 
-    def extend(self, upto: int, entries: Sequence[Entry], now: Now) -> Settlement | None:
+    def extend(self, upto: int, entries: Sequence[QueueEntry], now: Now) -> Settlement | None:
         """The log's messages from the frontier up to `upto` are exactly these, ascending; offsets in no entry
         are not there. The frontier is `upto` afterwards. Messages that have expired are settled."""
         take_in(self, upto, entries, now)

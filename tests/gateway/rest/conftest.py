@@ -59,8 +59,8 @@ class Api:
         """Receive `count` messages, in as many calls as it takes."""
         found: list[Any] = []
         for _ in range(20):
-            wish = {"max": count - len(found), "wait_ms": 1000, **fields}
-            found += (await self.post(f"/v1/subscriptions/{subscription}/receive", wish))["messages"]
+            request = {"max": count - len(found), "wait_ms": 1000, **fields}
+            found += (await self.post(f"/v1/subscriptions/{subscription}/receive", request))["messages"]
             if len(found) >= count:
                 return found
         raise AssertionError(f"{len(found)} messages came, not {count}")

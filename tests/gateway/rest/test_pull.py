@@ -49,8 +49,8 @@ async def test_a_released_message_comes_again_after_its_delay(api: Api, name: st
 async def test_receive_with_a_short_lock_and_no_wait_brings_what_is_there(api: Api, name: str) -> None:
     await api.queue(name)
     await api.publish(name, *"abcde")
-    wish = {"max": 5, "wait_ms": 0, "lock_ms": 500}
-    came = (await api.post(f"/v1/subscriptions/{name}/receive", wish))["messages"]
+    request = {"max": 5, "wait_ms": 0, "lock_ms": 500}
+    came = (await api.post(f"/v1/subscriptions/{name}/receive", request))["messages"]
     assert [message["value"] for message in came] == [*"abcde"]
 
 
@@ -58,8 +58,8 @@ async def test_a_release_for_longer_than_a_day_is_refused(api: Api, name: str) -
     await api.queue(name)
     await api.publish(name, "a")
     (came,) = await api.receive(name)
-    wish = {"receipts": [came["receipt"]], "delay_ms": 86_400_001}
-    await api.post(f"/v1/subscriptions/{name}/release", wish, status=400)
+    request = {"receipts": [came["receipt"]], "delay_ms": 86_400_001}
+    await api.post(f"/v1/subscriptions/{name}/release", request, status=400)
     await api.settle(name, "release", [came], delay_ms=86_400_000)
 
 
@@ -91,8 +91,8 @@ async def held_and_extended(api: Api, name: str) -> tuple[list[Any], int]:
     than that tries again with a longer one."""
     for lock_ms in (300, 1000, 5000):
         came = await api.receive(name, lock_ms=lock_ms)
-        wish = {"receipts": [came[0]["receipt"]], "lock_ms": 60_000}
-        async with api.session.post(f"/v1/subscriptions/{name}/extend", json=wish) as response:
+        request = {"receipts": [came[0]["receipt"]], "lock_ms": 60_000}
+        async with api.session.post(f"/v1/subscriptions/{name}/extend", json=request) as response:
             if response.status == 200:
                 return came, lock_ms
     raise AssertionError("no lock could be extended")
@@ -130,11 +130,11 @@ async def test_each_receipt_has_its_own_result(api: Api, name: str) -> None:
 async def test_a_long_poll_wakes_with_the_message(api: Api, name: str) -> None:
     """And not when its request to the node is over, after a second."""
     await api.queue(name)
-    wish = {"wait_ms": 20_000, "lock_ms": 600_000}
+    request = {"wait_ms": 20_000, "lock_ms": 600_000}
     took: list[float] = []
     while not took or took[-1] > 0.4:
         assert len(took) < 10, took  # one may be held up for other reasons, but not all of them
-        waiting = asyncio.create_task(api.post(f"/v1/subscriptions/{name}/receive", wish))
+        waiting = asyncio.create_task(api.post(f"/v1/subscriptions/{name}/receive", request))
         await asyncio.sleep(0.2)
         began = asyncio.get_running_loop().time()
         await api.publish(name, "a")
@@ -182,8 +182,8 @@ async def test_ten_consumers_share_a_queue(api: Api, name: str) -> None:
     async def work() -> list[str]:
         done: list[str] = []
         while True:
-            wish = {"max": 7, "wait_ms": 300, "lock_ms": 600_000}
-            came = (await api.post(f"/v1/subscriptions/{name}/receive", wish))["messages"]
+            request = {"max": 7, "wait_ms": 300, "lock_ms": 600_000}
+            came = (await api.post(f"/v1/subscriptions/{name}/receive", request))["messages"]
             if not came:
                 return done
             await api.settle(name, "acknowledge", came)

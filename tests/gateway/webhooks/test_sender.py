@@ -14,18 +14,18 @@ import pytest
 from aiohttp import connector, web
 
 from postroad.gateway.webhooks import hook, sender
-from postroad.gateway.webhooks.sender import ANSWER_BYTES_MAX, Answer, Sender
+from postroad.gateway.webhooks.sender import ANSWER_BYTES_MAX, HookAnswer, Sender
 from tests.gateway.webhooks.receivers import Endpoint, Got, endpoint, nobody
 
 
-async def post(url: str, *, private: bool = True, timeout_s: float = 30.0, keep_bytes: int = 0) -> Answer:
+async def post(url: str, *, private: bool = True, timeout_s: float = 30.0, keep_bytes: int = 0) -> HookAnswer:
     async with Sender(private=private) as sender:
         return await sender.post(url, b"body", {"X-One": "1"}, timeout_s, keep_bytes)
 
 
 async def test_body_and_headers_arrive() -> None:
     async with endpoint() as receiver:
-        assert await post(receiver.url) == Answer(204, "status 204")
+        assert await post(receiver.url) == HookAnswer(204, "status 204")
     (got,) = receiver.got
     assert got.body == b"body"
     assert got.headers["X-One"] == "1"
@@ -48,7 +48,7 @@ async def test_private_addresses_are_not_connected_to_by_number_or_by_name() -> 
         port = receiver.url.split(":")[2].split("/")[0]
         for host in ("127.0.0.1", "localhost", "[::1]"):
             answer = await post(f"https://{host}:{port}/", private=False)
-            assert answer == Answer(0, "Web hooks go to addresses of the public internet only.")
+            assert answer == HookAnswer(0, "Web hooks go to addresses of the public internet only.")
         for host in ("2130706433", "0x7f.1", "127.1", "017700000001"):
             answer = await post(f"https://{host}:{port}/", private=False)
             assert answer.status == 0
@@ -90,7 +90,7 @@ async def test_an_endpoint_that_does_not_answer_is_given_up_in_time() -> None:
         began = time.monotonic()
         answer = await post(receiver.url, timeout_s=0.3)
         assert time.monotonic() - began < 20
-    assert answer == Answer(0, "no answer within 0.3 s")
+    assert answer == HookAnswer(0, "no answer within 0.3 s")
 
 
 async def test_an_answer_without_end_is_not_read_to_its_end() -> None:
@@ -109,7 +109,7 @@ async def test_an_answer_without_end_is_not_read_to_its_end() -> None:
         answer = await post(f"http://127.0.0.1:{runner.addresses[0][1]}/", keep_bytes=10)
     finally:
         await runner.cleanup()
-    assert answer == Answer(200, "status 200", None, b"x" * 10)
+    assert answer == HookAnswer(200, "status 200", None, b"x" * 10)
 
 
 async def test_packed_answers_are_not_unpacked() -> None:
@@ -194,7 +194,7 @@ async def test_tls_is_checked_against_the_name_though_an_address_is_connected_to
     server.sni_callback = lambda _, name, __: names.append(name)
     trusting = ssl.create_default_context(cafile=str(certificate[0]))
 
-    async def send(receiver: Endpoint, url: str, tls: ssl.SSLContext | None) -> Answer:
+    async def send(receiver: Endpoint, url: str, tls: ssl.SSLContext | None) -> HookAnswer:
         async with Sender(private=True, tls=tls) as sender:
             return await sender.post(url, b"", {}, 30.0)
 

@@ -178,7 +178,7 @@ class Fetch:
         for partition in self._parked_on:
             partition.readers[self] = None
         wait_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
-        self._timer = self._node.loop.call_later(wait_ms / 1000, self.hurry)
+        self._timer = self._node.loop.call_later(wait_ms / 1000, self.expire)
         return answer
 
     def wake(self) -> None:
@@ -189,7 +189,7 @@ class Fetch:
             self.unpark()
             self.answer(answer)
 
-    def hurry(self) -> None:
+    def expire(self) -> None:
         """The time is over: answer with what there is."""
         answer = self._answer
         assert answer is not None
@@ -225,14 +225,14 @@ class Fetch:
                 answer.hang_up("its fetch failed")
                 return
             for (place, partition, found), error in zip(checks, errors, strict=True):
-                self._settle(place, partition, found, error)
+                self._verified(place, partition, found, error)
             if not answer.abandoned:
                 answer.complete(self.body())
 
         self._node.cold_workers.run(check, done)
         return answer
 
-    def _settle(self, place: int, partition: Partition, found: Slice, error: Exception | None) -> None:
+    def _verified(self, place: int, partition: Partition, found: Slice, error: Exception | None) -> None:
         if error is None:
             partition.log.mark_verified(found)
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from postroad.broker.dispatch import Call, Result
-from postroad.cluster.image import Node as NodeEntry
+from postroad.cluster.image import NodeEntry as NodeEntry
 from postroad.errors import (
     ApiError,
     CoordinatorNotAvailable,

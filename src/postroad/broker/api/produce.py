@@ -50,7 +50,7 @@ def handle(node: Node, call: Call) -> Result:
     now_ms = node.clock.now_ms()
     for topic, index, records in request.partitions:
         answer.stage(node.partitions, topic, index, records, now_ms, refusal)
-    node.turn.settle(answer)
+    node.turn.when_written(answer)
     return answer
 
 
@@ -116,7 +116,7 @@ class ProduceAnswer(Answer):
         append.base_offset, append.append_time_ms, append.end = admitted
         append.start_offset = partition.log.start_offset
 
-    def settle(self) -> None:
+    def written(self) -> None:
         """The turn has written: answer, or wait for the commits."""
         for append in self._appends:
             partition = append.partition

@@ -193,7 +193,7 @@ class ShareFetch(Answer):
     def _park(self) -> None:
         node, session = self._node, self._session
         wait_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
-        self._timer = node.loop.call_later(wait_ms / 1000, self.hurry)
+        self._timer = node.loop.call_later(wait_ms / 1000, self.expire)
         session.waits = True
         for place in session.partitions:
             if place in self._errors:
@@ -209,7 +209,7 @@ class ShareFetch(Answer):
             self.abandon()
             self._finish()
 
-    def hurry(self) -> None:
+    def expire(self) -> None:
         """The time is over."""
         self.abandon()
         if self.framed is None and not self.abandoned:

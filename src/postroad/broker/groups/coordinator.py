@@ -24,7 +24,7 @@ from postroad.broker.clock import Clock
 from postroad.broker.groups.doubts import GroupDoubts, StartOf
 from postroad.broker.partition import Partition
 from postroad.broker.record_log import RecordLog, Stored
-from postroad.broker.replies import heard
+from postroad.broker.replies import replied
 from postroad.broker.turn import Turn
 from postroad.broker.workers import Workers
 from postroad.errors import (
@@ -196,7 +196,7 @@ class Coordinator:
         """Where records are lost, the safe reading of it is durable before anybody is served."""
         records = self.doubts.repairs(self._start_of, self._clock.now())
         if records:
-            await heard(partial(self._log.append, records))
+            await replied(partial(self._log.append, records))
             for record in records:
                 self._apply_stored(Stored(0, record.key, record.value))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from postroad.broker.replies import Reply, heard
+from postroad.broker.replies import Reply, replied
 from postroad.broker.subscriptions.ledger_creation import After, LedgerCreation
 from postroad.broker.subscriptions.state_topic import StateTopic
 from postroad.cluster import controller
@@ -38,7 +38,7 @@ class Administration:
                 self._node.subscriptions.remove_ledger(states, key, all_done)
 
         if keys:
-            await heard(remove_all)
+            await replied(remove_all)
 
     async def _note_topics(self, group_id: str, topic_ids: set[bytes]) -> None:
         """Should these be held again they begin as topics that exist, not with their first message."""
@@ -66,9 +66,9 @@ class Administration:
         partition = self._node.partitions.lead(key.topic_id, key.partition)
         start = min(max(start, partition.log.start_offset), partition.high_watermark)
         if states.find(key) is None:
-            await heard(partial(states.create, key, start))
+            await replied(partial(states.create, key, start))
             return
         queue = self._node.subscriptions.queue(*key)
         if queue is None:
             raise CoordinatorNotAvailable()
-        await heard(partial(queue.reset, start))
+        await replied(partial(queue.reset, start))

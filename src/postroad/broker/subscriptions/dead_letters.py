@@ -19,7 +19,7 @@ from zlib import crc32
 
 from postroad.broker.own_batch import append_own
 from postroad.broker.partition import Partition
-from postroad.broker.replies import heard
+from postroad.broker.replies import replied
 from postroad.broker.subscriptions.queue import Queue
 from postroad.cluster.image import Topic
 from postroad.errors import ApiError, CoordinationError, OffsetOutOfRange, TopicAlreadyExists
@@ -95,10 +95,10 @@ class DeadLetters:
             log.warning(told, gone, queue.partition.topic, queue.partition.index)
         if copies:
             partition, node = await self._partition(queue), self._node
-            await heard(partial(append_own, partition, node.turn, copies, node.clock.now_ms()))
+            await replied(partial(append_own, partition, node.turn, copies, node.clock.now_ms()))
         if queue.closed:
             return
-        await heard(partial(queue.write, buried))
+        await replied(partial(queue.write, buried))
         queue.subscription.something_settled(queue)
 
     def _copies(self, queue: Queue, dying: Sequence[Dying]) -> tuple[list[Record], list[tuple[int, int]]]:

@@ -45,7 +45,7 @@ STEP_MS: Final = 1_000  # by less the wall clock may gain or lose against the mo
 
 class Waiter(Protocol):
     def wake(self) -> None: ...
-    def hurry(self) -> None: ...
+    def expire(self) -> None: ...
 
 
 class Wanted(NamedTuple):
@@ -99,7 +99,7 @@ class Queue:
         self._notice_step(now)
         at = core.next_deadline()
         if at is not None and at <= now.ms:
-            self.expire(now)
+            self._expire_locks(now)
         elif not core.ready and core.frontier >= self.partition.high_watermark:
             return None  # what nearly all find who wait
         acquired = self._acquire(wanted, now)
@@ -329,7 +329,7 @@ class Queue:
     def now(self) -> Now:
         return self._node.clock.now()
 
-    def expire(self, now: Now) -> None:
+    def _expire_locks(self, now: Now) -> None:
         """Locks that have ended and delays that are over take effect."""
         at = self.core.next_deadline()
         if at is not None and max(at, self._quiet_until) <= now.ms:
@@ -368,7 +368,7 @@ class Queue:
             return
         now = self.now()
         self._notice_step(now)
-        self.expire(now)
+        self._expire_locks(now)
         self._settle_expired(now)
         self.wake()
         self._arm(now)
@@ -396,10 +396,10 @@ class Queue:
                 return
             waiter.wake()
 
-    def hurry(self) -> None:
+    def expire(self) -> None:
         """The node stops: whoever waits is answered."""
         for waiter in list(self.waiters):
-            waiter.hurry()
+            waiter.expire()
 
     # --- its end
 
@@ -409,7 +409,7 @@ class Queue:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.hurry()
+        self.expire()
         self.partition.readers.pop(self, None)
         self.core.close()
 

@@ -22,7 +22,7 @@ from postroad.broker.subscriptions.stretch import Stretch
 from postroad.errors import ApiError, OffsetOutOfRange, StorageFailed
 from postroad.log.partition_log import Slice
 from postroad.now import Now
-from postroad.queues.entry import Entry
+from postroad.queues.entry import QueueEntry
 from postroad.queues.schedule_snapshot import Snapshot
 from postroad.queues.settings import Order
 from postroad.queues.settlement import Settlement
@@ -155,7 +155,7 @@ class Scanner:
         else:
             self._schedule_file.save_if_worth(now)
 
-    def _entries(self, data: bytes) -> list[Entry]:
+    def _entries(self, data: bytes) -> list[QueueEntry]:
         found = scan(
             data,
             self._core.frontier,
@@ -164,7 +164,7 @@ class Scanner:
             is_duplicate=None if self._duplicates is None else self._duplicates.is_duplicate,
             subscription=self._subscription.group_id.encode(),
         )
-        return cast("list[Entry]", found)  # the same fields; there may be too many to build each anew
+        return cast("list[QueueEntry]", found)  # the same fields; there may be too many to build each anew
 
     def _restores(self) -> bool:
         """Whether what was known before a start is being read; it is looked for once."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from postroad.broker.replies import Reply, heard
+from postroad.broker.replies import Reply, replied
 from postroad.broker.subscriptions.administration import Administration
 from postroad.broker.subscriptions.dead_letters import DeadLetters
 from postroad.broker.subscriptions.ledger_creation import LedgerCreation
@@ -235,7 +235,7 @@ class Subscriptions:
         settings = self._configured_settings(group_id)
         if group_id in self._subscriptions:
             self._subscriptions[group_id].configure(settings, self._node.clock.now())
-        await heard(partial(self._creation.hold_named, group_id))
+        await replied(partial(self._creation.hold_named, group_id))
 
     # --- changes around it
 

@@ -20,7 +20,7 @@ NOT_HELD: Final = "Not held: its lock has ended, or it was settled before."
 WRONG_RECEIPT: Final = "The receipt does not belong to this subscription."
 
 
-class Kind(NamedTuple):
+class SettlementKind(NamedTuple):
     type: AckType
     lock_ms: int | None
     delay_ms: int | None
@@ -30,7 +30,7 @@ class Kind(NamedTuple):
 class Said(NamedTuple):
     """One frame: what it names and is held here, by id; what it names by receipts only; what is in vain."""
 
-    kind: Kind
+    kind: SettlementKind
     request: int | None
     holdings: dict[int, Holding]
     receipts: dict[str, Receipt]
@@ -98,14 +98,14 @@ class Settlements:
     async def _round(self) -> list[bytes]:
         """Settles what waits; the answers to it."""
         said, self._waiting, self._waiting_messages = self._waiting, [], 0
-        kinds: dict[Kind, list[Said]] = defaultdict(list)
+        kinds: dict[SettlementKind, list[Said]] = defaultdict(list)
         for each in said:
             kinds[each.kind].append(each)
         answers = await asyncio.gather(*(self._settle(kind, those) for kind, those in kinds.items()))
         self._changed()
         return [answer for those in answers for answer in those]
 
-    async def _settle(self, kind: Kind, said: Sequence[Said]) -> list[bytes]:
+    async def _settle(self, kind: SettlementKind, said: Sequence[Said]) -> list[bytes]:
         receipts = [receipt for each in said for receipt in each.all_receipts]
         errors = iter(await self._gateway.settle(receipts, *kind)) if receipts else iter(())
         answers = [self._conclude(each, errors) for each in said]
@@ -138,7 +138,7 @@ class Settlements:
         lock_ms = settlement.lock_ms
         if lock_ms is None and settlement.type is AckType.RENEW:
             lock_ms = self._lock_ms
-        kind = Kind(settlement.type, lock_ms, settlement.delay_ms, settlement.reason)
+        kind = SettlementKind(settlement.type, lock_ms, settlement.delay_ms, settlement.reason)
         failures: dict[str, tuple[list[int], list[str]]] = {}
         ids = list(settlement.ids)
         receipts: dict[str, Receipt] = {}

@@ -51,14 +51,14 @@ class Redrives:
 
     # --- begun, seen, cancelled
 
-    async def start(self, subscription: str, kind: str, wish: Any, began_ms: int, total: int = 0) -> Task:
+    async def start(self, subscription: str, kind: str, request: Any, began_ms: int, total: int = 0) -> Task:
         """It is written down when this returns. Raises AlreadyRunning, TooMany."""
         async with self._beginning:
             page = await self._book.read(subscription)
             if page.running is not None or subscription in self._runners:
                 raise AlreadyRunning
             task = Task(
-                os.urandom(ID_BYTES).hex(), kind, began_ms, msgspec.to_builtins(wish), owner=self._id,
+                os.urandom(ID_BYTES).hex(), kind, began_ms, msgspec.to_builtins(request), owner=self._id,
                 progress=Progress(total),
             )  # fmt: skip
             return await self._carry_out(subscription, task, page.tasks)

@@ -30,14 +30,14 @@ class Progress(Struct, omit_defaults=True, frozen=True):
 
 
 class Task(Struct, omit_defaults=True, frozen=True):
-    """`wish` is what was asked for, in the words of its `kind`. `owner` is the gateway that carries it out,
+    """`request` is what was asked for, in words of its `kind`. `owner` is the gateway that carries it out,
     empty if one is looked for; `beat` changes as long as that lives. `cancelling` is never written: it is
     shown of a running task that somebody wants to be cancelled."""
 
     id: str
     kind: str
     began_ms: int
-    wish: dict[str, Any] = {}
+    request: dict[str, Any] = field(default_factory=dict, name="wish")  # as it is stored
     state: State = "running"
     owner: str = ""
     beat: int = 0
@@ -49,10 +49,10 @@ class Task(Struct, omit_defaults=True, frozen=True):
         return self.state in ENDED
 
 
-def shown_wish(task: Task, words: type[W], unreadable: W) -> W:
+def shown_request(task: Task, words: type[W], unreadable: W) -> W:
     """For a look at it: an operator may have written anything into the config."""
     try:
-        return msgspec.convert(task.wish, words, strict=False)
+        return msgspec.convert(task.request, words, strict=False)
     except msgspec.ValidationError:
         return unreadable
 
@@ -69,7 +69,7 @@ class Work(Protocol):
         """`run` returns soon; what is under way is seen through."""
 
 
-# Makes the work of a task of this subscription. Raises msgspec.ValidationError if the wish can't be read.
+# Makes the work of a task of this subscription. Raises msgspec.ValidationError if the request can't be read.
 Kind = Callable[[str, Task], Work]
 
 

@@ -10,13 +10,13 @@ from postroad.client import offsets
 from postroad.client.metadata import TopicPartition
 from postroad.errors import UnknownTopicOrPartition
 from postroad.gateway.redrives import AlreadyRunning, Task, TooMany
-from postroad.gateway.redrives.task import State, shown_wish
+from postroad.gateway.redrives.task import State, shown_request
 from postroad.gateway.rest import letters, problems
 from postroad.gateway.rest.content import MessageContent, Values, content
-from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
+from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import PageSize, TimeMs, TopicName
 from postroad.gateway.rest.problems import CONFLICT, NOT_FOUND, REFUSED, UNAVAILABLE, Refused
-from postroad.gateway.rest.redrive_work import KIND, Wish
+from postroad.gateway.rest.redrive_work import KIND, RedriveRequest
 from postroad.wire import header_names
 from postroad.wire.records import Record
 
@@ -106,16 +106,16 @@ class RedriveList(Struct):
     problems=(NOT_FOUND,),
 )  # fmt: skip
 async def list_dead_letters(call: Call[Nothing, DeadLettersQuery]) -> DeadLetterList:
-    gateway, wish = call.gateway, call.query
+    gateway, request = call.gateway, call.query
     info = await gateway.directory.subscription(call.path["subscription"])
     try:
         topic = await gateway.client.topic(letters.topic_of(info))
     except UnknownTopicOrPartition:
         return DeadLetterList([], None)
-    partition, offset = map(int, (wish.after or "0:0").split(":"))
+    partition, offset = map(int, (request.after or "0:0").split(":"))
     async with gateway.pages.room():
-        page = await letters.page(gateway, info.name, topic, partition, offset, wish.limit)
-        found = [_letter(topic.id, place, letter, wish.values) for place, letter in page.letters]
+        page = await letters.page(gateway, info.name, topic, partition, offset, request.limit)
+        found = [_letter(topic.id, place, letter, request.values) for place, letter in page.letters]
     following = page.following
     return DeadLetterList(found, None if following is None else f"{following[0]}:{following[1]}")
 
@@ -124,7 +124,7 @@ async def list_dead_letters(call: Call[Nothing, DeadLettersQuery]) -> DeadLetter
     "POST", "/v1/subscriptions/{subscription}/dead-letters/redrive", "Send dead letters back.",
     status=202, problems=(NOT_FOUND, CONFLICT, REFUSED, UNAVAILABLE),
 )  # fmt: skip
-async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | Answer:
+async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | EndpointAnswer:
     """As new messages without the marks of death, delay and expiry, for the subscription in which they died:
     others pass them over, unless `to_all` is given or `to` names another topic. It runs in the background;
     where `Location` says is how far it is, at any gateway. If this gateway ends another goes on with it. What
@@ -136,9 +136,9 @@ async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | Answer:
         await gateway.client.topic(asked.to)
     places = [TopicPartition(topic.name, part.number) for part in topic.partitions]
     ends = {place.partition: end for place, end in (await offsets.latest(gateway.client, places)).items()}
-    wish = Wish(topic.name, ends, **structs.asdict(asked))
+    request = RedriveRequest(topic.name, ends, **structs.asdict(asked))
     try:
-        task = await gateway.redrives.start(info.name, KIND, wish, gateway.now_ms())
+        task = await gateway.redrives.start(info.name, KIND, request, gateway.now_ms())
     except AlreadyRunning:
         raise Refused(
             CONFLICT, "A redrive of this subscription is running; wait for it, or cancel it."
@@ -147,7 +147,7 @@ async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | Answer:
         raise Refused(
             UNAVAILABLE, "Too many redrives are running here; try again when one has finished."
         ) from None
-    return Answer(_state(info.name, task), headers={"Location": f"/v1/redrives/{task.id}"})
+    return EndpointAnswer(_state(info.name, task), headers={"Location": f"/v1/redrives/{task.id}"})
 
 
 @endpoint("GET", "/v1/redrives", "List redrives.")
@@ -178,9 +178,9 @@ async def _find(call: Call[Nothing, Nothing]) -> tuple[str, Task]:
 
 
 def _state(subscription: str, task: Task) -> RedriveState:
-    wish, progress = shown_wish(task, Wish, Wish("", {})), task.progress
+    request, progress = shown_request(task, RedriveRequest, RedriveRequest("", {})), task.progress
     return RedriveState(
-        task.id, subscription, wish.dead_letter_topic, wish.dry_run, task.began_ms, task.state,
+        task.id, subscription, request.dead_letter_topic, request.dry_run, task.began_ms, task.state,
         progress.total, progress.seen, progress.sent, progress.kept, dict(progress.failed), task.failure,
     )  # fmt: skip
 

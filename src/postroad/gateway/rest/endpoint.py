@@ -19,7 +19,7 @@ import msgspec
 from aiohttp import web
 
 from postroad.gateway.gateway import Gateway
-from postroad.gateway.rest.problems import Kind
+from postroad.gateway.rest.problems import ProblemKind
 
 B = TypeVar("B")
 Q = TypeVar("Q")
@@ -49,7 +49,7 @@ class Call(Generic[B, Q]):
 
 
 @dataclass(frozen=True)
-class Answer:
+class EndpointAnswer:
     """For what is more than a body with the endpoint's usual status."""
 
     body: Any
@@ -77,7 +77,7 @@ class Endpoint:
     admin: bool
     raw_body: bool
     headers: type[msgspec.Struct] | None
-    problems: tuple[Kind, ...]
+    problems: tuple[ProblemKind, ...]
 
     @property
     def name(self) -> str:
@@ -108,7 +108,7 @@ def endpoint(
     admin: bool = False,
     raw_body: bool = False,
     headers: type[msgspec.Struct] | None = None,
-    problems: tuple[Kind, ...] = (),
+    problems: tuple[ProblemKind, ...] = (),
 ) -> Callable[[Callable[[Call[B, Q]], Awaitable[Any]]], Endpoint]:
     def declare(handler: Callable[[Call[B, Q]], Awaitable[Any]]) -> Endpoint:
         hints = get_type_hints(handler, include_extras=True)
@@ -122,11 +122,11 @@ def endpoint(
 
 
 def _answer_type(declared: Any) -> Any:
-    """`Answer` stands for itself nowhere: a handler that returns `T | Answer` answers with a T."""
+    """The type in the body: a handler that returns `T | EndpointAnswer` answers with a T."""
     if declared is type(None):
         return None
-    kinds = [kind for kind in get_args(declared) if kind is not Answer]
-    return kinds[0] if Answer in get_args(declared) else declared
+    kinds = [kind for kind in get_args(declared) if kind is not EndpointAnswer]
+    return kinds[0] if EndpointAnswer in get_args(declared) else declared
 
 
 def _all_optional(body: Any) -> bool:

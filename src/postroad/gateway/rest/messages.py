@@ -106,24 +106,26 @@ class MessageDetails(MessageContent, kw_only=True):
 )  # fmt: skip
 async def peek(call: Call[Nothing, PeekQuery]) -> PeekAnswer:
     """Those that the subscription is not done with, partition after partition."""
-    client, name, wish = call.gateway.client, call.path["subscription"], call.query
-    if (wish.partition is not None and wish.topic is None) or (
-        wish.offset is not None and wish.partition is None
+    client, name, request = call.gateway.client, call.path["subscription"], call.query
+    if (request.partition is not None and request.topic is None) or (
+        request.offset is not None and request.partition is None
     ):
         raise Refused(problems.REFUSED, "`partition` needs `topic`, and `offset` needs `partition`.")
-    if wish.after is not None and wish.offset is not None:
+    if request.after is not None and request.offset is not None:
         raise Refused(problems.REFUSED, "Send `after` or `offset`, not both.")
-    begin, offset = _begin(wish)
+    begin, offset = _begin(request)
     places = [
         place
         for place in sorted(await subscriptions.positions(client, name))
-        if wish.topic in (None, place.topic) and wish.partition in (None, place.partition) and place >= begin
+        if request.topic in (None, place.topic)
+        and request.partition in (None, place.partition)
+        and place >= begin
     ]
     starts = {} if offset is None else {begin: offset}
     async with call.gateway.pages.room():
-        found, following = await browse.look(client, name, places, starts, wish.limit, pages.BYTES_MAX)
+        found, following = await browse.look(client, name, places, starts, request.limit, pages.BYTES_MAX)
         ids = {topic: (await client.topic(topic)).id for topic in {each.place.topic for each in found}}
-        peeked = [_peeked(ids[each.place.topic], each, wish.values) for each in found]
+        peeked = [_peeked(ids[each.place.topic], each, request.values) for each in found]
     return PeekAnswer(peeked, None if following is None else _cursor(following))
 
 
@@ -150,11 +152,11 @@ async def get_message(call: Call[Nothing, MessageQuery]) -> MessageDetails:
     )
 
 
-def _begin(wish: PeekQuery) -> tuple[TopicPartition, int | None]:
+def _begin(request: PeekQuery) -> tuple[TopicPartition, int | None]:
     """The first partition to look at, and the offset there."""
-    if wish.after is None:
-        return TopicPartition(wish.topic or "", wish.partition or 0), wish.offset
-    topic, partition, offset = wish.after.split(":")
+    if request.after is None:
+        return TopicPartition(request.topic or "", request.partition or 0), request.offset
+    topic, partition, offset = request.after.split(":")
     return TopicPartition(topic, int(partition)), int(offset)
 
 

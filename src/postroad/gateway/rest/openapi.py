@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from postroad.gateway.rest import fields, problems
 from postroad.gateway.rest.endpoint import Endpoint, Nothing
-from postroad.gateway.rest.problems import KINDS, Kind, Problem
+from postroad.gateway.rest.problems import KINDS, Problem, ProblemKind
 
 VERSION: Final = "3.1.0"
 JSON: Final = "application/json"
@@ -118,7 +118,7 @@ def _responses(endpoint: Endpoint, secured: bool) -> Object:
     return found
 
 
-def _problems(endpoint: Endpoint, secured: bool) -> set[Kind]:
+def _problems(endpoint: Endpoint, secured: bool) -> set[ProblemKind]:
     """What may go wrong with any endpoint like this one, and with this one."""
     found = {problems.MALFORMED, problems.FORBIDDEN, problems.NOT_ACCEPTABLE}
     found |= {problems.INTERNAL, problems.UNAVAILABLE}

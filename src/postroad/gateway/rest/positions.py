@@ -55,12 +55,12 @@ class PurgeAnswer(Struct):
 async def seek(call: Call[Seek, Nothing]) -> SeekAnswer:
     """All messages from there on come, whatever became of them before; those in front are done with. What
     consumers hold now is no longer theirs."""
-    client, name, wish = call.gateway.client, call.path["subscription"], call.body
-    if sum(where is not None for where in (wish.to, wish.time_ms, wish.offset)) != 1:
+    client, name, request = call.gateway.client, call.path["subscription"], call.body
+    if sum(where is not None for where in (request.to, request.time_ms, request.offset)) != 1:
         raise Refused(problems.REFUSED, "Give exactly one of `to`, `time_ms` and `offset`.")
     before = await subscriptions.positions(client, name)
-    after = await _resolve(call.gateway, _chosen(list(before), wish), wish)
-    if not wish.dry_run:
+    after = await _resolve(call.gateway, _chosen(list(before), request), request)
+    if not request.dry_run:
         await subscriptions.move(client, name, after)
     return SeekAnswer([Moved(*place, before[place].start, after[place]) for place in sorted(after)])
 
@@ -92,14 +92,16 @@ def _chosen(places: list[TopicPartition], part: Part) -> list[TopicPartition]:
     return found
 
 
-async def _resolve(gateway: Gateway, places: list[TopicPartition], wish: Seek) -> dict[TopicPartition, int]:
+async def _resolve(
+    gateway: Gateway, places: list[TopicPartition], request: Seek
+) -> dict[TopicPartition, int]:
     """An offset within each partition."""
     first = await offsets.earliest(gateway.client, places)
     last = await offsets.latest(gateway.client, places)
-    if wish.to is not None:
-        return first if wish.to == "earliest" else last
-    if wish.time_ms is not None:
-        found = await offsets.find(gateway.client, dict.fromkeys(places, wish.time_ms))
+    if request.to is not None:
+        return first if request.to == "earliest" else last
+    if request.time_ms is not None:
+        found = await offsets.find(gateway.client, dict.fromkeys(places, request.time_ms))
         return {place: at.offset if at.offset >= 0 else last[place] for place, at in found.items()}
-    assert wish.offset is not None
-    return {place: min(max(wish.offset, first[place]), last[place]) for place in places}
+    assert request.offset is not None
+    return {place: min(max(request.offset, first[place]), last[place]) for place in places}

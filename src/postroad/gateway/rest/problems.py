@@ -28,7 +28,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     detail: str = ""
 
 
-class Kind(NamedTuple):
+class ProblemKind(NamedTuple):
     status: int
     slug: str
     title: str
@@ -41,23 +41,25 @@ class Kind(NamedTuple):
         return Problem(self.type, self.title, self.status, detail)
 
 
-MALFORMED: Final = Kind(400, "malformed", "The request does not fit the OpenAPI document.")
-UNAUTHENTICATED: Final = Kind(401, "unauthenticated", "An access key is needed.")
-FORBIDDEN: Final = Kind(403, "forbidden", "This key may not do that.")
-NOT_FOUND: Final = Kind(404, "not-found", "Not found.")
-METHOD: Final = Kind(405, "method-not-allowed", "Method not allowed.")
-NOT_ACCEPTABLE: Final = Kind(406, "not-acceptable", "Answers are application/json.")
-CONFLICT: Final = Kind(409, "conflict", "The request conflicts with what exists.")
-LOCK_LOST: Final = Kind(409, "lock-lost", "The receipt no longer holds its message.")
-TOO_LARGE: Final = Kind(413, "too-large", "The body or the message is too large.")
-MEDIA: Final = Kind(415, "unsupported-media-type", "The body's content type is not supported.")
-REFUSED: Final = Kind(422, "refused", "The request is not valid.")
-KEY_REUSED: Final = Kind(422, "idempotency-key-reused", "The Idempotency-Key was used for another request.")
-WRONG_RECEIPT: Final = Kind(422, "wrong-receipt", "The receipt does not belong to this subscription.")
-THROTTLED: Final = Kind(429, "throttled", "The quota is used up.")
-INTERNAL: Final = Kind(500, "internal", "Internal error; see the gateway's log.")
-UNSUPPORTED: Final = Kind(501, "unsupported", "The node can't do that.")
-UNAVAILABLE: Final = Kind(503, "unavailable", "Temporarily unavailable: try again.")
+MALFORMED: Final = ProblemKind(400, "malformed", "The request does not fit the OpenAPI document.")
+UNAUTHENTICATED: Final = ProblemKind(401, "unauthenticated", "An access key is needed.")
+FORBIDDEN: Final = ProblemKind(403, "forbidden", "This key may not do that.")
+NOT_FOUND: Final = ProblemKind(404, "not-found", "Not found.")
+METHOD: Final = ProblemKind(405, "method-not-allowed", "Method not allowed.")
+NOT_ACCEPTABLE: Final = ProblemKind(406, "not-acceptable", "Answers are application/json.")
+CONFLICT: Final = ProblemKind(409, "conflict", "The request conflicts with what exists.")
+LOCK_LOST: Final = ProblemKind(409, "lock-lost", "The receipt no longer holds its message.")
+TOO_LARGE: Final = ProblemKind(413, "too-large", "The body or the message is too large.")
+MEDIA: Final = ProblemKind(415, "unsupported-media-type", "The body's content type is not supported.")
+REFUSED: Final = ProblemKind(422, "refused", "The request is not valid.")
+KEY_REUSED: Final = ProblemKind(
+    422, "idempotency-key-reused", "The Idempotency-Key was used for another request."
+)
+WRONG_RECEIPT: Final = ProblemKind(422, "wrong-receipt", "The receipt does not belong to this subscription.")
+THROTTLED: Final = ProblemKind(429, "throttled", "The quota is used up.")
+INTERNAL: Final = ProblemKind(500, "internal", "Internal error; see the gateway's log.")
+UNSUPPORTED: Final = ProblemKind(501, "unsupported", "The node can't do that.")
+UNAVAILABLE: Final = ProblemKind(503, "unavailable", "Temporarily unavailable: try again.")
 
 KINDS: Final = (
     MALFORMED, UNAUTHENTICATED, FORBIDDEN, NOT_FOUND, METHOD, NOT_ACCEPTABLE, CONFLICT, LOCK_LOST, TOO_LARGE,
@@ -65,7 +67,7 @@ KINDS: Final = (
 )  # fmt: skip
 
 # The nearest class in an error's family tree decides.
-_BY_ERROR: Final[Mapping[type[PostroadError], Kind]] = {
+_BY_ERROR: Final[Mapping[type[PostroadError], ProblemKind]] = {
     errors.UnknownTopicOrPartition: NOT_FOUND,
     errors.UnknownTopicId: NOT_FOUND,
     errors.GroupIdNotFound: NOT_FOUND,
@@ -93,7 +95,7 @@ _BY_ERROR: Final[Mapping[type[PostroadError], Kind]] = {
 class Refused(Exception):
     """Raised anywhere in a handler, answered at one place."""
 
-    def __init__(self, kind: Kind, detail: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, kind: ProblemKind, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
         self.problem = kind.says(detail)
         self.headers = dict(headers or {})

@@ -23,7 +23,7 @@ from postroad.gateway import bodies, message_ids
 from postroad.gateway.gateway import Gateway, Message
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.content import Bytes, HeaderPairs, NewValue, read_bytes, read_headers, read_value
-from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
+from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import DelayMs, PartitionNumber, TimeMs
 from postroad.gateway.rest.problems import KEY_REUSED, MEDIA, NOT_FOUND, REFUSED, TOO_LARGE, Problem, Refused
 from postroad.wire.asked_times import unreadable_time
@@ -100,7 +100,7 @@ class PublishAnswer(Struct):
     raw_body=True, headers=PublishHeaders,
     problems=(NOT_FOUND, TOO_LARGE, MEDIA, REFUSED, KEY_REUSED),
 )  # fmt: skip
-async def publish(call: Call[NewMessages, Nothing]) -> PublishAnswer | Answer:
+async def publish(call: Call[NewMessages, Nothing]) -> PublishAnswer | EndpointAnswer:
     """What is answered is durable. A JSON body is one message, or an array of them. A body of any other type
     is the value of one message, as it is; key, headers and times are then request headers.
 
@@ -199,12 +199,12 @@ def _with_times(
     return [*headers, *times.items()]
 
 
-def _answer(outcomes: Sequence[Sent | PostroadError]) -> Answer:
+def _answer(outcomes: Sequence[Sent | PostroadError]) -> EndpointAnswer:
     refused = [outcome for outcome in outcomes if isinstance(outcome, PostroadError)]
     if len(refused) == len(outcomes):
         raise refused[0]
     published = [_published(outcome) for outcome in outcomes]
-    return Answer(PublishAnswer(published), status=207 if refused else None)
+    return EndpointAnswer(PublishAnswer(published), status=207 if refused else None)
 
 
 def _published(outcome: Sent | PostroadError) -> Published:

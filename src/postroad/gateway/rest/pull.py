@@ -14,7 +14,7 @@ from postroad.gateway.receipts import Receipt, WrongReceipt
 from postroad.gateway.receiver import Received
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.content import MessageContent, Values, content
-from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
+from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import LockMs, ReleaseDelayMs
 from postroad.gateway.rest.problems import NOT_FOUND, WRONG_RECEIPT, Problem
 
@@ -92,18 +92,18 @@ class SettleAnswer(Struct):
 async def receive(call: Call[Receive, Nothing]) -> ReceiveAnswer:
     """A message comes again when its lock ends before it is acknowledged. Whoever hangs up while waiting
     gets nothing, and costs nobody anything: what came for them was not delivered, and goes to others."""
-    gateway, wish = call.gateway, call.body
+    gateway, request = call.gateway, call.body
     received = await gateway.receive(
-        call.path["subscription"], wish.max, wish.wait_ms, wish.lock_ms, lambda: call.client_has_gone
+        call.path["subscription"], request.max, request.wait_ms, request.lock_ms, lambda: call.client_has_gone
     )
-    return ReceiveAnswer([_message(gateway, each, wish.values) for each in received])
+    return ReceiveAnswer([_message(gateway, each, request.values) for each in received])
 
 
 @endpoint(
     "POST", "/v1/subscriptions/{subscription}/acknowledge", "Acknowledge messages.",
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
-async def acknowledge(call: Call[Settle, Nothing]) -> SettleAnswer | Answer:
+async def acknowledge(call: Call[Settle, Nothing]) -> SettleAnswer | EndpointAnswer:
     """They never come again through this subscription."""
     return await _settle(call.gateway, call.path["subscription"], call.body.receipts, AckType.ACCEPT)
 
@@ -112,11 +112,11 @@ async def acknowledge(call: Call[Settle, Nothing]) -> SettleAnswer | Answer:
     "POST", "/v1/subscriptions/{subscription}/release", "Release messages, to be delivered again.",
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
-async def release(call: Call[Release, Nothing]) -> SettleAnswer | Answer:
+async def release(call: Call[Release, Nothing]) -> SettleAnswer | EndpointAnswer:
     """After the last attempt it becomes a dead letter instead."""
-    wish = call.body
+    request = call.body
     return await _settle(
-        call.gateway, call.path["subscription"], wish.receipts, AckType.RELEASE, delay_ms=wish.delay_ms
+        call.gateway, call.path["subscription"], request.receipts, AckType.RELEASE, delay_ms=request.delay_ms
     )
 
 
@@ -124,22 +124,24 @@ async def release(call: Call[Release, Nothing]) -> SettleAnswer | Answer:
     "POST", "/v1/subscriptions/{subscription}/extend", "Extend the locks on messages.",
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
-async def extend(call: Call[Extend, Nothing]) -> SettleAnswer | Answer:
+async def extend(call: Call[Extend, Nothing]) -> SettleAnswer | EndpointAnswer:
     """The lock lasts from now for as long as is said here; the receipt stays the same."""
-    gateway, name, wish = call.gateway, call.path["subscription"], call.body
-    lock_ms = (await gateway.directory.subscription(name)).lock_ms if wish.lock_ms is None else wish.lock_ms
-    return await _settle(gateway, name, wish.receipts, AckType.RENEW, lock_ms=lock_ms)
+    gateway, name, request = call.gateway, call.path["subscription"], call.body
+    lock_ms = (
+        (await gateway.directory.subscription(name)).lock_ms if request.lock_ms is None else request.lock_ms
+    )
+    return await _settle(gateway, name, request.receipts, AckType.RENEW, lock_ms=lock_ms)
 
 
 @endpoint(
     "POST", "/v1/subscriptions/{subscription}/reject", "Reject messages: they become dead letters.",
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
-async def reject(call: Call[Reject, Nothing]) -> SettleAnswer | Answer:
+async def reject(call: Call[Reject, Nothing]) -> SettleAnswer | EndpointAnswer:
     """For what can't be handled, however often it is tried."""
-    wish = call.body
+    request = call.body
     return await _settle(
-        call.gateway, call.path["subscription"], wish.receipts, AckType.REJECT, reason=wish.reason
+        call.gateway, call.path["subscription"], request.receipts, AckType.REJECT, reason=request.reason
     )
 
 
@@ -151,7 +153,7 @@ async def _settle(
     lock_ms: int | None = None,
     delay_ms: int | None = None,
     reason: str = "",
-) -> Answer:
+) -> EndpointAnswer:
     await gateway.directory.subscription(subscription)  # raises if there is none
     receipts = [_read(gateway, subscription, text) for text in texts]
     right = list(dict.fromkeys(receipt for receipt in receipts if receipt is not None))
@@ -160,7 +162,9 @@ async def _settle(
         Settled(False, WRONG_RECEIPT.says("")) if receipt is None else _settled(outcomes[receipt])
         for receipt in receipts
     ]
-    return Answer(SettleAnswer(results), status=None if all(result.done for result in results) else 207)
+    return EndpointAnswer(
+        SettleAnswer(results), status=None if all(result.done for result in results) else 207
+    )
 
 
 def _read(gateway: Gateway, subscription: str, text: str) -> Receipt | None:

@@ -20,7 +20,7 @@ from postroad.wire import header_names
 KIND: Final = "rest"
 
 
-class Wish(Struct, omit_defaults=True):
+class RedriveRequest(Struct, omit_defaults=True):
     """`ends`: letters before these offsets, by partition."""
 
     dead_letter_topic: str
@@ -40,21 +40,23 @@ class RedriveWork:
     """Sends back the dead letters of one subscription; their topic may hold those of others too."""
 
     def __init__(self, gateway: Gateway, subscription: str, task: Task) -> None:
-        wish = msgspec.convert(task.wish, Wish, strict=False)  # numbers of partitions are texts in JSON
+        request = msgspec.convert(
+            task.request, RedriveRequest, strict=False
+        )  # numbers of partitions are texts in JSON
         self._before = task.progress
         self._total = task.progress.total
-        self._limit = None if wish.limit is None else wish.limit - task.progress.sent
+        self._limit = None if request.limit is None else request.limit - task.progress.sent
         self._stopped = False
         own = (header_names.DEAD_SUBSCRIPTION, subscription.encode())
         which = Filter(
-            wish.reasons,
-            [own, *((name, value.encode()) for name, value in wish.headers.items())],
-            wish.key_matches,
-            wish.died_since_ms,
+            request.reasons,
+            [own, *((name, value.encode()) for name, value in request.headers.items())],
+            request.key_matches,
+            request.died_since_ms,
         )
         self._redrive = Redrive(
-            gateway.client, wish.dead_letter_topic, filter_=which, to=wish.to, to_all=wish.to_all,
-            rate=wish.rate, limit=self._limit, dry=wish.dry_run, ends=wish.ends,
+            gateway.client, request.dead_letter_topic, filter_=which, to=request.to, to_all=request.to_all,
+            rate=request.rate, limit=self._limit, dry=request.dry_run, ends=request.ends,
         )  # fmt: skip
 
     def progress(self) -> Progress:

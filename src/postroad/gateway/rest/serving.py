@@ -17,7 +17,7 @@ from postroad.gateway.access import Key
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.json_depth import DEPTH_MAX, is_too_deep
 from postroad.gateway.rest import fields, problems
-from postroad.gateway.rest.endpoint import Answer, Call, Endpoint, Nothing
+from postroad.gateway.rest.endpoint import Call, Endpoint, EndpointAnswer, Nothing
 from postroad.gateway.rest.problems import Refused
 
 JSON: Final = "application/json"
@@ -218,7 +218,7 @@ def _check_is_no_form(request: web.Request) -> None:
 
 
 def _response(endpoint: Endpoint, result: Any) -> web.Response:
-    answer = result if isinstance(result, Answer) else Answer(result)
+    answer = result if isinstance(result, EndpointAnswer) else EndpointAnswer(result)
     status = endpoint.status if answer.status is None else answer.status
     if answer.body is None:
         return web.Response(status=status, headers=dict(answer.headers))

@@ -16,7 +16,7 @@ from postroad.client.subscriptions import SharePosition
 from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest import losses, paging, problems
-from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
+from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import SubscriptionName, TopicName
 from postroad.gateway.rest.paging import Page
 from postroad.gateway.rest.problems import CONFLICT, NOT_FOUND, REFUSED, Refused
@@ -108,7 +108,7 @@ async def list_subscriptions(call: Call[Nothing, Page]) -> SubscriptionList:
     "POST", "/v1/subscriptions", "Create a subscription.",
     status=201, problems=(NOT_FOUND, CONFLICT, REFUSED),
 )  # fmt: skip
-async def create_subscription(call: Call[NewSubscription, Nothing]) -> SubscriptionDetails | Answer:
+async def create_subscription(call: Call[NewSubscription, Nothing]) -> SubscriptionDetails | EndpointAnswer:
     """It holds the messages of its topics from now on, or from `start` on, before anybody receives."""
     gateway, new = call.gateway, call.body
     config = configs_of(new, new.configs)
@@ -120,7 +120,7 @@ async def create_subscription(call: Call[NewSubscription, Nothing]) -> Subscript
     given = {name: value for name, value in config.items() if value is not None}
     await gateway.directory.create(new.name, list(dict.fromkeys(new.topics)), given)
     details = await _details(gateway, new.name)
-    return Answer(details, headers={"Location": f"/v1/subscriptions/{quote(new.name)}"})
+    return EndpointAnswer(details, headers={"Location": f"/v1/subscriptions/{quote(new.name)}"})
 
 
 @endpoint(

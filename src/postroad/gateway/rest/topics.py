@@ -12,7 +12,7 @@ from postroad.client import offsets, topics
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest import paging
-from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
+from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import TopicName
 from postroad.gateway.rest.paging import Page
 from postroad.gateway.rest.problems import CONFLICT, NOT_FOUND, REFUSED
@@ -71,12 +71,12 @@ async def list_topics(call: Call[Nothing, Page]) -> TopicList:
 
 
 @endpoint("POST", "/v1/topics", "Create a topic.", status=201, problems=(CONFLICT, REFUSED))
-async def create_topic(call: Call[NewTopic, Nothing]) -> TopicDetails | Answer:
+async def create_topic(call: Call[NewTopic, Nothing]) -> TopicDetails | EndpointAnswer:
     new = call.body
     count = topics.NODE_DEFAULT if new.partitions is None else new.partitions
     await topics.create(call.gateway.client, new.name, partitions=count, config=new.configs)
     details = await _details(call.gateway, new.name)
-    return Answer(details, headers={"Location": f"/v1/topics/{quote(new.name)}"})
+    return EndpointAnswer(details, headers={"Location": f"/v1/topics/{quote(new.name)}"})
 
 
 @endpoint("GET", "/v1/topics/{topic}", "Get a topic with its partitions and configs.", problems=(NOT_FOUND,))

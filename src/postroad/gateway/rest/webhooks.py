@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from postroad.gateway.gateway import Gateway
-from postroad.gateway.rest.endpoint import Answer, Call, Nothing, endpoint
+from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, Refused
 from postroad.gateway.webhooks import challenge, hook, signature
 from postroad.gateway.webhooks.hook import (
@@ -86,7 +86,7 @@ async def get_webhook(call: Call[Nothing, Nothing]) -> WebhookDetails:
     "PUT", PATH, "Create or change a web hook.",
     answers={201: "It is new."}, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
-async def put_webhook(call: Call[WebhookSettings, Nothing]) -> WebhookDetails | Answer:
+async def put_webhook(call: Call[WebhookSettings, Nothing]) -> WebhookDetails | EndpointAnswer:
     """The endpoint is sent a challenge, and gets messages once it has echoed it. If it does not, the web hook
     is kept with a note, and can be verified later."""
     name, new = call.path["subscription"], call.body
@@ -103,7 +103,7 @@ async def put_webhook(call: Call[WebhookSettings, Nothing]) -> WebhookDetails | 
     details = _details(call, wanted)
     if new.secret is None and before is None:
         details.secret = secret
-    return Answer(details, status=200 if before is not None else 201)
+    return EndpointAnswer(details, status=200 if before is not None else 201)
 
 
 @endpoint("POST", f"{PATH}/verify", "Send the challenge again.", problems=(NOT_FOUND, REFUSED))

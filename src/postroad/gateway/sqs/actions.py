@@ -22,11 +22,11 @@ from postroad.gateway.sqs import (
     tags,
     visibility,
 )
-from postroad.gateway.sqs.answers import Answer
+from postroad.gateway.sqs.answers import SqsAnswer
 from postroad.gateway.sqs.sending import Done
 from postroad.gateway.sqs.service import Caller, Service
 
-Handler = Callable[[Service, Caller, Any], Awaitable[Answer]]
+Handler = Callable[[Service, Caller, Any], Awaitable[SqsAnswer]]
 Begin = Callable[[Service, Caller, Any, Done], bool]
 """Does what the handler does and calls back, without a task; or answers False, and has done nothing."""
 

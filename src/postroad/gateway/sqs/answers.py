@@ -7,37 +7,37 @@ from msgspec import Struct, field
 from postroad.gateway.sqs.requests import MessageAttributes
 
 
-class Answer(Struct, rename="pascal", omit_defaults=True):
+class SqsAnswer(Struct, rename="pascal", omit_defaults=True):
     pass
 
 
-class Nothing(Answer):
+class Nothing(SqsAnswer):
     pass
 
 
-class QueueUrl(Answer):
+class QueueUrl(SqsAnswer):
     queue_url: str
 
 
-class QueueUrls(Answer):
+class QueueUrls(SqsAnswer):
     queue_urls: list[str] | None = None
     next_token: str | None = None
 
 
-class SourceQueueUrls(Answer):
+class SourceQueueUrls(SqsAnswer):
     queue_urls: list[str] = field(name="queueUrls")
     next_token: str | None = None
 
 
-class QueueAttributes(Answer):
+class QueueAttributes(SqsAnswer):
     attributes: dict[str, str] | None = None
 
 
-class Tags(Answer):
+class Tags(SqsAnswer):
     tags: dict[str, str] | None = None
 
 
-class Sent(Answer):
+class Sent(SqsAnswer):
     message_id: str
     md5_of_body: str = field(name="MD5OfMessageBody")
     md5_of_attributes: str | None = field(default=None, name="MD5OfMessageAttributes")
@@ -49,30 +49,30 @@ class SentEntry(Sent, kw_only=True):
     id: str
 
 
-class FailedEntry(Answer):
+class FailedEntry(SqsAnswer):
     id: str
     sender_fault: bool
     code: str
     message: str
 
 
-class DoneEntry(Answer):
+class DoneEntry(SqsAnswer):
     id: str
 
 
-class SentBatch(Answer):
+class SentBatch(SqsAnswer):
     """A list without entries is left out, as Amazon does; so in the next."""
 
     successful: list[SentEntry] = field(default_factory=list)
     failed: list[FailedEntry] = field(default_factory=list)
 
 
-class DoneBatch(Answer):
+class DoneBatch(SqsAnswer):
     successful: list[DoneEntry] = field(default_factory=list)
     failed: list[FailedEntry] = field(default_factory=list)
 
 
-class Message(Answer):
+class Message(SqsAnswer):
     message_id: str
     receipt_handle: str
     md5_of_body: str = field(name="MD5OfBody")
@@ -82,19 +82,19 @@ class Message(Answer):
     message_attributes: MessageAttributes | None = None
 
 
-class Messages(Answer):
+class Messages(SqsAnswer):
     messages: list[Message] | None = None
 
 
-class TaskStarted(Answer):
+class TaskStarted(SqsAnswer):
     task_handle: str
 
 
-class TaskCancelled(Answer):
+class TaskCancelled(SqsAnswer):
     moved: int = field(name="ApproximateNumberOfMessagesMoved")
 
 
-class Task(Answer):
+class Task(SqsAnswer):
     status: str
     source_arn: str
     moved: int = field(name="ApproximateNumberOfMessagesMoved")
@@ -106,5 +106,5 @@ class Task(Answer):
     failure_reason: str | None = None
 
 
-class Tasks(Answer):
+class Tasks(SqsAnswer):
     results: list[Task]

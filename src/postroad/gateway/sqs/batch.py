@@ -15,11 +15,11 @@ ID_CHARACTERS_MAX: Final = 80
 _ID_CHARACTERS: Final = frozenset(ascii_letters + digits + "-_")
 
 
-class Entry(Protocol):
+class BatchEntry(Protocol):
     id: str
 
 
-def check(action: str, entries: Sequence[Entry]) -> None:
+def check(action: str, entries: Sequence[BatchEntry]) -> None:
     """Raises SqsError for what fails the whole batch."""
     if not entries:
         text = f"There should be at least one {action}RequestEntry in the request."
@@ -41,5 +41,5 @@ def check(action: str, entries: Sequence[Entry]) -> None:
         seen.add(entry.id)
 
 
-def failed(entry: Entry, error: SqsError) -> FailedEntry:
+def failed(entry: BatchEntry, error: SqsError) -> FailedEntry:
     return FailedEntry(entry.id, error.status < 500, error.code, error.text)

@@ -45,7 +45,7 @@ LOCK_MS: Final = 10_000
 SPENT: Final = frozenset({DELIVER_AT, DELAY_MS, EXPIRES_AT, FOR})
 
 
-class Wish(Struct, omit_defaults=True):
+class MoveRequest(Struct, omit_defaults=True):
     """`target` is a topic, None: each letter's own; `destination` the queue that was named."""
 
     target: str | None = None
@@ -57,11 +57,11 @@ class Move:
     """The work of a move task. `source` is the dead-letter queue."""
 
     def __init__(self, gateway: Gateway, source: str, task: Task) -> None:
-        wish = msgspec.convert(task.wish, Wish)
+        request = msgspec.convert(task.request, MoveRequest)
         self._gateway = gateway
         self._source = source
-        self._target = wish.target
-        self._per_second = wish.per_second
+        self._target = request.target
+        self._per_second = request.per_second
         self._began_ms = task.began_ms
         self._total = task.progress.total
         self._moved = task.progress.sent

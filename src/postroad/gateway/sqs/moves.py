@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Struct, field
 
 from postroad.gateway.redrives import AlreadyRunning, Task, TooMany
-from postroad.gateway.redrives.task import shown_wish
+from postroad.gateway.redrives.task import shown_request
 from postroad.gateway.sqs import answers, counts, names, queues, uuids
 from postroad.gateway.sqs.errors import SqsError, invalid
-from postroad.gateway.sqs.move_task import KIND, Wish
+from postroad.gateway.sqs.move_task import KIND, MoveRequest
 from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.requests import CancelMessageMoveTask, ListMessageMoveTasks, StartMessageMoveTask
 from postroad.gateway.sqs.service import Caller, Service
@@ -50,9 +50,13 @@ async def start_message_move_task(
             raise invalid("DestinationArn", asked.destination_arn[:200], "It is another type of queue.")
     gateway = service.gateway
     to_move = (await counts.count(gateway.client, source.name)).visible
-    wish = Wish(target.topic, target.name, per_second) if target is not None else Wish(per_second=per_second)
+    request = (
+        MoveRequest(target.topic, target.name, per_second)
+        if target is not None
+        else MoveRequest(per_second=per_second)
+    )
     try:
-        task = await gateway.redrives.start(source.name, KIND, wish, gateway.now_ms(), to_move)
+        task = await gateway.redrives.start(source.name, KIND, request, gateway.now_ms(), to_move)
     except AlreadyRunning:
         text = (
             "There is already a task running. Only one active task is allowed for a source queue arn at a "
@@ -95,15 +99,15 @@ async def _tasks(service: Service, source: str) -> list[Task]:
 
 
 def _describe(task: Task, source: str, caller: Caller) -> answers.Task:
-    wish = shown_wish(task, Wish, Wish())
+    request = shown_request(task, MoveRequest, MoveRequest())
     return answers.Task(
         _status(task),
         names.arn_of(caller.region, source),
         task.progress.sent,
         task.began_ms,
         _write_handle(task, source, caller) if task.state == "running" else None,
-        None if wish.destination is None else names.arn_of(caller.region, wish.destination),
-        wish.per_second,
+        None if request.destination is None else names.arn_of(caller.region, request.destination),
+        request.per_second,
         task.progress.total,
         task.failure,
     )

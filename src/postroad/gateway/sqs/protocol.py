@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from postroad.gateway.exchange import Head, Reply
 from postroad.gateway.sqs.actions import Action
-from postroad.gateway.sqs.answers import Answer
+from postroad.gateway.sqs.answers import SqsAnswer
 from postroad.gateway.sqs.errors import SqsError, missing
 
 
@@ -25,7 +25,7 @@ class Dialect(Protocol):
     def read(self, head: Head, body: bytes, /) -> Call:
         """Raises SqsError."""
 
-    def answer(self, action: Action, answered: Answer, request_id: str, /) -> Reply: ...
+    def answer(self, action: Action, answered: SqsAnswer, request_id: str, /) -> Reply: ...
 
     def refuse(self, error: SqsError, request_id: str, /) -> Reply: ...
 

@@ -8,7 +8,7 @@ import msgspec
 
 from postroad.gateway.exchange import Head, Reply
 from postroad.gateway.sqs.actions import ACTIONS, Action
-from postroad.gateway.sqs.answers import Answer
+from postroad.gateway.sqs.answers import SqsAnswer
 from postroad.gateway.sqs.errors import SqsError
 from postroad.gateway.sqs.protocol import Call, missing_in
 
@@ -36,7 +36,7 @@ def read(head: Head, body: bytes) -> Call:
         raise _unreadable(f"The request's body can't be read as JSON: {error}.") from None
 
 
-def answer(action: Action, answered: Answer, request_id: str) -> Reply:
+def answer(action: Action, answered: SqsAnswer, request_id: str) -> Reply:
     headers = (("Content-Type", CONTENT_TYPE), (REQUEST_ID, request_id))
     return Reply(200, headers, _encoder.encode(answered), action.name)
 

@@ -18,7 +18,7 @@ import msgspec
 from postroad.gateway.exchange import Head, Reply
 from postroad.gateway.sqs import xml
 from postroad.gateway.sqs.actions import ACTIONS, Action
-from postroad.gateway.sqs.answers import Answer, Nothing
+from postroad.gateway.sqs.answers import Nothing, SqsAnswer
 from postroad.gateway.sqs.errors import SqsError, missing
 from postroad.gateway.sqs.protocol import Call, missing_in
 
@@ -90,7 +90,7 @@ def read(head: Head, body: bytes) -> Call:
         raise missing_in(action, members) or _wrong_value(error) from None
 
 
-def answer(action: Action, answered: Answer, request_id: str) -> Reply:
+def answer(action: Action, answered: SqsAnswer, request_id: str) -> Reply:
     body = xml.answer(action.name, result_of(answered), request_id)
     return Reply(200, _HEADERS, body, action.name)
 
@@ -101,7 +101,7 @@ def refuse(error: SqsError, request_id: str) -> Reply:
     return Reply(error.status, _HEADERS, xml.error(error.fault, error.code, text_of(error), request_id))
 
 
-def result_of(answered: Answer) -> Tree | None:
+def result_of(answered: SqsAnswer) -> Tree | None:
     return None if isinstance(answered, Nothing) else msgspec.to_builtins(answered)
 
 

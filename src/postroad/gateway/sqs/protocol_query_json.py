@@ -13,7 +13,7 @@ import msgspec
 from postroad.gateway.exchange import Head, Reply
 from postroad.gateway.sqs import protocol_query
 from postroad.gateway.sqs.actions import Action
-from postroad.gateway.sqs.answers import Answer
+from postroad.gateway.sqs.answers import SqsAnswer
 from postroad.gateway.sqs.errors import SqsError
 from postroad.gateway.sqs.xml import MAPS
 
@@ -30,7 +30,7 @@ def is_wanted(head: Head) -> bool:
     return head.headers.get("accept", "").strip() == CONTENT_TYPE
 
 
-def answer(action: Action, answered: Answer, request_id: str) -> Reply:
+def answer(action: Action, answered: SqsAnswer, request_id: str) -> Reply:
     said: dict[str, Any] = {"ResponseMetadata": {"RequestId": request_id}}
     members = protocol_query.result_of(answered)
     if members is not None:

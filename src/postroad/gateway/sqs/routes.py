@@ -23,7 +23,7 @@ from postroad.gateway.gateway import Gateway
 from postroad.gateway.origin import is_browser
 from postroad.gateway.sqs import protocol_json, protocol_query, protocol_query_json, sigv4
 from postroad.gateway.sqs.actions import ACTIONS, Action
-from postroad.gateway.sqs.answers import Answer
+from postroad.gateway.sqs.answers import SqsAnswer
 from postroad.gateway.sqs.errors import SqsError, from_postroad
 from postroad.gateway.sqs.protocol import Call, Dialect
 from postroad.gateway.sqs.service import Caller, Service
@@ -37,18 +37,18 @@ log = logging.getLogger(__name__)
 
 def routes(gateway: Gateway) -> list[web.RouteDef]:
     """Raises ConfigurationError if the access keys can't be read."""
-    clerk = _Clerk(Service(gateway), Keys.parse(gateway.http.access_keys))
-    plain = PlainRoute(DIALECT, clerk.answer.__name__, clerk.answer_plain, clerk.admits)
+    handler = _RequestHandler(Service(gateway), Keys.parse(gateway.http.access_keys))
+    plain = PlainRoute(DIALECT, handler.answer.__name__, handler.answer_plain, handler.admits)
     gateway.plain_routes.update({protocol_json.TARGET_PREFIX + name: plain for name in ACTIONS})
     return [
-        web.post("/", clerk.answer),
-        web.get("/", welcome.before(clerk.answer), allow_head=False),
-        web.post(QUEUE_PATH, clerk.answer),
-        web.get(QUEUE_PATH, clerk.answer, allow_head=False),
+        web.post("/", handler.answer),
+        web.get("/", welcome.before(handler.answer), allow_head=False),
+        web.post(QUEUE_PATH, handler.answer),
+        web.get(QUEUE_PATH, handler.answer, allow_head=False),
     ]
 
 
-class _Clerk:
+class _RequestHandler:
     def __init__(self, service: Service, keys: Keys) -> None:
         self._service = service
         self._keys = keys
@@ -142,7 +142,7 @@ class _Clerk:
             return _refused(protocol, error, request_id, action.name)
 
     @staticmethod
-    def _written(action: Action, outcome: Callable[[], Answer], request_id: str) -> Reply:
+    def _written(action: Action, outcome: Callable[[], SqsAnswer], request_id: str) -> Reply:
         try:
             return protocol_json.answer(action, outcome(), request_id)
         except (Exception, asyncio.CancelledError) as error:  # the latter: the gateway ends before

@@ -20,7 +20,7 @@ from postroad.gateway.sqs.service import Caller, Service
 _SEQUENCE_BASE: Final = 10**19
 _SEQUENCE_STEP: Final = 10**5  # more than a topic has partitions
 
-Done = Callable[[Callable[[], answers.Answer]], None]
+Done = Callable[[Callable[[], answers.SqsAnswer]], None]
 """Gets what gives the answer, or raises what went wrong."""
 
 

@@ -25,7 +25,7 @@ from postroad.gateway.webhooks import backoff, request_headers, signature
 from postroad.gateway.webhooks.breaker import Breaker
 from postroad.gateway.webhooks.hook import Webhook
 from postroad.gateway.webhooks.pace import Pace
-from postroad.gateway.webhooks.sender import Answer, Sender
+from postroad.gateway.webhooks.sender import HookAnswer, Sender
 
 WAIT_MS: Final = 5_000
 LOCK_MARGIN_MS: Final = 15_000  # beyond the request's time: for what comes before and after it
@@ -181,7 +181,7 @@ class Deliverer:
         else:
             await self._release(received, answer)
 
-    async def _post(self, received: Received, hook: Webhook) -> Answer:
+    async def _post(self, received: Received, hook: Webhook) -> HookAnswer:
         message, receipt = received
         message_id = message_ids.write(receipt.topic_id, receipt.partition, receipt.offset)
         body = message.value or b""
@@ -192,7 +192,7 @@ class Deliverer:
         }
         return await self._sender.post(hook.url, body, headers, hook.timeout_ms / 1000)
 
-    async def _release(self, received: Received, answer: Answer) -> None:
+    async def _release(self, received: Received, answer: HookAnswer) -> None:
         """It has failed, whatever else the endpoint says; one that is busy may ask for time."""
         asked_s = (answer.retry_after_s or 0.0) if answer.status in BUSY else 0.0
         now = time.monotonic()

@@ -42,7 +42,7 @@ RETRY_AFTER_MAX_S: Final = 3600.0
 USER_AGENT: Final = "Postroad-Webhooks/1"
 
 
-class Answer(NamedTuple):
+class HookAnswer(NamedTuple):
     """`status` 0: there was none, and `reason` says why. `body` has no more than was asked for."""
 
     status: int
@@ -97,7 +97,7 @@ class Sender:
 
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float, keep_bytes: int = 0
-    ) -> Answer:
+    ) -> HookAnswer:
         """Raises nothing that the endpoint, or the way to it, could cause."""
         timeout = ClientTimeout(total=min(timeout_s, ALL_S), connect=min(timeout_s, CONNECT_S))
         try:
@@ -107,11 +107,11 @@ class Sender:
             ) as response:
                 return await _answer(response, keep_bytes)
         except WrongHook as error:
-            return Answer(0, str(error))
+            return HookAnswer(0, str(error))
         except TimeoutError:
-            return Answer(0, f"no answer within {min(timeout_s, ALL_S):g} s")
+            return HookAnswer(0, f"no answer within {min(timeout_s, ALL_S):g} s")
         except (ClientError, OSError, ValueError) as error:
-            return Answer(0, _cause(error))
+            return HookAnswer(0, _cause(error))
 
 
 class _CheckedResolver(AbstractResolver):
@@ -139,7 +139,7 @@ class _CheckedResolver(AbstractResolver):
         pass
 
 
-async def _answer(response: ClientResponse, keep_bytes: int) -> Answer:
+async def _answer(response: ClientResponse, keep_bytes: int) -> HookAnswer:
     kept = bytearray()
     size = 0
     async for chunk in response.content.iter_any():
@@ -148,7 +148,7 @@ async def _answer(response: ClientResponse, keep_bytes: int) -> Answer:
         if size > ANSWER_BYTES_MAX:
             response.close()  # the rest is not waited for, so the connection can't be used again
             break
-    return Answer(response.status, f"status {response.status}", _retry_after(response), bytes(kept))
+    return HookAnswer(response.status, f"status {response.status}", _retry_after(response), bytes(kept))
 
 
 def _retry_after(response: ClientResponse) -> float | None:

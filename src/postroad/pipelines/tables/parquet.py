@@ -59,7 +59,7 @@ _STAGED_KEPT_S: Final = 24 * 3600  # of what killed tasks left: no task takes th
 log = logging.getLogger(__name__)
 
 
-class Entry(NamedTuple):
+class ManifestEntry(NamedTuple):
     """One commit, and how the table is after it."""
 
     version: int
@@ -89,7 +89,7 @@ class Parquet(Table):
 
     def create(self) -> None:
         self.location.make_directory(_LOG)
-        self._commit(Entry(0, {}, {}, {}, {}, [], []))
+        self._commit(ManifestEntry(0, {}, {}, {}, {}, [], []))
 
     def schema(self) -> Any:
         return with_json(self._newest().kinds)
@@ -113,7 +113,7 @@ class Parquet(Table):
     def commit(
         self, at: Recorded, batch: Batch, ends: Mapping[TopicPartition, int], new_columns: Mapping[str, Kind]
     ) -> None:
-        before: Entry = at.handle
+        before: ManifestEntry = at.handle
         all_ends = {topic: dict(known) for topic, known in before.ends.items()}
         for (topic, partition), end in ends.items():
             all_ends.setdefault(topic, {})[str(partition)] = end
@@ -155,7 +155,7 @@ class Parquet(Table):
         self._commit(entry._replace(version=version, add=_named([merged], version), remove=remove))
         return True
 
-    def _seen(self) -> tuple[Entry, list[str]]:
+    def _seen(self) -> tuple[ManifestEntry, list[str]]:
         """The table as it is, and the paths that readers see, of one moment: no commit came between."""
         while True:
             entry = self._newest()
@@ -164,16 +164,16 @@ class Parquet(Table):
             if self._entries()[-1] == _entry_name(entry.version):
                 return entry, paths
 
-    def _newest(self) -> Entry:
+    def _newest(self) -> ManifestEntry:
         """The table as it is, with its last commit carried out."""
         names = self._entries()
         if not names:
             raise WrongTable(f"no Parquet archive is at {self.location}")
-        entry = Entry(**json.loads((self._root / _LOG / names[-1]).read_bytes()))
+        entry = ManifestEntry(**json.loads((self._root / _LOG / names[-1]).read_bytes()))
         self._carry_out(entry)
         return entry
 
-    def _commit(self, entry: Entry) -> None:
+    def _commit(self, entry: ManifestEntry) -> None:
         entries = self._root / _LOG
         entries.mkdir(parents=True, exist_ok=True)
         written = entries / f".{uuid.uuid4().hex}"
@@ -194,7 +194,7 @@ class Parquet(Table):
             log.warning("%s: commit %d is not seen yet: %s", self.location, entry.version, error)
         (entries / _entry_name(entry.version - _ENTRIES_KEPT)).unlink(missing_ok=True)
 
-    def _carry_out(self, entry: Entry) -> None:
+    def _carry_out(self, entry: ManifestEntry) -> None:
         for path in entry.remove:
             (self._root / path).unlink(missing_ok=True)
         for staged, path in entry.add:
@@ -241,5 +241,5 @@ def _labels(path: str) -> dict[str, str]:
     return {"topic": topic.removeprefix("topic="), "date": day.removeprefix("date=")}
 
 
-def _topic_partitions(entry: Entry) -> dict[TopicPartition, int]:
+def _topic_partitions(entry: ManifestEntry) -> dict[TopicPartition, int]:
     return {(topic, int(number)): end for topic, ends in entry.ends.items() for number, end in ends.items()}
