@@ -21,7 +21,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 GROUPS = ("billing", "mail", "search")
 DAMAGED = "mail"
 
-Place = tuple[Path, int, int]
+TopicIdPartition = tuple[Path, int, int]
 """A segment, and a batch's position and size in it."""
 
 
@@ -41,7 +41,7 @@ def committed(running: Running, group: str) -> int:
     return int(answer.topics[0].partitions[0].committed_offset)
 
 
-def batches_of(running: Running, topic: str) -> list[Place]:
+def batches_of(running: Running, topic: str) -> list[TopicIdPartition]:
     """Each batch in the topic's only partition."""
     directory = running.node.directory.logs / f"{running.node.image.topics[topic].id_text}-0"
     found = []
@@ -76,7 +76,7 @@ def bits(size: int) -> list[tuple[int, int]]:
 
 
 @pytest.fixture
-def stopped(tmp_path: Path) -> list[Place]:
+def stopped(tmp_path: Path) -> list[TopicIdPartition]:
     """Each group has committed 5, then 7; the batches of `__consumer_offsets`."""
     with running_node(tmp_path) as running:
         running.create("orders")
@@ -87,7 +87,7 @@ def stopped(tmp_path: Path) -> list[Place]:
         return batches_of(running, OFFSETS_TOPIC)
 
 
-def test_one_flipped_bit_costs_nothing(tmp_path: Path, stopped: list[Place]) -> None:
+def test_one_flipped_bit_costs_nothing(tmp_path: Path, stopped: list[TopicIdPartition]) -> None:
     segment, position, size = stopped[-2]  # the second commit of the second group
     files = {path: path.read_bytes() for path in segment.parent.iterdir()}
     for at, bit in bits(size):
@@ -96,12 +96,12 @@ def test_one_flipped_bit_costs_nothing(tmp_path: Path, stopped: list[Place]) -> 
         with running_node(tmp_path) as running:
             found = {group: committed(running, group) for group in GROUPS}
             (coordinator,) = running.node.groups.all()
-            assert not coordinator.doubts.places
+            assert not coordinator.doubts.offset_keys
         assert found == dict.fromkeys(GROUPS, 7), f"bit {bit} of byte {at}"
 
 
 def test_damaged_commit_costs_duplicates_and_no_other_group_notices(
-    tmp_path: Path, stopped: list[Place]
+    tmp_path: Path, stopped: list[TopicIdPartition]
 ) -> None:
     segment, position, size = stopped[-2]
     files = {path: path.read_bytes() for path in segment.parent.iterdir()}
@@ -111,7 +111,7 @@ def test_damaged_commit_costs_duplicates_and_no_other_group_notices(
         with running_node(tmp_path) as running:
             found = {group: committed(running, group) for group in GROUPS}
             (coordinator,) = running.node.groups.all()
-            assert set(coordinator.doubts.places) >= set(GROUPS), f"from byte {at} on"
+            assert set(coordinator.doubts.offset_keys) >= set(GROUPS), f"from byte {at} on"
             commit(running, "late", 3)
             assert committed(running, "late") == 3
         assert found == {"billing": 7, DAMAGED: 5, "search": 7}, f"from byte {at} on"
@@ -137,7 +137,9 @@ def test_group_whose_only_commit_is_damaged_begins_at_the_first_message(tmp_path
     with running_node(tmp_path) as running:
         assert committed(running, "mail") == 9
         (coordinator,) = running.node.groups.all()
-        assert (coordinator.doubts.batches, coordinator.doubts.places) == (1, {}), "it is not repaired twice"
+        assert (coordinator.doubts.batches, coordinator.doubts.offset_keys) == (1, {}), (
+            "it is not repaired twice"
+        )
 
 
 def cli(running: Running, *command: str) -> str:

@@ -35,7 +35,7 @@ def batch(*offsets: int, attributes: int = 0) -> bytes:
 
 def test_only_acquired_messages_are_handed_out_with_their_counts() -> None:
     delivery = read_delivery(PLACE, answer(batch(0, 1, 2, 3) + batch(7, 9), (1, 2, 1), (9, 9, 4)))
-    assert [(m.offset, m.delivery_count, m.place) for m in delivery.messages] == [
+    assert [(m.offset, m.delivery_count, m.topic_partition) for m in delivery.messages] == [
         (1, 1, PLACE),
         (2, 1, PLACE),
         (9, 4, PLACE),

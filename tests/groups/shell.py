@@ -181,8 +181,8 @@ class Shell:
             member_id, token = self.new_member(**options)
             ids.append(member_id)
             tokens.append(token)
-            for place, other in enumerate(ids[:-1]):
-                tokens[place] = self.join(other, **options)  # type: ignore[arg-type]
+            for offset_key, other in enumerate(ids[:-1]):
+                tokens[offset_key] = self.join(other, **options)  # type: ignore[arg-type]
         answers = [self.joined(token) for token in tokens]
         leader, generation = answers[0].leader, answers[0].generation
         assert {answer.generation for answer in answers} == {generation}
@@ -256,7 +256,7 @@ def hard_state(groups: Groups) -> dict[str, object]:
     """All that must survive, to compare a coordinator with one that was rebuilt from the log."""
     return {
         group_id: (
-            {place: group.offsets.get(*place) for place in group.offsets.places()},
+            {offset_key: group.offsets.get(*offset_key) for offset_key in group.offsets.offset_keys()},
             group.classic and group.classic.stored,
             group.consumer and _hard_consumer(group.consumer),
         )

@@ -124,8 +124,8 @@ class TestFetch:
 
 
 class TestDelete:
-    def delete(self, shell: Shell, *places: tuple[str, int]) -> list[object]:
-        shell.run(lambda: shell.groups.delete_offsets(GROUP, places, "delete"), "delete")
+    def delete(self, shell: Shell, *offset_keys: tuple[str, int]) -> list[object]:
+        shell.run(lambda: shell.groups.delete_offsets(GROUP, offset_keys, "delete"), "delete")
         answer = shell.answers.pop("delete")
         if isinstance(answer, OffsetsDeleted):
             return [None if error is None else type(error) for error in answer.errors]

@@ -42,19 +42,19 @@ class OffsetsMachine(RuleBasedStateMachine):
     def now(self) -> Now:
         return Now(self.ms, self.ms)
 
-    @rule(group=GROUPS, places=st.lists(PLACES, min_size=1, max_size=3), offset=st.integers(0, 9))
-    def commit(self, group: str, places: list[tuple[str, int]], offset: int) -> None:
-        items = tuple(OffsetToCommit(topic, partition, offset) for topic, partition in places)
+    @rule(group=GROUPS, offset_keys=st.lists(PLACES, min_size=1, max_size=3), offset=st.integers(0, 9))
+    def commit(self, group: str, offset_keys: list[tuple[str, int]], offset: int) -> None:
+        items = tuple(OffsetToCommit(topic, partition, offset) for topic, partition in offset_keys)
         outcome = self.groups.commit(CommitRequest(group, "", None, -1, items), "token", self.now)
-        self.in_flight.append((outcome, [(group, place, offset, self.ms) for place in places]))
+        self.in_flight.append((outcome, [(group, offset_key, offset, self.ms) for offset_key in offset_keys]))
 
     @precondition(lambda self: self.in_flight)
     @rule()
     def oldest_is_committed(self) -> None:
         outcome, changes = self.in_flight.pop(0)
         self.store(outcome)
-        for group, place, offset, at_ms in changes:
-            self.model[group, place] = (offset, at_ms)
+        for group, offset_key, offset, at_ms in changes:
+            self.model[group, offset_key] = (offset, at_ms)
 
     @rule(data=st.data(), compacted=st.booleans())
     def crash(self, data: st.DataObject, compacted: bool) -> None:
@@ -69,15 +69,15 @@ class OffsetsMachine(RuleBasedStateMachine):
                 self.groups.apply(record)
         self.groups.resume(self.now)
 
-    @rule(group=GROUPS, places=st.lists(PLACES, max_size=3))
-    def delete_offsets(self, group: str, places: list[tuple[str, int]]) -> None:
+    @rule(group=GROUPS, offset_keys=st.lists(PLACES, max_size=3))
+    def delete_offsets(self, group: str, offset_keys: list[tuple[str, int]]) -> None:
         self.settle()
         try:
-            self.store(self.groups.delete_offsets(group, places, "token"))
+            self.store(self.groups.delete_offsets(group, offset_keys, "token"))
         except ApiError:
             assert not any(owner == group for owner, _ in self.model)
-        for place in places:
-            self.model.pop((group, place), None)
+        for offset_key in offset_keys:
+            self.model.pop((group, offset_key), None)
 
     @rule(group=GROUPS)
     def delete_group(self, group: str) -> None:
@@ -93,7 +93,7 @@ class OffsetsMachine(RuleBasedStateMachine):
         self.settle()
         for group in self.groups.groups_with_offsets(topic):
             self.store(self.groups.forget_topic(group, topic))
-        self.forget(lambda _, place: place[0] == topic)
+        self.forget(lambda _, offset_key: offset_key[0] == topic)
 
     @rule(ms=st.sampled_from([1_000, 30_000, 60_000]))
     def time_passes(self, ms: int) -> None:
@@ -116,8 +116,8 @@ class OffsetsMachine(RuleBasedStateMachine):
         """Milliseconds since the retention was over."""
         return self.ms - at_ms - RETENTION_MS
 
-    def found(self, group: str, place: tuple[str, int]) -> int | None:
-        value = self.groups.fetch(group, [place])[0].value
+    def found(self, group: str, offset_key: tuple[str, int]) -> int | None:
+        value = self.groups.fetch(group, [offset_key])[0].value
         return None if value is None else value.offset
 
     def settle(self) -> None:
@@ -138,8 +138,8 @@ class OffsetsMachine(RuleBasedStateMachine):
             where: offset for where, (offset, _) in self.model.items()
         }
         for group in ("g", "h"):
-            places = {(f.topic, f.partition) for f in self.groups.fetch(group, None)}
-            assert places == {place for owner, place in self.model if owner == group}
+            offset_keys = {(f.topic, f.partition) for f in self.groups.fetch(group, None)}
+            assert offset_keys == {offset_key for owner, offset_key in self.model if owner == group}
         self.groups.check()
 
 

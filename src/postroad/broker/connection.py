@@ -93,7 +93,7 @@ class Owner(Protocol):
 
     latest: Connection | None  # the one that was last heard of
 
-    def handle(self, connection: Connection, frames: list[memoryview], place: int) -> int: ...
+    def handle(self, connection: Connection, frames: list[memoryview], position: int) -> int: ...
     def may_buffer(self, more_bytes: int) -> bool: ...
     def forget(self, connection: Connection, reason: str) -> None: ...
 
@@ -219,13 +219,13 @@ class Connection:
         handle = self._owner.handle
         answers = self._answers
         try:
-            place, count = 0, len(whole)
-            while place < count:
-                place = handle(self, whole, place)
+            position, count = 0, len(whole)
+            while position < count:
+                position = handle(self, whole, position)
                 if self.closed:
                     return
                 if len(answers) >= REQUESTS_IN_FLIGHT_MAX or self._out_bytes > self._write_bytes_max:
-                    self._pause(whole[place:])
+                    self._pause(whole[position:])
                     return
         except ProtocolError as wrong:
             self._close_when_answered(str(wrong))
@@ -382,9 +382,9 @@ class Connection:
             self._out.extendleft(reversed(pieces))
             raise
         self._out_bytes -= sent
-        for place, piece in enumerate(pieces):
+        for position, piece in enumerate(pieces):
             if sent < len(piece):
-                self._out.extendleft(reversed([memoryview(piece)[sent:], *pieces[place + 1 :]]))
+                self._out.extendleft(reversed([memoryview(piece)[sent:], *pieces[position + 1 :]]))
                 return False
             sent -= len(piece)
         return True

@@ -124,14 +124,14 @@ class Dispatcher:
         routes = sorted(self._routes.items())
         return [(key, route.lowest, route.highest) for key, route in routes if route.advertised]
 
-    def handle(self, connection: Connection, frames: list[memoryview], place: int) -> int:
-        """Handle the frame at that place, and what can be done with it at once; the place of the next."""
+    def handle(self, connection: Connection, frames: list[memoryview], position: int) -> int:
+        """Handle the frame at that position and what can be done with it; returns the next position."""
         if connection.last_produce is not None:
-            end = stage_run(self._node, connection, frames, place, self._produced)
-            if end > place:
+            end = stage_run(self._node, connection, frames, position, self._produced)
+            if end > position:
                 return end
-        self._handle_one(connection, frames[place])
-        return place + 1
+        self._handle_one(connection, frames[position])
+        return position + 1
 
     def _handle_one(self, connection: Connection, frame: memoryview) -> None:
         if len(frame) < framing.REQUEST_HEADER.size:

@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 
 def stage_run(
-    node: Node, connection: Connection, frames: list[memoryview], place: int, stats: ApiStats
+    node: Node, connection: Connection, frames: list[memoryview], position: int, stats: ApiStats
 ) -> int:
-    """Stage the frames from `place` on that repeat the connection's last produce; the first that doesn't."""
+    """Stage frames from `position` on that repeat the last produce; returns the first that doesn't."""
     repetition = connection.last_produce
     assert repetition is not None
     partition = node.partitions.find(repetition.topic, repetition.index)
     if partition is None:
-        return place
+        return position
     run = ProduceRun(connection, repetition, partition)
     run.began, run.took = perf_counter_ns(), stats.took
-    run.requests = run.stage(frames, place, node.clock.now_ms())
+    run.requests = run.stage(frames, position, node.clock.now_ms())
     stats.requests += run.requests
     stats.short_way += run.requests
-    end = place + run.requests
-    if end > place:
+    end = position + run.requests
+    if end > position:
         connection.park(run)
         node.turn.when_written(run)
     return end
@@ -56,11 +56,11 @@ class ProduceRun(Answer):
         self._staged: list[tuple[int, int, int]] = []  # correlation, base offset, append time
         self._end = 0  # acks=all waits until everything below this offset is committed
 
-    def stage(self, frames: list[memoryview], place: int, now_ms: int) -> int:
+    def stage(self, frames: list[memoryview], position: int, now_ms: int) -> int:
         """How many of the frames could be staged."""
         repetition, partition, staged = self._repetition, self._partition, self._staged
         version, acks = repetition.version, repetition.acks
-        for frame in frames[place:] if place else frames:
+        for frame in frames[position:] if position else frames:
             if len(frame) < framing.CORRELATION_END:
                 break
             key, its_version, correlation = framing.KEY_VERSION_CORRELATION.unpack_from(frame)

@@ -82,15 +82,15 @@ class RecordLog:
             committed(error)
 
     def _committed(self, replies: Sequence[Reply], error: ApiError | None) -> None:
-        place = self.partition.topic, self.partition.index
+        where = self.partition.topic, self.partition.index
         if error is not None:
-            log.error("%s-%d: a change could not be written: %s", *place, error)
+            log.error("%s-%d: a change could not be written: %s", *where, error)
             error = CoordinatorNotAvailable(str(error))
         for reply in replies:
             try:
                 reply(error)
             except Exception:  # the others hear of theirs all the same
-                log.exception("%s-%d: a change could not be completed", *place)
+                log.exception("%s-%d: a change could not be completed", *where)
 
     async def load(
         self, apply: Callable[[Stored], None], workers: Workers, damaged: Callable[[DamagedRange], None]
@@ -127,8 +127,8 @@ class RecordLog:
         try:
             apply(record)
         except Exception:
-            place = self.partition.topic, self.partition.index, record.offset
-            log.exception("%s-%d: the record at offset %d can't be applied", *place)
+            where = self.partition.topic, self.partition.index, record.offset
+            log.exception("%s-%d: the record at offset %d can't be applied", *where)
             damaged(DamagedRange(record.offset, record.offset + 1, [Suspect(record.key, record.value)]))
 
     async def _pass_over(
@@ -143,12 +143,12 @@ class RecordLog:
         for record in records or ():
             apply(Stored(first, record.key or b"", record.value))
         self._loaded_to = end
-        place = self.partition.topic, self.partition.index, first, end - 1
+        where = self.partition.topic, self.partition.index, first, end - 1
         if records is not None:
-            log.warning("%s-%d: one flipped bit was put right at offsets %d to %d. %s", *place, damage)
+            log.warning("%s-%d: one flipped bit was put right at offsets %d to %d. %s", *where, damage)
             return None
         lost = "%s-%d is damaged: what its offsets %d to %d held is not known any more. %s"
-        log.error(lost, *place, damage)
+        log.error(lost, *where, damage)
         return DamagedRange(first, end, suspects_in(search.content))
 
 

@@ -31,13 +31,13 @@ class Format(NamedTuple):
     separator: bytes
     raw: bool
 
-    def line(self, place: TopicPartition, record: Record) -> bytes:
+    def line(self, topic_partition: TopicPartition, record: Record) -> bytes:
         if self.raw:
             return record.value or b""
         if self.as_json:
             from postroad.cli.record_json import to_json
 
-            return to_json(*place, record) + b"\n"
+            return to_json(*topic_partition, record) + b"\n"
         parts = []
         if self.headers:
             named = (f"{name}={(value or b'').decode(errors='replace')}" for name, value in record.headers)
@@ -129,23 +129,25 @@ def consume(
             if group is not None:
                 await consumer.subscribe(topics)
             else:
-                places = await _places(client, topics, partitions)
-                await consumer.assign(await resolve(client, places, start or BEGINNING))
+                topic_partitions = await _topic_partitions(client, topics, partitions)
+                await consumer.assign(await resolve(client, topic_partitions, start or BEGINNING))
             await _write(client, consumer, format_, follow, count)
 
     talk(bootstrap, timeout_s, work)
 
 
-async def _places(client: Client, topics: Sequence[str], partitions: Sequence[int]) -> list[TopicPartition]:
+async def _topic_partitions(
+    client: Client, topics: Sequence[str], partitions: Sequence[int]
+) -> list[TopicPartition]:
     from postroad.client import TopicPartition
 
-    places: list[TopicPartition] = []
+    topic_partitions: list[TopicPartition] = []
     for name in topics:
         topic = await client.topic(name)
         for number in partitions or range(len(topic.partitions)):
             topic.leader(number)  # raises if there is no such partition
-            places.append(TopicPartition(name, number))
-    return places
+            topic_partitions.append(TopicPartition(name, number))
+    return topic_partitions
 
 
 async def _write(
@@ -160,18 +162,20 @@ async def _write(
     while True:
         if not follow and ends.keys() != consumer.positions.keys():
             ends = await offsets.latest(client, list(consumer.positions))
-        if ends and all(consumer.positions.get(place, end) >= end for place, end in ends.items()):
+        if ends and all(
+            consumer.positions.get(topic_partition, end) >= end for topic_partition, end in ends.items()
+        ):
             return
         fetched = await consumer.poll(POLL_S)
         if follow and not fetched:
             waits.tell()
-        for place, records, _ in fetched:
+        for topic_partition, records, _ in fetched:
             wanted = records if left is None else records[:left]
-            sys.stdout.buffer.write(b"".join(format_.line(place, record) for record in wanted))
+            sys.stdout.buffer.write(b"".join(format_.line(topic_partition, record) for record in wanted))
             if left is not None:
                 left -= len(wanted)
             if len(wanted) < len(records):
-                consumer.rewind(place, records[len(wanted)].offset)
+                consumer.rewind(topic_partition, records[len(wanted)].offset)
         sys.stdout.buffer.flush()
         if left == 0:
             return

@@ -121,13 +121,16 @@ def reset(
         from postroad.client import groups
 
         before = await groups.committed(client, name)
-        places = await _places(client, topics, partitions, list(before))
-        if not places:
+        topic_partitions = await _topic_partitions(client, topics, partitions, list(before))
+        if not topic_partitions:
             raise Failed(f"group {name} has committed nothing: name the topics with --topic")
-        after = await resolve(client, places, start)
+        after = await resolve(client, topic_partitions, start)
         if not dry_run:
             await groups.commit(client, name, after)
-        return [(*place, before.get(place), after[place]) for place in places]
+        return [
+            (*topic_partition, before.get(topic_partition), after[topic_partition])
+            for topic_partition in topic_partitions
+        ]
 
     output.moves(_talk(name, bootstrap, timeout_s, work), as_json, dry_run)
 
@@ -164,29 +167,35 @@ def _talk(name: str, bootstrap: str, timeout_s: float, work: Any) -> Any:
     return talk(bootstrap, timeout_s, named)
 
 
-async def _places(
+async def _topic_partitions(
     client: Client, topics: Sequence[str], partitions: Sequence[int], committed: Sequence[TopicPartition]
 ) -> list[TopicPartition]:
     from postroad.cli.topic import known
     from postroad.client import TopicPartition
 
-    places = list(committed)
+    topic_partitions = list(committed)
     if topics:
         sizes = {name: len((await known(client, name)).partitions) for name in topics}
-        places = [TopicPartition(name, number) for name, size in sizes.items() for number in range(size)]
-    return sorted(place for place in places if not partitions or place.partition in partitions)
+        topic_partitions = [
+            TopicPartition(name, number) for name, size in sizes.items() for number in range(size)
+        ]
+    return sorted(
+        topic_partition
+        for topic_partition in topic_partitions
+        if not partitions or topic_partition.partition in partitions
+    )
 
 
 def _rows(found: GroupDescription, lags: Sequence[Any]) -> list[tuple[output.Cell, ...]]:
     """A line for each partition with a commit, then those that are owned and have none."""
-    owners = {place: member for member in found.members for place in member.partitions}
+    owners = {topic_partition: member for member in found.members for topic_partition in member.partitions}
     rows: list[tuple[output.Cell, ...]] = []
-    for place, committed, end, messages, seconds in lags:
-        owner = owners.pop(place, None)
+    for topic_partition, committed, end, messages, seconds in lags:
+        owner = owners.pop(topic_partition, None)
         member = (owner.id, owner.host) if owner else (None, None)
-        rows.append((*place, committed, end, messages, seconds, *member))
-    for place, owner in sorted(owners.items()):
-        rows.append((*place, None, None, None, None, owner.id, owner.host))
+        rows.append((*topic_partition, committed, end, messages, seconds, *member))
+    for topic_partition, owner in sorted(owners.items()):
+        rows.append((*topic_partition, None, None, None, None, owner.id, owner.host))
     return rows
 
 
@@ -203,7 +212,7 @@ def _as_object(found: GroupDescription, rows: Sequence[Sequence[output.Cell]]) -
                 "instance_id": member.instance_id,
                 "client_id": member.client_id,
                 "host": member.host,
-                "partitions": [list(place) for place in member.partitions],
+                "partitions": [list(topic_partition) for topic_partition in member.partitions],
             }
             for member in found.members
         ],

@@ -54,11 +54,11 @@ def log() -> None:
 
 
 @log.command()
-@click.argument("places", nargs=-1, metavar="[TOPIC[/PARTITION]]...")
+@click.argument("topic_partitions", nargs=-1, metavar="[TOPIC[/PARTITION]]...")
 @data_option
 @json_option
 @click.pass_context
-def verify(context: click.Context, places: Sequence[str], data: Path, as_json: bool) -> None:
+def verify(context: click.Context, topic_partitions: Sequence[str], data: Path, as_json: bool) -> None:
     """Check every batch, index and checkpoint, by default of all topics.
 
     The exit code is 1 if a message is damaged. Harmless findings (a torn tail after a crash, a stale index)
@@ -67,7 +67,7 @@ def verify(context: click.Context, places: Sequence[str], data: Path, as_json: b
     from postroad.cli.offline import stored_partitions
 
     with stored_partitions(data) as stored:
-        chosen = _chosen(stored, places)
+        chosen = _chosen(stored, topic_partitions)
         rows = _verify(chosen)
     if as_json:
         output.write_json({"partitions": len(chosen), "findings": output.objects(FINDING_COLUMNS, rows)})
@@ -78,7 +78,7 @@ def verify(context: click.Context, places: Sequence[str], data: Path, as_json: b
 
 
 @log.command()
-@click.argument("place", metavar="TOPIC[/PARTITION]")
+@click.argument("topic_partition", metavar="TOPIC[/PARTITION]")
 @click.option("--from", "offset", type=OFFSET, default=0, help="Start at the batch with this offset.")
 @click.option(
     "-n",
@@ -91,13 +91,13 @@ def verify(context: click.Context, places: Sequence[str], data: Path, as_json: b
 @click.option("--records", is_flag=True, help="Print the records themselves, as lines of JSON.")
 @data_option
 @json_option
-def dump(place: str, offset: int, count: int, records: bool, data: Path, as_json: bool) -> None:
+def dump(topic_partition: str, offset: int, count: int, records: bool, data: Path, as_json: bool) -> None:
     """Print a topic's batches as they are stored, one per line."""
     from postroad.cli.offline import choose, stored_partitions
     from postroad.errors import CorruptMessage
 
     with stored_partitions(data) as stored:
-        for chosen in choose(stored, place):
+        for chosen in choose(stored, topic_partition):
             try:
                 _dump(chosen, offset, count, records, as_json)
             except CorruptMessage as error:
@@ -106,12 +106,14 @@ def dump(place: str, offset: int, count: int, records: bool, data: Path, as_json
                 ) from None
 
 
-def _chosen(stored: list[StoredPartition], places: Sequence[str]) -> list[StoredPartition]:
+def _chosen(stored: list[StoredPartition], topic_partitions: Sequence[str]) -> list[StoredPartition]:
     from postroad.cli.offline import choose
 
-    if not places:
+    if not topic_partitions:
         return stored
-    return sorted({found for place in places for found in choose(stored, place)})
+    return sorted(
+        {found for topic_partition in topic_partitions for found in choose(stored, topic_partition)}
+    )
 
 
 def _verify(partitions: Sequence[StoredPartition]) -> list[tuple[output.Cell, ...]]:
@@ -152,8 +154,8 @@ def _dump(stored: StoredPartition, offset: int, count: int, records: bool, as_js
         return
     rows = [_row(batch) for batch in batches]
     if as_json:
-        place = {"topic": stored.topic, "partition": stored.partition}
-        output.write_json({**place, "batches": output.objects(BATCH_COLUMNS, rows)})
+        topic_partition = {"topic": stored.topic, "partition": stored.partition}
+        output.write_json({**topic_partition, "batches": output.objects(BATCH_COLUMNS, rows)})
     else:
         click.echo(f"{stored.topic}/{stored.partition}  {stored.path}")
         output.table(BATCH_COLUMNS, rows)

@@ -17,7 +17,7 @@ def as_row(peeked: Peeked) -> tuple[Cell, ...]:
     state, record = peeked.state, peeked.record
     content = (None, None) if record is None else (record.key, record.value)
     return (
-        *peeked.place,
+        *peeked.topic_partition,
         peeked.offset,
         state.state,
         _time(state.available_at_ms),
@@ -31,7 +31,7 @@ def as_row(peeked: Peeked) -> tuple[Cell, ...]:
 def as_object(peeked: Peeked) -> dict[str, Any]:
     state = peeked.state
     record = peeked.record or Record(peeked.offset, -1, None, None)
-    return record_json.as_object(*peeked.place, record) | {
+    return record_json.as_object(*peeked.topic_partition, record) | {
         "readable": peeked.record is not None,
         "state": state.state,
         "available_at": state.available_at_ms or None,

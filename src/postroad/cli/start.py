@@ -68,38 +68,50 @@ def parse(text: str, now_ms: int) -> Start | None:
 
 
 async def resolve(
-    client: Client, places: Sequence[TopicPartition], start: Start
+    client: Client, topic_partitions: Sequence[TopicPartition], start: Start
 ) -> dict[TopicPartition, int]:
     """An offset within each partition; a start before its beginning or after its end moves there, and
     standard error says so."""
     from postroad.client import offsets
 
-    first = await offsets.earliest(client, list(places))
-    last = await offsets.latest(client, list(places))
+    first = await offsets.earliest(client, list(topic_partitions))
+    last = await offsets.latest(client, list(topic_partitions))
     if start.kind == "beginning":
         return first
     if start.kind == "end":
         return last
     if start.kind == "time":
-        found = await offsets.find(client, dict.fromkeys(places, start.value))
-        _tell_late([f"{place}" for place, at in found.items() if at.offset < 0])
-        return {place: at.offset if at.offset >= 0 else last[place] for place, at in found.items()}
+        found = await offsets.find(client, dict.fromkeys(topic_partitions, start.value))
+        _tell_late([f"{topic_partition}" for topic_partition, at in found.items() if at.offset < 0])
+        return {
+            topic_partition: at.offset if at.offset >= 0 else last[topic_partition]
+            for topic_partition, at in found.items()
+        }
     if start.kind == "offset":
         _tell_outside(start.value, first, last)
-    wanted = {place: start.value if start.kind == "offset" else last[place] - start.value for place in places}
-    return {place: min(max(offset, first[place]), last[place]) for place, offset in wanted.items()}
+    wanted = {
+        topic_partition: start.value if start.kind == "offset" else last[topic_partition] - start.value
+        for topic_partition in topic_partitions
+    }
+    return {
+        topic_partition: min(max(offset, first[topic_partition]), last[topic_partition])
+        for topic_partition, offset in wanted.items()
+    }
 
 
-def _tell_late(places: Sequence[str]) -> None:
-    if places:
-        click.echo(f"no message is that late in {', '.join(places)}: the end is taken", err=True)
+def _tell_late(topic_partitions: Sequence[str]) -> None:
+    if topic_partitions:
+        click.echo(f"no message is that late in {', '.join(topic_partitions)}: the end is taken", err=True)
 
 
 def _tell_outside(
     wanted: int, first: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int]
 ) -> None:
-    for place, end in last.items():
+    for topic_partition, end in last.items():
         if wanted > end:
-            click.echo(f"{place} ends at {end}, before {wanted}: the end is taken", err=True)
-        elif wanted < first[place]:
-            click.echo(f"{place} begins at {first[place]}, after {wanted}: the beginning is taken", err=True)
+            click.echo(f"{topic_partition} ends at {end}, before {wanted}: the end is taken", err=True)
+        elif wanted < first[topic_partition]:
+            click.echo(
+                f"{topic_partition} begins at {first[topic_partition]}, after {wanted}: it is taken",
+                err=True,
+            )

@@ -180,7 +180,10 @@ def describe(name: str, all_configs: bool, as_json: bool, bootstrap: str, timeou
     if found["configs"]:
         output.table(("config", "value"), sorted(found["configs"].items()))
     if found["members"]:
-        rows = [(*list(member.values())[:3], _places(member["partitions"])) for member in found["members"]]
+        rows = [
+            (*list(member.values())[:3], _topic_partitions(member["partitions"]))
+            for member in found["members"]
+        ]
         output.table(MEMBER_COLUMNS, rows)
     if found["partitions"]:
         output.table(PARTITION_COLUMNS, [tuple(part.values()) for part in found["partitions"]])
@@ -264,7 +267,7 @@ async def _describe(client: Client, name: str, all_configs: bool) -> dict[str, A
                 "client": member.client_id,
                 "host": member.host,
                 "topics": list(member.topics),
-                "partitions": [list(place) for place in member.partitions],
+                "partitions": [list(topic_partition) for topic_partition in member.partitions],
             }
             for member in found.members
         ],
@@ -281,20 +284,20 @@ async def _partitions(client: Client, name: str) -> list[dict[str, Any]]:
     ends = await offsets.latest(client, sorted(positions))
     columns = [column.replace(" ", "_") for column in PARTITION_COLUMNS]
     rows: list[dict[str, Any]] = []
-    for place in sorted(positions):
-        start, lag = positions[place]
+    for topic_partition in sorted(positions):
+        start, lag = positions[topic_partition]
         counts: tuple[int | None, ...]
         try:
-            found = await subscriptions.peek(client, name, place)
+            found = await subscriptions.peek(client, name, topic_partition)
             counts = (found.ready, found.in_flight, found.waiting, found.delayed, found.dying)
         except UnsupportedVersion:
             counts = (None,) * 5
-        row = (*place, start, ends[place], lag if lag >= 0 else None, *counts)
+        row = (*topic_partition, start, ends[topic_partition], lag if lag >= 0 else None, *counts)
         rows.append(dict(zip(columns, row, strict=True)))
     return rows
 
 
-def _places(partitions: Sequence[Sequence[Any]]) -> str:
+def _topic_partitions(partitions: Sequence[Sequence[Any]]) -> str:
     """`orders/0,1,2 jobs/0`"""
     gathered: dict[str, list[str]] = {}
     for topic, index in partitions:

@@ -62,13 +62,17 @@ def peek(
     async def work(client: Client) -> list[Peeked]:
         from postroad.client.browse import look
 
-        places = await chosen(client, name, wanted)
+        topic_partitions = await chosen(client, name, wanted)
         if partitions:
-            places = [place for place in places if place.partition in partitions]
-        if not places:
+            topic_partitions = [
+                topic_partition
+                for topic_partition in topic_partitions
+                if topic_partition.partition in partitions
+            ]
+        if not topic_partitions:
             raise Failed(f"subscription {name} has no partition {', '.join(map(str, partitions))}")
-        starts = {} if first is None else dict.fromkeys(places, first)
-        found, _ = await look(client, name, places, starts, limit)
+        starts = {} if first is None else dict.fromkeys(topic_partitions, first)
+        found, _ = await look(client, name, topic_partitions, starts, limit)
         return found
 
     from postroad.cli import peeking
@@ -192,7 +196,7 @@ def _line(message: ShareMessage, as_json: bool) -> bytes:
     from postroad.wire.records import Record
 
     record = Record(message.offset, message.timestamp, message.key, message.value, message.headers)
-    return to_json(*message.place, record, deliveries=message.delivery_count) + b"\n"
+    return to_json(*message.topic_partition, record, deliveries=message.delivery_count) + b"\n"
 
 
 def _report(refused: Sequence[Any]) -> None:

@@ -35,10 +35,10 @@ def purge(name: str, wanted: Sequence[str], yes: bool, bootstrap: str, timeout_s
     async def work(client: Client) -> int:
         from postroad.client import subscriptions
 
-        places = await chosen(client, name, wanted)
+        topic_partitions = await chosen(client, name, wanted)
         before = await subscriptions.positions(client, name)
-        await subscriptions.move(client, name, await resolve(client, places, END))
-        return sum(max(0, before[place].lag) for place in places)
+        await subscriptions.move(client, name, await resolve(client, topic_partitions, END))
+        return sum(max(0, before[topic_partition].lag) for topic_partition in topic_partitions)
 
     count = talk_about(name, bootstrap, timeout_s, work)
     click.echo(f"purged {name}: {count} {'message' if count == 1 else 'messages'}")
@@ -73,11 +73,14 @@ def seek(
     async def work(client: Client) -> list[Row]:
         from postroad.client import subscriptions
 
-        places = await chosen(client, name, wanted)
+        topic_partitions = await chosen(client, name, wanted)
         before = await subscriptions.positions(client, name)
-        after = await resolve(client, places, start)
+        after = await resolve(client, topic_partitions, start)
         if not dry_run:
             await subscriptions.move(client, name, after)
-        return [(*place, before[place].start, after[place]) for place in places]
+        return [
+            (*topic_partition, before[topic_partition].start, after[topic_partition])
+            for topic_partition in topic_partitions
+        ]
 
     output.moves(talk_about(name, bootstrap, timeout_s, work), as_json, dry_run)

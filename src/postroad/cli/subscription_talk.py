@@ -52,7 +52,7 @@ async def held_topics(client: Client, name: str) -> list[str]:
     texts = (entries.get(TOPICS_CONFIG) or "").split(",")
     named = [topic for text in texts if (topic := text.strip())]
     positions = await subscriptions.positions(client, name)
-    return list(dict.fromkeys([*named, *sorted({place.topic for place in positions})]))
+    return list(dict.fromkeys([*named, *sorted({topic_partition.topic for topic_partition in positions})]))
 
 
 async def chosen(client: Client, name: str, wanted: Sequence[str]) -> list[TopicPartition]:
@@ -60,14 +60,18 @@ async def chosen(client: Client, name: str, wanted: Sequence[str]) -> list[Topic
     from postroad.client import subscriptions
 
     await exists(client, name)
-    places = sorted(await subscriptions.positions(client, name))
-    if not places:
+    topic_partitions = sorted(await subscriptions.positions(client, name))
+    if not topic_partitions:
         raise Failed(f"subscription {name} has no messages yet")
     found: dict[TopicPartition, None] = {}
-    for text in wanted or sorted({place.topic for place in places}):
-        matching = [place for place in places if text in (place.topic, f"{place.topic}:{place.partition}")]
+    for text in wanted or sorted({topic_partition.topic for topic_partition in topic_partitions}):
+        matching = [
+            topic_partition
+            for topic_partition in topic_partitions
+            if text in (topic_partition.topic, f"{topic_partition.topic}:{topic_partition.partition}")
+        ]
         if not matching:
-            known = ", ".join(sorted({place.topic for place in places}))
+            known = ", ".join(sorted({topic_partition.topic for topic_partition in topic_partitions}))
             raise Failed(f"subscription {name} does not have {text}; it has: {known}")
         found.update(dict.fromkeys(matching))
     return list(found)

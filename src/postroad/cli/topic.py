@@ -189,9 +189,9 @@ async def _describe(client: Client, name: str, all_configs: bool) -> dict[str, A
     from postroad.cluster.ids import id_text
 
     found = await known(client, name)
-    places = [TopicPartition(name, partition.number) for partition in found.partitions]
-    first = await offsets.earliest(client, places)
-    last = await offsets.latest(client, places)
+    topic_partitions = [TopicPartition(name, partition.number) for partition in found.partitions]
+    first = await offsets.earliest(client, topic_partitions)
+    last = await offsets.latest(client, topic_partitions)
     partitions = [
         {
             "partition": partition.number,
@@ -199,17 +199,19 @@ async def _describe(client: Client, name: str, all_configs: bool) -> dict[str, A
             "epoch": partition.leader_epoch,
             "replicas": list(partition.replicas),
             "in_sync": list(partition.isr),
-            "start": first[place],
-            "end": last[place],
+            "start": first[topic_partition],
+            "end": last[topic_partition],
         }
-        for place, partition in zip(places, found.partitions, strict=True)
+        for topic_partition, partition in zip(topic_partitions, found.partitions, strict=True)
     ]
     entries = await topics.describe_config(client, name)
     return {
         "topic": name,
         "id": id_text(found.id),  # as it names the topic's directories
         "internal": found.is_internal,
-        "messages": sum(last[place] - first[place] for place in places),
+        "messages": sum(
+            last[topic_partition] - first[topic_partition] for topic_partition in topic_partitions
+        ),
         "partitions": partitions,
         "configs": {entry.name: entry.value for entry in entries if all_configs or entry.is_override},
     }

@@ -31,18 +31,23 @@ class Appended(NamedTuple):
 
 
 async def append(
-    client: Client, place: TopicPartition, batch: Buffer, *, acks: int = ALL, timeout_s: float | None = None
+    client: Client,
+    topic_partition: TopicPartition,
+    batch: Buffer,
+    *,
+    acks: int = ALL,
+    timeout_s: float | None = None,
 ) -> Appended:
     """Any number of tries within the timeout; raises what the last one was refused with."""
     timeout_s = client.timeout_s if timeout_s is None else timeout_s
-    partition = produce.PartitionProduceData(index=place.partition, records=batch)
-    topic = produce.TopicProduceData(name=place.topic, partition_data=[partition])
+    partition = produce.PartitionProduceData(index=topic_partition.partition, records=batch)
+    topic = produce.TopicProduceData(name=topic_partition.topic, partition_data=[partition])
     request = produce.ProduceRequest(acks=acks, timeout_ms=int(timeout_s * 1000), topic_data=[topic])
 
     async def attempt() -> Appended:
-        found = await client.topic(place.topic)
+        found = await client.topic(topic_partition.topic)
         topic.topic_id = found.id
-        connection = await client.connection(found.leader(place.partition))
+        connection = await client.connection(found.leader(topic_partition.partition))
         if acks == NO_ACKS:
             await connection.post(produce, request, timeout_s)
             return Appended(UNKNOWN_OFFSET, -1, found.id)

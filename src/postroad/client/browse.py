@@ -22,7 +22,7 @@ PATIENCE_S: Final = 5.0  # content that can't be read by then is left out
 class Peeked(NamedTuple):
     """`state` has the message among others in the same state; `record` is None if it could not be read."""
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     offset: int
     state: PeekRange
     record: Record | None
@@ -31,14 +31,14 @@ class Peeked(NamedTuple):
 class Following(NamedTuple):
     """Where to go on looking."""
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     offset: int
 
 
 async def look(
     client: Client,
     group: str,
-    places: Sequence[TopicPartition],
+    topic_partitions: Sequence[TopicPartition],
     starts: Mapping[TopicPartition, int],
     limit: int,
     bytes_max: int | None = None,
@@ -50,12 +50,12 @@ async def look(
     """
     found: list[Peeked] = []
     size = 0
-    for place in places:
+    for topic_partition in topic_partitions:
         left = limit - len(found)
-        start = starts.get(place, FROM_START)
+        start = starts.get(topic_partition, FROM_START)
         if not left:
-            return found, Following(place, max(start, 0))
-        answer = await subscriptions.peek(client, group, place, start, left)
+            return found, Following(topic_partition, max(start, 0))
+        answer = await subscriptions.peek(client, group, topic_partition, start, left)
         states = {
             offset: state
             for state in answer.ranges
@@ -64,19 +64,19 @@ async def look(
         }
         wanted = sorted(states)[:left]
         left_bytes = None if bytes_max is None else bytes_max - size
-        records, end = await read(client, place, wanted, left_bytes)
+        records, end = await read(client, topic_partition, wanted, left_bytes)
         size += sum(map(size_of, records.values()))
         looked = [offset for offset in wanted if end is None or offset < end]
-        found += [Peeked(place, offset, states[offset], records.get(offset)) for offset in looked]
+        found += [Peeked(topic_partition, offset, states[offset], records.get(offset)) for offset in looked]
         if len(looked) < len(wanted):
-            return found, Following(place, wanted[len(looked)])
+            return found, Following(topic_partition, wanted[len(looked)])
         if len(found) == limit and wanted[-1] + 1 < answer.high_watermark:
-            return found, Following(place, wanted[-1] + 1)
+            return found, Following(topic_partition, wanted[-1] + 1)
     return found, None
 
 
 async def read(
-    client: Client, place: TopicPartition, wanted: Iterable[int], bytes_max: int | None = None
+    client: Client, topic_partition: TopicPartition, wanted: Iterable[int], bytes_max: int | None = None
 ) -> tuple[dict[int, Record], int | None]:
     """Those of the records that are there, in as few fetches as their distances allow. And where it ended
     because `bytes_max` were read, else None; the first fetch counts whatever it brings."""
@@ -86,15 +86,15 @@ async def read(
     deadline = asyncio.get_running_loop().time() + PATIENCE_S
     async with Consumer(client, reset=EARLIEST, partition_bytes=READ_BYTES) as consumer:
         while missing and (left_s := deadline - asyncio.get_running_loop().time()) > 0:
-            await consumer.assign({place: min(missing)})
+            await consumer.assign({topic_partition: min(missing)})
             for _, came, _ in await consumer.poll(left_s):
                 for record in came:
                     if record.offset in missing:
                         records[record.offset] = record
                         size += size_of(record)
-            missing = {offset for offset in missing if offset >= consumer.positions[place]}
+            missing = {offset for offset in missing if offset >= consumer.positions[topic_partition]}
             if missing and bytes_max is not None and size >= bytes_max:
-                return records, consumer.positions[place]
+                return records, consumer.positions[topic_partition]
     return records, None
 
 

@@ -58,12 +58,15 @@ class Consumer:
         """The next offset of each partition that is read now."""
         return self._fetcher.positions
 
-    async def assign(self, places: Mapping[TopicPartition, int]) -> None:
+    async def assign(self, topic_partitions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions, each from an offset, from EARLIEST, or from LATEST."""
-        named = {place: at for place, at in places.items() if at < 0}
+        named = {topic_partition: at for topic_partition, at in topic_partitions.items() if at < 0}
         found = await offsets.find(self._client, named)
         self._fetcher.seek(
-            {place: found[place].offset if place in found else at for place, at in places.items()}
+            {
+                topic_partition: found[topic_partition].offset if topic_partition in found else at
+                for topic_partition, at in topic_partitions.items()
+            }
         )
 
     async def subscribe(self, topics: Sequence[str]) -> None:
@@ -84,9 +87,9 @@ class Consumer:
             await self.commit()
         return await self._fetcher.next(timeout_s)
 
-    def rewind(self, place: TopicPartition, offset: int) -> None:
+    def rewind(self, topic_partition: TopicPartition, offset: int) -> None:
         """What was polled from this offset on is not handled: it is polled again, and not committed."""
-        self._fetcher.positions[place] = offset
+        self._fetcher.positions[topic_partition] = offset
 
     async def commit(self, timeout_s: float | None = None) -> None:
         """What was polled so far is handled. Nothing happens without a group, or without news.
@@ -95,7 +98,11 @@ class Consumer:
             return
         if self._auto_commit_s is not None:
             self._next_commit = asyncio.get_running_loop().time() + self._auto_commit_s
-        news = {place: at for place, at in self.positions.items() if self._committed.get(place) != at}
+        news = {
+            topic_partition: at
+            for topic_partition, at in self.positions.items()
+            if self._committed.get(topic_partition) != at
+        }
         if not news:
             return
         try:
@@ -121,9 +128,9 @@ class Consumer:
         self._fetcher.seek({})
         owned = await member.join(self._topics)
         self._committed = await groups.committed(self._client, member.group, owned)
-        missing = [place for place in owned if place not in self._committed]
+        missing = [topic_partition for topic_partition in owned if topic_partition not in self._committed]
         begin: dict[TopicPartition, int] = {}
         if missing and self._reset is not None:
             found = await offsets.find(self._client, dict.fromkeys(missing, self._reset))
-            begin = {place: at.offset for place, at in found.items()}
+            begin = {topic_partition: at.offset for topic_partition, at in found.items()}
         self._fetcher.seek({**self._committed, **begin})

@@ -24,10 +24,10 @@ async def in_doubt(client: Client, kind: str, name: str, node: int) -> list[str]
         return []
     lines = [line for line in page.splitlines() if line.startswith(f"postroad_{kind}_in_doubt{{")]
     found = [dict(_LABEL.findall(line)) for line in lines]
-    return [_place(labels) for labels in found if labels.get(kind) == _escaped(name)]
+    return [_partition_text(labels) for labels in found if labels.get(kind) == _escaped(name)]
 
 
-def _place(labels: dict[str, str]) -> str:
+def _partition_text(labels: dict[str, str]) -> str:
     return f"{labels['topic']}-{labels['partition']}" if "topic" in labels else "everything"
 
 

@@ -35,7 +35,7 @@ ANSWER_MARGIN_S: Final = 10.0  # beyond MAX_WAIT_MS, before a leader is given up
 class Fetched(NamedTuple):
     """Records of one partition in order. `high_watermark` is where its end is now."""
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     records: list[Record]
     high_watermark: int
 
@@ -100,10 +100,12 @@ class Fetcher:
 
     async def _ask(self) -> None:
         """A fetch is under way at each leader of a partition."""
-        for node, places in (await offsets.by_leader(self._client, self.positions)).items():
+        for node, topic_partitions in (await offsets.by_leader(self._client, self.positions)).items():
             if node not in self._under_way:
                 # Positions are taken now: they may have moved elsewhere before the task begins.
-                asked = {place: self.positions[place] for place in places}
+                asked = {
+                    topic_partition: self.positions[topic_partition] for topic_partition in topic_partitions
+                }
                 self._under_way[node] = asyncio.create_task(self._fetch(node, asked), name=f"fetch {node}")
 
     async def _wait(self, timeout_s: float) -> list[asyncio.Task[list[Any]]]:
@@ -117,7 +119,7 @@ class Fetcher:
         return [self._under_way.pop(node) for node in finished]
 
     async def _fetch(self, node: int, asked: Mapping[TopicPartition, int]) -> list[Any]:
-        """[(place, the offset that was asked for, the answer)]"""
+        """[(the partition, the offset that was asked for, the answer)]"""
         topics = [
             fetch.FetchTopic(
                 topic=topic, partitions=[self._partition(n, asked[TopicPartition(topic, n)]) for n in numbers]
@@ -134,8 +136,8 @@ class Fetcher:
         found = []
         for topic in answer.responses:
             for partition in topic.partitions:
-                place = TopicPartition(topic.topic, partition.partition_index)
-                found.append((place, asked[place], partition))
+                topic_partition = TopicPartition(topic.topic, partition.partition_index)
+                found.append((topic_partition, asked[topic_partition], partition))
         return found
 
     def _partition(self, number: int, offset: int) -> fetch.FetchPartition:
@@ -159,37 +161,37 @@ class Fetcher:
     async def _take(self, task: asyncio.Task[list[Any]]) -> list[Fetched]:
         fetched: list[Fetched] = []
         failed = 0
-        for place, offset, answer in task.result():
-            if self.positions.get(place) != offset:
+        for topic_partition, offset, answer in task.result():
+            if self.positions.get(topic_partition) != offset:
                 continue
             if answer.error_code == OffsetOutOfRange.code:
-                await self._go_back(place, offset)
+                await self._go_back(topic_partition, offset)
             elif answer.error_code == CorruptMessage.code:
-                raise CorruptMessage(f"{place} is damaged at offset {offset} or soon after.")
+                raise CorruptMessage(f"{topic_partition} is damaged at offset {offset} or soon after.")
             elif answer.error_code:
                 failed = answer.error_code
             elif answer.records:
-                records = self._decode(place, offset, memoryview(answer.records))
+                records = self._decode(topic_partition, offset, memoryview(answer.records))
                 if records:
-                    fetched.append(Fetched(place, records, answer.high_watermark))
+                    fetched.append(Fetched(topic_partition, records, answer.high_watermark))
         if failed and not fetched:
             raise by_code(failed)
         return fetched
 
-    def _decode(self, place: TopicPartition, offset: int, data: memoryview) -> list[Record]:
+    def _decode(self, topic_partition: TopicPartition, offset: int, data: memoryview) -> list[Record]:
         """A batch holds the asked offset somewhere: records before it were read already."""
         records: list[Record] = []
         for at, header in batches.walk(data):
             batches.check(data, header, at)
             if not header.attributes & batches.CONTROL:
                 records += decode_records(data[at : at + header.size])
-            self.positions[place] = header.next_offset
+            self.positions[topic_partition] = header.next_offset
         if records and records[0].offset < offset:
             records = [record for record in records if record.offset >= offset]
         return records
 
-    async def _go_back(self, place: TopicPartition, offset: int) -> None:
+    async def _go_back(self, topic_partition: TopicPartition, offset: int) -> None:
         if self._reset is None:
-            raise OffsetOutOfRange(f"{place} has no offset {offset}.")
-        found = await offsets.find(self._client, {place: self._reset})
-        self.positions[place] = found[place].offset
+            raise OffsetOutOfRange(f"{topic_partition} has no offset {offset}.")
+        found = await offsets.find(self._client, {topic_partition: self._reset})
+        self.positions[topic_partition] = found[topic_partition].offset

@@ -84,14 +84,14 @@ async def describe(client: Client, group: str) -> GroupDescription:
 
 
 async def committed(
-    client: Client, group: str, places: Sequence[TopicPartition] | None = None
+    client: Client, group: str, topic_partitions: Sequence[TopicPartition] | None = None
 ) -> dict[TopicPartition, int]:
     """The committed offsets, of all partitions or of some; where none was committed there is none."""
     topics = None
-    if places is not None:
+    if topic_partitions is not None:
         topics = [
             offset_fetch.OffsetFetchRequestTopics(name=topic, partition_indexes=indexes)
-            for topic, indexes in by_topic(places).items()
+            for topic, indexes in by_topic(topic_partitions).items()
         ]
     wanted = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=topics)
     request = offset_fetch.OffsetFetchRequest(groups=[wanted])

@@ -22,7 +22,7 @@ PATIENCE_S: Final = 5.0  # an age that can't be read by then is left out
 class Lag(NamedTuple):
     """`seconds` is None where there is none, or where it could not be read."""
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     committed: int
     end: int
     messages: int
@@ -32,21 +32,31 @@ class Lag(NamedTuple):
 async def measure(client: Client, group: str) -> list[Lag]:
     """For each partition that the group has committed, in order."""
     committed = await groups.committed(client, group)
-    existing = (await client.cluster({place.topic for place in committed})).topics if committed else {}
-    places = sorted(place for place in committed if place.topic in existing)
-    ends = await offsets.latest(client, places)
-    behind = {place: committed[place] for place in places if committed[place] < ends[place]}
+    existing = (
+        (await client.cluster({topic_partition.topic for topic_partition in committed})).topics
+        if committed
+        else {}
+    )
+    topic_partitions = sorted(
+        topic_partition for topic_partition in committed if topic_partition.topic in existing
+    )
+    ends = await offsets.latest(client, topic_partitions)
+    behind = {
+        topic_partition: committed[topic_partition]
+        for topic_partition in topic_partitions
+        if committed[topic_partition] < ends[topic_partition]
+    }
     times = await times_at(client, behind)
     now_ms = time.time() * 1000
     return [
         Lag(
-            place,
-            committed[place],
-            ends[place],
-            max(0, ends[place] - committed[place]),
-            max(0.0, (now_ms - times[place]) / 1000) if place in times else None,
+            topic_partition,
+            committed[topic_partition],
+            ends[topic_partition],
+            max(0, ends[topic_partition] - committed[topic_partition]),
+            max(0.0, (now_ms - times[topic_partition]) / 1000) if topic_partition in times else None,
         )
-        for place in places
+        for topic_partition in topic_partitions
     ]
 
 
@@ -57,11 +67,13 @@ async def times_at(client: Client, positions: dict[TopicPartition, int]) -> dict
         return times
     deadline = asyncio.get_running_loop().time() + PATIENCE_S
     async with Consumer(client, reset=offsets.EARLIEST, partition_bytes=READ_BYTES) as consumer:
-        while missing := {place: at for place, at in positions.items() if place not in times}:
+        while missing := {
+            topic_partition: at for topic_partition, at in positions.items() if topic_partition not in times
+        }:
             left_s = deadline - asyncio.get_running_loop().time()
             if left_s <= 0:
                 break
             await consumer.assign(missing)
-            for place, records, _ in await consumer.poll(left_s):
-                times.setdefault(place, records[0].timestamp)
+            for topic_partition, records, _ in await consumer.poll(left_s):
+                times.setdefault(topic_partition, records[0].timestamp)
     return times

@@ -150,9 +150,9 @@ class GroupMember:
         counts = {name: len(topic.partitions) for name, topic in found.items()}
         return [
             sync_group.SyncGroupRequestAssignment(
-                member_id=member, assignment=protocol.write_assignment(places)
+                member_id=member, assignment=protocol.write_assignment(topic_partitions)
             )
-            for member, places in protocol.assign_range(wanted, counts).items()
+            for member, topic_partitions in protocol.assign_range(wanted, counts).items()
         ]
 
     async def _beat(self) -> None:

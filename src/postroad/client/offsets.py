@@ -1,4 +1,4 @@
-"""Offsets by place and by time, asked of each partition's leader."""
+"""Offsets by name and by time, asked of each partition's leader."""
 
 from __future__ import annotations
 
@@ -27,40 +27,50 @@ async def find(client: Client, wanted: Mapping[TopicPartition, int]) -> dict[Top
     found: dict[TopicPartition, OffsetAt] = {}
 
     async def attempt() -> None:
-        missing = {place: time for place, time in wanted.items() if place not in found}
-        for node, places in (await by_leader(client, missing)).items():
-            answer = await client.call(list_offsets, _request(places, missing, client), node=node)
+        missing = {
+            topic_partition: time for topic_partition, time in wanted.items() if topic_partition not in found
+        }
+        for node, topic_partitions in (await by_leader(client, missing)).items():
+            answer = await client.call(list_offsets, _request(topic_partitions, missing, client), node=node)
             _collect(answer, found)
 
     await client.retry(attempt)
-    return {place: found[place] for place in wanted}
+    return {topic_partition: found[topic_partition] for topic_partition in wanted}
 
 
-async def earliest(client: Client, places: list[TopicPartition]) -> dict[TopicPartition, int]:
-    return {place: at.offset for place, at in (await find(client, dict.fromkeys(places, EARLIEST))).items()}
+async def earliest(client: Client, topic_partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    return {
+        topic_partition: at.offset
+        for topic_partition, at in (await find(client, dict.fromkeys(topic_partitions, EARLIEST))).items()
+    }
 
 
-async def latest(client: Client, places: list[TopicPartition]) -> dict[TopicPartition, int]:
-    return {place: at.offset for place, at in (await find(client, dict.fromkeys(places, LATEST))).items()}
+async def latest(client: Client, topic_partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    return {
+        topic_partition: at.offset
+        for topic_partition, at in (await find(client, dict.fromkeys(topic_partitions, LATEST))).items()
+    }
 
 
-async def by_leader(client: Client, places: Any) -> dict[int, list[TopicPartition]]:
+async def by_leader(client: Client, topic_partitions: Any) -> dict[int, list[TopicPartition]]:
     """Partitions gathered by the node that leads them."""
     gathered: dict[int, list[TopicPartition]] = {}
-    for place in places:
-        gathered.setdefault(await client.leader(*place), []).append(place)
+    for topic_partition in topic_partitions:
+        gathered.setdefault(await client.leader(*topic_partition), []).append(topic_partition)
     return gathered
 
 
-def by_topic(places: Any) -> dict[str, list[int]]:
+def by_topic(topic_partitions: Any) -> dict[str, list[int]]:
     """Partitions gathered by topic, as requests want them."""
     gathered: dict[str, list[int]] = {}
-    for topic, partition in places:
+    for topic, partition in topic_partitions:
         gathered.setdefault(topic, []).append(partition)
     return gathered
 
 
-def _request(places: list[TopicPartition], times: Mapping[TopicPartition, int], client: Client) -> Any:
+def _request(
+    topic_partitions: list[TopicPartition], times: Mapping[TopicPartition, int], client: Client
+) -> Any:
     topics = [
         list_offsets.ListOffsetsTopic(
             name=topic,
@@ -71,7 +81,7 @@ def _request(places: list[TopicPartition], times: Mapping[TopicPartition, int], 
                 for index in indexes
             ],
         )
-        for topic, indexes in by_topic(places).items()
+        for topic, indexes in by_topic(topic_partitions).items()
     ]
     return list_offsets.ListOffsetsRequest(
         replica_id=-1, topics=topics, timeout_ms=int(client.timeout_s * 1000)
@@ -85,7 +95,7 @@ def _collect(answer: Any, found: dict[TopicPartition, OffsetAt]) -> None:
         for partition in topic.partitions:
             failed = failed or partition.error_code
             if not partition.error_code:
-                place = TopicPartition(topic.name, partition.partition_index)
-                found[place] = OffsetAt(partition.offset, partition.timestamp)
+                topic_partition = TopicPartition(topic.name, partition.partition_index)
+                found[topic_partition] = OffsetAt(partition.offset, partition.timestamp)
     if failed:
         raise by_code(failed)

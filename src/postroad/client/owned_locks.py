@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postroad.client.client import Client
-from postroad.client.share_session import AckBatch, Place, Tagged, Terms, refused_in, said_of
+from postroad.client.share_session import AckBatch, Tagged, Terms, TopicIdPartition, refused_in, said_of
 from postroad.errors import ApiError, by_code
 from postroad.wire.messages import share_acknowledge
 from postroad.wire.share_requests import write_private_tags
@@ -25,9 +25,9 @@ async def settle(
     node: int,
     group: str,
     owner: str,
-    batches: Mapping[Place, Sequence[AckBatch]],
+    batches: Mapping[TopicIdPartition, Sequence[AckBatch]],
     terms: Terms,
-) -> dict[Place, ApiError]:
+) -> dict[TopicIdPartition, ApiError]:
     """Durable afterwards, but for the partitions with an error: of these nothing was changed.
 
     One try; a TryAgain means that nobody knows.

@@ -96,7 +96,7 @@ class _Batch:
 
 
 class Delivery:
-    """`await` it for the record's place, or its error. It goes on whether anyone waits or not."""
+    """`await` it for where the record was stored, or its error. It goes on whether anyone waits or not."""
 
     __slots__ = ("_batch", "_number")
 
@@ -120,26 +120,26 @@ class Delivery:
             asyncio.get_running_loop().call_soon(callback)
 
     def result(self) -> Sent:
-        """The record's place, or its error, which is raised; when it was delivered, and not before."""
+        """Where the record was stored; raises its error; when it was delivered, and not before."""
         batch = self._batch
         assert batch.outcome is not None, "nobody is woken before"
         if isinstance(batch.outcome, BaseException):
             raise batch.outcome.with_traceback(batch.traceback)
-        place, parts = batch.outcome
+        topic_partition, parts = batch.outcome
         first, outcome = next(part for part in reversed(parts) if part.first <= self._number)
         if isinstance(outcome, RequestRefused):
             raise outcome
         base, append_time, topic_id = outcome
         offset = UNKNOWN_OFFSET if base == UNKNOWN_OFFSET else base + self._number - first
         timestamp = batch.records[self._number].timestamp if append_time < 0 else append_time
-        return Sent(*place, offset, timestamp, topic_id)
+        return Sent(*topic_partition, offset, timestamp, topic_id)
 
 
 class _Queue:
     """The batches that wait for one partition, and the task that sends them while there are any."""
 
-    def __init__(self, place: TopicPartition) -> None:
-        self.place = place
+    def __init__(self, topic_partition: TopicPartition) -> None:
+        self.topic_partition = topic_partition
         self.batches: deque[_Batch] = deque()
         self.task: asyncio.Task[None] | None = None
         self.producer_id = NO_PRODUCER
@@ -265,13 +265,13 @@ class Producer:
         batch.bytes += size
         self.buffered_bytes += size
         if queue.task is None:
-            queue.task = asyncio.create_task(self._drain(queue), name=f"produce {queue.place}")
+            queue.task = asyncio.create_task(self._drain(queue), name=f"produce {queue.topic_partition}")
         return Delivery(batch, number)
 
-    def _queue(self, place: TopicPartition) -> _Queue:
-        queue = self._queues.get(place)
+    def _queue(self, topic_partition: TopicPartition) -> _Queue:
+        queue = self._queues.get(topic_partition)
         if queue is None:
-            queue = self._queues[place] = _Queue(place)
+            queue = self._queues[topic_partition] = _Queue(topic_partition)
         return queue
 
     def _batch(self, queue: _Queue, topic: Topic, size: int, key: bytes | None) -> _Batch:
@@ -311,7 +311,7 @@ class Producer:
             self._failure = self._failure or error
             batch.end(error)
         else:
-            batch.end((queue.place, parts))
+            batch.end((queue.topic_partition, parts))
 
     async def _produce_parts(self, queue: _Queue, records: list[Record], first: int) -> list[_Part]:
         """All records in one batch, or in halves of it for as long as the topic refuses them (rule 5)."""
@@ -355,7 +355,9 @@ class Producer:
             producer_epoch=queue.producer_epoch,
             base_sequence=queue.next_sequence if self._idempotent else NO_SEQUENCE,
         )
-        return await append(self._client, queue.place, batch, acks=self._acks, timeout_s=self._timeout_s)
+        return await append(
+            self._client, queue.topic_partition, batch, acks=self._acks, timeout_s=self._timeout_s
+        )
 
 
 def _size(key: bytes | None, value: bytes | None, headers: Headers) -> int:

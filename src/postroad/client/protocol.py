@@ -33,9 +33,9 @@ def read_subscription(data: bytes) -> list[str]:
     return list(subscriptions.decode(_body(data), 0).topics)
 
 
-def write_assignment(places: Sequence[TopicPartition]) -> bytes:
+def write_assignment(topic_partitions: Sequence[TopicPartition]) -> bytes:
     gathered: dict[str, list[int]] = {}
-    for topic, index in sorted(places):
+    for topic, index in sorted(topic_partitions):
         gathered.setdefault(topic, []).append(index)
     body = assignments.ConsumerProtocolAssignment(
         assigned_partitions=[
@@ -64,8 +64,8 @@ def assign_range(
         takers = sorted(member for member, wanted in members.items() if topic in wanted)
         share, extra = divmod(partitions.get(topic, 0), len(takers))
         start = 0
-        for place, member in enumerate(takers):
-            stop = start + share + (place < extra)
+        for topic_partition, member in enumerate(takers):
+            stop = start + share + (topic_partition < extra)
             assigned[member] += (TopicPartition(topic, index) for index in range(start, stop))
             start = stop
     return assigned

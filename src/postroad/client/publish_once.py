@@ -98,7 +98,7 @@ class _Batch(NamedTuple):
     """What goes to one partition; `outcomes` are those of the whole request."""
 
     client: Client
-    place: TopicPartition
+    topic_partition: TopicPartition
     once: Once
     outcomes: list[Sent | PostroadError]
 
@@ -128,7 +128,7 @@ class _Batch(NamedTuple):
         for index, (number, record) in enumerate(those):
             offset = UNKNOWN_OFFSET if base == UNKNOWN_OFFSET else base + index
             stamp = record.timestamp if append_time < 0 else append_time
-            self.outcomes[number] = Sent(*self.place, offset, stamp, topic_id)
+            self.outcomes[number] = Sent(*self.topic_partition, offset, stamp, topic_id)
 
     async def _append(self, those: list[_Numbered], sequence: int) -> Appended:
         records = [record._replace(offset=index) for index, (_, record) in enumerate(those)]
@@ -139,7 +139,7 @@ class _Batch(NamedTuple):
             producer_epoch=_EPOCH,
             base_sequence=sequence,
         )
-        return await append(self.client, self.place, batch)
+        return await append(self.client, self.topic_partition, batch)
 
 
 def _number(data: bytes) -> int:

@@ -157,8 +157,10 @@ class Redrive:
         """`progress` is told how many letters were looked at, of how many. UnknownTopicOrPartition
         if there is no such dead-letter topic."""
         client, topic = self._client, self._dead_topic
-        places = [TopicPartition(topic, part.number) for part in (await client.topic(topic)).partitions]
-        ends = await self._ends_of(places)
+        topic_partitions = [
+            TopicPartition(topic, part.number) for part in (await client.topic(topic)).partitions
+        ]
+        ends = await self._ends_of(topic_partitions)
         if self._dry:
             await self._count(ends, progress)
             return self.report
@@ -184,17 +186,17 @@ class Redrive:
 
     async def _count(self, ends: Mapping[TopicPartition, int], progress: Callable[[int, int], None]) -> None:
         """What a run would do with the letters that were not sent back, as far as it can be told."""
-        for place, end in ends.items():
+        for topic_partition, end in ends.items():
             async with Consumer(self._client, reset=EARLIEST) as consumer:
-                await consumer.assign({place: EARLIEST})
-                while consumer.positions[place] < end and not self._is_enough():
+                await consumer.assign({topic_partition: EARLIEST})
+                while consumer.positions[topic_partition] < end and not self._is_enough():
                     came = [
                         record for _, records, _ in await consumer.poll(POLL_MS / 1000) for record in records
                     ]
                     if not came or self._stopping.is_set():
                         break
                     old = [record for record in came if record.offset < end]
-                    for letter in await not_sent_back(self._client, place, old):
+                    for letter in await not_sent_back(self._client, topic_partition, old):
                         if not self._is_enough():
                             await self._count_one(letter)
                     self._total = self.report.seen
@@ -207,10 +209,13 @@ class Redrive:
         elif await self._target(letter) is not None:
             self.report.sent += 1
 
-    async def _ends_of(self, places: list[TopicPartition]) -> Mapping[TopicPartition, int]:
+    async def _ends_of(self, topic_partitions: list[TopicPartition]) -> Mapping[TopicPartition, int]:
         if self._ends is None:
-            return await offsets.latest(self._client, places)
-        return {place: self._ends.get(place.partition, 0) for place in places}
+            return await offsets.latest(self._client, topic_partitions)
+        return {
+            topic_partition: self._ends.get(topic_partition.partition, 0)
+            for topic_partition in topic_partitions
+        }
 
     async def _work(
         self,
@@ -227,7 +232,7 @@ class Redrive:
             letters = await consumer.poll(self._batch(), wait_ms)
             if not letters:
                 return
-            old = [letter for letter in letters if letter.offset < ends[letter.place]]
+            old = [letter for letter in letters if letter.offset < ends[letter.topic_partition]]
             news = 0 if old else news + 1
             await self._send_back(consumer, producer, old)
             progress(self.report.seen, self._total)
@@ -300,7 +305,7 @@ class Redrive:
                 positions = await subscriptions.positions(self._client, subscription)
             except GroupIdNotFound:
                 positions = {}
-            self._held[subscription] = {place.topic for place in positions}
+            self._held[subscription] = {topic_partition.topic for topic_partition in positions}
         return self._held[subscription]
 
     async def _exists(self, topic: str) -> bool:

@@ -21,7 +21,7 @@ from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.share_member import ShareMember
 from postroad.client.share_message import AckType, ShareMessage, read_delivery
 from postroad.client.share_outbox import Outbox, Outcome
-from postroad.client.share_session import Place, ShareSession, Terms
+from postroad.client.share_session import ShareSession, Terms, TopicIdPartition
 from postroad.errors import (
     CorruptMessage,
     LeaderNotAvailable,
@@ -56,8 +56,10 @@ class ShareConsumer:
         self._outboxes: dict[int, Outbox] = {}
         self._names: dict[bytes, str] = {}  # by topic id, of what was fetched so far
         self._missing_until: dict[str, float] = {}  # by topic name: it need not be looked for before
-        self._homes: dict[TopicPartition, tuple[int, Place]] = {}  # node and place by which it was fetched
-        self._under_way: dict[int, asyncio.Task[list[tuple[Place, Any]]]] = {}
+        self._homes: dict[
+            TopicPartition, tuple[int, TopicIdPartition]
+        ] = {}  # node and partition by which it was fetched
+        self._under_way: dict[int, asyncio.Task[list[tuple[TopicIdPartition, Any]]]] = {}
         self._arrived: deque[ShareMessage] = deque()
         self._polling = asyncio.Lock()
         self._unsettled: list[tuple[ShareMessage, Outcome]] = []
@@ -106,11 +108,11 @@ class ShareConsumer:
         """One round: ask the nodes that are not being asked, take what comes first."""
         if self._member.failure is not None:
             raise self._member.failure
-        for node, places in (await self._assigned()).items():
+        for node, topic_partitions in (await self._assigned()).items():
             if node not in self._under_way:
                 wait_ms = min(SLICE_MS, int(backoff.left_s * 1000))
                 fetching = self._session(node).fetch(
-                    places, max_records=max_records, max_wait_ms=wait_ms, lock_ms=lock_ms
+                    topic_partitions, max_records=max_records, max_wait_ms=wait_ms, lock_ms=lock_ms
                 )
                 self._under_way[node] = asyncio.create_task(fetching, name=f"share fetch {node}")
         if not self._under_way:
@@ -120,16 +122,16 @@ class ShareConsumer:
         for node in [node for node, task in self._under_way.items() if task in done]:
             self._take(node, self._under_way.pop(node).result())
 
-    async def _assigned(self) -> dict[int, list[Place]]:
+    async def _assigned(self) -> dict[int, list[TopicIdPartition]]:
         """What to read, by the node that leads it. A topic that is gone, is not there yet or was made anew is
         left out, and so is a partition without a leader. Raises if nothing else is left, and why."""
         self._member.changed.clear()
-        found: dict[int, list[Place]] = {}
+        found: dict[int, list[TopicIdPartition]] = {}
         lacks: TryAgain | None = None
         for name in self._topics if self._member.assigned else ():
             try:
                 topic = await self._topic(name)
-                self._place(topic, found)
+                self._add(topic, found)
             except (UnknownTopicOrPartition, LeaderNotAvailable) as error:
                 lacks = error
         if not found and lacks is not None:
@@ -147,19 +149,19 @@ class ShareConsumer:
             self._missing_until[name] = now + LOOK_AGAIN_S
             raise
 
-    def _place(self, topic: Topic, found: dict[int, list[Place]]) -> None:
+    def _add(self, topic: Topic, found: dict[int, list[TopicIdPartition]]) -> None:
         """Raises if a partition has no leader now, when all others are in `found`."""
         self._names[topic.id] = topic.name
         lacks: TryAgain | None = None
         for index in self._member.assigned.get(topic.id, ()):
             try:
-                node, place = topic.leader(index), (topic.id, index)
+                node, topic_partition = topic.leader(index), (topic.id, index)
             except (UnknownTopicOrPartition, LeaderNotAvailable) as error:
                 self._client.forget(topic.name)
                 lacks = error
                 continue
-            found.setdefault(node, []).append(place)
-            self._homes[TopicPartition(topic.name, index)] = node, place
+            found.setdefault(node, []).append(topic_partition)
+            self._homes[TopicPartition(topic.name, index)] = node, topic_partition
         if lacks is not None:
             raise lacks
 
@@ -170,19 +172,19 @@ class ShareConsumer:
         except TimeoutError:
             return
 
-    def _take(self, node: int, answers: Iterable[tuple[Place, Any]]) -> None:
+    def _take(self, node: int, answers: Iterable[tuple[TopicIdPartition, Any]]) -> None:
         failure: PostroadError | None = None
         must_send = False
-        for place, answer in answers:
+        for topic_partition, answer in answers:
             if answer.error_code:
                 failure = by_code(answer.error_code, answer.error_message)
                 continue
-            name = TopicPartition(self._names[place[0]], place[1])
+            name = TopicPartition(self._names[topic_partition[0]], topic_partition[1])
             delivery = read_delivery(name, answer)
             self._arrived += delivery.messages
             for type_, offsets in ((AckType.GAP, delivery.gaps), (AckType.RELEASE, delivery.damaged)):
                 for offset in offsets:
-                    self._outbox(node).put(place, offset, type_, Terms())
+                    self._outbox(node).put(topic_partition, offset, type_, Terms())
                     must_send = True
             if delivery.damaged:
                 failure = CorruptMessage(f"{name} is damaged at offset {delivery.damaged[0]}.")
@@ -246,11 +248,11 @@ class ShareConsumer:
         self, message: ShareMessage, type_: AckType, lock_ms: int, delay_ms: int, reason: str = ""
     ) -> Outcome:
         terms = Terms(type_ == AckType.RENEW, lock_ms, delay_ms, reason)
-        node, place = self._homes[message.place]
-        return self._outbox(node).put(place, message.offset, type_, terms)
+        node, topic_partition = self._homes[message.topic_partition]
+        return self._outbox(node).put(topic_partition, message.offset, type_, terms)
 
     async def _outcomes(self, awaited: Sequence[tuple[ShareMessage, Outcome]]) -> list[Refusal]:
-        nodes = {self._homes[message.place][0] for message, _ in awaited}
+        nodes = {self._homes[message.topic_partition][0] for message, _ in awaited}
         for node in nodes:
             self._outboxes[node].send()
         return [

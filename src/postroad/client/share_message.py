@@ -38,7 +38,7 @@ class ShareMessage(NamedTuple):
     delivery_count: int
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
 
@@ -50,7 +50,7 @@ class Delivery(NamedTuple):
     damaged: list[int]
 
 
-def read_delivery(place: TopicPartition, answer: Any) -> Delivery:
+def read_delivery(topic_partition: TopicPartition, answer: Any) -> Delivery:
     """From a partition's part of a ShareFetch answer. Its batches may hold more than was acquired."""
     counts = _delivery_counts(answer.acquired_records)
     delivery = Delivery([], [], [])
@@ -67,7 +67,7 @@ def read_delivery(place: TopicPartition, answer: Any) -> Delivery:
             within = [at for at in counts if header.base_offset <= at < header.next_offset]
             delivery.damaged.extend(at for at in within if counts.pop(at))
         else:
-            delivery.messages.extend(_messages(place, records, counts))
+            delivery.messages.extend(_messages(topic_partition, records, counts))
     delivery.gaps.extend(counts)
     return delivery
 
@@ -82,9 +82,9 @@ def _delivery_counts(acquired: Iterable[Any]) -> dict[int, int]:
 
 
 def _messages(
-    place: TopicPartition, records: Iterable[Record], counts: dict[int, int]
+    topic_partition: TopicPartition, records: Iterable[Record], counts: dict[int, int]
 ) -> Iterable[ShareMessage]:
-    topic, partition = place
+    topic, partition = topic_partition
     for offset, timestamp, key, value, headers in records:
         count = counts.pop(offset, 0)
         if count:

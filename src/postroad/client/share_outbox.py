@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from postroad.client.share_message import AckType
-from postroad.client.share_session import AckBatch, Place, ShareSession, Terms
+from postroad.client.share_session import AckBatch, ShareSession, Terms, TopicIdPartition
 from postroad.errors import (
     InvalidRecordState,
     InvalidShareSessionEpoch,
@@ -29,7 +29,7 @@ Outcome = asyncio.Future[PostroadError | None]
 
 
 class Acknowledgement(NamedTuple):
-    place: Place
+    topic_partition: TopicIdPartition
     offset: int
     type: AckType
     terms: Terms
@@ -44,14 +44,16 @@ class Outbox:
 
     def __init__(self, session: ShareSession) -> None:
         self._session = session
-        self._waiting: dict[tuple[Place, int], Acknowledgement] = {}
+        self._waiting: dict[tuple[TopicIdPartition, int], Acknowledgement] = {}
         self._sending: asyncio.Task[None] | None = None
 
-    def put(self, place: Place, offset: int, type_: AckType, terms: Terms) -> Outcome:
+    def put(self, topic_partition: TopicIdPartition, offset: int, type_: AckType, terms: Terms) -> Outcome:
         """Queue an acknowledgement, in place of an earlier one of this message. None is a good outcome."""
-        earlier = self._waiting.get((place, offset))
+        earlier = self._waiting.get((topic_partition, offset))
         outcome = earlier.outcome if earlier else asyncio.get_running_loop().create_future()
-        self._waiting[place, offset] = Acknowledgement(place, offset, type_, terms, outcome)
+        self._waiting[topic_partition, offset] = Acknowledgement(
+            topic_partition, offset, type_, terms, outcome
+        )
         return outcome
 
     def send(self) -> None:
@@ -83,8 +85,8 @@ class Outbox:
             together = left.popleft()
             requests += 1
             refused = await self._ask(together, terms)
-            for place, part in _by_place(together).items():
-                error = refused.get(place)
+            for topic_partition, part in _by_topic_partition(together).items():
+                error = refused.get(topic_partition)
                 can_divide = isinstance(error, InvalidRecordState) and len(part) > 1
                 if can_divide and requests + len(left) < ISOLATION_REQUESTS_MAX:
                     half = len(part) // 2
@@ -92,8 +94,12 @@ class Outbox:
                 else:
                     _settle(part, error)
 
-    async def _ask(self, together: Sequence[Acknowledgement], terms: Terms) -> dict[Place, PostroadError]:
-        batches = {place: runs(part) for place, part in _by_place(together).items()}
+    async def _ask(
+        self, together: Sequence[Acknowledgement], terms: Terms
+    ) -> dict[TopicIdPartition, PostroadError]:
+        batches = {
+            topic_partition: runs(part) for topic_partition, part in _by_topic_partition(together).items()
+        }
         try:
             try:
                 refused = await self._session.acknowledge(batches, terms)
@@ -101,7 +107,7 @@ class Outbox:
                 refused = await self._session.acknowledge(batches, terms)  # nothing was changed
         except PostroadError as error:
             return dict.fromkeys(batches, error)
-        return dict[Place, PostroadError](refused)
+        return dict[TopicIdPartition, PostroadError](refused)
 
 
 def runs(said: Iterable[Acknowledgement]) -> list[AckBatch]:
@@ -115,11 +121,11 @@ def runs(said: Iterable[Acknowledgement]) -> list[AckBatch]:
     return found
 
 
-def _by_place(said: Iterable[Acknowledgement]) -> dict[Place, list[Acknowledgement]]:
+def _by_topic_partition(said: Iterable[Acknowledgement]) -> dict[TopicIdPartition, list[Acknowledgement]]:
     """In ascending order, so that halves are as few ranges as can be."""
-    gathered: dict[Place, list[Acknowledgement]] = {}
+    gathered: dict[TopicIdPartition, list[Acknowledgement]] = {}
     for ack in sorted(said, key=lambda ack: ack.offset):
-        gathered.setdefault(ack.place, []).append(ack)
+        gathered.setdefault(ack.topic_partition, []).append(ack)
     return gathered
 
 

@@ -49,7 +49,7 @@ CLOSE_TIMEOUT_S: Final = 5.0
 GONE: Final = (ShareSessionNotFound, InvalidShareSessionEpoch, ShareSessionLimitReached)
 LOST: Final = (NetworkException, RequestTimedOut, ProtocolError)
 
-Place = tuple[bytes, int]
+TopicIdPartition = tuple[bytes, int]
 """A topic's id and a partition, as share sessions name it."""
 
 
@@ -75,7 +75,7 @@ class ShareSession:
         self._group = group
         self._member = member
         self._epoch = NEW
-        self._partitions: dict[Place, None] = {}  # what the node knows
+        self._partitions: dict[TopicIdPartition, None] = {}  # what the node knows
         self._fetches = client.new_lane("share fetches")
         self._acknowledgements = client.new_lane("share acknowledgements")
         self._turn = asyncio.Lock()  # rule 1
@@ -83,7 +83,7 @@ class ShareSession:
 
     async def fetch(
         self,
-        places: Iterable[Place],
+        topic_partitions: Iterable[TopicIdPartition],
         *,
         max_records: int,
         max_wait_ms: int,
@@ -91,7 +91,7 @@ class ShareSession:
         lock_ms: int = NOT_GIVEN,
         owner: str = "",
         run_max: int = NOT_GIVEN,
-    ) -> list[tuple[Place, Any]]:
+    ) -> list[tuple[TopicIdPartition, Any]]:
         """What came of these partitions, each with its part of the answer. A TryAgain: come again.
 
         With an `owner` what is acquired belongs to that name and not to this session (`owned_locks`). Where
@@ -101,7 +101,9 @@ class ShareSession:
         """
         assert not self._is_fetching, "one fetch at a time"
         async with self._turn:
-            request = self._fetch_request(dict.fromkeys(places), max_records, max_wait_ms, max_bytes)
+            request = self._fetch_request(
+                dict.fromkeys(topic_partitions), max_records, max_wait_ms, max_bytes
+            )
             self._is_fetching = True
         try:
             api: Any = share_fetch
@@ -119,8 +121,8 @@ class ShareSession:
         ]
 
     async def acknowledge(
-        self, batches: Mapping[Place, Sequence[AckBatch]], terms: Terms
-    ) -> dict[Place, ApiError]:
+        self, batches: Mapping[TopicIdPartition, Sequence[AckBatch]], terms: Terms
+    ) -> dict[TopicIdPartition, ApiError]:
         """Durable afterwards, but for the partitions with an error: of these nothing was changed.
 
         NetworkException, RequestTimedOut: nobody knows. UnsupportedVersion: the node can't renew locks.
@@ -146,12 +148,20 @@ class ShareSession:
     # --- requests ------------------------------------------------------------------------------
 
     def _fetch_request(
-        self, places: dict[Place, None], max_records: int, max_wait_ms: int, max_bytes: int
+        self,
+        topic_partitions: dict[TopicIdPartition, None],
+        max_records: int,
+        max_wait_ms: int,
+        max_bytes: int,
     ) -> share_fetch.ShareFetchRequest:
         """Names what is new to the session and what leaves it."""
-        added = [place for place in places if place not in self._partitions]
-        forgotten = [place for place in self._partitions if place not in places]
-        self._partitions = places
+        added = [
+            topic_partition for topic_partition in topic_partitions if topic_partition not in self._partitions
+        ]
+        forgotten = [
+            topic_partition for topic_partition in self._partitions if topic_partition not in topic_partitions
+        ]
+        self._partitions = topic_partitions
         return share_fetch.ShareFetchRequest(
             group_id=self._group,
             member_id=self._member,
@@ -172,7 +182,7 @@ class ShareSession:
         )
 
     def _acknowledge_request(
-        self, batches: Mapping[Place, Sequence[AckBatch]], terms: Terms
+        self, batches: Mapping[TopicIdPartition, Sequence[AckBatch]], terms: Terms
     ) -> share_acknowledge.ShareAcknowledgeRequest:
         return share_acknowledge.ShareAcknowledgeRequest(
             group_id=self._group,
@@ -181,7 +191,9 @@ class ShareSession:
             topics=said_of(batches),
         )
 
-    async def _acknowledge_once(self, batches: Mapping[Place, Sequence[AckBatch]], terms: Terms) -> Any:
+    async def _acknowledge_once(
+        self, batches: Mapping[TopicIdPartition, Sequence[AckBatch]], terms: Terms
+    ) -> Any:
         request = self._acknowledge_request(batches, terms)
         request.share_session_epoch = self._next_epoch()
         api: Any = share_acknowledge
@@ -237,7 +249,9 @@ class ShareSession:
         self._partitions = {}
 
 
-def said_of(batches: Mapping[Place, Sequence[AckBatch]]) -> list[share_acknowledge.AcknowledgeTopic]:
+def said_of(
+    batches: Mapping[TopicIdPartition, Sequence[AckBatch]],
+) -> list[share_acknowledge.AcknowledgeTopic]:
     """As a request says it."""
     topics: dict[bytes, list[share_acknowledge.AcknowledgePartition]] = {}
     for (topic, index), given in batches.items():
@@ -246,7 +260,7 @@ def said_of(batches: Mapping[Place, Sequence[AckBatch]]) -> list[share_acknowled
     return [share_acknowledge.AcknowledgeTopic(*topic) for topic in topics.items()]
 
 
-def refused_in(answer: Any) -> dict[Place, ApiError]:
+def refused_in(answer: Any) -> dict[TopicIdPartition, ApiError]:
     """The partitions of which nothing was changed, and why."""
     return {
         (topic.topic_id, partition.partition_index): by_code(partition.error_code, partition.error_message)
@@ -271,8 +285,8 @@ class Tagged:
         return body[:-1] + self._tags  # in place of the byte that says: no tags
 
 
-def _by_topic(places: Iterable[Place]) -> dict[bytes, list[int]]:
+def _by_topic(topic_partitions: Iterable[TopicIdPartition]) -> dict[bytes, list[int]]:
     gathered: dict[bytes, list[int]] = {}
-    for topic, index in places:
+    for topic, index in topic_partitions:
         gathered.setdefault(topic, []).append(index)
     return gathered

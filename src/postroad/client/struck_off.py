@@ -19,14 +19,16 @@ from postroad.wire.records import Record
 GROUP_SUFFIX: Final = ".redrive"
 
 
-async def not_sent_back(client: Client, place: TopicPartition, letters: Sequence[Record]) -> list[Record]:
+async def not_sent_back(
+    client: Client, topic_partition: TopicPartition, letters: Sequence[Record]
+) -> list[Record]:
     """Those of the letters, ascending, that no redrive has sent back."""
     if not letters:
         return []
     first, last = letters[0].offset, letters[-1].offset
-    group = place.topic + GROUP_SUFFIX
+    group = topic_partition.topic + GROUP_SUFFIX
     try:
-        answer = await subscriptions.peek(client, group, place, first, last - first + 1)
+        answer = await subscriptions.peek(client, group, topic_partition, first, last - first + 1)
     except GroupIdNotFound:
         return list(letters)
     left = {

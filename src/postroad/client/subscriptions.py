@@ -114,8 +114,8 @@ async def positions(client: Client, group: str) -> dict[TopicPartition, SharePos
             for partition in topic.partitions:
                 raise_for(partition)
                 if partition.start_offset >= 0:
-                    place = TopicPartition(topic.topic_name, partition.partition_index)
-                    found[place] = SharePosition(partition.start_offset, partition.lag)
+                    topic_partition = TopicPartition(topic.topic_name, partition.partition_index)
+                    found[topic_partition] = SharePosition(partition.start_offset, partition.lag)
         return found
 
     return await at_coordinator(client, group, attempt)
@@ -165,18 +165,22 @@ async def forget(client: Client, group: str, names: Sequence[str]) -> None:
 
 
 async def peek(
-    client: Client, group: str, place: TopicPartition, first_offset: int = FROM_START, max_messages: int = 0
+    client: Client,
+    group: str,
+    topic_partition: TopicPartition,
+    first_offset: int = FROM_START,
+    max_messages: int = 0,
 ) -> PeekResponse:
     """The state of one partition's messages, none of which is touched.
 
     UnsupportedVersion if the node hangs up instead of answering: then it is no Postroad.
     """
-    topic = await client.topic(place.topic)
-    request = peek_api.PeekRequest(group, topic.id, place.partition, first_offset, max_messages)
+    topic = await client.topic(topic_partition.topic)
+    request = peek_api.PeekRequest(group, topic.id, topic_partition.partition, first_offset, max_messages)
     lane = client.new_lane("peek")
 
     async def attempt() -> PeekResponse:
-        node = await client.leader(*place)
+        node = await client.leader(*topic_partition)
         try:
             answer: PeekResponse = await client.call(
                 peek_api, request, node=node, lane=lane, version=peek_api.MAX_VERSION

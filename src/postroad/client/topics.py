@@ -142,21 +142,23 @@ async def delete_before(client: Client, offsets: Mapping[TopicPartition, int]) -
     starts: dict[TopicPartition, int] = {}
 
     async def attempt() -> None:
-        missing = [place for place in offsets if place not in starts]
-        for node, places in (await by_leader(client, missing)).items():
-            answer = await client.call(delete_records, _delete_request(client, places, offsets), node=node)
+        missing = [topic_partition for topic_partition in offsets if topic_partition not in starts]
+        for node, topic_partitions in (await by_leader(client, missing)).items():
+            answer = await client.call(
+                delete_records, _delete_request(client, topic_partitions, offsets), node=node
+            )
             for topic in answer.topics:
                 _raise_first(topic.partitions)
                 for partition in topic.partitions:
-                    place = TopicPartition(topic.name, partition.partition_index)
-                    starts[place] = partition.low_watermark
+                    topic_partition = TopicPartition(topic.name, partition.partition_index)
+                    starts[topic_partition] = partition.low_watermark
 
     await client.retry(attempt)
     return starts
 
 
 def _delete_request(
-    client: Client, places: Sequence[TopicPartition], offsets: Mapping[TopicPartition, int]
+    client: Client, topic_partitions: Sequence[TopicPartition], offsets: Mapping[TopicPartition, int]
 ) -> Any:
     topics = [
         delete_records.DeleteRecordsTopic(
@@ -168,7 +170,7 @@ def _delete_request(
                 for index in indexes
             ],
         )
-        for topic, indexes in by_topic(places).items()
+        for topic, indexes in by_topic(topic_partitions).items()
     ]
     return delete_records.DeleteRecordsRequest(topics=topics, timeout_ms=_timeout_ms(client))
 

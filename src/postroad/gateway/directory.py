@@ -100,5 +100,5 @@ class Directory:
         held = tuple(topic for topic in config[TOPICS_CONFIG].split(",") if topic)
         if not held:
             positions = await subscriptions.positions(self._client, name)  # raises if there is none
-            held = tuple(sorted({place.topic for place in positions}))
+            held = tuple(sorted({topic_partition.topic for topic_partition in positions}))
         return SubscriptionInfo(name, held, config, overrides)

@@ -14,7 +14,7 @@ from typing import Final
 
 from postroad.client.client import Client
 from postroad.client.metadata import NO_LEADER, Topic
-from postroad.client.share_session import Place
+from postroad.client.share_session import TopicIdPartition
 from postroad.errors import LeaderNotAvailable, PostroadError
 
 LOOK_AGAIN_S: Final = 1.0
@@ -35,16 +35,16 @@ class Leaders:
         self._asked_at: dict[str, float] = {}
         self._said: set[tuple[str, type[PostroadError]]] = set()
 
-    async def by_node(self) -> dict[int, dict[Place, str]]:
+    async def by_node(self) -> dict[int, dict[TopicIdPartition, str]]:
         """The partitions that each leads, and their topics' names. Raises if there is none left, and why."""
-        found: dict[int, dict[Place, str]] = {}
+        found: dict[int, dict[TopicIdPartition, str]] = {}
         lacks: PostroadError | None = None
         for name in await self._topics():
             topic = None if name in self._doubts else self._client.known_topic(name)
             if topic is None:
                 topic = await self._look_up(name)
             if topic is not None:
-                self._place(topic, found)
+                self._add(topic, found)
             lacks = self._doubts.get(name, lacks)
         if not found and lacks is not None:
             raise lacks
@@ -57,7 +57,7 @@ class Leaders:
             self._said.add((topic, type(error)))
             log.info("receiving for %s: %s: %s", self._subscription, topic, error)
 
-    def _place(self, topic: Topic, found: dict[int, dict[Place, str]]) -> None:
+    def _add(self, topic: Topic, found: dict[int, dict[TopicIdPartition, str]]) -> None:
         for index, partition in enumerate(topic.partitions):
             if partition.leader == NO_LEADER:
                 self.doubt(topic.name, LeaderNotAvailable(f"Partition {index} has no leader now."))

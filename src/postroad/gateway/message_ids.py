@@ -35,7 +35,7 @@ def write(topic_id: bytes, partition: int, offset: int) -> str:
 
 
 def read(text: str) -> MessageId:
-    """Raises WrongMessageId. Each place has one id: other spellings of the same bytes are refused."""
+    """Raises WrongMessageId. Each message has one id: other spellings of the same bytes are refused."""
     try:
         data = base64.b64decode(text.encode("ascii") + b"==", altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):

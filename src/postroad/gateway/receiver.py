@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from postroad.client.client import Client
 from postroad.client.metadata import TopicPartition
 from postroad.client.share_message import AckType, ShareMessage, read_delivery
-from postroad.client.share_session import Place, ShareSession
+from postroad.client.share_session import ShareSession, TopicIdPartition
 from postroad.errors import PostroadError, TryAgain, by_code
 from postroad.gateway import runs
 from postroad.gateway.leaders import Leaders, Topics
@@ -200,10 +200,10 @@ class Receiver:
         wanted = min(sum(request.max_messages for request in requests), MESSAGES_MAX)
         run_max = min(request.run_max for request in requests)
         wait_s = min(max(request.deadline for request in requests) - loop.time(), SLICE_S)
-        for node, places in by_node.items():
+        for node, topic_partitions in by_node.items():
             if node not in self._under_way:
                 wait_ms = max(int(wait_s * 1000), 0)
-                fetching = self._fetch(node, places, wanted, wait_ms, lock_ms, run_max)
+                fetching = self._fetch(node, topic_partitions, wanted, wait_ms, lock_ms, run_max)
                 self._under_way[node] = Fetch(asyncio.create_task(fetching), wait_ms > 0)
         if not self._under_way:
             await asyncio.sleep(RETRY_S)
@@ -215,14 +215,22 @@ class Receiver:
         self._answer_late(requests)
 
     async def _fetch(
-        self, node: int, places: dict[Place, str], wanted: int, wait_ms: int, lock_ms: int, run_max: int
+        self,
+        node: int,
+        topic_partitions: dict[TopicIdPartition, str],
+        wanted: int,
+        wait_ms: int,
+        lock_ms: int,
+        run_max: int,
     ) -> None:
         """Ask a node once, and deal out what comes."""
         try:
             lock = Lock(lock_ms, asyncio.get_running_loop().time() + lock_ms / 1000)
-            self._deal(await self._ask(node, places, wanted, wait_ms, lock_ms, run_max), lock, run_max)
+            self._deal(
+                await self._ask(node, topic_partitions, wanted, wait_ms, lock_ms, run_max), lock, run_max
+            )
         except TryAgain as error:
-            for topic in set(places.values()):
+            for topic in set(topic_partitions.values()):
                 self._leaders.doubt(topic, error)
             await asyncio.sleep(RETRY_S)
         except PostroadError as error:
@@ -231,7 +239,13 @@ class Receiver:
             del self._under_way[node]
 
     async def _ask(
-        self, node: int, places: dict[Place, str], wanted: int, wait_ms: int, lock_ms: int, run_max: int
+        self,
+        node: int,
+        topic_partitions: dict[TopicIdPartition, str],
+        wanted: int,
+        wait_ms: int,
+        lock_ms: int,
+        run_max: int,
     ) -> deque[Received]:
         """What the node has. Raises if it refuses all of the partitions."""
         session = self._sessions.get(node)
@@ -240,7 +254,7 @@ class Receiver:
             self._sessions[node] = session
         owner = os.urandom(OWNER_BYTES)
         answers = await session.fetch(
-            places,
+            topic_partitions,
             max_records=wanted,
             max_wait_ms=wait_ms,
             lock_ms=lock_ms,
@@ -252,12 +266,12 @@ class Receiver:
         for (topic_id, index), answer in answers:
             if answer.error_code:
                 error = by_code(answer.error_code, answer.error_message)
-                self._leaders.doubt(places[topic_id, index], error)
+                self._leaders.doubt(topic_partitions[topic_id, index], error)
                 refused += 1
-                if refused == len(places):
+                if refused == len(topic_partitions):
                     raise error
                 continue
-            delivery = read_delivery(TopicPartition(places[topic_id, index], index), answer)
+            delivery = read_delivery(TopicPartition(topic_partitions[topic_id, index], index), answer)
             received += [
                 Received(m, Receipt(self._subscription, topic_id, index, m.offset, owner, m.delivery_count))
                 for m in delivery.messages

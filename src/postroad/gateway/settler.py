@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from postroad.client import owned_locks
 from postroad.client.client import Client
 from postroad.client.share_message import AckType
-from postroad.client.share_session import AckBatch, Place, Terms
+from postroad.client.share_session import AckBatch, Terms, TopicIdPartition
 from postroad.errors import InvalidRecordState, PostroadError, TryAgain
 from postroad.gateway.receipts import Receipt
 from postroad.gateway.topic_ids import TopicIds
@@ -23,7 +23,7 @@ from postroad.wire.share_requests import NOT_GIVEN
 
 TRY_S: Final = 10.0
 
-Offsets = dict[Place, list[int]]
+Offsets = dict[TopicIdPartition, list[int]]
 Failures = dict[tuple[bytes, int, int], PostroadError]
 """By topic, partition and offset."""
 
@@ -88,11 +88,13 @@ class Settler:
     async def _send_kind(self, kind: SettlementKind, settlements: list[PendingSettlement]) -> None:
         failures: Failures = {}
         by_node: dict[int, Offsets] = defaultdict(dict)
-        for place, offsets in _by_place(chain.from_iterable(said.receipts for said in settlements)).items():
+        for topic_partition, offsets in _by_topic_partition(
+            chain.from_iterable(said.receipts for said in settlements)
+        ).items():
             try:
-                by_node[await self._topic_ids.leader(*place)][place] = offsets
+                by_node[await self._topic_ids.leader(*topic_partition)][topic_partition] = offsets
             except PostroadError as error:
-                _fail(failures, place, offsets, error)
+                _fail(failures, topic_partition, offsets, error)
         await _all(self._send_to(node, kind, those, failures) for node, those in by_node.items())
         for said in settlements:
             if not said.future.done():
@@ -100,19 +102,19 @@ class Settler:
 
     async def _send_to(self, node: int, kind: SettlementKind, wanted: Offsets, failures: Failures) -> None:
         left = dict(wanted)  # what is not yet answered: only that is said again
-        refused: dict[Place, PostroadError] = {}
+        refused: dict[TopicIdPartition, PostroadError] = {}
 
         async def attempt() -> None:
             errors = await self._ask(node, kind, left)
             again: TryAgain | None = None
-            for place in list(left):
-                error = errors.get(place)
+            for topic_partition in list(left):
+                error = errors.get(topic_partition)
                 if isinstance(error, TryAgain):
                     again = error
                     continue
-                del left[place]
+                del left[topic_partition]
                 if error is not None:
-                    refused[place] = error
+                    refused[topic_partition] = error
             if again is not None:
                 raise again
 
@@ -121,19 +123,21 @@ class Settler:
         except PostroadError as failed:
             refused.update(dict.fromkeys(left, failed))
         halves: list[Offsets] = []
-        for place, error in refused.items():
-            offsets = wanted[place]
+        for topic_partition, error in refused.items():
+            offsets = wanted[topic_partition]
             if isinstance(error, InvalidRecordState) and len(offsets) > 1:
                 middle = len(offsets) // 2
-                halves += [{place: offsets[:middle]}, {place: offsets[middle:]}]
+                halves += [{topic_partition: offsets[:middle]}, {topic_partition: offsets[middle:]}]
             else:
-                _fail(failures, place, offsets, error)
+                _fail(failures, topic_partition, offsets, error)
         await _all(self._send_to(node, kind, half, failures) for half in halves)
 
-    async def _ask(self, node: int, kind: SettlementKind, wanted: Offsets) -> dict[Place, PostroadError]:
-        batches = {place: _runs(offsets, kind.type) for place, offsets in wanted.items()}
+    async def _ask(
+        self, node: int, kind: SettlementKind, wanted: Offsets
+    ) -> dict[TopicIdPartition, PostroadError]:
+        batches = {topic_partition: _runs(offsets, kind.type) for topic_partition, offsets in wanted.items()}
         terms = Terms(kind.type is AckType.RENEW, kind.lock_ms, kind.delay_ms, kind.reason)
-        refused: Mapping[Place, PostroadError] = await owned_locks.settle(
+        refused: Mapping[TopicIdPartition, PostroadError] = await owned_locks.settle(
             self._client, node, kind.subscription, kind.owner.hex(), batches, terms
         )
         return dict(refused)
@@ -156,12 +160,12 @@ def _by_owner(receipts: Sequence[Receipt]) -> dict[tuple[str, bytes], list[int]]
     return owners
 
 
-def _by_place(receipts: Iterable[Receipt]) -> Offsets:
+def _by_topic_partition(receipts: Iterable[Receipt]) -> Offsets:
     """Offsets of each partition, in order, each once."""
-    places: dict[Place, set[int]] = defaultdict(set)
+    topic_partitions: dict[TopicIdPartition, set[int]] = defaultdict(set)
     for _, topic_id, partition, offset, _, _ in receipts:
-        places[topic_id, partition].add(offset)
-    return {place: sorted(offsets) for place, offsets in places.items()}
+        topic_partitions[topic_id, partition].add(offset)
+    return {topic_partition: sorted(offsets) for topic_partition, offsets in topic_partitions.items()}
 
 
 def _runs(offsets: list[int], type_: AckType) -> list[AckBatch]:
@@ -177,6 +181,8 @@ def _runs(offsets: list[int], type_: AckType) -> list[AckBatch]:
     return runs
 
 
-def _fail(failures: Failures, place: Place, offsets: Iterable[int], error: PostroadError) -> None:
+def _fail(
+    failures: Failures, topic_partition: TopicIdPartition, offsets: Iterable[int], error: PostroadError
+) -> None:
     for offset in offsets:
-        failures[*place, offset] = error
+        failures[*topic_partition, offset] = error

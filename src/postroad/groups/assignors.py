@@ -44,8 +44,8 @@ def range_(subscribers: Sequence[Subscriber], counts: Mapping[bytes, int]) -> As
             continue
         each, more = divmod(count, len(readers))
         start = 0
-        for place, member_id in enumerate(readers):
-            end = start + each + (place < more)
+        for number, member_id in enumerate(readers):
+            end = start + each + (number < more)
             owned[member_id] += (TopicPartition(topic_id, partition) for partition in range(start, end))
             start = end
     return {member_id: frozenset(partitions) for member_id, partitions in owned.items()}

@@ -53,7 +53,7 @@ from postroad.groups.classic import ClassicGroup, ClassicState
 from postroad.groups.consumer import DEADLINES
 from postroad.groups.deadlines import Deadlines
 from postroad.groups.group import SWEEP, Group
-from postroad.groups.offsets import Place
+from postroad.groups.offsets import OffsetKey
 from postroad.groups.records import (
     ClassicValue,
     ConsumerValue,
@@ -263,21 +263,25 @@ class Groups:
         return out
 
     def fetch(
-        self, group_id: str, places: Sequence[Place] | None, member_id: str | None = None, epoch: int = -1
+        self,
+        group_id: str,
+        offset_keys: Sequence[OffsetKey] | None,
+        member_id: str | None = None,
+        epoch: int = -1,
     ) -> list[Fetched]:
-        """Free. What is committed for each place, or for all that the group has (None). An unknown group
+        """Free. What is committed for each partition, or for all that the group has (None). An unknown group
         has nothing. A KIP-848 member that says who it is must be current."""
         group = self._groups.get(group_id)
         if group is None:
             if member_id and epoch >= 0:
                 raise UnknownMemberId
-            return [Fetched(topic, partition, None) for topic, partition in places or ()]
+            return [Fetched(topic, partition, None) for topic, partition in offset_keys or ()]
         if group.is_consumer and (member_id or epoch >= 0):
             _check_member_epoch(group, member_id or "", epoch)
-        wanted = group.offsets.places() if places is None else places
+        wanted = group.offsets.offset_keys() if offset_keys is None else offset_keys
         return [Fetched(topic, partition, group.offsets.get(topic, partition)) for topic, partition in wanted]
 
-    def delete_offsets(self, group_id: str, places: Sequence[Place], token: object) -> Outcome:
+    def delete_offsets(self, group_id: str, offset_keys: Sequence[OffsetKey], token: object) -> Outcome:
         """Alone. Answered by OffsetsDeleted."""
         group = self._groups.get(group_id)
         if group is None:
@@ -285,11 +289,11 @@ class Groups:
         classic = group.classic
         if classic is not None and classic.members and classic.protocol_type != CONSUMER_PROTOCOL:
             raise NonEmptyGroup
-        subscribed = {topic: group.subscribed(topic) for topic in {topic for topic, _ in places}}
-        errors = tuple(GroupSubscribedToTopic() if subscribed[topic] else None for topic, _ in places)
+        subscribed = {topic: group.subscribed(topic) for topic in {topic for topic, _ in offset_keys}}
+        errors = tuple(GroupSubscribedToTopic() if subscribed[topic] else None for topic, _ in offset_keys)
         out = Outcome()
         out.records += group.offsets.delete(
-            place for place in dict.fromkeys(places) if not subscribed[place[0]]
+            offset_key for offset_key in dict.fromkeys(offset_keys) if not subscribed[offset_key[0]]
         )
         out.reply(token, OffsetsDeleted(errors))
         return out
@@ -307,8 +311,10 @@ class Groups:
         out = Outcome()
         group = self._groups.get(group_id)
         if group is not None:
-            places = group.offsets.places()
-            out.records += group.offsets.delete(place for place in places if place[0] == topic)
+            offset_keys = group.offsets.offset_keys()
+            out.records += group.offsets.delete(
+                offset_key for offset_key in offset_keys if offset_key[0] == topic
+            )
         return out
 
     def groups_with_offsets(self, topic: str) -> list[str]:

@@ -131,7 +131,7 @@ class Group:
         """Tombstones for all of it; raises NonEmptyGroup while it has members."""
         if self.has_members:
             raise NonEmptyGroup
-        return self.offsets.delete(self.offsets.places()) + self._tombstones()
+        return self.offsets.delete(self.offsets.offset_keys()) + self._tombstones()
 
     def _unused_since_ms(self, topic: str, value: OffsetValue) -> int | None:
         if self.subscribed(topic):

@@ -16,7 +16,7 @@ from postroad.groups.requests import CommitRequest, OffsetToCommit
 from postroad.groups.settings import GroupSettings
 from postroad.now import Now
 
-Place = tuple[str, int]  # topic and partition
+OffsetKey = tuple[str, int]  # topic and partition
 
 
 class Offsets:
@@ -26,7 +26,7 @@ class Offsets:
 
     def __init__(self, group_id: str) -> None:
         self._group_id = group_id
-        self._values: dict[Place, OffsetValue] = {}
+        self._values: dict[OffsetKey, OffsetValue] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -55,29 +55,29 @@ class Offsets:
     def get(self, topic: str, partition: int) -> OffsetValue | None:
         return self._values.get((topic, partition))
 
-    def places(self) -> list[Place]:
+    def offset_keys(self) -> list[OffsetKey]:
         return sorted(self._values)
 
     def topics(self) -> set[str]:
         return {topic for topic, _ in self._values}
 
-    def delete(self, places: Iterable[Place]) -> list[Record]:
+    def delete(self, offset_keys: Iterable[OffsetKey]) -> list[Record]:
         """Tombstones for those that are there."""
         return [
             records.encode(records.OFFSET, self._group_id, topic, partition, value=None)
-            for topic, partition in places
+            for topic, partition in offset_keys
             if (topic, partition) in self._values
         ]
 
     def expired(
         self, settings: GroupSettings, wall_ms: int, unused_since_ms: Callable[[str, OffsetValue], int | None]
-    ) -> list[Place]:
+    ) -> list[OffsetKey]:
         """Those whose time is over. `unused_since_ms` says since when nobody reads a topic; None: somebody
         does."""
         return [
-            place
-            for place, value in self._values.items()
-            if _is_over(value, unused_since_ms(place[0], value), settings, wall_ms)
+            offset_key
+            for offset_key, value in self._values.items()
+            if _is_over(value, unused_since_ms(offset_key[0], value), settings, wall_ms)
         ]
 
     def _record(self, item: OffsetToCommit, commit_ms: int, expire_ms: int) -> Record:

@@ -62,9 +62,9 @@ class Backlog:
             if head is None:
                 return
             first = last = head
-        self.place(first, last, trait.tenant, trait.available_at, now_ms)
+        self.put(first, last, trait.tenant, trait.available_at, now_ms)
 
-    def place(self, first: int, last: int, tenant: int, available_at: int, now_ms: int) -> None:
+    def put(self, first: int, last: int, tenant: int, available_at: int, now_ms: int) -> None:
         """These messages wait for no other: they can go out, now or when their time comes."""
         if available_at > now_ms:
             self.schedule.add(available_at, first, last)
@@ -224,7 +224,7 @@ class Backlog:
             del self.strays[follower]  # the head of its lane as it is, in flight
             return
         trait = self.traits.of(follower)
-        self.place(follower, follower, trait.tenant, trait.available_at, now_ms)
+        self.put(follower, follower, trait.tenant, trait.available_at, now_ms)
 
     def check(self) -> None:
         for part in (self.pool, self.schedule, self.traits, self.gaps):

@@ -35,7 +35,7 @@ def _check_places(partition: SharePartition) -> None:
     gone = RangeSet()
     for first, last in [*ledger.done, *backlog.gaps]:
         gone.add(first, last)
-    places = [
+    ranges = [
         *gone,
         *((row[0], row[1]) for row in ledger.dying.each()),
         *_soft_places(partition),
@@ -43,7 +43,7 @@ def _check_places(partition: SharePartition) -> None:
         *(piece for settlement in partition.settling() for piece in settlement.ranges()),
     ]
     cursor = start
-    for first, last in sorted(places):
+    for first, last in sorted(ranges):
         if last < start:
             continue
         assert first <= cursor or cursor >= frontier, f"S1: {cursor} to {first - 1} are nowhere"
@@ -54,16 +54,16 @@ def _check_places(partition: SharePartition) -> None:
 
 def _soft_places(partition: SharePartition) -> list[tuple[int, int]]:
     backlog = partition.backlog
-    places = [*backlog.pool.each(), *((first, last) for _, first, last in backlog.schedule)]
-    places += [(first, last) for first, last, _ in backlog.doomed]
+    ranges = [*backlog.pool.each(), *((first, last) for _, first, last in backlog.schedule)]
+    ranges += [(first, last) for first, last, _ in backlog.doomed]
     if backlog.lanes is not None:
         in_line = RangeSet()
         for first, last in backlog.lanes.in_line():
             in_line.add(first, last)
         for stray in backlog.strays:
             in_line.carve(stray, stray)
-        places += in_line
-    return places
+        ranges += in_line
+    return ranges
 
 
 def _check_locks(partition: SharePartition) -> None:

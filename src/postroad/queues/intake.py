@@ -46,7 +46,7 @@ def take_in(partition: SharePartition, upto: int, entries: Sequence[QueueEntry],
             _miss(backlog, cursor, first - 1, in_flight)
         cursor = last + 1
         if loose and not expires_at_ms:
-            backlog.place(first, last, 0, _on_our_clock(deliver_at_ms, now), now.ms)
+            backlog.put(first, last, 0, _on_our_clock(deliver_at_ms, now), now.ms)
             continue
         for low, high in _left_to_do(partition, first, last) if known else ((first, last),):
             _meet(partition, entry, low, high, in_flight, now)

@@ -70,9 +70,9 @@ class Locks(Table):
                 found.extend([row for row in rows if row[MEMBER] == member])
         return found
 
-    def values_of(self, place: int) -> Iterator[int]:
+    def values_of(self, index: int) -> Iterator[int]:
         for _, _, values in self.chunks:
-            yield from values[place - 2 :: WIDTH]
+            yield from values[index - 2 :: WIDTH]
 
     def split(self, offset: int) -> Row | None:
         below = super().split(offset)

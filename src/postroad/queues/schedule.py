@@ -78,7 +78,7 @@ class Schedule:
     def remove(self, time: int, last: int) -> None:
         """Takes back one row, which must be there."""
         # The lock that is settled next is most often the one that would end next.
-        at, row = (0, 0) if self.heads[0] == (time, last) else self._place(time, last)
+        at, row = (0, 0) if self.heads[0] == (time, last) else self._find(time, last)
         times, lasts, spans = self.chunks[at]
         assert (times[row], lasts[row]) == (time, last), "no such row"
         self.rows -= 1
@@ -136,7 +136,7 @@ class Schedule:
             self.add(*row)
 
     def _insert(self, time: int, last: int, span: int) -> None:
-        at, row = self._place(time, last)
+        at, row = self._find(time, last)
         times, lasts, spans = self.chunks[at]
         times.insert(row, time)
         lasts.insert(row, last)
@@ -146,7 +146,7 @@ class Schedule:
         if len(times) > CHUNK_ROWS:
             self._halve(at)
 
-    def _place(self, time: int, last: int) -> tuple[int, int]:
+    def _find(self, time: int, last: int) -> tuple[int, int]:
         """Chunk and row in front of which (time, last) belongs."""
         at = max(bisect_right(self.heads, (time, last)) - 1, 0)
         times, lasts, _ = self.chunks[at]

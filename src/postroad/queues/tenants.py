@@ -86,10 +86,10 @@ class FairPool:
     def withdraw(self, first: int, last: int) -> bool:
         """Takes out this range, if all of it is here as one. Looks through all ranges."""
         for queue in self._queues.values():
-            for place, (low, high) in enumerate(queue.ranges):
+            for index, (low, high) in enumerate(queue.ranges):
                 if low <= first and last <= high:
                     rest = [(low, first - 1), (last + 1, high)]
-                    queue.ranges[place : place + 1] = [each for each in rest if each[0] <= each[1]]
+                    queue.ranges[index : index + 1] = [each for each in rest if each[0] <= each[1]]
                     self._recount(queue)
                     return True
         return False

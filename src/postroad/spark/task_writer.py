@@ -63,7 +63,7 @@ class _Task:
     def rounds(self, load: Any) -> Iterator[dict[TopicPartition, Outgoing]]:
         """The load's batches, at most one for each partition at a time."""
         self._check_sizes(load)
-        topic_partitions = self._by_place(with_times(load))
+        topic_partitions = self._by_topic_partition(with_times(load))
         cuts = [cut(rows, self._options.batch_bytes) for rows in topic_partitions.values()]
         for slices in zip_longest(*cuts):
             yield {
@@ -81,7 +81,7 @@ class _Task:
         self._sequences[topic_partition] = (sequence + len(rows)) & SEQUENCE_MASK
         return self.encode(rows, sequence)
 
-    def _by_place(self, load: Any) -> dict[TopicPartition, Any]:
+    def _by_topic_partition(self, load: Any) -> dict[TopicPartition, Any]:
         """The rows of each partition, in their order."""
         topics, codes = self._codes(load)
         order, found = placing.gather(codes)

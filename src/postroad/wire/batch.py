@@ -57,8 +57,6 @@ CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
-_BASE_OFFSET: Final = Struct(">q")
-_EPOCH: Final = Struct(">i")
 _LENGTH: Final = Struct(">qi")  # base offset and length: enough to walk a file
 _CRC: Final = Struct(">I")
 _ATTRIBUTES: Final = Struct(">h")
@@ -152,12 +150,6 @@ def only_batch(records: memoryview) -> Fields:
     if count != delta + 1:
         raise InvalidRecord("The batch's record count does not fit its last offset.")
     return fields
-
-
-def place(buffer: memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Give the batch its offset and epoch; both lie outside the CRC."""
-    _BASE_OFFSET.pack_into(buffer, position, base_offset)
-    _EPOCH.pack_into(buffer, position + 12, leader_epoch)
 
 
 def stamp_append_time(buffer: memoryview, position: int, size: int, now_ms: int) -> None:

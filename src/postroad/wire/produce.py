@@ -229,9 +229,11 @@ def _record_errors(answer: PartitionAnswer, version: int) -> bytes:
     count = len(answer.wrong_records)
     if version >= FLEXIBLE_FROM:
         text = _compact(answer.message or "") + b"\0"
-        return write_uvarint(count + 1) + b"".join(_INT.pack(place) + text for place in answer.wrong_records)
+        return write_uvarint(count + 1) + b"".join(
+            _INT.pack(number) + text for number in answer.wrong_records
+        )
     text = _nullable(answer.message)
-    return _INT.pack(count) + b"".join(_INT.pack(place) + text for place in answer.wrong_records)
+    return _INT.pack(count) + b"".join(_INT.pack(number) + text for number in answer.wrong_records)
 
 
 _heads: dict[tuple[int, TopicKey], bytes] = {}

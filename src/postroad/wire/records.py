@@ -88,7 +88,7 @@ def decode_readable(batch: memoryview | bytes | bytearray) -> list[Record]:
 
 def without_key(batch: memoryview | bytes | bytearray, limit: int = codecs.OUTPUT_BYTES_MAX) -> list[int]:
     """Which records have no key (from 0 on), as a compacted topic refuses. Raises as decode_records does."""
-    return [place for place, record in enumerate(decode_records(batch, limit)) if record.key is None]
+    return [number for number, record in enumerate(decode_records(batch, limit)) if record.key is None]
 
 
 def encode_batch(

@@ -224,20 +224,20 @@ class Fetch:
                 log.error("a fetch could not be checked", exc_info=failed)
                 answer.hang_up("its fetch failed")
                 return
-            for (place, partition, found), error in zip(checks, errors, strict=True):
-                self._verified(place, partition, found, error)
+            for (number, partition, found), error in zip(checks, errors, strict=True):
+                self._verified(number, partition, found, error)
             if not answer.abandoned:
                 answer.complete(self.body())
 
         self._node.cold_workers.run(check, done)
         return answer
 
-    def _verified(self, place: int, partition: Partition, found: Slice, error: Exception | None) -> None:
+    def _verified(self, number: int, partition: Partition, found: Slice, error: Exception | None) -> None:
         if error is None:
             partition.log.mark_verified(found)
             return
         code = error.code if isinstance(error, ApiError) else StorageFailed.code
-        self._answers[place] = self._answers[place]._replace(error=code, records=None)
+        self._answers[number] = self._answers[number]._replace(error=code, records=None)
 
 
 class LongPoll(Answer):

@@ -1,4 +1,4 @@
-"""ListOffsets (2), versions 1–11: the offset at a time, or one of the special places of a log.
+"""ListOffsets (2), versions 1–11: the offset at a time, or one of a log's named offsets.
 
 Timestamps below zero are names: -1 latest (the high watermark), -2 earliest, -3 the record with the
 largest timestamp (KIP-734), -4 earliest local (KIP-405), -5 latest in remote storage and -6 earliest

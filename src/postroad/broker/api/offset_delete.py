@@ -8,7 +8,7 @@ from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import submit
 from postroad.errors import ApiError, UnknownTopicOrPartition
 from postroad.groups.answers import Answer, OffsetsDeleted
-from postroad.groups.offsets import Place
+from postroad.groups.offsets import OffsetKey
 from postroad.wire.messages import offset_delete as codec
 
 if TYPE_CHECKING:
@@ -23,24 +23,25 @@ def handle(node: Node, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     version = call.version
     wanted = [(topic.name, p.partition_index) for topic in request.topics for p in topic.partitions]
-    places = [place for place in wanted if node.image.has_partition(*place)]
+    offset_keys = [offset_key for offset_key in wanted if node.image.has_partition(*offset_key)]
     return submit(
         node,
         call,
         request.group_id,
-        lambda groups, token, _: groups.delete_offsets(request.group_id, places, token),
-        lambda answer: codec.encode_response(_response(answer, request, places), version),
+        lambda groups, token, _: groups.delete_offsets(request.group_id, offset_keys, token),
+        lambda answer: codec.encode_response(_response(answer, request, offset_keys), version),
     )
 
 
 def _response(
-    answer: Answer, request: codec.OffsetDeleteRequest, places: list[Place]
+    answer: Answer, request: codec.OffsetDeleteRequest, offset_keys: list[OffsetKey]
 ) -> codec.OffsetDeleteResponse:
     if isinstance(answer, ApiError):
         return codec.OffsetDeleteResponse(error_code=answer.code)
     assert isinstance(answer, OffsetsDeleted)
     codes = {
-        place: 0 if error is None else error.code for place, error in zip(places, answer.errors, strict=True)
+        offset_key: 0 if error is None else error.code
+        for offset_key, error in zip(offset_keys, answer.errors, strict=True)
     }
     unknown = UnknownTopicOrPartition.code
     topics = [

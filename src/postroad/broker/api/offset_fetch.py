@@ -42,13 +42,13 @@ def _group(node: Node, wanted: codec.OffsetFetchRequestGroup, version: int) -> c
             found = node.image.topics_by_id.get(topic.topic_id)
             topic.name = found.name if found is not None else ""
     try:
-        places = (
+        offset_keys = (
             None
             if wanted.topics is None
             else [(topic.name, index) for topic in wanted.topics for index in topic.partition_indexes]
         )
         fetched = loaded_groups(node, wanted.group_id).fetch(
-            wanted.group_id, places, wanted.member_id, wanted.member_epoch
+            wanted.group_id, offset_keys, wanted.member_id, wanted.member_epoch
         )
     except ApiError as error:
         return codec.OffsetFetchResponseGroup(wanted.group_id, error_code=error.code)
@@ -91,17 +91,17 @@ def _unknown_ids(wanted: codec.OffsetFetchRequestGroup) -> list[codec.OffsetFetc
 
 def _one_group(node: Node, request: codec.OffsetFetchRequest, version: int) -> codec.OffsetFetchResponse:
     """Versions 1–7: one group; version 1 has no error for the group as a whole."""
-    places = (
+    offset_keys = (
         None
         if request.topics is None
         else [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
     )
     code = 0
     try:
-        fetched = loaded_groups(node, request.group_id).fetch(request.group_id, places)
+        fetched = loaded_groups(node, request.group_id).fetch(request.group_id, offset_keys)
     except ApiError as error:
         code = error.code
-        fetched = [Fetched(topic, index, None) for topic, index in places or ()]
+        fetched = [Fetched(topic, index, None) for topic, index in offset_keys or ()]
     topics = [
         codec.OffsetFetchResponseTopic(
             topic.name,

@@ -50,7 +50,9 @@ def handle(node: Node, call: Call) -> Result:
             node.subscriptions.membership.end_session(session)
         if not answer.abandoned:
             lock_ms = node.subscriptions.settings(group).lock_ms
-            answers = [_answer(place, error) for place, error in acknowledgements.errors.items()]
+            answers = [
+                _answer(topic_partition, error) for topic_partition, error in acknowledgements.errors.items()
+            ]
             answer.complete(codec.encode(answers, version, lock_ms))
 
     holder = request.owner or request.member_id or ""
@@ -108,7 +110,7 @@ def given(ms: int, most: int = LOCK_MS_MAX) -> int | None:
     return None if ms == NOT_GIVEN else min(ms, most)
 
 
-def _answer(place: TopicPartition, error: ApiError | None) -> codec.PartitionAnswer:
+def _answer(topic_partition: TopicPartition, error: ApiError | None) -> codec.PartitionAnswer:
     if error is None:
-        return codec.PartitionAnswer(*place)
-    return codec.PartitionAnswer(*place, error.code, str(error))
+        return codec.PartitionAnswer(*topic_partition)
+    return codec.PartitionAnswer(*topic_partition, error.code, str(error))

@@ -52,7 +52,7 @@ def handle(node: Node, call: Call) -> Result:
     except ApiError as error:
         return _refused(node, call, request, error)
     answer = ShareFetch(node, call, request, session)
-    answer.begin({place: batches for place, batches in named.items() if batches})
+    answer.begin({topic_partition: batches for topic_partition, batches in named.items() if batches})
     return answer
 
 
@@ -158,18 +158,18 @@ class ShareFetch(Answer):
         share = records
         run_max = max(1, request.run_max)
         self._errors.clear()
-        for place in list(session.partitions):
+        for topic_partition in list(session.partitions):
             try:
-                queue = node.subscriptions.queue(session.group, *place, begin=not request.owner)
+                queue = node.subscriptions.queue(session.group, *topic_partition, begin=not request.owner)
             except ApiError as error:
-                self._errors[place] = error
+                self._errors[topic_partition] = error
                 continue
             wanted = Wanted(holder, records, size, lock_ms, run_max, one_at_least=not self._deliveries)
             delivery = None if queue is None else queue.deliver(wanted)
             if delivery is None:
                 continue
-            self._deliveries[place] = delivery
-            session.served(place)
+            self._deliveries[topic_partition] = delivery
+            session.served(topic_partition)
             records -= sum(last - first + 1 for first, last, _ in delivery.acquired)
             size -= delivery.size + PARTITION_BYTES
             if records <= 0 or size <= 0:
@@ -195,10 +195,10 @@ class ShareFetch(Answer):
         wait_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
         self._timer = node.loop.call_later(wait_ms / 1000, self.expire)
         session.waits = True
-        for place in session.partitions:
-            if place in self._errors:
+        for topic_partition in session.partitions:
+            if topic_partition in self._errors:
                 continue
-            queue = node.subscriptions.queue(session.group, *place)
+            queue = node.subscriptions.queue(session.group, *topic_partition)
             if queue is not None:
                 self._parked_on.append(queue)
                 queue.park(self)
@@ -229,17 +229,17 @@ class ShareFetch(Answer):
     def _finish(self) -> None:
         """What is delivered at most once is done before it is sent."""
         self._unsettled = 1
-        for place, delivery in list(self._deliveries.items()):
+        for topic_partition, delivery in list(self._deliveries.items()):
             if delivery.settlement is not None:
                 self._unsettled += 1
-                queue = self._node.subscriptions.queue(self._session.group, *place)
+                queue = self._node.subscriptions.queue(self._session.group, *topic_partition)
                 assert queue is not None
-                queue.commit(delivery.settlement, partial(self._settled, place))
+                queue.commit(delivery.settlement, partial(self._settled, topic_partition))
         self._settled(None, None)
 
-    def _settled(self, place: TopicPartition | None, error: ApiError | None) -> None:
-        if place is not None and error is not None:
-            del self._deliveries[place]  # it comes again
+    def _settled(self, topic_partition: TopicPartition | None, error: ApiError | None) -> None:
+        if topic_partition is not None and error is not None:
+            del self._deliveries[topic_partition]  # it comes again
         self._unsettled -= 1
         if not self._unsettled and not self.abandoned:
             self._complete()
@@ -247,26 +247,35 @@ class ShareFetch(Answer):
     def _complete(self) -> None:
         if not self._deliveries:
             self._tell_troubles()
-        places = self._deliveries if not (self._acknowledgements or self._errors) else self._places()
+        topic_partitions = (
+            self._deliveries if not (self._acknowledgements or self._errors) else self._topic_partitions()
+        )
         lock_ms = self._node.subscriptions.settings(self._session.group).lock_ms
-        self.complete(cast("list[Part]", codec.encode([self._answer(place) for place in places], lock_ms)))
+        self.complete(
+            cast(
+                "list[Part]",
+                codec.encode(
+                    [self._answer(topic_partition) for topic_partition in topic_partitions], lock_ms
+                ),
+            )
+        )
 
     def _tell_troubles(self) -> None:
         """A partition whose messages can't be read says so where the answer would be empty."""
-        for place in self._session.partitions:
-            queue = self._node.subscriptions.queue_in_use(Key(self._session.group, *place))
+        for topic_partition in self._session.partitions:
+            queue = self._node.subscriptions.queue_in_use(Key(self._session.group, *topic_partition))
             if queue is not None and queue.trouble is not None:
-                self._errors[place] = queue.trouble
+                self._errors[topic_partition] = queue.trouble
 
-    def _places(self) -> list[TopicPartition]:
+    def _topic_partitions(self) -> list[TopicPartition]:
         """Topic by topic, as the answer lists them."""
         return sorted({**self._deliveries, **self._acknowledgements, **self._errors})
 
-    def _answer(self, place: TopicPartition) -> PartitionAnswer:
-        delivery, error = self._deliveries.get(place), self._errors.get(place)
-        refused = self._acknowledgements.get(place)
+    def _answer(self, topic_partition: TopicPartition) -> PartitionAnswer:
+        delivery, error = self._deliveries.get(topic_partition), self._errors.get(topic_partition)
+        refused = self._acknowledgements.get(topic_partition)
         return PartitionAnswer(
-            *place,
+            *topic_partition,
             () if delivery is None else delivery.parts,
             () if delivery is None else delivery.acquired,
             0 if error is None else error.code,

@@ -29,7 +29,7 @@ from postroad.now import Now
 StartOf = Callable[[str, int], int | None]
 """The first offset of a topic's partition; None if there is no such partition."""
 
-Place = tuple[str, int]
+OffsetKey = tuple[str, int]
 """A topic and a partition of it."""
 
 _KIND: Final = "damage"
@@ -38,7 +38,7 @@ _encode = msgspec.json.Encoder().encode
 
 class GroupDoubts:
     def __init__(self, groups: Groups) -> None:
-        self.places: dict[str, set[Place]] = {}  # by group: committed offsets that are in doubt
+        self.offset_keys: dict[str, set[OffsetKey]] = {}  # by group: committed offsets that are in doubt
         self._groups = groups
         self._damaged: list[DamagedRange] = []
         self._noted: set[bytes] = set()  # damage that was dealt with at an earlier start
@@ -60,14 +60,14 @@ class GroupDoubts:
         return True
 
     def repairs(self, start_of: StartOf, now: Now) -> list[Record]:
-        """When all records are applied: what to write so that the state is safe. `places` is known then."""
+        """All records are applied: what to write to make the state safe. `offset_keys` is known then."""
         fresh = [damaged for damaged in self._damaged if _note(damaged) not in self._noted]
         if not fresh:
             return []
         groups = [group.group_id for group in self._groups.list()]
         for group_id in groups:
             found = self._groups.fetch(group_id, None)
-            self.places[group_id] = {(each.topic, each.partition) for each in found}
+            self.offset_keys[group_id] = {(each.topic, each.partition) for each in found}
         made = [record for group_id in groups for record in self._groups.without_members(group_id)]
         for key in dict.fromkeys(suspect.key for damaged in fresh for suspect in damaged.suspects):
             made += self._begin_anew(key, start_of, now)
@@ -75,36 +75,36 @@ class GroupDoubts:
 
     def told(self, committed: Iterable[Record]) -> None:
         """These records are committed; a new offset ends the doubt about the one before."""
-        if not self.places:
+        if not self.offset_keys:
             return
         for record in committed:
             found = _offset_key(record.key)
-            if found is not None and found[0] in self.places:
-                doubtful = self.places[found[0]]
+            if found is not None and found[0] in self.offset_keys:
+                doubtful = self.offset_keys[found[0]]
                 doubtful.discard(found[1])
                 if not doubtful:
-                    del self.places[found[0]]
+                    del self.offset_keys[found[0]]
 
     def _begin_anew(self, key: bytes, start_of: StartOf, now: Now) -> list[Record]:
         """A committed offset that seems to be nowhere else."""
         found = _offset_key(key)
         if found is None:
             return []
-        group_id, place = found
-        start = start_of(*place)
-        if start is None or self._groups.fetch(group_id, [place])[0].value is not None:
+        group_id, offset_key = found
+        start = start_of(*offset_key)
+        if start is None or self._groups.fetch(group_id, [offset_key])[0].value is not None:
             return []
-        self.places.setdefault(group_id, set()).add(place)
+        self.offset_keys.setdefault(group_id, set()).add(offset_key)
         value = OffsetValue(start, now.wall_ms)
-        return [records.encode(records.OFFSET, group_id, *place, value=value)]
+        return [records.encode(records.OFFSET, group_id, *offset_key, value=value)]
 
 
 def _note(damaged: DamagedRange) -> bytes:
     return _encode((_KIND, damaged.first))
 
 
-def _offset_key(key: bytes) -> tuple[str, Place] | None:
-    """(group, place) of a committed offset's key; None for any other, and for one that was damaged."""
+def _offset_key(key: bytes) -> tuple[str, OffsetKey] | None:
+    """(group, key) of a committed offset's record; None for any other, and for one that was damaged."""
     try:
         found = records.decode(Record(key, None))
     except (msgspec.MsgspecError, ValueError):

@@ -63,8 +63,8 @@ def _in_doubt(coordinator: Coordinator) -> list[str]:
     """The labels of each committed offset that is in doubt."""
     return [
         labels(group=group, topic=topic, partition=partition)
-        for group, places in sorted(coordinator.doubts.places.items())
-        for topic, partition in sorted(places)
+        for group, offset_keys in sorted(coordinator.doubts.offset_keys.items())
+        for topic, partition in sorted(offset_keys)
     ]
 
 

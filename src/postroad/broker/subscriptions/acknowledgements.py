@@ -39,17 +39,17 @@ class Acknowledgements:
         """`done` is called when all are durable or refused: perhaps before this returns. `late`: accepts
         count without a lock, too, where nobody has the message. `reason`: of what is rejected."""
         self._left = len(named) + 1
-        for place, batches in named.items():
+        for topic_partition, batches in named.items():
             try:
                 self._check(batches)
-                queue = self._node.subscriptions.queue(self._group, *place)
+                queue = self._node.subscriptions.queue(self._group, *topic_partition)
                 if queue is None:
                     raise UnknownTopicOrPartition()
             except ApiError as error:
-                self._heard(place, error)
+                self._replied(topic_partition, error)
                 continue
-            heard = partial(self._heard, place)
-            queue.acknowledge(self._member, batches, heard, lock_ms, delay_ms, late, reason)
+            replied = partial(self._replied, topic_partition)
+            queue.acknowledge(self._member, batches, replied, lock_ms, delay_ms, late, reason)
         self._count_down()
 
     def _check(self, batches: Sequence[AckBatch]) -> None:
@@ -60,8 +60,8 @@ class Acknowledgements:
         if not self._node.subscriptions.settings(self._group).renew_enabled:
             raise InvalidRecordState("share.renew.acknowledge.enable is false for this group.")
 
-    def _heard(self, place: TopicPartition, error: ApiError | None) -> None:
-        self.errors[place] = error
+    def _replied(self, topic_partition: TopicPartition, error: ApiError | None) -> None:
+        self.errors[topic_partition] = error
         self._count_down()
 
     def _count_down(self) -> None:

@@ -140,7 +140,7 @@ class DeadLetters:
             return {record.offset: record for record in records}
         return {}
 
-    def _copy(self, queue: Queue, record: Record, dead: Dying, place: int) -> Record:
+    def _copy(self, queue: Queue, record: Record, dead: Dying, number: int) -> Record:
         now_ms = self._node.clock.now_ms()
         told: dict[str, str | int] = {
             names.DEAD_TOPIC: queue.partition.topic,
@@ -166,7 +166,7 @@ class DeadLetters:
         if text:
             headers.append((names.REASON, text.encode()))
         # Its own time is that of its death: retention counts from there, however old the message was.
-        return Record(place, now_ms, record.key, record.value, headers)
+        return Record(number, now_ms, record.key, record.value, headers)
 
     async def _partition(self, queue: Queue) -> Partition:
         """Where the copies go: one partition for one origin, so that they keep their order."""

@@ -187,25 +187,25 @@ class Queue:
         """Cut what was acquired out of the log; what does not fit or can't be read is given back."""
         bytes_max = wanted.bytes_max
         parts: list[memoryview | bytes] = []
-        size, reached, place = 0, acquired[0].first, 0
+        size, reached, current = 0, acquired[0].first, 0
         ranges = [(first, last) for first, last, _ in acquired]
         stretch: Stretch | None = None
-        while place < len(ranges) and (size < bytes_max or not parts):
-            reached = max(reached, ranges[place][0])
+        while current < len(ranges) and (size < bytes_max or not parts):
+            reached = max(reached, ranges[current][0])
             stretch = self._scanner.stretch_at(reached)
             if stretch is None:
                 break
-            left = [(reached, ranges[place][1]), *ranges[place + 1 :]]
+            left = [(reached, ranges[current][1]), *ranges[current + 1 :]]
             more, more_bytes, until = stretch.cut(left, bytes_max - size, wanted.one_at_least and not parts)
             if not more:
                 break
             parts += more
             size += more_bytes
             reached = until
-            while place < len(ranges) and ranges[place][1] < reached:
-                place += 1
+            while current < len(ranges) and ranges[current][1] < reached:
+                current += 1
         kept = acquired
-        if place < len(ranges):
+        if current < len(ranges):
             kept, back = _split(acquired, reached)
             if not kept and stretch is not None:
                 back = self._pass_over(stretch.holes(back), back)

@@ -73,16 +73,16 @@ class ShareSession:
         return self.waits or self.asked_ms > since_ms
 
     def update(self, added: Iterable[TopicPartition], forgotten: Iterable[TopicPartition]) -> None:
-        for place in added:
-            self.partitions[place] = None
-        for place in forgotten:
-            self.partitions.pop(place, None)
+        for topic_partition in added:
+            self.partitions[topic_partition] = None
+        for topic_partition in forgotten:
+            self.partitions.pop(topic_partition, None)
 
-    def served(self, place: TopicPartition) -> None:
+    def served(self, topic_partition: TopicPartition) -> None:
         """It goes to the end of the line."""
-        if place in self.partitions:
-            del self.partitions[place]
-            self.partitions[place] = None
+        if topic_partition in self.partitions:
+            del self.partitions[topic_partition]
+            self.partitions[topic_partition] = None
 
 
 class ShareSessions:

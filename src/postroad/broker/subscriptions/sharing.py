@@ -51,9 +51,9 @@ def share_of(subscriptions: Subscriptions, session: ShareSession, wanted: int, n
 def _available(subscriptions: Subscriptions, session: ShareSession, enough: int) -> int:
     """How many messages of its partitions could go out, as far as is known; `enough` will do."""
     count = 0
-    for place in session.partitions:
+    for topic_partition in session.partitions:
         try:
-            queue = subscriptions.queue(session.group, *place)
+            queue = subscriptions.queue(session.group, *topic_partition)
         except ApiError:
             continue  # whoever asks it for messages hears of it
         if queue is not None:

@@ -16,7 +16,7 @@ from postroad.wire.batch import ATTRIBUTES, COMPRESSION_MASK, LENGTH_END
 from postroad.wire.batch import HEADER as BATCH_HEADER
 from postroad.wire.excerpt import Excerpts
 
-_PLACE: Final = Struct(">qi11xi")  # of a batch's header: base offset, length, last offset delta
+_BATCH_BOUNDS: Final = Struct(">qi11xi")  # of a batch's header: base offset, length, last offset delta
 RANGE_BYTES: Final = 19  # that an acquired range takes in an answer, besides its messages
 WHOLE_BYTES_MAX: Final = 32 * 1024  # a compressed batch up to this size is not worth unpacking
 
@@ -33,7 +33,7 @@ class Stretch:
         self._bases: list[int] = []  # of each batch: its first and last offset, and where it ends
         self._lasts: list[int] = []
         self._ends: list[int] = []
-        unpack, total, position = _PLACE.unpack_from, len(data), 0
+        unpack, total, position = _BATCH_BOUNDS.unpack_from, len(data), 0
         while position < total:
             base, length, delta = unpack(data, position)
             position += length + LENGTH_END
@@ -58,13 +58,13 @@ class Stretch:
         `one_at_least`: the first batch may pass it.
         """
         parts: list[memoryview | bytes] = []
-        size, place = 0, 0
+        size, current = 0, 0
         reached = ranges[0][0]
-        while place < len(ranges) and (reached := max(reached, ranges[place][0])) < self.upto:
+        while current < len(ranges) and (reached := max(reached, ranges[current][0])) < self.upto:
             at = bisect_left(self._lasts, reached)
             if self._bases[at] > reached:
                 break
-            until = self._whole_until(at, reached, ranges, place)
+            until = self._whole_until(at, reached, ranges, current)
             if until > at:  # whole batches, one behind the other: one piece
                 room = bytes_max - size - RANGE_BYTES
                 until = self._fitting(at, until, room, one_at_least and not parts)
@@ -74,7 +74,7 @@ class Stretch:
                 part_bytes = len(part) + RANGE_BYTES
             else:
                 until = at + 1
-                chosen = self._chosen(at, reached, ranges, place)
+                chosen = self._chosen(at, reached, ranges, current)
                 part = self._some_of(at, chosen)
                 part_bytes = len(part) + RANGE_BYTES * len(chosen)
                 if size + part_bytes > bytes_max and (parts or not one_at_least):
@@ -82,8 +82,8 @@ class Stretch:
             parts.append(part)
             size += part_bytes
             reached = self._lasts[until - 1] + 1
-            while place < len(ranges) and ranges[place][1] < reached:
-                place += 1
+            while current < len(ranges) and ranges[current][1] < reached:
+                current += 1
             if size >= bytes_max:
                 break
         return parts, size, reached
@@ -103,11 +103,11 @@ class Stretch:
     def _start(self, at: int) -> int:
         return self._ends[at - 1] if at else 0
 
-    def _whole_until(self, at: int, reached: int, ranges: Sequence[Range], place: int) -> int:
-        """The place after the last of the batches from `at` on that the range covers wholly."""
+    def _whole_until(self, at: int, reached: int, ranges: Sequence[Range], current: int) -> int:
+        """The index after the last of the batches from `at` on that the range covers wholly."""
         if self._bases[at] < reached:
             return at
-        return bisect_right(self._lasts, ranges[place][1], at)
+        return bisect_right(self._lasts, ranges[current][1], at)
 
     def _fitting(self, at: int, until: int, room: int, first: bool) -> int:
         start = self._start(at)
@@ -116,13 +116,13 @@ class Stretch:
         fits = bisect_right(self._ends, start + max(room, 0), at, until)
         return max(fits, at + 1) if first else fits
 
-    def _chosen(self, at: int, reached: int, ranges: Sequence[Range], place: int) -> list[Range]:
+    def _chosen(self, at: int, reached: int, ranges: Sequence[Range], current: int) -> list[Range]:
         """What of the ranges lies in the batch."""
         last = self._lasts[at]
         chosen: list[Range] = []
-        while place < len(ranges) and ranges[place][0] <= last:
-            chosen.append((max(ranges[place][0], reached), min(ranges[place][1], last)))
-            place += 1
+        while current < len(ranges) and ranges[current][0] <= last:
+            chosen.append((max(ranges[current][0], reached), min(ranges[current][1], last)))
+            current += 1
         return chosen
 
     def _some_of(self, at: int, chosen: list[Range]) -> memoryview | bytes:

@@ -22,10 +22,10 @@ from postroad.client.metadata import TopicPartition
 from postroad.client.offsets import EARLIEST
 from postroad.errors import PostroadError
 from postroad.gateway.gateway import Gateway
-from postroad.gateway.push import places
+from postroad.gateway.push import tail_start
 from postroad.gateway.push.message_json import of_record
-from postroad.gateway.push.places import NoPlace, Positions
 from postroad.gateway.push.query import number
+from postroad.gateway.push.tail_start import BadPosition, Positions
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.problems import Refused
 
@@ -83,8 +83,8 @@ class Tails:
             )
         begin = request.headers.get(LAST_EVENT_ID) or request.query.get("from", "end")
         try:
-            return await places.find(self._gateway.client, topic, partitions, begin)
-        except NoPlace as error:
+            return await tail_start.find(self._gateway.client, topic, partitions, begin)
+        except BadPosition as error:
             raise Refused(problems.MALFORMED, str(error)) from None
 
     async def _follow(
@@ -123,11 +123,11 @@ class Tails:
     def _written(self, fetched: list[Fetched], positions: Positions) -> Iterator[bytes]:
         """Each record as an event, with the position behind it as its id."""
         chunk = bytearray()
-        for place, records, _ in fetched:
+        for topic_partition, records, _ in fetched:
             for record in records:
-                positions[place.partition] = record.offset + 1
-                data = self._encode(of_record(*place, record))
-                chunk += b"id: %b\ndata: %b\n\n" % (places.write(positions).encode(), data)
+                positions[topic_partition.partition] = record.offset + 1
+                data = self._encode(of_record(*topic_partition, record))
+                chunk += b"id: %b\ndata: %b\n\n" % (tail_start.write(positions).encode(), data)
                 if len(chunk) >= WRITE_BYTES:
                     yield bytes(chunk)
                     chunk.clear()

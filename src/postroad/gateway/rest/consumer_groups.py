@@ -83,4 +83,4 @@ async def get_group(call: Call[Nothing, Nothing]) -> GroupDetails:
 
 
 def _partition(found: Lag) -> PartitionLag:
-    return PartitionLag(*found.place, found.committed, found.end, found.messages, found.seconds)
+    return PartitionLag(*found.topic_partition, found.committed, found.end, found.messages, found.seconds)

@@ -68,12 +68,14 @@ class MessageContent(Struct, kw_only=True):
     headers: HeaderPairs
 
 
-def content(topic_id: bytes, place: TopicPartition, record: Record | ShareMessage, values: Values) -> Any:
+def content(
+    topic_id: bytes, topic_partition: TopicPartition, record: Record | ShareMessage, values: Values
+) -> Any:
     """The fields of a MessageContent."""
     return {
-        "id": message_ids.write(topic_id, place.partition, record.offset),
-        "topic": place.topic,
-        "partition": place.partition,
+        "id": message_ids.write(topic_id, topic_partition.partition, record.offset),
+        "topic": topic_partition.topic,
+        "partition": topic_partition.partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp,
         "key": write_bytes(record.key),

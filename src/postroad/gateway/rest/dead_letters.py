@@ -115,7 +115,10 @@ async def list_dead_letters(call: Call[Nothing, DeadLettersQuery]) -> DeadLetter
     partition, offset = map(int, (request.after or "0:0").split(":"))
     async with gateway.pages.room():
         page = await letters.page(gateway, info.name, topic, partition, offset, request.limit)
-        found = [_letter(topic.id, place, letter, request.values) for place, letter in page.letters]
+        found = [
+            _letter(topic.id, topic_partition, letter, request.values)
+            for topic_partition, letter in page.letters
+        ]
     following = page.following
     return DeadLetterList(found, None if following is None else f"{following[0]}:{following[1]}")
 
@@ -134,8 +137,11 @@ async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | EndpointAns
     topic = await gateway.client.topic(letters.topic_of(info))
     if asked.to is not None:
         await gateway.client.topic(asked.to)
-    places = [TopicPartition(topic.name, part.number) for part in topic.partitions]
-    ends = {place.partition: end for place, end in (await offsets.latest(gateway.client, places)).items()}
+    topic_partitions = [TopicPartition(topic.name, part.number) for part in topic.partitions]
+    ends = {
+        topic_partition.partition: end
+        for topic_partition, end in (await offsets.latest(gateway.client, topic_partitions)).items()
+    }
     request = RedriveRequest(topic.name, ends, **structs.asdict(asked))
     try:
         task = await gateway.redrives.start(info.name, KIND, request, gateway.now_ms())
@@ -185,9 +191,9 @@ def _state(subscription: str, task: Task) -> RedriveState:
     )  # fmt: skip
 
 
-def _letter(topic_id: bytes, place: TopicPartition, record: Record, values: Values) -> DeadLetter:
+def _letter(topic_id: bytes, topic_partition: TopicPartition, record: Record, values: Values) -> DeadLetter:
     return DeadLetter(
-        **content(topic_id, place, record, values),
+        **content(topic_id, topic_partition, record, values),
         reason=letters.text(record, header_names.DEAD_REASON),
         reason_text=letters.text(record, header_names.REASON) or None,
         origin_topic=letters.text(record, header_names.DEAD_TOPIC),

@@ -67,7 +67,7 @@ def number(record: Record, header: str) -> int | None:
 
 
 async def find(
-    gateway: Gateway, info: SubscriptionInfo, place: TopicPartition, record: Record
+    gateway: Gateway, info: SubscriptionInfo, topic_partition: TopicPartition, record: Record
 ) -> tuple[Found | None, bool]:
     """The letter of a message, and whether it is certain that there is no other answer.
 
@@ -79,7 +79,11 @@ async def find(
         topic = await gateway.client.topic(topic_of(info))
     except UnknownTopicOrPartition:
         return None, True
-    mine = {DEAD_SUBSCRIPTION: info.name, DEAD_TOPIC: place.topic, DEAD_PARTITION: str(place.partition)}
+    mine = {
+        DEAD_SUBSCRIPTION: info.name,
+        DEAD_TOPIC: topic_partition.topic,
+        DEAD_PARTITION: str(topic_partition.partition),
+    }
     mine[DEAD_OFFSET] = str(record.offset)
     # A letter's time is that of its death. A message's may be anything its publisher chose.
     since_ms = record.timestamp if 0 < record.timestamp <= gateway.now_ms() else EARLIEST
@@ -99,34 +103,38 @@ async def _scan(
 ) -> AsyncGenerator[tuple[TopicPartition, Record], None]:
     """All letters from a time on. Raises _TooMany at a bound."""
     client = gateway.client
-    places = [TopicPartition(topic.name, part.number) for part in topic.partitions]
-    starts = await offsets.find(client, dict.fromkeys(places, since_ms))
-    ends = await offsets.latest(client, places)
-    begin = {place: at.offset for place, at in starts.items() if 0 <= at.offset < ends[place]}
+    topic_partitions = [TopicPartition(topic.name, part.number) for part in topic.partitions]
+    starts = await offsets.find(client, dict.fromkeys(topic_partitions, since_ms))
+    ends = await offsets.latest(client, topic_partitions)
+    begin = {
+        topic_partition: at.offset
+        for topic_partition, at in starts.items()
+        if 0 <= at.offset < ends[topic_partition]
+    }
     deadline = asyncio.get_running_loop().time() + SCAN_S
     looked_at = 0
     async with Consumer(client, reset=EARLIEST) as consumer:
         await consumer.assign(begin)
-        while any(consumer.positions[place] < ends[place] for place in begin):
+        while any(consumer.positions[topic_partition] < ends[topic_partition] for topic_partition in begin):
             left_s = deadline - asyncio.get_running_loop().time()
             if left_s <= 0 or looked_at >= SCAN_MAX:
                 raise _TooMany
-            for place, records, _ in await consumer.poll(left_s):
+            for topic_partition, records, _ in await consumer.poll(left_s):
                 looked_at += len(records)
                 for record in records:
-                    yield place, record
+                    yield topic_partition, record
 
 
 async def page(gateway: Gateway, name: str, topic: Topic, partition: int, offset: int, limit: int) -> Page:
-    """Letters of a subscription that were not sent back, partition after partition, from a place on."""
+    """Letters of a subscription that were not sent back, partition after partition, from a position on."""
     found: list[tuple[TopicPartition, Record]] = []
     size = 0
     for part in topic.partitions[partition:]:
-        place = TopicPartition(topic.name, part.number)
+        topic_partition = TopicPartition(topic.name, part.number)
         first = offset if part.number == partition else 0
         left = limit - len(found), pages.BYTES_MAX - size
-        letters, following = await _of_partition(gateway, name, place, first, *left)
-        found += [(place, letter) for letter in letters]
+        letters, following = await _of_partition(gateway, name, topic_partition, first, *left)
+        found += [(topic_partition, letter) for letter in letters]
         size += sum(map(size_of, letters))
         if following is not None:
             return Page(found, (part.number, following))
@@ -134,25 +142,25 @@ async def page(gateway: Gateway, name: str, topic: Topic, partition: int, offset
 
 
 async def _of_partition(
-    gateway: Gateway, name: str, place: TopicPartition, first: int, limit: int, bytes_max: int
+    gateway: Gateway, name: str, topic_partition: TopicPartition, first: int, limit: int, bytes_max: int
 ) -> tuple[list[Record], int | None]:
     """Up to `limit` of them, about `bytes_max` at most, and the offset to go on from, if that was not all."""
     client = gateway.client
-    first = max(first, (await offsets.earliest(client, [place]))[place])
-    end = (await offsets.latest(client, [place]))[place]
+    first = max(first, (await offsets.earliest(client, [topic_partition]))[topic_partition])
+    end = (await offsets.latest(client, [topic_partition]))[topic_partition]
     found: list[Record] = []
     looked_at = size = 0
     async with Consumer(client, reset=EARLIEST, partition_bytes=READ_BYTES) as consumer:
-        await consumer.assign({place: first})
+        await consumer.assign({topic_partition: first})
         while first < end:
             if len(found) >= limit or looked_at >= SCAN_MAX or size >= bytes_max:
                 return found[:limit], found[limit].offset if len(found) > limit else first
             came = [record for _, records, _ in await consumer.poll(SCAN_S) for record in records]
             looked_at += len(came)
             mine = [record for record in came if text(record, DEAD_SUBSCRIPTION) == name]
-            found += (left := await not_sent_back(client, place, mine))
+            found += (left := await not_sent_back(client, topic_partition, mine))
             size += sum(map(size_of, left))
             if not came:
                 break  # the rest is deleted, or can't be had now
-            first = consumer.positions[place]
+            first = consumer.positions[topic_partition]
     return found[:limit], found[limit].offset if len(found) > limit else None

@@ -114,18 +114,22 @@ async def peek(call: Call[Nothing, PeekQuery]) -> PeekAnswer:
     if request.after is not None and request.offset is not None:
         raise Refused(problems.REFUSED, "Send `after` or `offset`, not both.")
     begin, offset = _begin(request)
-    places = [
-        place
-        for place in sorted(await subscriptions.positions(client, name))
-        if request.topic in (None, place.topic)
-        and request.partition in (None, place.partition)
-        and place >= begin
+    topic_partitions = [
+        topic_partition
+        for topic_partition in sorted(await subscriptions.positions(client, name))
+        if request.topic in (None, topic_partition.topic)
+        and request.partition in (None, topic_partition.partition)
+        and topic_partition >= begin
     ]
     starts = {} if offset is None else {begin: offset}
     async with call.gateway.pages.room():
-        found, following = await browse.look(client, name, places, starts, request.limit, pages.BYTES_MAX)
-        ids = {topic: (await client.topic(topic)).id for topic in {each.place.topic for each in found}}
-        peeked = [_peeked(ids[each.place.topic], each, request.values) for each in found]
+        found, following = await browse.look(
+            client, name, topic_partitions, starts, request.limit, pages.BYTES_MAX
+        )
+        ids = {
+            topic: (await client.topic(topic)).id for topic in {each.topic_partition.topic for each in found}
+        }
+        peeked = [_peeked(ids[each.topic_partition.topic], each, request.values) for each in found]
     return PeekAnswer(peeked, None if following is None else _cursor(following))
 
 
@@ -140,12 +144,12 @@ async def get_message(call: Call[Nothing, MessageQuery]) -> MessageDetails:
     except WrongMessageId:
         raise Refused(problems.NOT_FOUND, "No message has this id.") from None
     topic = await gateway.topic_ids.topic(topic_id)
-    place = TopicPartition(topic.name, partition)
-    record = await _read(gateway, place, offset)
-    states = await _states(gateway, place, record)
+    topic_partition = TopicPartition(topic.name, partition)
+    record = await _read(gateway, topic_partition, offset)
+    states = await _states(gateway, topic_partition, record)
     statuses = {state.status for state in states}
     return MessageDetails(
-        **content(topic_id, place, record, call.query.values),
+        **content(topic_id, topic_partition, record, call.query.values),
         status=next((status for status in _LEAST_DONE if status in statuses), "pending"),
         subscriptions=states,
         acked_by=[state.subscription for state in states if state.status == "acknowledged"],
@@ -170,7 +174,7 @@ def _peeked(topic_id: bytes, found: Peeked, values: Values) -> PeekedMessage:
     record = found.record or Record(found.offset, -1, None, None)
     state = found.state
     return PeekedMessage(
-        **content(topic_id, found.place, record, values),
+        **content(topic_id, found.topic_partition, record, values),
         state=state.state,  # type: ignore[arg-type]  # the node's words are these
         deliveries=state.deliveries,
         available_at_ms=state.available_at_ms or None,
@@ -179,13 +183,16 @@ def _peeked(topic_id: bytes, found: Peeked, values: Values) -> PeekedMessage:
     )
 
 
-async def _read(gateway: Gateway, place: TopicPartition, offset: int) -> Record:
+async def _read(gateway: Gateway, topic_partition: TopicPartition, offset: int) -> Record:
     """Raises Refused if it is not there, or not any more."""
     client = gateway.client
-    await client.leader(*place)  # raises if there is no such partition
-    first, last = await offsets.earliest(client, [place]), await offsets.latest(client, [place])
-    if first[place] <= offset < last[place]:
-        records, _ = await browse.read(client, place, [offset])
+    await client.leader(*topic_partition)  # raises if there is no such partition
+    first, last = (
+        await offsets.earliest(client, [topic_partition]),
+        await offsets.latest(client, [topic_partition]),
+    )
+    if first[topic_partition] <= offset < last[topic_partition]:
+        records, _ = await browse.read(client, topic_partition, [offset])
         found = records.get(offset)
         if found is not None:
             return found
@@ -195,16 +202,18 @@ async def _read(gateway: Gateway, place: TopicPartition, offset: int) -> Record:
 # --- what became of it
 
 
-async def _states(gateway: Gateway, place: TopicPartition, record: Record) -> list[StateInSubscription]:
+async def _states(
+    gateway: Gateway, topic_partition: TopicPartition, record: Record
+) -> list[StateInSubscription]:
     bound = asyncio.Semaphore(SUBSCRIPTIONS_AT_ONCE)
 
     async def look(name: str) -> StateInSubscription | None:
         async with bound:
             try:
                 info = await gateway.directory.subscription(name)
-                if place.topic not in info.topics:
+                if topic_partition.topic not in info.topics:
                     return None
-                return await _state(gateway, info, place, record)
+                return await _state(gateway, info, topic_partition, record)
             except (GroupIdNotFound, UnknownTopicOrPartition):
                 return None  # it is not there, or has never been on this partition
 
@@ -213,9 +222,9 @@ async def _states(gateway: Gateway, place: TopicPartition, record: Record) -> li
 
 
 async def _state(
-    gateway: Gateway, info: SubscriptionInfo, place: TopicPartition, record: Record
+    gateway: Gateway, info: SubscriptionInfo, topic_partition: TopicPartition, record: Record
 ) -> StateInSubscription:
-    answer = await subscriptions.peek(gateway.client, info.name, place, record.offset, 1)
+    answer = await subscriptions.peek(gateway.client, info.name, topic_partition, record.offset, 1)
     found = _range_of(answer, record.offset)
     state = StateInSubscription(
         subscription=info.name,
@@ -225,7 +234,7 @@ async def _state(
         held_until_ms=found.until_ms or None,
     )
     if state.status in ("done", "dead"):
-        letter, certain = await letters.find(gateway, info, place, record)
+        letter, certain = await letters.find(gateway, info, topic_partition, record)
         if letter is not None:
             state.dead_letter = DeadLetterPlace(letter.id, letter.topic, letter.reason)
         if state.status == "done" and certain:

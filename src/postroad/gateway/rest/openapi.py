@@ -79,7 +79,7 @@ def _parameters(endpoint: Endpoint) -> Iterable[Object]:
             yield _parameter(name, "header", schema)
 
 
-def _parameter(name: str, place: str, schema: Object, *, required: bool = False) -> Object:
+def _parameter(name: str, location: str, schema: Object, *, required: bool = False) -> Object:
     """A parameter that may be left out can't be null: there is no way to write that."""
     description = schema.pop("description", "")
     kinds = [kind for kind in schema.pop("anyOf", []) if kind != {"type": "null"}]
@@ -89,7 +89,7 @@ def _parameter(name: str, place: str, schema: Object, *, required: bool = False)
         schema.pop("description", None)
     if schema.get("default", ...) is None:
         del schema["default"]
-    return {"name": name, "in": place, "required": required, "description": description, "schema": schema}
+    return {"name": name, "in": location, "required": required, "description": description, "schema": schema}
 
 
 def _properties(struct: type[Struct]) -> Iterable[tuple[str, Object]]:

@@ -62,7 +62,12 @@ async def seek(call: Call[Seek, Nothing]) -> SeekAnswer:
     after = await _resolve(call.gateway, _chosen(list(before), request), request)
     if not request.dry_run:
         await subscriptions.move(client, name, after)
-    return SeekAnswer([Moved(*place, before[place].start, after[place]) for place in sorted(after)])
+    return SeekAnswer(
+        [
+            Moved(*topic_partition, before[topic_partition].start, after[topic_partition])
+            for topic_partition in sorted(after)
+        ]
+    )
 
 
 @endpoint(
@@ -73,35 +78,41 @@ async def purge(call: Call[Part, Nothing]) -> PurgeAnswer:
     """Also with those that are in flight or delayed. They are no dead letters; the topic keeps them."""
     client, name = call.gateway.client, call.path["subscription"]
     before = await subscriptions.positions(client, name)
-    places = _chosen(list(before), call.body)
-    if places:
-        await subscriptions.move(client, name, await offsets.latest(client, places))
-    return PurgeAnswer(sum(max(0, before[place].lag) for place in places))
+    topic_partitions = _chosen(list(before), call.body)
+    if topic_partitions:
+        await subscriptions.move(client, name, await offsets.latest(client, topic_partitions))
+    return PurgeAnswer(sum(max(0, before[topic_partition].lag) for topic_partition in topic_partitions))
 
 
-def _chosen(places: list[TopicPartition], part: Part) -> list[TopicPartition]:
+def _chosen(topic_partitions: list[TopicPartition], part: Part) -> list[TopicPartition]:
     if part.partition is not None and part.topic is None:
         raise Refused(problems.REFUSED, "`partition` needs `topic`.")
     found = [
-        place
-        for place in places
-        if part.topic in (None, place.topic) and part.partition in (None, place.partition)
+        topic_partition
+        for topic_partition in topic_partitions
+        if part.topic in (None, topic_partition.topic) and part.partition in (None, topic_partition.partition)
     ]
-    if places and not found:
+    if topic_partitions and not found:
         raise Refused(problems.NOT_FOUND, "The subscription does not read this topic or partition.")
     return found
 
 
 async def _resolve(
-    gateway: Gateway, places: list[TopicPartition], request: Seek
+    gateway: Gateway, topic_partitions: list[TopicPartition], request: Seek
 ) -> dict[TopicPartition, int]:
     """An offset within each partition."""
-    first = await offsets.earliest(gateway.client, places)
-    last = await offsets.latest(gateway.client, places)
+    first = await offsets.earliest(gateway.client, topic_partitions)
+    last = await offsets.latest(gateway.client, topic_partitions)
     if request.to is not None:
         return first if request.to == "earliest" else last
     if request.time_ms is not None:
-        found = await offsets.find(gateway.client, dict.fromkeys(places, request.time_ms))
-        return {place: at.offset if at.offset >= 0 else last[place] for place, at in found.items()}
+        found = await offsets.find(gateway.client, dict.fromkeys(topic_partitions, request.time_ms))
+        return {
+            topic_partition: at.offset if at.offset >= 0 else last[topic_partition]
+            for topic_partition, at in found.items()
+        }
     assert request.offset is not None
-    return {place: min(max(request.offset, first[place]), last[place]) for place in places}
+    return {
+        topic_partition: min(max(request.offset, first[topic_partition]), last[topic_partition])
+        for topic_partition in topic_partitions
+    }

@@ -79,7 +79,7 @@ _HEADER_NAMES: Final = [known.encode_name for known in fields(PublishHeaders)]
 
 class Published(Struct):
     """Where a message is now, durably; or `problem`: why it is nowhere. A repetition of something so long
-    past that its place is forgotten has no id and no offset."""
+    past that its offset is forgotten has no id and no offset."""
 
     id: str | None = None
     topic: str | None = None

@@ -184,5 +184,5 @@ def _message(gateway: Gateway, received: Received, values: Values) -> ReceivedMe
     return ReceivedMessage(
         receipt=gateway.receipts.write(receipt),
         deliveries=message.delivery_count,
-        **content(receipt.topic_id, message.place, message, values),
+        **content(receipt.topic_id, message.topic_partition, message, values),
     )

@@ -213,23 +213,26 @@ async def _details(gateway: Gateway, name: str) -> SubscriptionDetails:
 async def _progress(gateway: Gateway, name: str) -> list[Progress]:
     client = gateway.client
     positions = await subscriptions.positions(client, name)
-    places = sorted(positions)
-    ends = await offsets.latest(client, places)
+    topic_partitions = sorted(positions)
+    ends = await offsets.latest(client, topic_partitions)
     bound = asyncio.Semaphore(PEEKS_AT_ONCE)
 
-    async def look(place: TopicPartition) -> Progress:
+    async def look(topic_partition: TopicPartition) -> Progress:
         async with bound:
-            counts = await _counts(gateway, name, place, positions)
-        return Progress(*place, positions[place].start, ends[place], counts)
+            counts = await _counts(gateway, name, topic_partition, positions)
+        return Progress(*topic_partition, positions[topic_partition].start, ends[topic_partition], counts)
 
-    return list(await asyncio.gather(*map(look, places)))
+    return list(await asyncio.gather(*map(look, topic_partitions)))
 
 
 async def _counts(
-    gateway: Gateway, name: str, place: TopicPartition, positions: Mapping[TopicPartition, SharePosition]
+    gateway: Gateway,
+    name: str,
+    topic_partition: TopicPartition,
+    positions: Mapping[TopicPartition, SharePosition],
 ) -> Counts:
-    found = await subscriptions.peek(gateway.client, name, place)
-    lag = max(0, positions[place].lag)
+    found = await subscriptions.peek(gateway.client, name, topic_partition)
+    lag = max(0, positions[topic_partition].lag)
     return Counts(lag, found.ready, found.in_flight, found.waiting, found.delayed, found.dying)
 
 

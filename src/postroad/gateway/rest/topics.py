@@ -121,9 +121,9 @@ async def _details(gateway: Gateway, name: str) -> TopicDetails:
         id_text(topic.id),
         topic.is_internal,
         [
-            PartitionDetails(part.number, part.leader, starts.get(place), ends.get(place))
+            PartitionDetails(part.number, part.leader, starts.get(topic_partition), ends.get(topic_partition))
             for part in topic.partitions
-            for place in [TopicPartition(name, part.number)]
+            for topic_partition in [TopicPartition(name, part.number)]
         ],
         {entry.name: entry.value for entry in entries},
         sorted(entry.name for entry in entries if entry.is_override),

@@ -25,7 +25,10 @@ class Counts(NamedTuple):
 async def count(client: Client, subscription: str) -> Counts:
     positions = await subscriptions.positions(client, subscription)
     glances = await asyncio.gather(
-        *(subscriptions.peek(client, subscription, place, max_messages=LOOKED_AT) for place in positions)
+        *(
+            subscriptions.peek(client, subscription, topic_partition, max_messages=LOOKED_AT)
+            for topic_partition in positions
+        )
     )
     in_flight = sum(glance.in_flight + glance.dying for glance in glances)
     delayed = sum(glance.delayed for glance in glances)

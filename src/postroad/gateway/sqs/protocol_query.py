@@ -136,14 +136,14 @@ def _tree(form: Mapping[str, str]) -> Tree:
         steps = path.split(".")
         if len(steps) > DEPTH_MAX:
             raise _malformed(f"The parameter {path[:100]} is too deep.")
-        place = tree
+        branch = tree
         for step in steps[:-1]:
-            place = place.setdefault(step, {})
-            if not isinstance(place, dict):
+            branch = branch.setdefault(step, {})
+            if not isinstance(branch, dict):
                 raise _malformed(f"The parameter {path[:100]} contradicts another one.")
-        if isinstance(place.get(steps[-1]), dict):
+        if isinstance(branch.get(steps[-1]), dict):
             raise _malformed(f"The parameter {path[:100]} contradicts another one.")
-        place[steps[-1]] = value
+        branch[steps[-1]] = value
     return tree
 
 

@@ -38,9 +38,9 @@ def begin_send(service: Service, caller: Caller, asked: SendMessage, done: Done)
 
     def sent(delivery: Delivery) -> None:
         def answer() -> answers.Sent:
-            place = delivery.result()
+            sent = delivery.result()
             service.gateway.metrics.messages_in.add(1)
-            return _sent(_message_id(place), prepared, None)
+            return _sent(_message_id(sent), prepared, None)
 
         done(answer)
 

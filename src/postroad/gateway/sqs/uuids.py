@@ -1,7 +1,7 @@
 """Ids of messages and of move tasks: UUIDs, as with Amazon.
 
 A message's id is made from where the message is: nobody has to keep it, and it stays as long as the message.
-The other dialects name the place itself (`gateway/message_ids.py`), which does not fit into a UUID.
+The other dialects name partition and offset (`gateway/message_ids.py`), which does not fit into a UUID.
 """
 
 from __future__ import annotations

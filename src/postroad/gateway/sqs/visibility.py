@@ -139,8 +139,8 @@ async def _state(service: Service, receipt: Receipt) -> str:
     client = service.gateway.client
     try:
         topic = await service.gateway.topic_ids.topic(receipt.topic_id)
-        place = TopicPartition(topic.name, receipt.partition)
-        found = await subscriptions.peek(client, receipt.subscription, place, receipt.offset, 1)
+        topic_partition = TopicPartition(topic.name, receipt.partition)
+        found = await subscriptions.peek(client, receipt.subscription, topic_partition, receipt.offset, 1)
     except PostroadError:
         return DONE
     states = [each.state for each in found.ranges if each.first <= receipt.offset <= each.last]

@@ -22,8 +22,8 @@ _POSITION: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,19}(,[0-9]{1,10}:[0-9]{1,19}
 Positions = dict[int, int]
 
 
-class NoPlace(ValueError):
-    """It says nowhere; the text tells why."""
+class BadPosition(ValueError):
+    """The start of a tail can't be read; the text says why."""
 
 
 def write(positions: Mapping[int, int]) -> str:
@@ -33,7 +33,7 @@ def write(positions: Mapping[int, int]) -> str:
 def read(text: str) -> Positions:
     """Raises NoPlace."""
     if not _POSITION.fullmatch(text):
-        raise NoPlace(f"{text[:40]!r} is no position such as 0:42,1:17.")
+        raise BadPosition(f"{text[:40]!r} is no position such as 0:42,1:17.")
     pairs = [pair.split(":") for pair in text.split(",")]
     return {int(partition): min(int(offset), OFFSET_MAX) for partition, offset in pairs}
 
@@ -49,7 +49,7 @@ async def find(client: Client, topic: str, partitions: Sequence[int], text: str)
         return await _ask(client, topic, dict.fromkeys(partitions, LATEST))
     if text.isascii() and text.isdecimal():
         if len(partitions) != 1:
-            raise NoPlace("An offset belongs to one partition: name it with `partition`.")
+            raise BadPosition("An offset belongs to one partition: name it with `partition`.")
         return await _within(client, topic, partitions, {partitions[0]: min(int(text[:20]), OFFSET_MAX)})
     if ":" in text and "T" not in text:
         return await _within(client, topic, partitions, read(text))
@@ -69,15 +69,18 @@ async def _within(client: Client, topic: str, partitions: Sequence[int], wanted:
 async def _ask(client: Client, topic: str, times: Mapping[int, int]) -> Positions:
     if not times:
         return {}
-    places = {TopicPartition(topic, partition): time for partition, time in times.items()}
-    return {place.partition: at.offset for place, at in (await offsets.find(client, places)).items()}
+    topic_partitions = {TopicPartition(topic, partition): time for partition, time in times.items()}
+    return {
+        topic_partition.partition: at.offset
+        for topic_partition, at in (await offsets.find(client, topic_partitions)).items()
+    }
 
 
 def _read_time(text: str) -> int:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise NoPlace(
+        raise BadPosition(
             "`from` must be beginning, end, an offset, a position such as 0:42,1:17, or a time such as "
             "2026-03-01T08:00:00Z."
         ) from None
