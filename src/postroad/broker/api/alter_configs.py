@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasSettings, HasSubscriptions, HasTopicChanges
 from postroad.cluster import controller
 from postroad.cluster.config_definition import ConfigResource
 from postroad.cluster.controller import Decision
@@ -13,26 +14,27 @@ from postroad.cluster.image import Image
 from postroad.errors import ApiError, InvalidRequest
 from postroad.wire.messages import alter_configs as codec
 
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
-
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasSettings, HasSubscriptions, HasTopicChanges, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     return _alter(node, request, call.version)
 
 
-async def _alter(node: Node, request: codec.AlterConfigsRequest, version: int) -> bytes:
+async def _alter(node: Uses, request: codec.AlterConfigsRequest, version: int) -> bytes:
     responses = [await _alter_one(node, resource, request.validate_only) for resource in request.resources]
     return codec.encode_response(codec.AlterConfigsResponse(responses=responses), version)
 
 
 async def _alter_one(
-    node: Node, resource: codec.AlterConfigsResource, validate_only: bool
+    node: Uses, resource: codec.AlterConfigsResource, validate_only: bool
 ) -> codec.AlterConfigsResourceResponse:
     response = codec.AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name)
     kind, name = resource.resource_type, resource.resource_name
@@ -53,7 +55,7 @@ async def _alter_one(
 
 
 async def alter_resource(
-    node: Node, kind: int, name: str, make: Callable[[Image], Decision], validate_only: bool
+    node: Uses, kind: int, name: str, make: Callable[[Image], Decision], validate_only: bool
 ) -> None:
     """Commit what `make` decides; when it returns the node acts on it. Raises what is wrong with it."""
     _check_kind(kind)

@@ -7,27 +7,29 @@ what they say of it is answered with INVALID_RECORD_STATE.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasImage, HasSubscriptions
 from postroad.errors import ApiError, UnknownTopicOrPartition
 from postroad.queues.update import Key
 from postroad.wire.messages import alter_share_group_offsets as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasImage, HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     return _alter(node, request, call.version)
 
 
-async def _alter(node: Node, request: codec.AlterShareGroupOffsetsRequest, version: int) -> bytes:
+async def _alter(node: Uses, request: codec.AlterShareGroupOffsetsRequest, version: int) -> bytes:
     response = codec.AlterShareGroupOffsetsResponse()
     try:
         node.subscriptions.check_ready(request.group_id)
@@ -42,7 +44,7 @@ async def _alter(node: Node, request: codec.AlterShareGroupOffsetsRequest, versi
 
 
 async def _alter_topic(
-    node: Node, group_id: str, topic: codec.AlterShareGroupOffsetsRequestTopic
+    node: Uses, group_id: str, topic: codec.AlterShareGroupOffsetsRequestTopic
 ) -> codec.AlterShareGroupOffsetsResponseTopic:
     known = node.image.topics.get(topic.topic_name)
     topic_id = bytes(16) if known is None else known.id

@@ -7,21 +7,23 @@ never has tagged fields. No features are finalized: `transaction.version` must w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasDispatcher
 from postroad.errors import UnsupportedVersion
 from postroad.wire.messages import api_versions as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasDispatcher, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     if not codec.MIN_VERSION <= call.version <= codec.MAX_VERSION:
         own = codec.ApiVersion(KEY, *VERSIONS)
         return codec.encode_response(codec.ApiVersionsResponse(UnsupportedVersion.code, [own]), 0)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import by_topic, loaded_groups
+from postroad.broker.parts import HasGroups, HasImage
 from postroad.errors import ApiError
 from postroad.groups.answers import ConsumerMemberDescription
 from postroad.groups.requests import Partitions
 from postroad.wire.messages import consumer_group_describe as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -22,7 +20,11 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasGroups, HasImage, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     groups = [_describe(node, group_id) for group_id in request.group_ids]
     for group in groups:
@@ -31,7 +33,7 @@ def handle(node: Node, call: Call) -> Result:
     return codec.encode_response(codec.ConsumerGroupDescribeResponse(groups=groups), call.version)
 
 
-def _describe(node: Node, group_id: str) -> codec.DescribedGroup:
+def _describe(node: Uses, group_id: str) -> codec.DescribedGroup:
     try:
         found = loaded_groups(node, group_id).describe_consumer(group_id)
     except ApiError as error:
@@ -46,7 +48,7 @@ def _describe(node: Node, group_id: str) -> codec.DescribedGroup:
     )
 
 
-def _member(node: Node, member: ConsumerMemberDescription) -> codec.Member:
+def _member(node: Uses, member: ConsumerMemberDescription) -> codec.Member:
     return codec.Member(
         member.member_id,
         member.instance_id,
@@ -62,5 +64,5 @@ def _member(node: Node, member: ConsumerMemberDescription) -> codec.Member:
     )
 
 
-def _assignment(node: Node, partitions: Partitions) -> codec.Assignment:
+def _assignment(node: Uses, partitions: Partitions) -> codec.Assignment:
     return codec.Assignment([codec.TopicPartitions(*topic) for topic in by_topic(node, partitions)])

@@ -5,24 +5,26 @@ Join, leave, subscriptions, the partitions it owns, and in the answer those it s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import client_of, new_member_id, submit
+from postroad.broker.parts import HasGroups, HasSubscriptions
 from postroad.errors import ApiError, GroupIdNotFound
 from postroad.groups.answers import Answer, HeartbeatAnswer
 from postroad.groups.requests import JOIN_EPOCH, HeartbeatRequest, Partitions, TopicPartition
 from postroad.wire.messages import consumer_group_heartbeat as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasGroups, HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     wanted = HeartbeatRequest(
         request.group_id,

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasTopicChanges
 from postroad.errors import ApiError
 from postroad.wire.messages import create_partitions as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasTopicChanges, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     return _create(node, request, call.version)
 
 
-async def _create(node: Node, request: codec.CreatePartitionsRequest, version: int) -> bytes:
+async def _create(node: Uses, request: codec.CreatePartitionsRequest, version: int) -> bytes:
     results = [await _create_one(node, topic, request.validate_only) for topic in request.topics]
     return codec.encode_response(codec.CreatePartitionsResponse(results=results), version)
 
 
 async def _create_one(
-    node: Node, topic: codec.CreatePartitionsTopic, validate_only: bool
+    node: Uses, topic: codec.CreatePartitionsTopic, validate_only: bool
 ) -> codec.CreatePartitionsTopicResult:
     assignments = None if topic.assignments is None else [given.broker_ids for given in topic.assignments]
     try:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasSettings, HasTopicChanges
 from postroad.cluster import topic_config
 from postroad.errors import ApiError, InvalidRequest
 from postroad.wire.messages import create_topics as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasSettings, HasTopicChanges, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     return _create(node, request, call.version)
 
 
-async def _create(node: Node, request: codec.CreateTopicsRequest, version: int) -> bytes:
+async def _create(node: Uses, request: codec.CreateTopicsRequest, version: int) -> bytes:
     times = Counter(topic.name for topic in request.topics)
     results = [
         await _create_one(node, topic, times[topic.name], request.validate_only) for topic in request.topics
@@ -32,7 +34,7 @@ async def _create(node: Node, request: codec.CreateTopicsRequest, version: int) 
 
 
 async def _create_one(
-    node: Node, topic: codec.CreatableTopic, times: int, validate_only: bool
+    node: Uses, topic: codec.CreatableTopic, times: int, validate_only: bool
 ) -> codec.CreatableTopicResult:
     try:
         if times > 1:

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import enter
 from postroad.broker.groups.coordinator import Token
+from postroad.broker.parts import HasGroups, HasSubscriptions, HasTasks
 from postroad.errors import ApiError
 from postroad.groups.answers import Answer, Deleted, Outcome
 from postroad.groups.coordinator import Groups
 from postroad.now import Now
 from postroad.wire.messages import delete_groups as codec
 
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
-
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasGroups, HasSubscriptions, HasTasks, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     results = {group_id: codec.DeletableGroupResult(group_id) for group_id in request.groups_names}
     if not results:
@@ -51,7 +53,7 @@ def _delete(group_id: str, groups: Groups, token: Token, _: Now) -> Outcome:
     return groups.delete(group_id, token)
 
 
-async def _delete_subscription(node: Node, group_id: str, answered: Token) -> None:
+async def _delete_subscription(node: Uses, group_id: str, answered: Token) -> None:
     try:
         await node.subscriptions.administration.delete(group_id)
     except ApiError as error:

@@ -7,15 +7,13 @@ makes it last over a power cut. The files of whole segments follow in a thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.acknowledged import answer_when_caught_up
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasFlusher, HasHousekeeping, HasPartitions
 from postroad.errors import ApiError, InvalidTopic, OffsetOutOfRange, PolicyViolation
 from postroad.wire.messages import delete_records as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -24,7 +22,11 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 HIGH_WATERMARK: Final = -1
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasFlusher, HasHousekeeping, HasPartitions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request, version = codec.decode_request(call.body, call.version), call.version
     named = [(topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions]
     found = [node.partitions.find(topic, index) for topic, index in named]
@@ -32,7 +34,7 @@ def handle(node: Node, call: Call) -> Result:
     return answer_when_caught_up(call, partitions, lambda: _respond(node, request, version))
 
 
-def _respond(node: Node, request: codec.DeleteRecordsRequest, version: int) -> bytes:
+def _respond(node: Uses, request: codec.DeleteRecordsRequest, version: int) -> bytes:
     topics = [
         codec.DeleteRecordsTopicResult(topic.name, [_delete(node, topic.name, p) for p in topic.partitions])
         for topic in request.topics
@@ -41,7 +43,7 @@ def _respond(node: Node, request: codec.DeleteRecordsRequest, version: int) -> b
 
 
 def _delete(
-    node: Node, topic: str, wanted: codec.DeleteRecordsPartition
+    node: Uses, topic: str, wanted: codec.DeleteRecordsPartition
 ) -> codec.DeleteRecordsPartitionResult:
     index = wanted.partition_index
     try:

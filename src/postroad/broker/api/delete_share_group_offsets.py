@@ -5,26 +5,28 @@ When it meets them again it begins anew, as `share.auto.offset.reset` says.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasImage, HasSubscriptions
 from postroad.errors import ApiError, GroupIdNotFound, GroupSubscribedToTopic, UnknownTopicOrPartition
 from postroad.wire.messages import delete_share_group_offsets as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasImage, HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     return _delete(node, request, call.version)
 
 
-async def _delete(node: Node, request: codec.DeleteShareGroupOffsetsRequest, version: int) -> bytes:
+async def _delete(node: Uses, request: codec.DeleteShareGroupOffsetsRequest, version: int) -> bytes:
     response = codec.DeleteShareGroupOffsetsResponse()
     try:
         node.subscriptions.check_ready(request.group_id)
@@ -38,7 +40,7 @@ async def _delete(node: Node, request: codec.DeleteShareGroupOffsetsRequest, ver
     return codec.encode_response(response, version)
 
 
-async def _forget(node: Node, group_id: str, name: str) -> codec.DeleteShareGroupOffsetsResponseTopic:
+async def _forget(node: Uses, group_id: str, name: str) -> codec.DeleteShareGroupOffsetsResponseTopic:
     topic = node.image.topics.get(name)
     answer = codec.DeleteShareGroupOffsetsResponseTopic(name, bytes(16) if topic is None else topic.id)
     try:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasImage, HasTopicChanges
 from postroad.cluster.image import Topic
 from postroad.errors import ApiError, InvalidRequest, UnknownTopicId, UnknownTopicOrPartition
 from postroad.wire.messages import delete_topics as codec
 from postroad.wire.primitives import ZERO_UUID
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -20,12 +18,16 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 _IDS_FROM: Final = 6
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasImage, HasTopicChanges, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     return _delete(node, request, call.version)
 
 
-async def _delete(node: Node, request: codec.DeleteTopicsRequest, version: int) -> bytes:
+async def _delete(node: Uses, request: codec.DeleteTopicsRequest, version: int) -> bytes:
     wanted = (
         request.topics if version >= _IDS_FROM else [codec.DeleteTopicState(n) for n in request.topic_names]
     )
@@ -33,7 +35,7 @@ async def _delete(node: Node, request: codec.DeleteTopicsRequest, version: int) 
     return codec.encode_response(codec.DeleteTopicsResponse(responses=results), version)
 
 
-async def _delete_one(node: Node, wanted: codec.DeleteTopicState) -> codec.DeletableTopicResult:
+async def _delete_one(node: Uses, wanted: codec.DeleteTopicState) -> codec.DeletableTopicResult:
     result = codec.DeletableTopicResult(wanted.name, wanted.topic_id)
     try:
         topic = _find(node, wanted)
@@ -44,7 +46,7 @@ async def _delete_one(node: Node, wanted: codec.DeleteTopicState) -> codec.Delet
     return result
 
 
-def _find(node: Node, wanted: codec.DeleteTopicState) -> Topic:
+def _find(node: Uses, wanted: codec.DeleteTopicState) -> Topic:
     if (wanted.name is None) == (wanted.topic_id == ZERO_UUID):
         raise InvalidRequest("Name the topic either by its name or by its id.")
     if wanted.name is None:

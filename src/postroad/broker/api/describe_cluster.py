@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasControllerId, HasImage
 from postroad.errors import InvalidRequest
 from postroad.wire.messages import describe_cluster as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -19,7 +17,11 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 BROKERS: Final = 1
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasControllerId, HasImage, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     response = codec.DescribeClusterResponse(
         endpoint_type=request.endpoint_type, cluster_id=node.image.cluster_id or ""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad import config
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasAdvertisedPort, HasImage, HasLoaded, HasSettings
 from postroad.cluster import group_config, topic_config
 from postroad.cluster.config_definition import (
     ConfigEntry,
@@ -19,22 +20,23 @@ from postroad.cluster.topics import name_error
 from postroad.errors import ApiError, InvalidRequest, UnknownTopicOrPartition
 from postroad.wire.messages import describe_configs as codec
 
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
-
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasAdvertisedPort, HasImage, HasLoaded, HasSettings, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     results = [_describe(node, resource, request) for resource in request.resources]
     return codec.encode_response(codec.DescribeConfigsResponse(results=results), call.version)
 
 
 def _describe(
-    node: Node, resource: codec.DescribeConfigsResource, request: codec.DescribeConfigsRequest
+    node: Uses, resource: codec.DescribeConfigsResource, request: codec.DescribeConfigsRequest
 ) -> codec.DescribeConfigsResult:
     result = codec.DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name
@@ -48,7 +50,7 @@ def _describe(
     return result
 
 
-def _entries(node: Node, resource: codec.DescribeConfigsResource) -> Iterable[ConfigEntry]:
+def _entries(node: Uses, resource: codec.DescribeConfigsResource) -> Iterable[ConfigEntry]:
     kind, name, keys = resource.resource_type, resource.resource_name, resource.configuration_keys
     match kind:
         case ConfigResource.TOPIC:
@@ -69,7 +71,7 @@ def _entries(node: Node, resource: codec.DescribeConfigsResource) -> Iterable[Co
     raise InvalidRequest(f"There are configs of topics (2), nodes (4) and groups (32), none of type {kind}.")
 
 
-def _advertised_listeners(node: Node) -> ConfigEntry:
+def _advertised_listeners(node: Uses) -> ConfigEntry:
     """Where clients are told to connect, as Kafka's tools look it up; the port may be one that was free."""
     value = f"PLAINTEXT://{node.settings.kafka.host_to_advertise}:{node.advertised_port}"
     synonym = Synonym("advertised.listeners", value, ConfigSource.NODE)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import loaded_groups
+from postroad.broker.parts import HasGroups
 from postroad.errors import ApiError, GroupIdNotFound
 from postroad.wire.messages import describe_groups as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -20,7 +18,11 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 _DEAD_IS_AN_ERROR_FROM: Final = 6
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasGroups, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     groups = [_describe(node, group_id, call.version) for group_id in request.groups]
     for group in groups:
@@ -29,7 +31,7 @@ def handle(node: Node, call: Call) -> Result:
     return codec.encode_response(codec.DescribeGroupsResponse(groups=groups), call.version)
 
 
-def _describe(node: Node, group_id: str, version: int) -> codec.DescribedGroup:
+def _describe(node: Uses, group_id: str, version: int) -> codec.DescribedGroup:
     try:
         found = loaded_groups(node, group_id).describe_classic(group_id)
     except ApiError as error:

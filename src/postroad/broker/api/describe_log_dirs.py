@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
+from postroad.broker.parts import HasDirectory, HasImage, HasPartitions
 from postroad.wire.messages import describe_log_dirs as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasDirectory, HasImage, HasPartitions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     space = os.statvfs(node.directory.logs)
     result = codec.DescribeLogDirsResult(
@@ -29,7 +31,7 @@ def handle(node: Node, call: Call) -> Result:
     return codec.encode_response(codec.DescribeLogDirsResponse(results=[result]), call.version)
 
 
-def _topics(node: Node, request: codec.DescribeLogDirsRequest) -> list[codec.DescribeLogDirsTopic]:
+def _topics(node: Uses, request: codec.DescribeLogDirsRequest) -> list[codec.DescribeLogDirsTopic]:
     if request.topics is None:
         wanted = {name: node.partitions.of(name) for name in node.image.topics}
     else:

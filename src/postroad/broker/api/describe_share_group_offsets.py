@@ -5,18 +5,16 @@ The lag counts messages that are neither acknowledged nor archived, those in fli
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasImage, HasPartitions, HasSubscriptions
 from postroad.broker.subscriptions.lag import lag
 from postroad.cluster.image import Topic
 from postroad.errors import ApiError, GroupIdNotFound, UnknownTopicOrPartition
 from postroad.queues.ledger import Ledger
 from postroad.queues.update import Key
 from postroad.wire.messages import describe_share_group_offsets as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -25,7 +23,11 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 UNKNOWN: Final = -1  # the subscription has not met the partition
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasImage, HasPartitions, HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     response = codec.DescribeShareGroupOffsetsResponse(
         groups=[_describe(node, group) for group in request.groups]
@@ -34,7 +36,7 @@ def handle(node: Node, call: Call) -> Result:
 
 
 def _describe(
-    node: Node, group: codec.DescribeShareGroupOffsetsRequestGroup
+    node: Uses, group: codec.DescribeShareGroupOffsetsRequestGroup
 ) -> codec.DescribeShareGroupOffsetsResponseGroup:
     answer = codec.DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id)
     try:
@@ -57,7 +59,7 @@ def _describe(
 
 
 def _wanted(
-    node: Node, group: codec.DescribeShareGroupOffsetsRequestGroup, ledgers: dict[Key, Ledger]
+    node: Uses, group: codec.DescribeShareGroupOffsetsRequestGroup, ledgers: dict[Key, Ledger]
 ) -> list[tuple[str, list[int]]]:
     """Topics and partitions that are asked for; null: all that the subscription has met."""
     if group.topics is not None:
@@ -71,7 +73,7 @@ def _wanted(
 
 
 def _partition(
-    node: Node, group_id: str, topic: Topic | None, index: int, ledgers: dict[Key, Ledger]
+    node: Uses, group_id: str, topic: Topic | None, index: int, ledgers: dict[Key, Ledger]
 ) -> codec.DescribeShareGroupOffsetsResponsePartition:
     answer = codec.DescribeShareGroupOffsetsResponsePartition(
         partition_index=index, start_offset=UNKNOWN, leader_epoch=0, lag=UNKNOWN

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasImage
 from postroad.cluster.image import Topic
 from postroad.cluster.topics import name_error
 from postroad.errors import InvalidRequest, ProtocolError, UnknownTopicOrPartition
 from postroad.wire.messages import describe_topic_partitions as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -21,7 +19,11 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 PARTITIONS_MAX: Final = 2000  # in one answer, whatever was asked for
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasImage, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     if request.cursor is not None and request.cursor.partition_index < 0:
         raise ProtocolError(f"{InvalidRequest.summary} (a cursor below zero)")
@@ -45,7 +47,7 @@ def handle(node: Node, call: Call) -> Result:
     return codec.encode_response(response, call.version)
 
 
-def _wanted(node: Node, request: codec.DescribeTopicPartitionsRequest) -> list[tuple[str, int]]:
+def _wanted(node: Uses, request: codec.DescribeTopicPartitionsRequest) -> list[tuple[str, int]]:
     """(topic, first partition) in order, from the cursor on."""
     names = sorted({topic.name for topic in request.topics} or node.image.topics)
     cursor = request.cursor

@@ -12,20 +12,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 
 from postroad.broker.connection import Answer, Body, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.fetch_sessions import FINAL_EPOCH, FetchSession
 from postroad.broker.partition import Partition
+from postroad.broker.parts import HasColdWorkers, HasFetchSessions, HasLoop, HasPartitions, HasSettings
 from postroad.broker.tail_fetch import COPY_BYTES_MAX, WAIT_MS_MAX, TailFetch, waits_at_end
 from postroad.errors import ApiError, CorruptMessage, StorageFailed
 from postroad.log.partition_log import Slice
 from postroad.wire import fetch as codec
 from postroad.wire.fetch import FetchRequest, PartitionAnswer, PartitionFetch
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -34,7 +32,11 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 log = logging.getLogger(__name__)
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasColdWorkers, HasFetchSessions, HasLoop, HasPartitions, HasSettings, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     last = call.connection.last_fetch
     offset = None if last is None else last.offset_of(call.body, call.version)
     if last is None or offset is None:
@@ -55,7 +57,7 @@ def _decode(call: Call, short_ways: bool) -> FetchRequest:
     return request
 
 
-def _answer(node: Node, call: Call, request: FetchRequest) -> Result:
+def _answer(node: Uses, call: Call, request: FetchRequest) -> Result:
     try:
         session = node.fetch_sessions.begin(request)
     except ApiError as error:
@@ -68,7 +70,7 @@ def _answer(node: Node, call: Call, request: FetchRequest) -> Result:
     return fetch.park(LongPoll(call, fetch))
 
 
-def _answer_tail(node: Node, version: int, tail: TailFetch) -> None:
+def _answer_tail(node: Uses, version: int, tail: TailFetch) -> None:
     """What a waiting consumer gets if it is no simple matter, or nothing came in time."""
     fetch = Fetch(node, version, tail.repetition.request_from(tail.offset), None)
     fetch.collect()
@@ -92,7 +94,7 @@ class Fetch:
         "unverified",
     )
 
-    def __init__(self, node: Node, version: int, request: FetchRequest, session: FetchSession | None) -> None:
+    def __init__(self, node: Uses, version: int, request: FetchRequest, session: FetchSession | None) -> None:
         self._node = node
         self._version = version
         self._request = request

@@ -6,9 +6,10 @@ coordinator gets a clear error instead of a coordinator that then refuses everyt
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasGroups, HasImage, HasSettings
 from postroad.cluster.image import NodeEntry as NodeEntry
 from postroad.errors import (
     ApiError,
@@ -18,9 +19,6 @@ from postroad.errors import (
 )
 from postroad.wire.messages import find_coordinator as codec
 
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
-
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
@@ -29,7 +27,11 @@ GROUP, TRANSACTION = 0, 1
 _MANY_FROM: Final = 4
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasGroups, HasImage, HasSettings, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     keys = request.coordinator_keys if call.version >= _MANY_FROM else [request.key]
     found = [_find(node, key, request.key_type) for key in keys]
@@ -41,7 +43,7 @@ def handle(node: Node, call: Call) -> Result:
     return codec.encode_response(response, call.version)
 
 
-def _find(node: Node, key: str, key_type: int) -> codec.Coordinator:
+def _find(node: Uses, key: str, key_type: int) -> codec.Coordinator:
     try:
         owner = _coordinator_of(node, key) if key_type == GROUP else _refuse(key_type)
     except ApiError as error:
@@ -49,7 +51,7 @@ def _find(node: Node, key: str, key_type: int) -> codec.Coordinator:
     return codec.Coordinator(key, owner.id, owner.host, owner.port)
 
 
-def _coordinator_of(node: Node, group_id: str) -> NodeEntry:
+def _coordinator_of(node: Uses, group_id: str) -> NodeEntry:
     """The node that leads the group's partition of `__consumer_offsets`."""
     node.groups.find(group_id)
     me = node.image.nodes.get(node.settings.node.id)

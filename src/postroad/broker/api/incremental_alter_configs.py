@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.api.alter_configs import alter_resource
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasSettings, HasSubscriptions, HasTopicChanges
 from postroad.cluster import controller
 from postroad.cluster.config_definition import ConfigResource
 from postroad.cluster.controller import ConfigChange, Decision
@@ -13,26 +14,27 @@ from postroad.cluster.image import Image
 from postroad.errors import ApiError
 from postroad.wire.messages import incremental_alter_configs as codec
 
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
-
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasSettings, HasSubscriptions, HasTopicChanges, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     return _alter(node, request, call.version)
 
 
-async def _alter(node: Node, request: codec.IncrementalAlterConfigsRequest, version: int) -> bytes:
+async def _alter(node: Uses, request: codec.IncrementalAlterConfigsRequest, version: int) -> bytes:
     responses = [await _alter_one(node, resource, request.validate_only) for resource in request.resources]
     return codec.encode_response(codec.IncrementalAlterConfigsResponse(responses=responses), version)
 
 
 async def _alter_one(
-    node: Node, resource: codec.AlterConfigsResource, validate_only: bool
+    node: Uses, resource: codec.AlterConfigsResource, validate_only: bool
 ) -> codec.AlterConfigsResourceResponse:
     response = codec.AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name)
     kind, name = resource.resource_type, resource.resource_name

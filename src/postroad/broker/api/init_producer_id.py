@@ -6,9 +6,10 @@ restart. A transactional id gets a clear error: transactions are not there yet.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasProducerIds
 from postroad.errors import (
     ApiError,
     CoordinatorLoadInProgress,
@@ -18,20 +19,21 @@ from postroad.errors import (
 )
 from postroad.wire.messages import init_producer_id as codec
 
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
-
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasProducerIds, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     return _answer(node, request, call.version)
 
 
-async def _answer(node: Node, request: codec.InitProducerIdRequest, version: int) -> bytes:
+async def _answer(node: Uses, request: codec.InitProducerIdRequest, version: int) -> bytes:
     try:
         if request.transactional_id == "":
             raise InvalidRequest("A transactional id must not be empty.")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import submit
+from postroad.broker.parts import HasGroups, HasSubscriptions
 from postroad.errors import ApiError
 from postroad.groups.answers import Answer, Left
 from postroad.groups.requests import MemberIdentity
 from postroad.wire.messages import leave_group as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -21,7 +19,11 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 _MANY_FROM: Final = 3
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasGroups, HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     version = call.version
     if version >= _MANY_FROM:

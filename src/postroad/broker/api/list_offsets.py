@@ -10,16 +10,14 @@ What was acknowledged before the request is part of the answer: it waits for its
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.acknowledged import answer_when_caught_up
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
+from postroad.broker.parts import HasPartitions
 from postroad.errors import ApiError, StorageFailed, UnsupportedVersion
 from postroad.wire.messages import list_offsets as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -43,13 +41,17 @@ _NAMES_FROM: Final = {  # the version that a name came with
 }
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasPartitions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request, version = codec.decode_request(call.body, call.version), call.version
     partitions = _asked_for_end(node, request)
     return answer_when_caught_up(call, partitions, lambda: _respond(node, request, version))
 
 
-def _asked_for_end(node: Node, request: codec.ListOffsetsRequest) -> Iterator[Partition]:
+def _asked_for_end(node: Uses, request: codec.ListOffsetsRequest) -> Iterator[Partition]:
     """The partitions whose answer depends on where they end."""
     for topic in request.topics:
         for wanted in topic.partitions:
@@ -58,7 +60,7 @@ def _asked_for_end(node: Node, request: codec.ListOffsetsRequest) -> Iterator[Pa
                 yield partition
 
 
-def _respond(node: Node, request: codec.ListOffsetsRequest, version: int) -> bytes:
+def _respond(node: Uses, request: codec.ListOffsetsRequest, version: int) -> bytes:
     topics = [
         codec.ListOffsetsTopicResponse(
             topic.name, [_partition(node, topic.name, p, version) for p in topic.partitions]
@@ -69,7 +71,7 @@ def _respond(node: Node, request: codec.ListOffsetsRequest, version: int) -> byt
 
 
 def _partition(
-    node: Node, topic: str, wanted: codec.ListOffsetsPartition, version: int
+    node: Uses, topic: str, wanted: codec.ListOffsetsPartition, version: int
 ) -> codec.ListOffsetsPartitionResponse:
     index = wanted.partition_index
     try:

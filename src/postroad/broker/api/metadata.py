@@ -7,10 +7,11 @@ waits until the topic can be used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasControllerId, HasImage, HasSettings, HasTopicChanges
 from postroad.cluster.image import Topic
 from postroad.cluster.topics import name_error
 from postroad.errors import (
@@ -24,9 +25,6 @@ from postroad.errors import (
 from postroad.wire.messages import metadata as codec
 from postroad.wire.primitives import ZERO_UUID
 
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
-
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
@@ -35,7 +33,11 @@ _AUTO_CREATION_ASKED_FROM: Final = 4  # before that every client meant it
 _NULL_NAMES_FROM: Final = 12  # of topics that were asked for by an id that nobody knows
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasControllerId, HasImage, HasSettings, HasTopicChanges, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     may_create = node.settings.topics.auto_create and (
         request.allow_auto_topic_creation or call.version < _AUTO_CREATION_ASKED_FROM
@@ -47,7 +49,7 @@ def handle(node: Node, call: Call) -> Result:
 
 
 async def _create_and_answer(
-    node: Node, call: Call, request: codec.MetadataRequest, missing: list[str]
+    node: Uses, call: Call, request: codec.MetadataRequest, missing: list[str]
 ) -> bytes:
     refused: dict[str, ApiError] = {}
     for name in dict.fromkeys(missing):
@@ -67,7 +69,7 @@ def _names(request: codec.MetadataRequest) -> list[str]:
     return [topic.name for topic in request.topics or () if topic.name is not None]
 
 
-def _respond(node: Node, version: int, request: codec.MetadataRequest, refused: dict[str, ApiError]) -> bytes:
+def _respond(node: Uses, version: int, request: codec.MetadataRequest, refused: dict[str, ApiError]) -> bytes:
     image = node.image
     wants_all = request.topics is None or (version == 0 and not request.topics)
     if wants_all:
@@ -89,7 +91,7 @@ def _respond(node: Node, version: int, request: codec.MetadataRequest, refused: 
 
 
 def _wanted(
-    node: Node,
+    node: Uses,
     wanted: codec.MetadataRequestTopic,
     request: codec.MetadataRequest,
     refused: dict[str, ApiError],

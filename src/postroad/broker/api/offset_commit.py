@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import submit
+from postroad.broker.parts import HasGroups, HasImage, HasSubscriptions
 from postroad.errors import ApiError, GroupIdNotFound, UnknownTopicId, UnknownTopicOrPartition
 from postroad.groups.answers import Answer, Committed
 from postroad.groups.requests import CommitRequest, OffsetToCommit
 from postroad.wire.messages import offset_commit as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -22,7 +20,11 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 _TOPIC_IDS_FROM: Final = 10
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasGroups, HasImage, HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     version = call.version
     if version >= _TOPIC_IDS_FROM:
@@ -50,14 +52,14 @@ def handle(node: Node, call: Call) -> Result:
     )
 
 
-def _name_topics(node: Node, request: codec.OffsetCommitRequest) -> None:
+def _name_topics(node: Uses, request: codec.OffsetCommitRequest) -> None:
     for topic in request.topics:
         found = node.image.topics_by_id.get(topic.topic_id)
         topic.name = found.name if found is not None else ""
 
 
 def _known(
-    node: Node, request: codec.OffsetCommitRequest
+    node: Uses, request: codec.OffsetCommitRequest
 ) -> Iterator[tuple[OffsetToCommit, codec.OffsetCommitRequestPartition]]:
     """The offsets of partitions that exist; the others are answered with an error of their own."""
     for topic in request.topics:

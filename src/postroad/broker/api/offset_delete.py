@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import submit
+from postroad.broker.parts import HasGroups, HasImage, HasSubscriptions
 from postroad.errors import ApiError, UnknownTopicOrPartition
 from postroad.groups.answers import Answer, OffsetsDeleted
 from postroad.groups.offsets import OffsetKey
 from postroad.wire.messages import offset_delete as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasGroups, HasImage, HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     version = call.version
     wanted = [(topic.name, p.partition_index) for topic in request.topics for p in topic.partitions]

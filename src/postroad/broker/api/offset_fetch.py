@@ -6,17 +6,15 @@ A group or partition of which nothing is known is answered with offset -1 and no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import loaded_groups
+from postroad.broker.parts import HasGroups, HasImage
 from postroad.errors import ApiError, UnknownTopicId
 from postroad.groups.coordinator import Fetched
 from postroad.wire.messages import offset_fetch as codec
 from postroad.wire.primitives import ZERO_UUID
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -28,7 +26,11 @@ _GROUP_ERROR_FROM: Final = 2
 NOTHING: Final = -1
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasGroups, HasImage, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     if call.version >= _MANY_FROM:
         groups = [_group(node, wanted, call.version) for wanted in request.groups]
@@ -36,7 +38,7 @@ def handle(node: Node, call: Call) -> Result:
     return codec.encode_response(_one_group(node, request, call.version), call.version)
 
 
-def _group(node: Node, wanted: codec.OffsetFetchRequestGroup, version: int) -> codec.OffsetFetchResponseGroup:
+def _group(node: Uses, wanted: codec.OffsetFetchRequestGroup, version: int) -> codec.OffsetFetchResponseGroup:
     if version >= _TOPIC_IDS_FROM:
         for topic in wanted.topics or ():
             found = node.image.topics_by_id.get(topic.topic_id)
@@ -56,7 +58,7 @@ def _group(node: Node, wanted: codec.OffsetFetchRequestGroup, version: int) -> c
     return codec.OffsetFetchResponseGroup(wanted.group_id, _topics(node, fetched) + unknown)
 
 
-def _topics(node: Node, fetched: Sequence[Fetched]) -> list[codec.OffsetFetchResponseTopics]:
+def _topics(node: Uses, fetched: Sequence[Fetched]) -> list[codec.OffsetFetchResponseTopics]:
     topics: dict[str, codec.OffsetFetchResponseTopics] = {}
     for topic, index, value in fetched:
         if not topic:
@@ -89,7 +91,7 @@ def _unknown_ids(wanted: codec.OffsetFetchRequestGroup) -> list[codec.OffsetFetc
     ]
 
 
-def _one_group(node: Node, request: codec.OffsetFetchRequest, version: int) -> codec.OffsetFetchResponse:
+def _one_group(node: Uses, request: codec.OffsetFetchRequest, version: int) -> codec.OffsetFetchResponse:
     """Versions 1–7: one group; version 1 has no error for the group as a whole."""
     offset_keys = (
         None

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasPartitions
 from postroad.errors import ApiError
 from postroad.wire.messages import offset_for_leader_epoch as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasPartitions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     topics = [
         codec.OffsetForLeaderTopicResult(
@@ -27,7 +29,7 @@ def handle(node: Node, call: Call) -> Result:
     return codec.encode_response(codec.OffsetForLeaderEpochResponse(topics=topics), call.version)
 
 
-def _epoch_end(node: Node, topic: str, wanted: codec.OffsetForLeaderPartition) -> codec.EpochEndOffset:
+def _epoch_end(node: Uses, topic: str, wanted: codec.OffsetForLeaderPartition) -> codec.EpochEndOffset:
     try:
         partition = node.partitions.lead(topic, wanted.partition)
         partition.check_epoch(wanted.current_leader_epoch)

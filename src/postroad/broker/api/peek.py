@@ -5,15 +5,13 @@ Postroad's own: Kafka has nothing of the kind. Not advertised (see `wire.peek`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasSubscriptions
 from postroad.broker.subscriptions.queue import Queue
 from postroad.errors import ApiError, GroupIdNotFound
 from postroad.wire import peek as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -23,7 +21,11 @@ ADVERTISED: Final = False
 MESSAGES_MAX: Final = 100_000  # in one answer
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     try:
         response = _peek(_queue(node, request), request)
@@ -32,7 +34,7 @@ def handle(node: Node, call: Call) -> Result:
     return codec.encode_response(response, call.version)
 
 
-def _queue(node: Node, request: codec.PeekRequest) -> Queue:
+def _queue(node: Uses, request: codec.PeekRequest) -> Queue:
     node.subscriptions.check_ready(request.group)
     queue = node.subscriptions.queue(request.group, request.topic_id, request.partition)
     if queue is None:

@@ -10,13 +10,14 @@ an idempotent producer sends again is answered with its first offset.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.admission import ACKS, ACKS_NONE, admit, waits_for_commit
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
 from postroad.broker.partitions import Partitions
+from postroad.broker.parts import HasClock, HasPartitions, HasSettings, HasTurn
 from postroad.errors import (
     ApiError,
     InvalidRecord,
@@ -28,9 +29,6 @@ from postroad.errors import (
 from postroad.wire import produce as codec
 from postroad.wire.produce import PartitionAnswer
 
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
-
 KEY: Final = codec.KEY
 VERSIONS: Final = (0, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
@@ -38,7 +36,11 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 WRONG_RECORDS_MAX: Final = 10_000  # named in an answer: some 70 bytes each, for a batch of a few bytes each
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasClock, HasPartitions, HasSettings, HasTurn, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     if call.version < codec.MIN_VERSION:
         raise ProtocolError(f"Produce version {call.version} needs message formats 0 and 1; send 3 or later")
     request = codec.decode(call.body, call.version)

@@ -7,15 +7,13 @@ client may describe. Not advertised (see `wire.receipt_key`).
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasImage, HasTopics
 from postroad.cluster import controller
 from postroad.errors import ApiError
 from postroad.wire import receipt_key as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -23,12 +21,16 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 ADVERTISED: Final = False
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasImage, HasTopics, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     codec.decode_request(call.body, call.version)
     return _answer(node, call.version)
 
 
-async def _answer(node: Node, version: int) -> bytes:
+async def _answer(node: Uses, version: int) -> bytes:
     random = os.urandom(codec.KEY_BYTES)
     try:
         await node.topics.decide(lambda image: controller.create_receipt_key(image, random))

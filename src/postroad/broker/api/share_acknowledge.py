@@ -10,10 +10,11 @@ receipts outlive this node.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
+from postroad.broker.parts import HasSubscriptions
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from postroad.cluster.group_config import BACKOFF_MS_MAX, LOCK_MS_MAX
@@ -21,9 +22,6 @@ from postroad.errors import ApiError, InvalidRequest, InvalidShareSessionEpoch
 from postroad.queues.share_partition import AckBatch
 from postroad.wire import share_acknowledge as codec
 from postroad.wire.share_requests import NOT_GIVEN, PartitionAcknowledgements
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -34,7 +32,11 @@ OWNER_CHARACTERS_MAX: Final = 64
 REASON_CHARACTERS_MAX: Final = 1000  # it is kept in memory and in the ledger until the letter is written
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode(call.body, call.version)
     group, version = request.group_id or "", call.version
     try:
@@ -80,7 +82,7 @@ def _check_reason(reason: str) -> None:
         raise InvalidRequest(f"A reason to reject has at most {REASON_CHARACTERS_MAX} characters.")
 
 
-def _session(node: Node, call: Call, request: codec.ShareAcknowledgeRequest) -> ShareSession:
+def _session(node: Uses, call: Call, request: codec.ShareAcknowledgeRequest) -> ShareSession:
     group, member, epoch = request.group_id or "", request.member_id or "", request.share_session_epoch
     check_member(member)
     if epoch == INITIAL_EPOCH:

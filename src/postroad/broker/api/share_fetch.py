@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 
 from postroad.broker.api.share_acknowledge import check_member, check_owner, given, named_in
 from postroad.broker.connection import Answer, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
+from postroad.broker.parts import HasClock, HasLoop, HasSettings, HasSubscriptions
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.queue import Delivery, Queue, Wanted
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
@@ -33,9 +34,6 @@ from postroad.queues.update import Key
 from postroad.wire import share_fetch as codec
 from postroad.wire.share_fetch import PartitionAnswer, ShareFetchRequest
 
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
-
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
@@ -44,7 +42,11 @@ ANSWER_BYTES: Final = 64  # an answer takes so much without any partition, and a
 PARTITION_BYTES: Final = 64  # … so much more for each, without its messages and errors
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasClock, HasLoop, HasSettings, HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode(call.body, call.version)
     named = named_in(request.partitions)
     try:
@@ -57,7 +59,7 @@ def handle(node: Node, call: Call) -> Result:
 
 
 def _session(
-    node: Node, call: Call, request: ShareFetchRequest, named: dict[TopicPartition, list[AckBatch]]
+    node: Uses, call: Call, request: ShareFetchRequest, named: dict[TopicPartition, list[AckBatch]]
 ) -> ShareSession:
     group, member = request.group_id or "", request.member_id or ""
     check_owner(group, request.owner)
@@ -76,7 +78,7 @@ def _session(
     return session
 
 
-def _refused(node: Node, call: Call, request: ShareFetchRequest, error: ApiError) -> Result:
+def _refused(node: Uses, call: Call, request: ShareFetchRequest, error: ApiError) -> Result:
     body = b"".join(codec.encode([], 0, error.code, str(error)))
     if not isinstance(error, ShareSessionLimitReached):
         return body
@@ -102,7 +104,7 @@ class ShareFetch(Answer):
         "_version",
     )
 
-    def __init__(self, node: Node, call: Call, request: ShareFetchRequest, session: ShareSession) -> None:
+    def __init__(self, node: Uses, call: Call, request: ShareFetchRequest, session: ShareSession) -> None:
         super().__init__(call.connection, call.correlation, call.flexible)
         self._node = node
         self._version = call.version

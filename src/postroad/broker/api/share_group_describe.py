@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker import operations
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import by_topic
+from postroad.broker.parts import HasImage, HasSubscriptions
 from postroad.errors import ApiError, CoordinatorLoadInProgress, InvalidGroupId
 from postroad.groups.answers import ShareDescription, ShareMemberDescription
 from postroad.groups.requests import Partitions
 from postroad.wire.messages import share_group_describe as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasImage, HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     groups = [_describe(node, group_id) for group_id in request.group_ids]
     for group in groups:
@@ -29,7 +31,7 @@ def handle(node: Node, call: Call) -> Result:
     return codec.encode_response(codec.ShareGroupDescribeResponse(groups=groups), call.version)
 
 
-def _describe(node: Node, group_id: str) -> codec.DescribedGroup:
+def _describe(node: Uses, group_id: str) -> codec.DescribedGroup:
     try:
         found = _find(node, group_id)
     except ApiError as error:
@@ -44,7 +46,7 @@ def _describe(node: Node, group_id: str) -> codec.DescribedGroup:
     )
 
 
-def _find(node: Node, group_id: str) -> ShareDescription:
+def _find(node: Uses, group_id: str) -> ShareDescription:
     if not group_id:
         raise InvalidGroupId
     exists = node.subscriptions.exists(group_id)
@@ -53,7 +55,7 @@ def _find(node: Node, group_id: str) -> ShareDescription:
     return node.subscriptions.members.describe(group_id, exists=exists)
 
 
-def _member(node: Node, member: ShareMemberDescription) -> codec.Member:
+def _member(node: Uses, member: ShareMemberDescription) -> codec.Member:
     return codec.Member(
         member.member_id,
         member.rack_id,
@@ -65,5 +67,5 @@ def _member(node: Node, member: ShareMemberDescription) -> codec.Member:
     )
 
 
-def _assignment(node: Node, partitions: Partitions) -> codec.Assignment:
+def _assignment(node: Uses, partitions: Partitions) -> codec.Assignment:
     return codec.Assignment([codec.TopicPartitions(*topic) for topic in by_topic(node, partitions)])

@@ -6,24 +6,26 @@ published after it will be delivered.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import client_of
+from postroad.broker.parts import HasClock, HasGroups, HasSubscriptions
 from postroad.errors import ApiError
 from postroad.groups.answers import ShareHeartbeatAnswer
 from postroad.groups.requests import LEAVE_EPOCH, ShareHeartbeat
 from postroad.wire.messages import share_group_heartbeat as codec
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-def handle(node: Node, call: Call) -> Result:
+class Uses(HasClock, HasGroups, HasSubscriptions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     version = call.version
     wanted = ShareHeartbeat(
@@ -50,7 +52,7 @@ def handle(node: Node, call: Call) -> Result:
     return parked
 
 
-def _heartbeat(node: Node, wanted: ShareHeartbeat) -> ShareHeartbeatAnswer:
+def _heartbeat(node: Uses, wanted: ShareHeartbeat) -> ShareHeartbeatAnswer:
     subscriptions = node.subscriptions
     group_id = wanted.group_id
     if group_id and not subscriptions.members.has_members(group_id):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 from uuid import uuid4
 
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call
 from postroad.broker.groups.coordinator import Token
+from postroad.broker.parts import HasGroups, HasImage, HasSubscriptions
 from postroad.errors import ApiError
 from postroad.groups.answers import Answer as GroupAnswer
 from postroad.groups.answers import Outcome
@@ -17,17 +18,17 @@ from postroad.groups.coordinator import Groups
 from postroad.groups.requests import Client, Partitions
 from postroad.now import Now
 
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
-
 Decide = Callable[[Groups, Token, Now], Outcome]
 Respond = Callable[[GroupAnswer], bytes]
 
 log = logging.getLogger(__name__)
 
 
+class HasGroupsAndSubscriptions(HasGroups, HasSubscriptions, Protocol): ...
+
+
 def submit(
-    node: Node,
+    node: HasGroupsAndSubscriptions,
     call: Call,
     group_id: str,
     decide: Decide,
@@ -58,7 +59,7 @@ def submit(
     return answer
 
 
-def enter(node: Node, group_id: str, decide: Decide, reply: Token, *, shared: bool = False) -> None:
+def enter(node: HasGroups, group_id: str, decide: Decide, reply: Token, *, shared: bool = False) -> None:
     """The same for one of several groups in a request: `reply` hears the answer or the error."""
     try:
         coordinator = node.groups.find(group_id)
@@ -68,14 +69,14 @@ def enter(node: Node, group_id: str, decide: Decide, reply: Token, *, shared: bo
         reply(error)
 
 
-def loaded_groups(node: Node, group_id: str) -> Groups:
+def loaded_groups(node: HasGroups, group_id: str) -> Groups:
     """For calls that change nothing. Raises where the coordinator can't answer yet."""
     coordinator = node.groups.find(group_id)
     coordinator.check_loaded()
     return coordinator.groups
 
 
-def by_topic(node: Node, partitions: Partitions) -> list[tuple[bytes, str, list[int]]]:
+def by_topic(node: HasImage, partitions: Partitions) -> list[tuple[bytes, str, list[int]]]:
     """Ids, names and partitions of the topics that still exist, as descriptions of members want them."""
     indexes: dict[bytes, list[int]] = {}
     for topic_id, index in sorted(partitions):

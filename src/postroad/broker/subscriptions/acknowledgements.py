@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from postroad.broker.partitions import TopicPartition
+from postroad.broker.parts import HasSubscriptions
 from postroad.errors import ApiError, InvalidRecordState, InvalidRequest, UnknownTopicOrPartition
 from postroad.queues.share_partition import AckBatch
-
-if TYPE_CHECKING:
-    from postroad.broker.node import Node
 
 RENEW: Final = 4
 
@@ -19,7 +17,9 @@ RENEW: Final = 4
 class Acknowledgements:
     """`errors` has an entry for each partition that was named when `done` is called."""
 
-    def __init__(self, node: Node, group: str, member: str, renews: bool, done: Callable[[], None]) -> None:
+    def __init__(
+        self, node: HasSubscriptions, group: str, member: str, renews: bool, done: Callable[[], None]
+    ) -> None:
         self.errors: dict[TopicPartition, ApiError | None] = {}
         self._node = node
         self._group = group
