@@ -34,7 +34,6 @@ TIMEOUT_S: Final = 30.0
 UNKNOWN_TOPIC_S: Final = (
     0.5  # a topic may be too young to be known everywhere; more likely it's a typing error
 )
-CREATE_TOPIC_S: Final = 5.0  # a topic that was asked for may take a moment; or creating is turned off
 METADATA_AGE_S: Final = 300.0  # so that partitions that were added are seen some day
 _ANY: Final = -1
 _GROUP_KEY: Final = 0

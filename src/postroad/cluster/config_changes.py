@@ -72,23 +72,12 @@ def alter_group_config(
 ) -> Decision:
     """Some of a group's overrides change, the others stay. `defaults` are the node's."""
     config = _altered(group_config.TABLE, image.groups.get(group_id, {}), changes, defaults)
-    return _put_group(image, group_id, config, check, defaults)
-
-
-def replace_group_config(
-    image: Image,
-    group_id: str,
-    config: Mapping[str, str | None],
-    check: GroupCheck | None = None,
-    defaults: Overrides = group_config.NO_DEFAULTS,
-) -> Decision:
-    """These are all of a group's overrides from now on."""
-    return _put_group(image, group_id, config, check, defaults)
+    return replace_group_config(image, group_id, config, check, defaults)
 
 
 def delete_group_config(image: Image, group_id: str) -> Decision:
     """The group has no overrides any more; nothing to do if it had none."""
-    return _put_group(image, group_id, {})
+    return replace_group_config(image, group_id, {})
 
 
 def note_topic(image: Image, group_id: str, topic: Topic) -> Decision:
@@ -159,13 +148,14 @@ def _put_topic(image: Image, topic: Topic, config: Mapping[str, str | None]) -> 
     return Decision([Compare(key, image.key_revision(key))], [Put(key, keys.encode(value))])
 
 
-def _put_group(
+def replace_group_config(
     image: Image,
     group_id: str,
     config: Mapping[str, str | None],
     check: GroupCheck | None = None,
     defaults: Overrides = group_config.NO_DEFAULTS,
 ) -> Decision:
+    """These are all of a group's overrides from now on."""
     _check_group_id(group_id)
     texts = group_config.validate(config, defaults)
     if check is not None:
