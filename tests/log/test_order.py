@@ -145,3 +145,26 @@ def test_epoch_that_only_a_damaged_batch_claims_keeps_nobody_from_writing() -> N
         assert append(log, batch(), leader_epoch=last.leader_epoch).base_offset == last.next_offset
         log.write()
         assert log.last_epoch == last.leader_epoch
+
+
+@pytest.mark.parametrize("known_files", [True, False], ids=["files", "no files"])
+@pytest.mark.parametrize("counts", [[1, 1, 1, 1], [3, 1, 3], [3, 3, 3, 3], [2, 5, 1, 4]])
+def test_leader_whose_epoch_fell_with_a_restored_store_refuses_no_batch(
+    counts: list[int], known_files: bool
+) -> None:
+    disk = MemoryDisk()
+    epochs = [*range(4, 4 + len(counts)), *range(4, 7)]  # a backup of the store begins at 4 again
+    for start, epoch in enumerate(epochs):
+        log = open_log(disk)
+        for _ in range([*counts, 1, 3, 2][start]):
+            send(log, batch(), leader_epoch=epoch)
+            sync(log)
+        log.close()
+        if not known_files:
+            for name in disk.list(DIRECTORY):
+                if name.endswith((".producers", "leader-epochs")):  # so that batches are asked
+                    disk.remove(f"{DIRECTORY}/{name}")
+        for max_bytes in (1, 100_000):
+            cold = open_log(disk.copy(), clean=True)
+            refused = [o for o in range(cold.written_offset) if served(cold, o, max_bytes) is None]
+            assert refused == [], f"start {start} with epoch {epoch}"

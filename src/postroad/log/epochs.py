@@ -42,11 +42,16 @@ class LeaderEpochs:
         self.entries.append((epoch, offset))
         self.last = epoch
 
-    def forget_above(self, epoch: int) -> None:
-        """A leader of this epoch writes: a higher one that was found in the log is from a damaged batch."""
-        while self.entries and self.entries[-1][0] > epoch:
-            self.entries.pop()
-        self.last = self.entries[-1][0] if self.entries else UNKNOWN
+    def begin(self, epoch: int, offset: int) -> None:
+        """A leader of this epoch writes from `offset` on. An epoch that has fallen makes all others unknown.
+
+        Either a damaged batch claimed a higher one, or leaders count anew from a backup of the coordination
+        store, and what they wrote since that backup is as good as any.
+        """
+        if epoch < self.last:
+            self.truncate(0)
+        if epoch != self.last:
+            self.start(epoch, offset)
 
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
         """(the largest epoch at or below the one asked for, where it ends), or (-1, -1)."""

@@ -88,5 +88,5 @@ def _has_epoch(header: BatchHeader, epochs: LeaderEpochs) -> bool:
 
 
 def _neighbours_agree(beside: Sequence[Placed], epochs: LeaderEpochs) -> bool:
-    """Whether what is known of the epochs is right for a batch beside this one; else that may be wrong."""
-    return not beside or any(epochs.at(one.header.base_offset) == one.header.leader_epoch for one in beside)
+    """Whether what is known of the epochs is right for those beside this one; else that may be wrong."""
+    return all(epochs.at(one.header.base_offset) == one.header.leader_epoch for one in beside)

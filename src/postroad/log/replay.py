@@ -38,21 +38,29 @@ def replay(
         known_offset = 0
     producers, snapshot_offset = newest_snapshot(disk, directory, names, end_offset)
     replayed = 0
-    begins: BatchHeader | None = None  # an epoch, unless the next batch is of an older one
+    begins: BatchHeader | None = None  # another epoch, unless the next batch contradicts
     for header in headers(segments, min(known_offset, snapshot_offset), end_offset):
         replayed += 1
-        if begins is not None and header.leader_epoch >= begins.leader_epoch:
-            epochs.start(begins.leader_epoch, begins.base_offset)
-        begins = header if header.leader_epoch > epochs.last else None
+        if header.base_offset >= known_offset:
+            if begins is not None and _confirms(header, begins, epochs.last):
+                epochs.begin(begins.leader_epoch, begins.base_offset)
+            begins = header if 0 <= header.leader_epoch != epochs.last else None
         if header.producer_id != NO_PRODUCER and header.base_offset >= snapshot_offset:
             producers.replay(header, now_ms)
     if begins is not None:
-        epochs.start(begins.leader_epoch, begins.base_offset)
+        epochs.begin(begins.leader_epoch, begins.base_offset)
     producers.commit()
     if replayed > REPLAYED_MAX:
         with contextlib.suppress(OSError):
             save_snapshot(disk, directory, Snapshot(end_offset, producers.encode()))
     return epochs, producers
+
+
+def _confirms(following: BatchHeader, begins: BatchHeader, last: int) -> bool:
+    """Whether the batch after one of another epoch bears that out; else that one was damaged."""
+    if begins.leader_epoch > last:
+        return following.leader_epoch >= begins.leader_epoch
+    return following.leader_epoch < last
 
 
 def newest_snapshot(disk: Disk, directory: str, names: list[str], end_offset: int) -> tuple[Producers, int]:

@@ -264,9 +264,7 @@ class WritableLog:
     def _begin_epoch(self, leader_epoch: int, offset: int) -> None:
         if self._epochs_before is None:
             self._epochs_before = list(self.leader_epochs.entries)
-        self.leader_epochs.forget_above(leader_epoch)
-        if leader_epoch > self.leader_epochs.last:
-            self.leader_epochs.start(leader_epoch, offset)
+        self.leader_epochs.begin(leader_epoch, offset)
 
     def _written_epochs(self) -> list[tuple[int, int]]:
         return self.leader_epochs.entries if self._epochs_before is None else self._epochs_before
