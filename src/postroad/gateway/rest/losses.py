@@ -27,11 +27,14 @@ def check(
 
 def _loss(before: Mapping[str, str], changes: Mapping[str, str | None]) -> str:
     """The change that loses messages; empty if there is none."""
-    if changes.get(DEAD_LETTERS_CONFIG) == "false" and before.get(DEAD_LETTERS_CONFIG) != "false":
+    keeps_letters = _word(before.get(DEAD_LETTERS_CONFIG)) != "false"
+    if keeps_letters and _word(changes.get(DEAD_LETTERS_CONFIG, "true")) != "true":
         return "To keep no dead letters"
-    if changes.get(DELIVERY_CONFIG) == AT_MOST_ONCE and before.get(DELIVERY_CONFIG) != AT_MOST_ONCE:
+    if (
+        _word(changes.get(DELIVERY_CONFIG)) == AT_MOST_ONCE
+        and _word(before.get(DELIVERY_CONFIG)) != AT_MOST_ONCE
+    ):
         return "To deliver at most once"
-    keeps_letters = before.get(DEAD_LETTERS_CONFIG) != "false"
     if (
         not keeps_letters
         and DELIVERY_LIMIT_CONFIG in changes
@@ -41,9 +44,18 @@ def _loss(before: Mapping[str, str], changes: Mapping[str, str | None]) -> str:
     return ""
 
 
+def _word(text: str | None) -> str:
+    """As the node reads it, which minds neither blanks around it nor capitals. Empty: back to the default,
+    which only the node knows."""
+    return "" if text is None else text.strip().lower()
+
+
 def _is_fewer(before: Mapping[str, str], attempts: str | None) -> bool:
     """Back to the default counts as fewer: what that is the node knows. What is no number it refuses."""
-    if attempts is None or not attempts.isdecimal():
-        return attempts is None
-    was, now = int(before.get(DELIVERY_LIMIT_CONFIG, ENDLESS)), int(attempts)
+    if attempts is None:
+        return True
+    try:
+        was, now = int(before.get(DELIVERY_LIMIT_CONFIG, ENDLESS)), int(attempts)
+    except ValueError:
+        return False
     return now != ENDLESS and (was == ENDLESS or now < was)
