@@ -146,8 +146,7 @@ class Connection(web.RequestHandler):
         if self._line is not None and not self._line_passes(data):
             self._refuse(BAD_LINE)
             return
-        if self._masks is not None and not self._masks.passes(data):
-            self._end_websocket()
+        if self._masks is not None and not self._frames_pass(self._masks, data):
             return
         super().data_received(data)
         if self._messages:
@@ -165,6 +164,16 @@ class Connection(web.RequestHandler):
         line, ended, _ = (self._line + data).lstrip(b"\r\n").partition(b"\n")
         self._line = None if ended else line[: self.door.http.header_bytes_max]
         return b"  " not in line and b"\t" not in line
+
+    def _frames_pass(self, masks: MaskCheck, data: bytes) -> bool:
+        """Pings and pongs are never handed to anybody, so nothing else would take them off the count."""
+        control_bytes = masks.control_bytes
+        if not masks.passes(data):
+            self._end_websocket()
+            return False
+        self.arrived_bytes -= masks.control_bytes - control_bytes
+        self.hold(self.arrived_bytes)
+        return True
 
     def set_parser(self, parser: Any, *more: Any, **named: Any) -> None:
         """From here on it is a WebSocket; its first frames may have come before it was one."""

@@ -200,3 +200,12 @@ def test_frame_that_is_not_masked_ends_the_connection(queue: Queue) -> None:
         socket.sendall(frame(text) + bytes([0x81, len(text)]) + text.encode())
         assert read_until(socket, b"\x03\xea").endswith(b"\x88\x02\x03\xea")
         assert socket.recv(1) == b""
+
+
+def test_pings_and_pongs_of_a_client_that_says_nothing_take_no_memory(queue: Queue) -> None:
+    """Else clients that wait for days for a message would leave none to others."""
+    empty, full = bytes([0x8A, 0x80, 0, 0, 0, 0]), bytes([0x89, 0x84, 0, 0, 0, 0]) + b"last"
+    with mute(queue) as socket:
+        socket.sendall(empty * 3000 + full)
+        assert read_until(socket, b"\x8a\x04last").endswith(b"last")
+        assert queue.running.door.memory.received_bytes == 0
