@@ -124,6 +124,42 @@ def test_snapshot_of_another_generation_or_order_is_of_no_use() -> None:
     assert schedule_snapshot.restore(partition_of(new_ledger()), snapshot, AFTER)
 
 
+def snapshot_of(partition: SharePartition) -> schedule_snapshot.Snapshot:
+    parts = schedule_snapshot.take(partition, BEFORE)
+    assert parts is not None
+    snapshot = schedule_snapshot.read(b"".join(parts), AFTER)
+    assert snapshot is not None
+    return snapshot
+
+
+def test_snapshot_without_what_the_ledger_does_not_know_as_done_is_of_no_use() -> None:
+    """The subscription was deleted and made anew, or an accept that it tells of was lost with the state."""
+    running = partition_of(new_ledger())
+    later = QueueEntry(5, 8, deliver_at_ms=WALL + 60_000)
+    running.extend(9, [QueueEntry(0, 4), later], BEFORE)
+    settle_some(running, [RELEASE, ACCEPT, REJECT, ACCEPT, None], BEFORE)
+    snapshot = snapshot_of(running)
+    assert schedule_snapshot.restore(partition_of(running.ledger), snapshot, AFTER)
+    anew = partition_of(new_ledger())
+    assert not schedule_snapshot.restore(anew, snapshot, AFTER)
+    anew.extend(9, [QueueEntry(0, 4), later], AFTER)
+    assert places(anew, AFTER).keys() == set(range(9)), "all of it is read"
+
+
+def test_what_was_held_behind_the_frontier_is_not_ready_before_it_is_met() -> None:
+    """Locks stay where they are when the log is read again from the start on."""
+    running = partition_of(new_ledger(), order=Order.KEY)
+    running.extend(8, [QueueEntry(at, at, b"%d" % at) for at in range(8)], BEFORE)
+    running.acquire("member", 8, BEFORE)
+    running.change_settings(QueueSettings())
+    running.extend(4, [QueueEntry(0, 3)], BEFORE)
+    restored = partition_of(running.ledger)
+    assert schedule_snapshot.restore(restored, snapshot_of(running), AFTER)
+    assert [tuple(each)[:2] for each in restored.acquire("member", 8, AFTER)] == [(0, 3)]
+    restored.extend(8, [QueueEntry(4, 7)], AFTER)
+    assert places(restored, AFTER).keys() == set(range(4, 8)), "each is in one place"
+
+
 def test_what_is_no_snapshot_is_none() -> None:
     running = partition_of(new_ledger())
     running.extend(9, [QueueEntry(0, 8, deliver_at_ms=WALL + 60_000)], BEFORE)

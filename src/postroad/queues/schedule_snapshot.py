@@ -15,7 +15,10 @@ must know more of each message.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from itertools import compress
+from operator import not_
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -30,6 +33,7 @@ _MAGIC: Final = b"PRS1"
 _HEAD: Final = Struct("<4sqqqIII")
 _NUMBER: Final = 8
 _SPAN: Final = 4
+_OFFSET_MAX: Final = (1 << 63) - 1
 
 
 class Snapshot(NamedTuple):
@@ -93,42 +97,74 @@ def read(data: bytes, now: Now) -> Snapshot | None:
 
 
 def restore(partition: SharePartition, snapshot: Snapshot, now: Now) -> bool:
-    """The partition knows what the snapshot says, if that is of use to it and nothing was read before."""
-    backlog, ledger, start = partition.backlog, partition.ledger, partition.start
+    """The partition knows what the snapshot says, if that is of use to it and nothing was read before.
+
+    What was done when it was taken is not in it. So where the ledger does not know it (the subscription was
+    deleted and made anew, or its state was damaged) the snapshot leaves out messages, and is of no use."""
+    backlog, ledger, start, upto = partition.backlog, partition.ledger, partition.start, snapshot.frontier
     plain = backlog.lanes is None and not partition.settings.fair
     if not plain or snapshot.generation != ledger.generation:
         return False
-    if backlog.frontier != ledger.start or snapshot.frontier <= start:
+    if backlog.frontier != ledger.start or upto <= start:
         return False
     if partition.locks.messages or any(True for _ in partition.settling()):
         return False
-    for first, last in _undone(ledger, start, snapshot.ready):
+    gone = Gone(ledger, start, upto)
+    ready, gaps = list(gone.leave(snapshot.ready)), list(gone.leave(snapshot.gaps))
+    schedule = _schedule(gone, snapshot)
+    told = gone.messages + schedule.messages + sum(last - first + 1 for first, last in (*ready, *gaps))
+    if told != upto - start:
+        return False
+    for first, last in ready:
         backlog.pool.add(first, last)
-    for first, last in snapshot.gaps:
-        if last >= start:
-            backlog.gaps.add(max(first, start), last)
-    backlog.schedule = _schedule(ledger, start, snapshot)
-    backlog.frontier = snapshot.frontier
-    partition.extend(snapshot.frontier, [], now)  # it has seen the log up to there
+    for first, last in gaps:
+        backlog.gaps.add(first, last)
+    backlog.schedule = schedule
+    backlog.frontier = upto
+    partition.extend(upto, [], now)  # it has seen the log up to there
     return True
 
 
-def _schedule(ledger: Ledger, start: int, snapshot: Snapshot) -> Schedule:
-    schedule = Schedule()
+class Gone:
+    """What a ledger is done with, or gives up, and all that lies outside of what a snapshot tells of."""
+
+    def __init__(self, ledger: Ledger, start: int, upto: int) -> None:
+        within = [*ledger.done.cut(start, upto - 1), *ledger.dying.cut(start, upto - 1)]
+        ranges = sorted([(-1, start - 1), *((row[0], row[1]) for row in within), (upto, _OFFSET_MAX)])
+        self.start = start
+        self.messages = sum(row[1] - row[0] + 1 for row in within)
+        self._firsts = [first for first, _ in ranges]
+        self._lasts = [last for _, last in ranges]
+
+    def spare(self, lasts: array[int], spans: array[int]) -> list[bool]:
+        """Of each row: whether none of it is gone. There may be a million."""
+        firsts, ends = self._firsts, self._lasts
+        return [
+            firsts[bisect_left(ends, last - span)] > last for last, span in zip(lasts, spans, strict=True)
+        ]
+
+    def leave(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """What of the ranges is not gone."""
+        for first, last in ranges:
+            at = bisect_left(self._lasts, first)
+            while first <= last:
+                if first < self._firsts[at]:
+                    yield first, min(last, self._firsts[at] - 1)
+                first = self._lasts[at] + 1
+                at += 1
+
+
+def _schedule(gone: Gone, snapshot: Snapshot) -> Schedule:
+    """Rows of which nothing is gone are loaded as they are, all at once."""
     times, lasts, spans = snapshot.times, snapshot.lasts, snapshot.spans
-    is_untouched = not ledger.done.rows and not ledger.dying.rows and snapshot.lowest >= start
-    if is_untouched and times and times[0] > 0:
+    schedule = Schedule()
+    if not gone.messages and snapshot.lowest >= gone.start:
         schedule.load(times, lasts, spans)
         return schedule
-    for time, last, span in zip(times, lasts, spans, strict=True):
-        for first, end in _undone(ledger, start, [(last - span, last)]):
-            schedule.add(max(time, 1), first, end)
+    spared = gone.spare(lasts, spans)
+    kept = [array(column.typecode, compress(column, spared)) for column in (times, lasts, spans)]
+    schedule.load(*kept)
+    for time, last, span in compress(zip(times, lasts, spans, strict=True), map(not_, spared)):
+        for first, end in gone.leave([(last - span, last)]):
+            schedule.add(time, first, end)
     return schedule
-
-
-def _undone(ledger: Ledger, start: int, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    for first, last in ranges:
-        if last < start:
-            continue
-        for low, high in ledger.done.missing(max(first, start), last):
-            yield from ledger.dying.missing(low, high)

@@ -98,6 +98,8 @@ class ScheduleFile:
             self._writing = False
             if error is not None:
                 log.warning("the schedule of %s can't be written: %s", self._path.name, error)
+            elif not self._partition.closed:
+                self.save_if_worth(self._node.clock.now())  # much may have come meanwhile, and nothing since
 
         self._node.slow_workers.run(lambda: _write(self._path, identity, parts), done)
 
