@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import islice
 
 from hypothesis import given, settings
@@ -151,3 +152,27 @@ def test_dying_messages_keep_their_own_texts_over_a_snapshot_and_an_old_record_h
     _, old = decode(encode_key(KEY), b'{"generation":1,"dying":[[7,7,"rejected",1,100,100]]}') or (None, None)
     assert old is not None
     assert old.dying[0].text == ""
+
+
+def rejected(offset: int) -> Update:
+    return Update(1, dying=[Dying(offset, offset, Reason.REJECTED, 1, 100, 100, f"why {offset}")])
+
+
+def test_snapshot_goes_on_though_all_that_was_dying_is_buried_meanwhile() -> None:
+    ledger = ledger_of(*(rejected(offset) for offset in range(2, 40, 2)))
+    parts = ledger.snapshots(ranges_max=5)
+    told = [next(parts)]
+    since = [Update(1, done=[(2, 40)]), rejected(50)]
+    for update in since:
+        ledger.apply(update)
+    assert ledger_of(*told, *parts, *since).snapshot() == ledger.snapshot()
+
+
+def test_texts_of_buried_messages_are_forgotten_though_others_are_dying_all_the_time() -> None:
+    ledger = ledger_of(rejected(1))
+    for offset in range(1, 5_000):
+        ledger.apply(rejected(offset + 1))
+        ledger.apply(Update(1, done=[(offset, offset)]))
+    assert [each.text for each in ledger.dying] == ["why 5000"]
+    kept = gc.get_referents(ledger.dying)
+    assert max(len(each) for each in kept if isinstance(each, dict)) < 200

@@ -19,6 +19,7 @@ from postroad.queues.table import Row, Table
 from postroad.queues.update import Dying, Key, Reason, Released, Update
 
 SNAPSHOT_RANGES_MAX: Final = 20_000  # in one record: some hundred kilobytes
+TEXTS_SPARED: Final = 100  # of which no row speaks any more; they are looked for when there are more
 
 _REASONS: Final = tuple(Reason)
 
@@ -49,29 +50,42 @@ class Attempts(Table):
 class Graveyard(Table):
     """Dying messages: reason (its index in `Reason`), deliveries, first_ms, last_ms, text (its number)."""
 
-    __slots__ = ("_numbers", "_texts")
+    __slots__ = ("_next_number", "_numbers", "_texts")
 
     def __init__(self) -> None:
         super().__init__(5)
-        self._texts = [""]
-        self._numbers = {"": 0}
+        self._texts: dict[int, str] = {}
+        self._numbers: dict[str, int] = {}
+        self._next_number = 1  # 0: no text; none is given twice, for who goes through the rows may lag behind
 
     def __iter__(self) -> Iterator[Dying]:
         for row in self.each():
             yield self._as_dying(row)
 
     def bury(self, dying: Dying, first: int, last: int) -> None:
-        if not self.rows and len(self._texts) > 1:  # nobody speaks of them any more
-            self._texts, self._numbers = [""], {"": 0}
         _, _, reason, *counts, text = dying
-        number = self._numbers.setdefault(text, len(self._texts))
-        if number == len(self._texts):
-            self._texts.append(text)
-        self.put(first, last, _REASONS.index(reason), *counts, number)
+        self.put(first, last, _REASONS.index(reason), *counts, self._number(text) if text else 0)
+
+    def _number(self, text: str) -> int:
+        known = self._numbers.get(text)
+        if known is not None:
+            return known
+        if len(self._texts) > 2 * self.rows + TEXTS_SPARED:
+            self._drop_texts()
+        number = self._numbers[text] = self._next_number
+        self._texts[number] = text
+        self._next_number += 1
+        return number
+
+    def _drop_texts(self) -> None:
+        """Forget those of which no row speaks any more."""
+        spoken_of = {row[-1] for row in self.each()}
+        self._texts = {number: text for number, text in self._texts.items() if number in spoken_of}
+        self._numbers = {text: number for number, text in self._texts.items()}
 
     def _as_dying(self, row: Row) -> Dying:
         first, last, reason, deliveries, first_ms, last_ms, number = row
-        text = self._texts[number]
+        text = self._texts.get(number, "")  # one that is forgotten is of messages that are done meanwhile
         return Dying(first, last, _REASONS[reason], deliveries, first_ms, last_ms, text)
 
 
