@@ -130,7 +130,9 @@ def test_librdkafka_tells_bad_records_from_those_that_were_only_with_them(
     shared: Running, topic: str
 ) -> None:
     shared.create(topic, cleanup_policy="compact")
-    producer = Producer({"bootstrap.servers": shared.bootstrap, "linger.ms": 300, "batch.num.messages": 100})
+    producer = Producer(
+        {"bootstrap.servers": shared.bootstrap, "linger.ms": 60_000, "batch.num.messages": 100}
+    )
     codes: list[int] = []
     for n in range(100):
         key = None if n % 10 == 3 else b"k"

@@ -125,8 +125,8 @@ def test_partition_that_can_not_be_read_says_so_and_is_tried_again(start: Callab
     with session(running.bootstrap, GROUP, "jobs") as worker:
         assert worker.fetch().held == []
         running.publish("jobs", b"x")
-        disk.fail("read", log_of(running, "jobs"), errno.EIO)
         began = time.monotonic()
+        disk.fail("read", log_of(running, "jobs"), errno.EIO)
         for _ in range(5):
             assert worker.fetch(wait_ms=20).error == STORAGE_ERROR
         assert disk.refusals <= 1 + (time.monotonic() - began), "it is not read each time"

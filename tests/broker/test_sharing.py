@@ -18,7 +18,8 @@ MEMBERS = 4
 
 
 @pytest.fixture
-def running(start: Callable[..., Running]) -> Running:
+def running(start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch) -> Running:
+    monkeypatch.setattr(sharing, "ASKED_MS", 600_000)  # however slow the machine is
     running = start(durability_flush="os")
     running.create("jobs")
     configure(running, postroad_topics="jobs", share_record_lock_duration_ms=600_000)

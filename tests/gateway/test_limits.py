@@ -96,8 +96,8 @@ def test_only_chunks_are_taken_and_only_of_who_knows_them(tight: str, head: byte
     assert answer.split(b" ")[1] == b"501", answer
 
 
-def test_blanks_are_looked_for_in_each_piece_of_the_first_line(tight: str) -> None:
-    with connect(tight) as sock:
+def test_blanks_are_looked_for_in_each_piece_of_the_first_line(start_gateway: StartGateway) -> None:
+    with connect(start_gateway([health.routes]).url) as sock:
         ask_for_health(sock)
         for piece in (b"\r\nGET ", b" /healthz HTTP/1.1\r\nHost: a\r\n\r\n"):
             sock.sendall(piece)
@@ -105,14 +105,13 @@ def test_blanks_are_looked_for_in_each_piece_of_the_first_line(tight: str) -> No
         assert read_all(sock).startswith(b"HTTP/1.1 400 ")
 
 
-def test_nothing_is_lost_unseen_behind_an_upgrade_that_is_not_done(tight: str) -> None:
+def test_nothing_is_lost_unseen_behind_an_upgrade_that_is_not_done(start_gateway: StartGateway) -> None:
     """aiohttp drops what comes with it: the connection ends, so that the client sends it again."""
+    url = start_gateway([health.routes], idle_ms=10 * int(PATIENCE_S) * 1000).url  # it does not end by that
     upgrade = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
-    began = time.monotonic()
-    answer = talk(tight, upgrade + b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
+    answer = talk(url, upgrade + b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
     assert answer.count(b"HTTP/1.1 200 ") == 1
     assert b"\r\nConnection: close\r\n" in answer
-    assert time.monotonic() - began < 2.5, "it ends at once, not as one that is idle"
 
 
 def test_one_connection_too_many_from_an_address_is_closed(start_gateway: StartGateway) -> None:

@@ -169,7 +169,7 @@ def test_receive_without_a_lock_brings_what_is_there_each_time() -> None:
 
 
 def test_receive_is_not_given_up_while_its_lock_is_being_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiver_module, "GLANCE_S", 0.3)
+    monkeypatch.setattr(receiver_module, "GLANCE_S", 1.0)  # no pause of a busy machine is so long
 
     async def work() -> None:
         cluster = Cluster(jobs=[1, 2])

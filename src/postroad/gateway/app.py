@@ -109,8 +109,8 @@ class _Edge:
     def _note(self, request: web.Request, status: int, sent: int, took_ns: int) -> None:
         dialect, action = self._names.get(request.match_info.handler, NOWHERE)
         action = request.get(ACTION, action)
-        self._metrics.in_flight -= 1
         self._metrics.note_request(dialect, action, status, took_ns)
+        self._metrics.in_flight -= 1
         if self._access_log.wants(status):
             sizes, peer = (request.content_length or 0, sent), request.remote or ""
             self._access_log.note(
