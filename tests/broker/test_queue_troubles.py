@@ -132,3 +132,19 @@ def test_partition_that_can_not_be_read_says_so_and_is_tried_again(start: Callab
         assert disk.refusals <= 1 + (time.monotonic() - began), "it is not read each time"
         disk.heal()
         until(lambda: worker.fetch(wait_ms=200).offsets == [0], "it is read again")
+
+
+def test_partition_says_nothing_more_of_what_it_can_not_read_when_that_is_deleted(
+    start: Callable[..., Running],
+) -> None:
+    running = start(durability_flush="os")
+    disk = use_failing_disk(running)
+    running.create("jobs")
+    configure(running)
+    with session(running.bootstrap, GROUP, "jobs") as worker:
+        assert worker.fetch().held == []
+        running.publish("jobs", b"x")
+        disk.fail("read", log_of(running, "jobs"), errno.EIO)
+        assert worker.fetch(wait_ms=20).error == STORAGE_ERROR
+        running.on_loop(lambda: running.partition("jobs").log.delete_before(1))
+        until(lambda: worker.fetch(wait_ms=20).error == Error.NONE, "nothing is left that can't be read")

@@ -321,8 +321,8 @@ class Queue:
 
     @property
     def trouble(self) -> ApiError | None:
-        """Why its messages can't be read at the moment."""
-        return self._scanner.trouble
+        """Why its messages can't be read at the moment; None also where none are left to be read."""
+        return self._scanner.trouble if self.available else None
 
     # --- time
 
