@@ -7,11 +7,12 @@ import random
 import pytest
 
 from postroad.errors import CorruptMessage
-from postroad.log.memory_disk import MemoryDisk
+from postroad.log.memory_disk import MemoryDisk, MemoryFile
 from postroad.log.partition_log import PartitionLog
+from postroad.log.settings import LogSettings
 from postroad.wire.batch import walk
 
-from .logs import DIRECTORY, SMALL, filled, open_log, stored
+from .logs import DIRECTORY, SMALL, batch, filled, open_log, send, stored, sync
 
 BATCHES = 12
 
@@ -61,3 +62,68 @@ def test_all_but_the_damaged_batch_can_be_read(length: int, has_index: bool) -> 
             disk.remove(path.removesuffix(".log") + ".index")
         found = offsets_around_damage(open_log(disk, clean=True))
         assert found in (expected, [o for o in expected if o != header.base_offset]), (path, first)
+
+
+def test_flipped_length_that_leads_to_the_end_of_a_segment_hides_no_batch() -> None:
+    disk = MemoryDisk()
+    log = open_log(disk)
+    size = next(size for size in range(200) if len(batch(size=size)) == 128)
+    send(log, batch(size=size - 32), batch(size=size))  # 128 more bytes lead exactly to the end
+    sync(log)
+    log.roll()
+    send(log, batch())
+    sync(log)
+    log.close()
+    path = f"{DIRECTORY}/{0:020d}.log"
+    content = bytearray(disk.content(path))
+    assert content[11] & 128 == 0
+    content[11] |= 128
+    disk.damage(path, bytes(content))
+    assert offsets_around_damage(open_log(disk, clean=True)) == [1, 2]
+
+
+class CountingDisk(MemoryDisk):
+    """It knows how many bytes were read."""
+
+    read_bytes = 0
+
+    def open(self, path: str, create: bool = False) -> MemoryFile:
+        file = super().open(path, create)
+        read = file.read
+
+        def counted(position: int, length: int) -> bytes:
+            found = read(position, length)
+            self.read_bytes += len(found)
+            return found
+
+        file.read = counted  # type: ignore[method-assign]
+        return file
+
+
+@pytest.mark.parametrize("byte", [8, 9, 10])
+def test_who_asks_again_for_a_damaged_batch_does_not_have_all_searched_again(byte: int) -> None:
+    disk = CountingDisk()
+    log = open_log(disk, LogSettings(segment_bytes=1 << 25))
+    for _ in range(20):
+        send(log, batch(size=1_000_000))
+    sync(log)
+    log.roll()
+    sync(log)
+    log.close()
+    path = f"{DIRECTORY}/{0:020d}.log"
+    content = bytearray(disk.content(path))
+    content[byte] ^= 1
+    disk.damage(path, bytes(content))
+    log = open_log(disk, clean=True)
+    found = log.read(0, 1, log.written_offset)
+    assert found is not None
+    with pytest.raises(CorruptMessage):
+        log.verify(found)
+    costs = []
+    for _ in range(2):
+        before = disk.read_bytes
+        with pytest.raises(CorruptMessage):
+            log.read(0, 1, log.written_offset)
+        costs.append(disk.read_bytes - before)
+    assert costs[0] < 5_000_000, "not each possible length from the beginning"
+    assert costs[1] < 100_000

@@ -12,8 +12,10 @@ from typing import Final
 
 from postroad.log.disk import File
 from postroad.log.order import in_order
-from postroad.log.scan import DamagedBatch, scan, walk_unordered
-from postroad.wire.batch import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, crc32c, read_header
+from postroad.log.scan import DamagedBatch, crc_in_pieces, scan, walk_unordered
+from postroad.wire.batch import CRC_START, HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, read_header
+
+BATCH_BYTES_MAX: Final = 16 << 20  # some 10 ms to check; the end of a larger one is searched for
 
 _SEARCH_BYTES: Final = 1 << 16
 _MAGIC_AT: Final = 16  # where a batch has its format's number
@@ -30,13 +32,13 @@ def first_whole(
     """
     if end - position < HEADER_BYTES:
         return None
+    may_be_last = False
     for at in _likely_ends(file, position, end):
-        if at == end:
-            return None
-        found = _whole_at(file, at, end, floor, ceiling)
+        may_be_last = may_be_last or at == end
+        found = None if at == end else _whole_at(file, at, end, floor, ceiling)
         if found is not None:
             return at, found
-    return _search(file, position + 1, end, floor, ceiling)
+    return None if may_be_last else _search(file, position + 1, end, floor, ceiling)
 
 
 def walk_over_damage(
@@ -60,11 +62,14 @@ def _likely_ends(file: File, position: int, end: int) -> Iterator[int]:
     header = read_header(file.read(position, HEADER_BYTES))
     if HEADER_BYTES <= header.size <= end - position:
         yield position + header.size
-    for bit in range(_LENGTH_BITS):
-        size = (header.length ^ 1 << bit) + LENGTH_END
-        fits = HEADER_BYTES <= size <= end - position
-        if fits and crc32c(file.read(position + CRC_START, size - CRC_START)) == header.crc:
-            yield position + size
+    sizes = sorted((header.length ^ 1 << bit) + LENGTH_END for bit in range(_LENGTH_BITS))
+    checked, crc = position + CRC_START, None
+    for size in sizes:  # the CRC of one is the beginning of the next one's
+        if HEADER_BYTES <= size <= min(end - position, BATCH_BYTES_MAX):
+            crc = crc_in_pieces(file, checked, position + size, crc)
+            checked = position + size
+            if crc == header.crc:
+                yield checked
 
 
 def _whole_at(file: File, position: int, end: int, floor: int, ceiling: int) -> BatchHeader | None:

@@ -95,7 +95,7 @@ def _batches(
             if size <= available:
                 found = crc32c(chunk[at + CRC_START : at + size])
             else:
-                found = _crc_in_pieces(file, position + CRC_START, position + size)
+                found = crc_in_pieces(file, position + CRC_START, position + size)
             if found != crc:
                 raise DamagedBatch(position, "does not match its CRC")
         yield position, make(fields)
@@ -103,8 +103,8 @@ def _batches(
         position += size
 
 
-def _crc_in_pieces(file: File, position: int, end: int) -> int:
-    crc = None
+def crc_in_pieces(file: File, position: int, end: int, crc: int | None = None) -> int:
+    """The CRC of these bytes, or of what `crc` is of and these bytes after it."""
     while position < end:
         piece = file.read(position, min(CHUNK_BYTES_MAX, end - position))
         if not piece:

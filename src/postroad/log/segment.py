@@ -69,6 +69,7 @@ class Segment:
     """The file's path may change (compaction renames it); its bytes below `size` never do."""
 
     __slots__ = (
+        "_beyond",
         "_file",
         "_index",
         "_max_timestamp",
@@ -99,6 +100,7 @@ class Segment:
         self.verified = Ranges()
         self.own_from = size
         self.damaged: set[int] = set()  # positions of batches that failed verification
+        self._beyond: dict[int, tuple[int, BatchHeader] | None] = {}  # the first whole one behind such
         self.closed = False  # nothing will be appended: its index may be thinned in memory
         self.renamed = True  # False while compaction has yet to rename its file
         self._file: File | None = None
@@ -216,7 +218,12 @@ class Segment:
 
     def _reaches(self, offset: int, damaged: int, entry: IndexEntry) -> bool:
         """Whether the offset lies behind a damaged batch, where it can be found from here on."""
-        following = first_whole(self.file, damaged, self.size, entry.offset, self.end_offset)
+        if damaged in self._beyond:
+            following = self._beyond[damaged]
+        else:
+            following = first_whole(self.file, damaged, self.size, entry.offset, self.end_offset)
+            if following is not None or self.closed:  # consumers ask again and again, and this takes long
+                self._beyond[damaged] = following
         if following is None or following[1].base_offset > offset:
             return False
         return self.remember_beyond(*following)
