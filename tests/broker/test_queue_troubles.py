@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from postroad.broker.subscriptions.stretch import Stretch
+from postroad.queues.update import Key
 from tests.broker.failing_disk import log_of, use_failing_disk
 from tests.broker.harness import WAIT_S, Running
 from tests.broker.test_queues import (
@@ -19,7 +21,7 @@ from tests.broker.test_queues import (
     refuse_writes_of_state,
 )
 from tests.clients.share import answer, member, take
-from tests.clients.share_session import Error, Fate, one, session
+from tests.clients.share_session import Error, Fate, Session, one, session
 from tests.clients.wait import until
 
 STORAGE_ERROR = 56
@@ -148,3 +150,25 @@ def test_partition_says_nothing_more_of_what_it_can_not_read_when_that_is_delete
         assert worker.fetch(wait_ms=20).error == STORAGE_ERROR
         running.on_loop(lambda: running.partition("jobs").log.delete_before(1))
         until(lambda: worker.fetch(wait_ms=20).error == Error.NONE, "nothing is left that can't be read")
+
+
+def test_request_of_a_session_that_was_opened_anew_takes_no_messages(start: Callable[..., Running]) -> None:
+    """Its client has another connection, and may never see what is sent on the old one."""
+    running = start()
+    topic_id = running.create("jobs")
+    configure(running, postroad_topics="jobs")
+
+    def waiting() -> int:
+        queue = running.node.subscriptions.queue_in_use(Key(GROUP, topic_id, 0))
+        return 0 if queue is None else len(queue.waiters)
+
+    with session(running.bootstrap, GROUP, "jobs") as lost, ThreadPoolExecutor() as other_thread:
+        assert lost.fetch().held == []
+        unanswered = other_thread.submit(lost.fetch, wait_ms=2_000)
+        until(lambda: waiting() == 1, "it waits")
+        with running.connect() as connection:
+            again = Session(connection, GROUP, "jobs", lost.member_id)
+            assert again.fetch().held == []
+            running.publish("jobs", b"x")
+            assert again.fetch_some().offsets == [0]
+            assert unanswered.result(WAIT_S).held == []

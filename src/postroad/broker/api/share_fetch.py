@@ -151,7 +151,7 @@ class ShareFetch(Answer):
     def _collect(self) -> bool:
         """Ask every queue of the session, until the limits are reached; whether there is anything."""
         node, request, session = self._node, self._request, self._session
-        if session.closed:  # its member has left while this waited
+        if session.closed:  # its member has left, or opened another, while this waited
             return False
         lock_ms, holder = given(request.lock_ms), request.owner or session.member
         records, size, now_ms = request.max_records, self._room(), node.clock.monotonic_ms()

@@ -95,9 +95,13 @@ class ShareSessions:
         return len(self._sessions)
 
     def open(self, group: str, member: str, connection: Connection) -> ShareSession:
-        """A new one, in place of an old one of that member."""
+        """A new one, in place of an old one of that member. What still waits there takes nothing: nobody may
+        see it."""
         key = group, member
-        if key not in self._sessions and len(self._sessions) >= self._max:
+        before = self._sessions.get(key)
+        if before is not None:
+            before.closed = True
+        elif len(self._sessions) >= self._max:
             raise ShareSessionLimitReached()
         session = self._sessions[key] = ShareSession(group, member, connection)
         self._groups.setdefault(group, {})[member] = session
