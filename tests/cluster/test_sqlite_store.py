@@ -349,3 +349,31 @@ async def test_a_store_of_the_layout_before_checksums_is_brought_up_to_date(path
     connection.close()
     with pytest.raises(ConfigurationError, match="topics/orders"):
         await SqliteStore.open(path)
+
+
+async def test_full_disk_leaves_a_store_of_the_layout_before_as_it_was_and_is_called_by_its_name(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.parent.mkdir(exist_ok=True)
+    rows = [(b"topics/%d" % number, b"x" * 100, 7, 0) for number in range(2000)]
+    with sqlite3.connect(path) as connection:
+        connection.executescript(OLD_LAYOUT)
+        connection.executemany("INSERT INTO entries VALUES (?, ?, ?, ?)", rows)
+    connection.close()
+
+    class Full(sqlite3.Connection):
+        def __init__(self, *given: Any, **more: Any) -> None:
+            super().__init__(*given, **more)
+            self.execute("PRAGMA max_page_count = 1")  # it is never below what there is
+
+    connect = sqlite3.connect
+    with monkeypatch.context() as full:
+        full.setattr(sqlite3, "connect", lambda *given, **more: connect(*given, factory=Full, **more))
+        with pytest.raises(ConfigurationError, match=r"disk is full.*unchanged.*Make room"):
+            await SqliteStore.open(path)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    connection.close()
+    store = await SqliteStore.open(path)
+    assert len((await store.list("topics/")).entries) == 2001
+    await store.close()

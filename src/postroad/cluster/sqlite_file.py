@@ -160,6 +160,8 @@ def _number(connection: sqlite3.Connection, query: str) -> int:
 def _explain(error: sqlite3.Error, path: Path) -> str:
     if is_busy(error):
         return f"{path} is in use by another process. Stop the other node, or give this one its own data.dir."
+    if is_full(error):
+        return f"The disk is full: {path} is unchanged, and can't be opened. Make room, then start again."
     return (
         f"{path} can't be read as a coordination store ({error}). The logs beside it are untouched. "
         f"Restore this file from a backup; to begin anew, choose another data.dir."
