@@ -158,6 +158,12 @@ def test_schedules_of_deleted_topics_are_removed_at_the_next_start(tmp_path: Pat
         assert list((tmp_path / "schedules").iterdir()) == []
 
 
+def test_what_can_not_be_removed_from_the_schedules_keeps_no_node_from_its_start(tmp_path: Path) -> None:
+    (tmp_path / "schedules" / "of somebody else").mkdir(parents=True)
+    with running_node(tmp_path) as running:
+        assert running.create("jobs")
+
+
 def delayed(running: Running) -> int:
     topic_id = running.node.image.topics["jobs"].id
     queue = running.node.subscriptions.queue_in_use(Key(GROUP, topic_id, 0))

@@ -11,6 +11,7 @@ batch is: within a leader epoch a log only grows, and whoever cuts it begins ano
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Collection
@@ -118,11 +119,12 @@ class ScheduleFile:
 
 
 def remove_strays(directory: Path, topic_ids: Collection[str]) -> None:
-    """Files of topics that are gone, and those that were half written."""
+    """Files of topics that are gone, and those that were half written. What can't be removed stays."""
     if directory.is_dir():
         for path in directory.iterdir():
             if path.suffix == _NEW or path.name[:_ID_CHARACTERS] not in topic_ids:
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    path.unlink()
 
 
 def _write(path: Path, identity: Identity, parts: list[bytes]) -> None:
