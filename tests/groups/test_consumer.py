@@ -378,3 +378,16 @@ def test_restart_in_the_middle_of_a_rebalance_goes_on(shell: Shell, topic: bytes
     assert len(shell.consumer_beat("b", 2).assignment or ()) == 2
     shell.advance(45_000)
     assert state(shell) == "Empty"
+
+
+def test_members_that_are_dropped_while_recovering_stay_away_after_compaction(
+    shell: Shell, topic: bytes
+) -> None:
+    two_members(shell, topic)
+    shell.log += shell.groups.without_members(GROUP)
+    last = {record.key: record for record in shell.log}
+    kept = [record for record in last.values() if record.value is not None]  # tombstones are gone one day
+    again = Shell()
+    for record in kept:
+        again.groups.apply(record)
+    assert not again.groups.exists(GROUP)

@@ -107,7 +107,7 @@ class RecordLog:
             try:
                 read = self.partition.log.read(self._loaded_to, LOAD_BYTES, end)
             except CorruptMessage as damage:
-                found = await self._pass_over(apply, workers, damage)
+                found = await self._pass_over(apply, damaged, workers, damage)
                 if found is not None:
                     damaged(found)
                 continue
@@ -132,7 +132,11 @@ class RecordLog:
             damaged(DamagedRange(record.offset, record.offset + 1, [Suspect(record.key, record.value)]))
 
     async def _pass_over(
-        self, apply: Callable[[Stored], None], workers: Workers, damage: CorruptMessage
+        self,
+        apply: Callable[[Stored], None],
+        damaged: Callable[[DamagedRange], None],
+        workers: Workers,
+        damage: CorruptMessage,
     ) -> DamagedRange | None:
         """Go on behind a damaged batch. One flipped bit is put right; else nobody knows what it held."""
         first = self._loaded_to
@@ -141,7 +145,7 @@ class RecordLog:
         end = self.partition.log.pass_over(search)
         records = await workers.call(partial(restored_records, search.content))
         for record in records or ():
-            apply(Stored(first, record.key or b"", record.value))
+            self._apply(Stored(first, record.key or b"", record.value), apply, damaged)
         self._loaded_to = end
         where = self.partition.topic, self.partition.index, first, end - 1
         if records is not None:

@@ -304,7 +304,7 @@ class Groups:
         group = self._groups.get(group_id)
         if group is None or group.consumer is None:
             return []
-        return [records.encode(records.CONSUMER, group_id, value=None)]
+        return migration.tombstones(group.consumer)
 
     def forget_topic(self, group_id: str, topic: str) -> Outcome:
         """Alone. The topic was deleted: so are its offsets, whoever is subscribed. No reply."""

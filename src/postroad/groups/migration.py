@@ -136,7 +136,7 @@ def downgrade(draft: Draft, leaving: Collection[str], topics: Topics, now: Now) 
     ]
     _arm_classic(group, members, now)
     value = ClassicValue(group.epoch, now.wall_ms, CONSUMER_PROTOCOL, members=tuple(members))
-    return [*_tombstones(group), records.encode(records.CLASSIC, group.group_id, value=value)]
+    return [*tombstones(group), records.encode(records.CLASSIC, group.group_id, value=value)]
 
 
 def _as_classic(draft: Draft, member_id: str, value: MemberValue, topics: Topics) -> ClassicMemberValue:
@@ -164,7 +164,7 @@ def _arm_classic(group: ConsumerGroup, members: Collection[ClassicMemberValue], 
         group.timers.set(JOIN, now.ms + max(timeouts))
 
 
-def _tombstones(group: ConsumerGroup) -> list[Record]:
+def tombstones(group: ConsumerGroup) -> list[Record]:
     """Members before the group: a record of a member would make the group again."""
     of_members = [
         records.encode(kind, group.group_id, member_id, value=None)

@@ -181,7 +181,7 @@ class Scanner:
                 return
             if error is not None:
                 log.warning("what was known of delayed messages can't be read, so the log is: %s", error)
-            elif found is not None:
+            elif found is not None and self._duplicates is None:
                 self._schedule_file.restore(*found, self._node.clock.now())
             self._go_on()
 
