@@ -21,7 +21,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 GROUPS = ("billing", "mail", "search")
 DAMAGED = "mail"
 
-TopicIdPartition = tuple[Path, int, int]
+StoredBatch = tuple[Path, int, int]
 """A segment, and a batch's position and size in it."""
 
 
@@ -41,7 +41,7 @@ def committed(running: Running, group: str) -> int:
     return int(answer.topics[0].partitions[0].committed_offset)
 
 
-def batches_of(running: Running, topic: str) -> list[TopicIdPartition]:
+def batches_of(running: Running, topic: str) -> list[StoredBatch]:
     """Each batch in the topic's only partition."""
     directory = running.node.directory.logs / f"{running.node.image.topics[topic].id_text}-0"
     found = []
@@ -76,7 +76,7 @@ def bits(size: int) -> list[tuple[int, int]]:
 
 
 @pytest.fixture
-def stopped(tmp_path: Path) -> list[TopicIdPartition]:
+def stopped(tmp_path: Path) -> list[StoredBatch]:
     """Each group has committed 5, then 7; the batches of `__consumer_offsets`."""
     with running_node(tmp_path) as running:
         running.create("orders")
@@ -87,7 +87,7 @@ def stopped(tmp_path: Path) -> list[TopicIdPartition]:
         return batches_of(running, OFFSETS_TOPIC)
 
 
-def test_one_flipped_bit_costs_nothing(tmp_path: Path, stopped: list[TopicIdPartition]) -> None:
+def test_one_flipped_bit_costs_nothing(tmp_path: Path, stopped: list[StoredBatch]) -> None:
     segment, position, size = stopped[-2]  # the second commit of the second group
     files = {path: path.read_bytes() for path in segment.parent.iterdir()}
     for at, bit in bits(size):
@@ -101,7 +101,7 @@ def test_one_flipped_bit_costs_nothing(tmp_path: Path, stopped: list[TopicIdPart
 
 
 def test_damaged_commit_costs_duplicates_and_no_other_group_notices(
-    tmp_path: Path, stopped: list[TopicIdPartition]
+    tmp_path: Path, stopped: list[StoredBatch]
 ) -> None:
     segment, position, size = stopped[-2]
     files = {path: path.read_bytes() for path in segment.parent.iterdir()}
@@ -156,12 +156,14 @@ def doubts(running: Running, kind: str) -> str:
 # --- subscriptions
 
 
-def accept(running: Running, group: str, first: int, last: int) -> None:
+def accept(running: Running, group: str, first: int, last: int) -> StoredBatch:
+    """The batch that holds the acceptance; when the session ends, that of what it gives back follows."""
     with session(running.bootstrap, group, "jobs") as member:
         held: set[int] = set()
         while not held >= set(range(first, last + 1)):
             held |= {one.offset for one in member.fetch_some().held}
         assert member.acknowledge(Word(first, last, [Fate.ACCEPT])) == Error.NONE
+        return batches_of(running, STATE_TOPIC)[-1]
 
 
 def delivered(running: Running, group: str) -> set[int]:
@@ -170,8 +172,8 @@ def delivered(running: Running, group: str) -> set[int]:
         return {one.offset for one in member.fetch_some().held}
 
 
-def work_off(running: Running, *groups: str) -> None:
-    """Each of the groups accepts messages 0 to 2, 5 and 6 of ten."""
+def work_off(running: Running, *groups: str) -> StoredBatch:
+    """Each of the groups accepts messages 0 to 2, 5 and 6 of ten; the batch that holds the last of it."""
     running.create("jobs")
     for group in groups:
         latest = {"share_auto_offset_reset": "latest"}  # a beginning that is forgotten would cost messages
@@ -179,7 +181,8 @@ def work_off(running: Running, *groups: str) -> None:
     publish_together(running, "jobs", 10)
     for group in groups:
         accept(running, group, 0, 2)
-        accept(running, group, 5, 6)
+        accepted = accept(running, group, 5, 6)
+    return accepted
 
 
 def test_damaged_state_of_subscriptions_costs_second_deliveries_and_no_message(tmp_path: Path) -> None:
@@ -201,8 +204,7 @@ def test_damaged_state_of_subscriptions_costs_second_deliveries_and_no_message(t
 
 def test_log_of_subscriptions_begins_behind_the_damage_once_all_is_written_anew(tmp_path: Path) -> None:
     with running_node(tmp_path) as running:
-        work_off(running, GROUP)
-        segment, position, size = batches_of(running, STATE_TOPIC)[-1]
+        segment, position, size = work_off(running, GROUP)
     overwrite(segment, position + size - 9, 5)
     with running_node(tmp_path) as running:
         state = running.partition(STATE_TOPIC).log
