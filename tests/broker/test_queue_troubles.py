@@ -153,7 +153,7 @@ def test_partition_says_nothing_more_of_what_it_can_not_read_when_that_is_delete
 
 
 def test_request_of_a_session_that_was_opened_anew_takes_no_messages(start: Callable[..., Running]) -> None:
-    """Its client has another connection, and may never see what is sent on the old one."""
+    """The client has another connection, and may never see what is sent on the old one."""
     running = start()
     topic_id = running.create("jobs")
     configure(running, postroad_topics="jobs")

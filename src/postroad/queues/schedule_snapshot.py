@@ -137,7 +137,7 @@ class Gone:
         self._lasts = [last for _, last in ranges]
 
     def spare(self, lasts: array[int], spans: array[int]) -> list[bool]:
-        """Of each row: whether none of it is gone. There may be a million."""
+        """Tell for each row whether none of it is gone. There may be a million rows."""
         firsts, ends = self._firsts, self._lasts
         return [
             firsts[bisect_left(ends, last - span)] > last for last, span in zip(lasts, spans, strict=True)
