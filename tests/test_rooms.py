@@ -48,7 +48,7 @@ PLANTED = [
     ("cluster/image.py", "postroad.wire.primitives"),
     ("cluster/controller.py", "os"),
     ("config/values.py", "postroad.log.settings"),
-    ("config/values.py", "postroad.broker.clock"),
+    ("config/values.py", "postroad.broker.runtime"),
     ("client/metadata.py", "postroad.cluster.ids"),
     ("client/metadata.py", "postroad.config"),
     ("gateway/gateway.py", "postroad.queues.names"),

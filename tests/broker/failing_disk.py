@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from postroad.broker.workers import SLOW_THREADS
+from postroad.broker.node import SLOW_THREADS
 from postroad.log.disk import Buffer, OsDisk, OsFile
 from tests.broker.harness import Running
 

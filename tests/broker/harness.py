@@ -19,11 +19,12 @@ import pytest
 import uvloop
 
 from postroad.broker import internal_topic
-from postroad.broker.clock import Clock
 from postroad.broker.connection import Connection
 from postroad.broker.node import Node
 from postroad.broker.partition import Partition
+from postroad.broker.runtime import SystemRuntime
 from postroad.config import load
+from postroad.system.clock import Clock
 from postroad.wire.messages import create_topics, delete_topics
 from tests.clients.wait import until
 from tests.faults.raw import RawConnection, batch_of, fetch_at, send_batch
@@ -73,7 +74,7 @@ class Running:
             raise started[0]
 
     async def _start(self) -> None:
-        self.node = Node(self._loaded, self._clock)
+        self.node = Node(self._loaded, SystemRuntime(self._clock))
         # Clients come again while groups are being loaded; tests don't, so the start waits for that.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(internal_topic, "LOAD_WAIT_S", self.load_wait_s)

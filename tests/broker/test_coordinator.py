@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from postroad.broker.clock import Clock
 from postroad.broker.flusher import Flusher
 from postroad.broker.groups.coordinator import Coordinator, Decide
 from postroad.broker.partition import Partition
 from postroad.broker.turn import Turn
-from postroad.broker.workers import Workers
 from postroad.errors import CoordinatorLoadInProgress, IllegalGeneration
 from postroad.groups.answers import Outcome
 from postroad.groups.coordinator import Groups
@@ -24,11 +22,13 @@ from postroad.log.disk import OsDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.settings import LogSettings
 from postroad.now import Now
+from postroad.system.clock import SystemClock
+from postroad.system.workers import Threads
 
 NO_TOPICS = Topics(0, {})
 
 
-class HeldWorkers(Workers):
+class HeldWorkers(Threads):
     """Syncs happen when the test says so."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -58,7 +58,7 @@ class Bench:
         log = PartitionLog.open(OsDisk(), str(directory), LogSettings(), 0, clean=False)
         partition = Partition("t", b"\0" * 16, 0, log, 0, turn, Flusher(loop, self.workers))
         self.coordinator = Coordinator(
-            partition, Groups(GroupSettings(), lambda: NO_TOPICS), Clock(), turn, loop
+            partition, Groups(GroupSettings(), lambda: NO_TOPICS), SystemClock(), turn, loop
         )
         self.events: list[str] = []
 
@@ -208,7 +208,7 @@ async def test_loading_reads_a_large_log_in_pieces_and_can_be_repeated(
     await made.release()
     again = Bench(tmp_path)
     reads = 0
-    workers = Workers(asyncio.get_running_loop(), 1, "load")
+    workers = Threads(asyncio.get_running_loop(), 1, "load")
     read = again.coordinator.partition.log.read
 
     def failing_once(*given: int) -> object:

@@ -10,12 +10,14 @@ import socket
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import pytest
 
 from postroad.broker.connection import Connection
 from postroad.broker.listener import ACCEPT_PAUSE_S
 from postroad.log.partition_log import PartitionLog
+from postroad.system.sockets import SocketStream
 from postroad.wire.messages import api_versions, fetch, metadata, produce
 from tests.broker.failing_disk import log_of, use_failing_disk
 from tests.broker.fetching import fetch_request, offsets_of, only, receive, send, wanted
@@ -173,7 +175,8 @@ def answer_of_27_megabytes(running: Running, slow: RawConnection) -> Connection:
     running.create("t")
     running.publish("t", *[b"x" * 9_000_000] * 3)
     held = running.inside(slow)
-    held._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)  # or it takes what it likes
+    stream = cast(SocketStream, held._stream)
+    stream._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)  # or it takes what it likes
     send(slow, fetch_request("t", wanted(max_bytes=1 << 26), max_bytes=1 << 26))
     until(lambda: held.stuck, "the kernel takes no more")
     return held

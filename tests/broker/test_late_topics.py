@@ -14,8 +14,8 @@ from zlib import crc32
 import pytest
 
 from postroad.broker.subscriptions.states import QueueStates
-from postroad.broker.workers import Workers
 from postroad.queues.ledger import Ledger
+from postroad.system.workers import Workers
 from postroad.wire.messages import create_partitions
 from tests.broker.failing_disk import FailingDisk, put_back
 from tests.broker.harness import WAIT_S, Running, running_node

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from postroad.broker.clock import Clock
 from postroad.queues.update import Key
+from postroad.system.clock import SystemClock
 from postroad.wire.messages import incremental_alter_configs, list_groups, share_acknowledge, share_fetch
 from postroad.wire.records import Record, encode_batch
 from postroad.wire.share_requests import write_private_tags
@@ -407,7 +407,7 @@ def test_owners_accept_counts_though_its_lock_has_ended_and_its_release_does_not
     assert running.node.subscriptions.ledgers(GROUP)[0].start == 1
 
 
-class SteppedClock(Clock):
+class SteppedClock(SystemClock):
     """A clock whose wall time was set an hour ahead."""
 
     def now_ms(self) -> int:

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from postroad.broker.clock import Clock
 from postroad.broker.partition import Partition
+from postroad.system.clock import SystemClock
 from postroad.wire import batch as batches
 from postroad.wire.messages import api_versions, produce
 from postroad.wire.records import Record, encode_batch
@@ -35,7 +35,7 @@ TOPIC_IDS_FROM = 13
 SHORT_WAYS_FROM = 5
 
 
-class FixedClock(Clock):
+class FixedClock(SystemClock):
     """Wall time stands still, so that both nodes append at the same time."""
 
     def now_ms(self) -> int:

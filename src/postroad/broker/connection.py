@@ -1,6 +1,6 @@
 """One client's connection: bytes to frames, answers back in the order of the requests.
 
-The socket is read and written here directly, without a transport: one receive, all whole frames
+The stream is read and written here directly, without a transport: one receive, all whole frames
 handled, one send at the end of the turn (docs/adr/0004-raw-sockets.md has the figures). Requests
 may be answered out of order inside (a long poll waits while a produce is done), but leave in order,
 as the protocol demands.
@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 from collections import deque
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Final, Protocol, cast
 
 from postroad.broker.turn import Turn
 from postroad.errors import ProtocolError
 from postroad.log.partition_log import Slice
 from postroad.metrics.instruments import Distribution
+from postroad.system.clock import stopwatch_ns
+from postroad.system.stream import MSG_MORE, Stream
 from postroad.wire import fetch, produce
 from postroad.wire.framing import FrameBuffer, response_head
 
@@ -112,8 +111,8 @@ class Connection:
         "_resuming",
         "_sending",
         "_sent_of_slice",
-        "_socket",
         "_stopped",
+        "_stream",
         "_turn",
         "_waiting",
         "_when_closed",
@@ -129,7 +128,7 @@ class Connection:
 
     def __init__(
         self,
-        sock: socket.socket,
+        stream: Stream,
         peer: str,
         owner: Owner,
         loop: asyncio.AbstractEventLoop,
@@ -144,8 +143,8 @@ class Connection:
         self.frame_began_at: float | None = None  # since when a frame is unfinished
         self.last_produce: produce.Repetition | None = None  # clients repeat themselves: what the
         self.last_fetch: fetch.Repetition | None = None  # handlers compare the next request with
-        self._socket = sock
-        self._fd = sock.fileno()
+        self._stream = stream
+        self._fd = stream.fileno()
         self._owner = owner
         self._loop = loop
         self._turn = turn
@@ -198,7 +197,7 @@ class Connection:
             self.close("too much memory is bound in unfinished requests")
             return -1
         try:
-            count = self._socket.recv_into(space)
+            count = self._stream.receive_into(space)
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError as error:
@@ -306,7 +305,7 @@ class Connection:
                 return
             answers.popleft()
             if answer.took is not None:
-                answer.took.note(perf_counter_ns() - answer.began, answer.requests)
+                answer.took.note(stopwatch_ns() - answer.began, answer.requests)
             self._send(ready)
         if self._paused and not self.closed and not self._full():
             self._resume()
@@ -362,9 +361,9 @@ class Connection:
             if size > JOINED_BYTES_MAX and not out:
                 return self._send_pieces(pieces)
             data = b"".join(pieces)
-            more = socket.MSG_MORE if out else 0  # a file's bytes follow: fill the packet
+            more = MSG_MORE if out else 0  # a file's bytes follow: fill the packet
         try:
-            sent = self._socket.send(data, more)
+            sent = self._stream.send(data, more)
         except BlockingIOError:
             out.appendleft(data)
             raise
@@ -377,7 +376,7 @@ class Connection:
     def _send_pieces(self, pieces: list[bytes | memoryview]) -> bool:
         """The same for pieces that are too large to be copied into one."""
         try:
-            sent = self._socket.sendmsg(pieces)
+            sent = self._stream.send_pieces(pieces)
         except BlockingIOError:
             self._out.extendleft(reversed(pieces))
             raise
@@ -392,7 +391,7 @@ class Connection:
     def _send_file(self) -> bool:
         records = cast(Slice, self._out[0])
         done = self._sent_of_slice
-        sent = os.sendfile(self._fd, records.file.fileno(), records.position + done, records.length - done)
+        sent = self._stream.send_file(records.file, records.position + done, records.length - done)
         if sent == 0:
             raise OSError(5, "a segment is shorter than its index says")
         if done + sent < records.length:
@@ -441,7 +440,7 @@ class Connection:
         self.closed = True
         self._loop.remove_reader(self._fd)
         self._loop.remove_writer(self._fd)
-        self._socket.close()
+        self._stream.close()
         self._out.clear()
         for answer in self._answers:
             answer.abandon()

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from postroad.broker.connection import Answer, Body, Connection
 from postroad.broker.metrics.requests import ApiStats
 from postroad.broker.produce_run import stage_run
 from postroad.errors import ProtocolError
+from postroad.system.clock import stopwatch_ns
 from postroad.wire import framing
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Dispatcher:
             connection, frame, body_at, version, correlation, version >= response_flexible_from, stats
         )
         stats.requests += 1
-        began = perf_counter_ns()
+        began = stopwatch_ns()
         try:
             result = handle(self._node, call)
         except ProtocolError:
@@ -166,7 +166,7 @@ class Dispatcher:
             result.began, result.took = began, stats.took
         elif isinstance(result, (bytes, list)):
             connection.answer_now(result, correlation, call.flexible)
-            stats.took.note(perf_counter_ns() - began)
+            stats.took.note(stopwatch_ns() - began)
         else:
             answer = call.park()
             answer.began, answer.took = began, stats.took

@@ -12,9 +12,9 @@ import logging
 from errno import EIO
 from typing import TYPE_CHECKING, Final
 
-from postroad.broker.workers import Workers
 from postroad.log.disk import DESCRIPTORS_SHORT
 from postroad.log.partition_log import SyncJob
+from postroad.system.workers import Workers
 
 if TYPE_CHECKING:
     from postroad.broker.partition import Partition

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 from zlib import crc32
 
 from postroad.broker.partition import Partition
-from postroad.broker.workers import Workers
 from postroad.cluster.internal_topics import INTERNAL_TOPICS
 from postroad.errors import ApiError
+from postroad.system.workers import Workers
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node

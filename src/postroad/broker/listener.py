@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
@@ -20,6 +19,7 @@ from postroad.broker.descriptors import Descriptors
 from postroad.broker.turn import Turn
 from postroad.config.sections import Limits
 from postroad.errors import ConfigurationError
+from postroad.system.stream import Accepted, Listening
 
 BACKLOG: Final = 1024
 ACCEPTS_AT_ONCE: Final = 64  # then others get their turn
@@ -31,6 +31,7 @@ SHRINK_AFTER_S: Final = 10.0  # a receive buffer that grew is given back after t
 log = logging.getLogger(__name__)
 
 Handle = Callable[[Connection, list[memoryview], int], int]
+Listen = Callable[[str, int, int], Listening]
 
 
 class Listener:
@@ -41,6 +42,7 @@ class Listener:
         limits: Limits,
         descriptors: Descriptors,
         handle: Handle,
+        listen: Listen,
     ) -> None:
         self.handle = handle
         self.connections: dict[Connection, None] = {}
@@ -52,24 +54,21 @@ class Listener:
         self._per_address: Counter[str] = Counter()
         self._buffered_bytes = 0
         self._said = 0  # lines about connections, since the last sweep
-        self._sockets: list[socket.socket] = []
+        self._listen = listen
+        self._listening: list[Listening] = []
         self._sweeper: asyncio.TimerHandle | None = None
 
     def bind(self, host: str, port: int) -> int:
         """Take the address; answers the port (one that was free, where 0 was asked for)."""
         try:
-            family, _, _, _, address = socket.getaddrinfo(
-                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )[0]
-            sock = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+            listening = self._listen(host, port, BACKLOG)
         except OSError as error:
             raise ConfigurationError(
                 f"can't listen on {host}:{port}: {os.strerror(error.errno) if error.errno else error}. "
                 "Is another node running? Choose another port with --kafka HOST:PORT."
             ) from None
-        sock.setblocking(False)
-        self._sockets.append(sock)
-        return int(sock.getsockname()[1])
+        self._listening.append(listening)
+        return listening.port
 
     def start_accepting(self) -> None:
         """Accept connections from here on."""
@@ -77,16 +76,16 @@ class Listener:
         allowed = self._descriptors.for_connections(wanted)
         if allowed < wanted:
             log.warning("at most %d connections: %s", allowed, self._descriptors.explain(wanted))
-        for sock in self._sockets:
-            self._loop.add_reader(sock.fileno(), self._accept, sock)
+        for listening in self._listening:
+            self._loop.add_reader(listening.fileno(), self._accept, listening)
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
 
     def stop_accepting(self) -> None:
         """No new connections; those that are here stay."""
-        for sock in self._sockets:
-            self._loop.remove_reader(sock.fileno())
-            sock.close()
-        self._sockets.clear()
+        for listening in self._listening:
+            self._loop.remove_reader(listening.fileno())
+            listening.close()
+        self._listening.clear()
 
     def stop_reading(self) -> None:
         """The last requests are those that were received."""
@@ -120,26 +119,27 @@ class Listener:
 
     # --- helpers
 
-    def _accept(self, sock: socket.socket) -> None:
+    def _accept(self, listening: Listening) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
             try:
-                accepted, address = sock.accept()
+                accepted = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:  # no file descriptors left: the connection waits in the backlog
                 log.error(
                     "can't accept a connection: %s; trying again in %g s", error.strerror, ACCEPT_PAUSE_S
                 )
-                self._loop.remove_reader(sock.fileno())  # it stays readable: the loop would spin
-                self._loop.call_later(ACCEPT_PAUSE_S, self._accept_again, sock)
+                self._loop.remove_reader(listening.fileno())  # it stays readable: the loop would spin
+                self._loop.call_later(ACCEPT_PAUSE_S, self._accept_again, listening)
                 return
-            self._admit(accepted, address[0], address[1])
+            self._admit(accepted)
 
-    def _accept_again(self, sock: socket.socket) -> None:
-        if sock in self._sockets:
-            self._loop.add_reader(sock.fileno(), self._accept, sock)
+    def _accept_again(self, listening: Listening) -> None:
+        if listening in self._listening:
+            self._loop.add_reader(listening.fileno(), self._accept, listening)
 
-    def _admit(self, accepted: socket.socket, host: str, port: int) -> None:
+    def _admit(self, accepted: Accepted) -> None:
+        stream, host, port = accepted
         limits = self._limits
         if len(self.connections) >= limits.connections_max:
             refusal = f"limits.connections_max is {limits.connections_max}"
@@ -148,10 +148,8 @@ class Listener:
         elif self._per_address[host] >= limits.connections_per_address_max:
             refusal = f"limits.connections_per_address_max is {limits.connections_per_address_max}"
         else:
-            accepted.setblocking(False)
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection = Connection(
-                accepted,
+                stream,
                 f"{host}:{port}",
                 self,
                 self._loop,
@@ -163,7 +161,7 @@ class Listener:
             self._per_address[host] += 1
             return
         self._say("connection from %s refused: %s", f"{host}:{port}", refusal)
-        accepted.close()
+        stream.close()
 
     def _say(self, text: str, peer: str, reason: str) -> None:
         """A line in the log; a flood of connections gets one line a second for all that follow."""

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import time
 from pathlib import Path
 from typing import Final
 
 from postroad.broker import api
-from postroad.broker.clock import Clock
 from postroad.broker.data_directory import DataDirectory
 from postroad.broker.descriptors import Descriptors
 from postroad.broker.dispatch import Dispatcher
@@ -28,31 +25,34 @@ from postroad.broker.listener import Listener
 from postroad.broker.partitions import Partitions
 from postroad.broker.producer_ids import ProducerIds
 from postroad.broker.registration import Registration
+from postroad.broker.runtime import Runtime, SystemRuntime
 from postroad.broker.subscriptions.subscriptions import Subscriptions
 from postroad.broker.tasks import Tasks
 from postroad.broker.topic_changes import TopicChanges
 from postroad.broker.topics import Topics
 from postroad.broker.turn import Turn
-from postroad.broker.workers import COLD_THREADS, SLOW_THREADS, SYNC_THREADS, Workers
 from postroad.cluster import controller
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text
 from postroad.cluster.image import Changes, Image, NodeEntry
-from postroad.cluster.sqlite import SqliteStore
 from postroad.cluster.store import Store
 from postroad.config import Loaded
 from postroad.errors import CoordinationError
 
+SYNC_THREADS: Final = 4  # syncs of different files overlap in the kernel; more gained nothing
+SLOW_THREADS: Final = 2  # recovery, compaction, retention: never in front of a sync
+COLD_THREADS: Final = 2  # data that is read for the first time: in front of neither
 DRAIN_S: Final = 2.0  # how long a stop waits for answers that are under way
 
 log = logging.getLogger(__name__)
 
 
 class Node:
-    def __init__(self, loaded: Loaded, clock: Clock | None = None) -> None:
+    def __init__(self, loaded: Loaded, runtime: Runtime | None = None) -> None:
+        self.runtime = runtime = runtime or SystemRuntime()
         self.loaded = loaded
         self.settings = settings = loaded.settings
-        self.clock = clock or Clock()
+        self.clock = runtime.clock
         self.directory = DataDirectory(Path(settings.data.dir))
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(settings.limits.fetch_sessions_max)
@@ -60,7 +60,7 @@ class Node:
         self.tasks = Tasks()
         self.housekeeping = Housekeeping(self)
         self.port = 0
-        self.started_at = time.monotonic()
+        self.started_ms = self.clock.monotonic_ms()
         self.failed = asyncio.Event()  # something that the node can't do without has ended
 
     # --- life
@@ -76,20 +76,19 @@ class Node:
     async def _start(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.turn = Turn(self.loop)
-        self.workers = Workers(self.loop, SYNC_THREADS, "sync")
-        self.slow_workers = Workers(self.loop, SLOW_THREADS, "slow")
-        self.cold_workers = Workers(self.loop, COLD_THREADS, "cold")
+        self.workers = self.runtime.workers(SYNC_THREADS, "sync")
+        self.slow_workers = self.runtime.workers(SLOW_THREADS, "slow")
+        self.cold_workers = self.runtime.workers(COLD_THREADS, "cold")
         self.flusher = Flusher(self.loop, self.workers)
         descriptors = Descriptors(self.partitions)
-        self.listener = Listener(
-            self.loop, self.turn, self.settings.limits, descriptors, self.dispatcher.handle
-        )
+        limits, listen = self.settings.limits, self.runtime.listen
+        self.listener = Listener(self.loop, self.turn, limits, descriptors, self.dispatcher.handle, listen)
         self.directory.open()
         self.port = self.listener.bind(self.settings.kafka.host, self.settings.kafka.port)
-        self.store: Store = await SqliteStore.open(self.directory.store)
+        self.store: Store = await self.runtime.open_store(self.directory.store)
         self.registration = Registration(self.store, self._my_entry(), self._commit)
         self.topics = Topics(self, self.store, self.directory)
-        self.topic_changes = TopicChanges(self.topics, self.settings.topics)
+        self.topic_changes = TopicChanges(self.topics, self.settings.topics, self.runtime.random)
         self.groups = GroupCoordination(self)
         self.subscriptions = Subscriptions(self)
         self.producer_ids = ProducerIds(self.topics)
@@ -138,7 +137,7 @@ class Node:
         first_look.catch_up(await self.store.list(""))
         self.directory.belong_to(first_look.cluster_id, node_id)
         if first_look.cluster_id is None:
-            await self._commit(controller.create_cluster(first_look, os.urandom(16)))
+            await self._commit(controller.create_cluster(first_look, self.runtime.random.randbytes(16)))
             first_look.catch_up(await self.store.list(""))
         assert first_look.cluster_id is not None
         self.directory.note(first_look.cluster_id, node_id)
@@ -158,7 +157,7 @@ class Node:
 
     def _my_entry(self) -> NodeEntry:
         host, port = self.settings.kafka.host_to_advertise, self.advertised_port
-        return NodeEntry(self.settings.node.id, host, port, os.urandom(8).hex())
+        return NodeEntry(self.settings.node.id, host, port, self.runtime.random.randbytes(8).hex())
 
     async def _follow(self) -> None:
         """A node that can't follow the store any more must not go on as if it could."""

@@ -10,7 +10,6 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from postroad.broker.clock import Clock
     from postroad.broker.data_directory import DataDirectory
     from postroad.broker.dispatch import Dispatcher
     from postroad.broker.fetch_sessions import FetchSessions
@@ -19,14 +18,16 @@ if TYPE_CHECKING:
     from postroad.broker.housekeeping import Housekeeping
     from postroad.broker.partitions import Partitions
     from postroad.broker.producer_ids import ProducerIds
+    from postroad.broker.runtime import Runtime
     from postroad.broker.subscriptions.subscriptions import Subscriptions
     from postroad.broker.tasks import Tasks
     from postroad.broker.topic_changes import TopicChanges
     from postroad.broker.topics import Topics
     from postroad.broker.turn import Turn
-    from postroad.broker.workers import Workers
     from postroad.cluster.image import Image
     from postroad.config import Loaded, Settings
+    from postroad.system.clock import Clock
+    from postroad.system.workers import Workers
 
 
 class HasAdvertisedPort(Protocol):
@@ -102,6 +103,11 @@ class HasPartitions(Protocol):
 class HasProducerIds(Protocol):
     @property
     def producer_ids(self) -> ProducerIds: ...
+
+
+class HasRuntime(Protocol):
+    @property
+    def runtime(self) -> Runtime: ...
 
 
 class HasSettings(Protocol):

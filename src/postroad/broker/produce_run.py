@@ -11,7 +11,6 @@ a batch that is refused, acks=0) ends the run and goes the long way, `api/produc
 
 from __future__ import annotations
 
-from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from postroad.broker.admission import admit, waits_for_commit
@@ -19,6 +18,7 @@ from postroad.broker.connection import Answer, Connection
 from postroad.broker.metrics.requests import ApiStats
 from postroad.broker.partition import Partition
 from postroad.errors import ApiError, StorageFailed
+from postroad.system.clock import stopwatch_ns
 from postroad.wire import framing, produce
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def stage_run(
     if partition is None:
         return position
     run = ProduceRun(connection, repetition, partition)
-    run.began, run.took = perf_counter_ns(), stats.took
+    run.began, run.took = stopwatch_ns(), stats.took
     run.requests = run.stage(frames, position, node.clock.now_ms())
     stats.requests += run.requests
     stats.short_way += run.requests

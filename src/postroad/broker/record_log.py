@@ -13,16 +13,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from postroad.broker.clock import Clock
 from postroad.broker.doubts import DamagedRange, Suspect, restored_records, suspects_in
 from postroad.broker.own_batch import append_own
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply
 from postroad.broker.turn import Turn
-from postroad.broker.workers import Workers
 from postroad.errors import ApiError, CoordinatorNotAvailable, CorruptMessage
 from postroad.log.partition_log import PartitionLog, Slice
 from postroad.log.scan import DamagedBatch
+from postroad.system.clock import Clock
+from postroad.system.workers import Workers
 from postroad.wire import batch as batches
 from postroad.wire.records import Record as WireRecord
 from postroad.wire.records import decode_records

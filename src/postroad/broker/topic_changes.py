@@ -6,8 +6,8 @@ seen and used on this node. What is wrong with a request is raised as an ApiErro
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
+from random import Random
 
 from postroad.broker.topics import Topics
 from postroad.cluster import controller
@@ -20,9 +20,10 @@ from postroad.errors import TopicDeletionDisabled, UnknownTopicOrPartition
 
 
 class TopicChanges:
-    def __init__(self, topics: Topics, defaults: TopicDefaults) -> None:
+    def __init__(self, topics: Topics, defaults: TopicDefaults, random: Random) -> None:
         self._topics = topics
         self._defaults = defaults
+        self._random = random
 
     async def create(
         self,
@@ -36,7 +37,7 @@ class TopicChanges:
         internal: bool = False,
     ) -> Topic:
         """The topic, ready for use (only what it would be, if `validate_only`)."""
-        topic_id = make_id(os.urandom(16))
+        topic_id = make_id(self._random.randbytes(16))
 
         def decision(image: Image) -> Decision:
             return controller.create_topic(

@@ -27,7 +27,6 @@ from postroad.cluster.image import Changes, DeletedTopic, Image, Topic
 from postroad.cluster.store import Store
 from postroad.cluster.topic_config import TopicSettings, resolve
 from postroad.errors import ApiError, HistoryCompacted, RequestTimedOut, StorageFailed, StoreUnavailable
-from postroad.log.disk import OsDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.segment_cache import SegmentCache
 from postroad.log.settings import LogSettings
@@ -48,7 +47,7 @@ class Topics:
         self._node = node
         self._store = store
         self._directory = directory
-        self._disk = OsDisk()
+        self._disk = node.runtime.disk
         self._segment_cache = SegmentCache()  # one for all logs bounds the open files
         self._applied = 0  # the store's revision up to which partitions are open
         self._reached: list[tuple[int, asyncio.Future[None]]] = []

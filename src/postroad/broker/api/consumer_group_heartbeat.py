@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import client_of, new_member_id, submit
-from postroad.broker.parts import HasGroups, HasSubscriptions
+from postroad.broker.parts import HasGroups, HasRuntime, HasSubscriptions
 from postroad.errors import ApiError, GroupIdNotFound
 from postroad.groups.answers import Answer, HeartbeatAnswer
 from postroad.groups.requests import JOIN_EPOCH, HeartbeatRequest, Partitions, TopicPartition
@@ -20,7 +20,7 @@ VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-class Uses(HasGroups, HasSubscriptions, Protocol):
+class Uses(HasGroups, HasRuntime, HasSubscriptions, Protocol):
     """What this handler uses of the node."""
 
 
@@ -39,7 +39,7 @@ def handle(node: Uses, call: Call) -> Result:
         _owned(request),
         client_of(call),
     )
-    fresh_id = new_member_id(call)
+    fresh_id = new_member_id(call, node.runtime.random)
     version = call.version
     return submit(
         node,

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import client_of, new_member_id, submit
-from postroad.broker.parts import HasGroups, HasSubscriptions
+from postroad.broker.parts import HasGroups, HasRuntime, HasSubscriptions
 from postroad.errors import ApiError, InconsistentGroupProtocol, MemberIdRequired
 from postroad.groups.answers import Answer, Joined, MemberIdGiven
 from postroad.groups.requests import JoinRequest
@@ -20,7 +20,7 @@ _MEMBER_ID_REQUIRED_FROM: Final = 4
 _SKIP_ASSIGNMENT_FROM: Final = 9
 
 
-class Uses(HasGroups, HasSubscriptions, Protocol):
+class Uses(HasGroups, HasRuntime, HasSubscriptions, Protocol):
     """What this handler uses of the node."""
 
 
@@ -40,7 +40,7 @@ def handle(node: Uses, call: Call) -> Result:
         member_id_required=call.version >= _MEMBER_ID_REQUIRED_FROM,
         may_skip_assignment=call.version >= _SKIP_ASSIGNMENT_FROM,
     )
-    fresh_id = new_member_id(call)
+    fresh_id = new_member_id(call, node.runtime.random)
     version = call.version
     return submit(
         node,

@@ -6,11 +6,10 @@ client may describe. Not advertised (see `wire.receipt_key`).
 
 from __future__ import annotations
 
-import os
 from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.parts import HasImage, HasTopics
+from postroad.broker.parts import HasImage, HasRuntime, HasTopics
 from postroad.cluster import controller
 from postroad.errors import ApiError
 from postroad.wire import receipt_key as codec
@@ -21,7 +20,7 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 ADVERTISED: Final = False
 
 
-class Uses(HasImage, HasTopics, Protocol):
+class Uses(HasImage, HasRuntime, HasTopics, Protocol):
     """What this handler uses of the node."""
 
 
@@ -31,7 +30,7 @@ def handle(node: Uses, call: Call) -> Result:
 
 
 async def _answer(node: Uses, version: int) -> bytes:
-    random = os.urandom(codec.KEY_BYTES)
+    random = node.runtime.random.randbytes(codec.KEY_BYTES)
     try:
         await node.topics.decide(lambda image: controller.create_receipt_key(image, random))
     except ApiError as error:

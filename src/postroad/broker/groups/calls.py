@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from random import Random
 from typing import Protocol
-from uuid import uuid4
 
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call
@@ -17,6 +17,7 @@ from postroad.groups.answers import Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.requests import Client, Partitions
 from postroad.now import Now
+from postroad.system.chance import make_uuid
 
 Decide = Callable[[Groups, Token, Now], Outcome]
 Respond = Callable[[GroupAnswer], bytes]
@@ -92,5 +93,5 @@ def client_of(call: Call) -> Client:
     return Client(call.client_id or "", "/" + call.connection.peer.rpartition(":")[0])
 
 
-def new_member_id(call: Call) -> str:
-    return f"{call.client_id or 'member'}-{uuid4()}"
+def new_member_id(call: Call, random: Random) -> str:
+    return f"{call.client_id or 'member'}-{make_uuid(random)}"

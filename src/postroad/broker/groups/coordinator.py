@@ -20,13 +20,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from postroad.broker.clock import Clock
 from postroad.broker.groups.doubts import GroupDoubts, StartOf
 from postroad.broker.partition import Partition
 from postroad.broker.record_log import RecordLog, Stored
 from postroad.broker.replies import replied
 from postroad.broker.turn import Turn
-from postroad.broker.workers import Workers
 from postroad.errors import (
     ApiError,
     CoordinatorLoadInProgress,
@@ -36,6 +34,8 @@ from postroad.groups.answers import Answer, Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import Record
 from postroad.now import Now
+from postroad.system.clock import Clock
+from postroad.system.workers import Workers
 
 Token = Callable[[Answer], None]
 """A callback of the handler, called once with the answer."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-import time
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -40,7 +39,7 @@ def _write_process(page: Page, node: Node) -> None:
         1, labels(version=__version__)
     )
     for name, kind, meaning, value in (
-        ("uptime_seconds", GAUGE, "Time since the node was started.", time.monotonic() - node.started_at),
+        ("uptime_seconds", GAUGE, "Time since the node was started.", _uptime_s(node)),
         ("cpu_seconds_total", COUNTER, "Processor time of its process.", used.ru_utime + used.ru_stime),
         ("memory_bytes", GAUGE, "Memory of its process that is in use.", _resident_bytes()),
         ("connections", GAUGE, "Open connections of Kafka clients.", len(node.listener.connections)),
@@ -48,6 +47,10 @@ def _write_process(page: Page, node: Node) -> None:
         ("disk_bytes", GAUGE, "The size of the file system.", space.f_blocks * space.f_frsize),
     ):
         page.family(f"postroad_node_{name}", kind, meaning).add(value)
+
+
+def _uptime_s(node: Node) -> float:
+    return (node.clock.monotonic_ms() - node.started_ms) / 1000
 
 
 def _resident_bytes() -> int:

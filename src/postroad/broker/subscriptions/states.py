@@ -24,16 +24,16 @@ from typing import Final
 
 import msgspec
 
-from postroad.broker.clock import Clock
 from postroad.broker.doubts import DamagedRange
 from postroad.broker.partition import Partition
 from postroad.broker.record_log import RecordLog, Stored
 from postroad.broker.replies import Reply
 from postroad.broker.turn import Turn
-from postroad.broker.workers import Workers
 from postroad.errors import ApiError, CoordinatorNotAvailable
 from postroad.queues.ledger import Ledger
 from postroad.queues.update import Key, Update, decode, encode_key, encode_update
+from postroad.system.clock import Clock
+from postroad.system.workers import Workers
 
 SNAPSHOT_BYTES: Final = 64 * 1024  # updates since the last snapshot; more if that was large
 SNAPSHOT_FACTOR: Final = 4  # … so that snapshots are a fraction of what is written

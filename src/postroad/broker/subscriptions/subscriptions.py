@@ -11,7 +11,6 @@ created with `postroad.topics`. From then on it holds the topic's messages, from
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -215,9 +214,8 @@ class Subscriptions:
             return None
         self.close_queue(key)  # of a partition that was closed and has been opened anew
         subscription = self.subscription(key.group)
-        core = SharePartition(
-            ledger, queue_settings(subscription.settings), subscription.holdings, random.random
-        )
+        chance = self._node.runtime.random.random
+        core = SharePartition(ledger, queue_settings(subscription.settings), subscription.holdings, chance)
         queue = Queue(self._node, subscription, partition, core, states)
         subscription.queues[key.topic_id, key.partition] = queue
         if ledger.dying:  # archived, and perhaps not copied

@@ -1,4 +1,4 @@
-"""The few threads of a node: for calls that block (fdatasync, recovery, compaction, cold reads).
+"""A few threads, for calls that block (fdatasync, recovery, compaction, cold reads).
 
 A job runs in a thread and shares nothing with the loop while it runs; `done(result, error)` is
 called on the loop. A plain queue is a third of the price of an executor's futures, and a sync is
@@ -11,17 +11,23 @@ import asyncio
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import Any, Protocol
 
 Job = Callable[[], Any]
 Done = Callable[[Any, BaseException | None], None]
 
-SYNC_THREADS: Final = 4  # syncs of different files overlap in the kernel; more gained nothing
-SLOW_THREADS: Final = 2  # recovery, compaction, retention: never in front of a sync
-COLD_THREADS: Final = 2  # data that is read for the first time: in front of neither
+
+class Workers(Protocol):
+    def run(self, job: Job, done: Done) -> None: ...
+
+    async def call(self, job: Job) -> Any:
+        """The same for coroutines: await the job's result."""
+
+    def close(self) -> None:
+        """Let them end after the jobs that are queued; waits for them."""
 
 
-class Workers:
+class Threads:
     """A fixed number of threads that take jobs in order."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int, name: str) -> None:
@@ -37,7 +43,6 @@ class Workers:
         self._jobs.put((job, done))
 
     async def call(self, job: Job) -> Any:
-        """The same for coroutines: await the job's result."""
         future: asyncio.Future[Any] = self._loop.create_future()
 
         def done(result: Any, error: BaseException | None) -> None:
@@ -52,7 +57,6 @@ class Workers:
         return await future
 
     def close(self) -> None:
-        """Let the threads end after the jobs that are queued; waits for them."""
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:

@@ -1,0 +1,60 @@
+"""What a node runs on: everything outside of it, handed to it in one piece.
+
+A node takes time, chance, files, threads, connections and the coordination store from its runtime and from
+nowhere else. So the simulator can run the very same node on virtual time, over disks and networks that fail
+as a seed says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from random import Random, SystemRandom
+from typing import Protocol
+
+from postroad.cluster.sqlite import SqliteStore
+from postroad.cluster.store import Store
+from postroad.log.disk import Disk, OsDisk
+from postroad.system import sockets
+from postroad.system.clock import Clock, SystemClock
+from postroad.system.stream import Listening, Stream
+from postroad.system.workers import Threads, Workers
+
+
+class Runtime(Protocol):
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def disk(self) -> Disk: ...
+
+    @property
+    def random(self) -> Random:
+        """For ids as well as for jitter: nobody can guess what it says."""
+
+    def workers(self, count: int, name: str) -> Workers:
+        """A number of threads, which call back on the running loop."""
+
+    def listen(self, host: str, port: int, backlog: int) -> Listening: ...
+
+    async def connect(self, host: str, port: int) -> Stream: ...
+
+    async def open_store(self, path: Path) -> Store:
+        """The coordination store; embedded, it lies in this file."""
+
+
+class SystemRuntime:
+    """The operating system's."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or SystemClock()
+        self.disk = OsDisk()
+        self.random = SystemRandom()
+        self.listen = sockets.listen
+        self.connect = sockets.connect
+
+    def workers(self, count: int, name: str) -> Workers:
+        return Threads(asyncio.get_running_loop(), count, name)
+
+    async def open_store(self, path: Path) -> Store:
+        return await SqliteStore.open(path)

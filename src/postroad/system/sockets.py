@@ -1,0 +1,73 @@
+"""Streams over TCP sockets of the operating system."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+
+from postroad.system.stream import Accepted, Listening, SentFile, Stream
+
+
+class SocketStream:
+    """A socket by other names. Its own methods are handed out: a call through ours would cost twice."""
+
+    __slots__ = ("_socket", "close", "fileno", "receive_into", "send", "send_pieces")
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = sock
+        self.receive_into = sock.recv_into
+        self.send = sock.send
+        self.send_pieces = sock.sendmsg
+        self.fileno = sock.fileno
+        self.close = sock.close
+
+    def send_file(self, file: SentFile, position: int, length: int) -> int:
+        return os.sendfile(self._socket.fileno(), file.fileno(), position, length)
+
+
+class ListeningSocket:
+    def __init__(self, host: str, port: int, backlog: int) -> None:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        self._socket = socket.create_server(address[:2], family=family, backlog=backlog)
+        self._socket.setblocking(False)
+        self.port = int(self._socket.getsockname()[1])
+
+    def accept(self) -> Accepted:
+        accepted, address = self._socket.accept()
+        return Accepted(SocketStream(accepted), address[0], address[1])
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def listen(host: str, port: int, backlog: int) -> Listening:
+    """Take the address (a port that is free, where 0 is asked for), or an OSError."""
+    return ListeningSocket(host, port, backlog)
+
+
+async def connect(host: str, port: int) -> Stream:
+    """A stream to the first of the host's addresses that takes it, or an OSError."""
+    loop = asyncio.get_running_loop()
+    failure = OSError(f"{host} has no address")
+    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        sock = socket.socket(family, kind, protocol)
+        sock.setblocking(False)
+        try:
+            await loop.sock_connect(sock, address)
+        except OSError as error:
+            sock.close()
+            failure = error
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return SocketStream(sock)
+    raise failure
