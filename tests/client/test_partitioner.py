@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
 from postroad.client.partitioner import StickyPartition, for_key, murmur2
+from postroad.client.runtime import OPERATING_SYSTEM
 
 
 @given(st.binary(max_size=40))
@@ -27,7 +28,7 @@ def test_a_key_has_one_partition_that_exists(key: bytes, partitions: int) -> Non
 
 
 def test_sticky_partition_stays_until_told_to_move() -> None:
-    sticky = StickyPartition()
+    sticky = StickyPartition(OPERATING_SYSTEM)
     first = sticky.choose(5)
     assert {sticky.choose(5) for _ in range(20)} == {first}
     sticky.move(5)
@@ -35,7 +36,7 @@ def test_sticky_partition_stays_until_told_to_move() -> None:
 
 
 def test_sticky_partition_survives_a_topic_that_became_smaller() -> None:
-    sticky = StickyPartition()
+    sticky = StickyPartition(OPERATING_SYSTEM)
     sticky.choose(100)
     assert sticky.choose(1) == 0
     sticky.move(1)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Final
+
+from postroad.client.runtime import Runtime
 
 FIRST_S: Final = 0.02
 CEILING_S: Final = 1.0
@@ -14,9 +15,10 @@ JITTER: Final = 0.2  # so that clients which lost the same node don't come back 
 class Backoff:
     """One for each thing that is tried again. `wait` sleeps, or says that the time is up."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, runtime: Runtime) -> None:
         self.deadline = asyncio.get_running_loop().time() + timeout_s
         self._next_s = FIRST_S
+        self._random = runtime.random
 
     @property
     def left_s(self) -> float:
@@ -24,7 +26,7 @@ class Backoff:
 
     async def wait(self) -> bool:
         """False, at once, if the deadline comes before the next try would."""
-        pause_s = self._next_s * (1 + random.uniform(-JITTER, JITTER))
+        pause_s = self._next_s * (1 + self._random.uniform(-JITTER, JITTER))
         if pause_s >= self.left_s:
             return False
         self._next_s = min(CEILING_S, self._next_s * 2)

@@ -17,6 +17,7 @@ from postroad.client import metadata
 from postroad.client.backoff import Backoff
 from postroad.client.connection import Connection, open_connection
 from postroad.client.metadata import Address, Cluster, Topic
+from postroad.client.runtime import OPERATING_SYSTEM, Runtime
 from postroad.errors import (
     BrokerNotAvailable,
     LeaderNotAvailable,
@@ -48,8 +49,16 @@ class Client:
     Safe for any number of tasks of one event loop. Every call ends within `timeout_s`.
     """
 
-    def __init__(self, bootstrap: str, *, client_id: str = "postroad", timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        client_id: str = "postroad",
+        timeout_s: float = TIMEOUT_S,
+        runtime: Runtime = OPERATING_SYSTEM,
+    ) -> None:
         self.timeout_s = timeout_s
+        self.runtime = runtime
         self._client_id = client_id
         self._bootstrap = metadata.parse_bootstrap(bootstrap)
         self._nodes: dict[int, Address] = {}
@@ -100,8 +109,8 @@ class Client:
         unknown_topic_s: float = UNKNOWN_TOPIC_S,
     ) -> T:
         """`attempt` until it raises no TryAgain, or the time is up: then the last error there was."""
-        backoff = Backoff(self.timeout_s if timeout_s is None else timeout_s)
-        patience = Backoff(min(backoff.left_s, unknown_topic_s))
+        backoff = Backoff(self.timeout_s if timeout_s is None else timeout_s, self.runtime)
+        patience = Backoff(min(backoff.left_s, unknown_topic_s), self.runtime)
         last: TryAgain = RequestTimedOut(f"Not done within {backoff.left_s:.3g} s.")
         while True:
             try:

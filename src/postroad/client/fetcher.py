@@ -72,7 +72,7 @@ class Fetcher:
         A leader that is away is waited for. CorruptMessage comes at once: waiting mends nothing; and
         UnknownTopicOrPartition if the topic is still gone at the end.
         """
-        backoff = Backoff(timeout_s)
+        backoff = Backoff(timeout_s, self._client.runtime)
         while True:
             try:
                 await self._ask()

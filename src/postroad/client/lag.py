@@ -7,7 +7,6 @@ offset is read and its timestamp compared with now. A group that is up to date h
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Final, NamedTuple
 
 from postroad.client import groups, offsets
@@ -47,7 +46,7 @@ async def measure(client: Client, group: str) -> list[Lag]:
         if committed[topic_partition] < ends[topic_partition]
     }
     times = await times_at(client, behind)
-    now_ms = time.time() * 1000
+    now_ms = client.runtime.clock.now_ms()
     return [
         Lag(
             topic_partition,

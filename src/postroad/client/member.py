@@ -73,7 +73,7 @@ class GroupMember:
         """A member of the current generation afterwards; what it owns there.
         RequestTimedOut if the group does not come to rest."""
         await self._stop_beating()
-        backoff = Backoff(self._join_timeout_s)
+        backoff = Backoff(self._join_timeout_s, self._client.runtime)
         while True:
             try:
                 owned = await self._client.retry(lambda: self._join_and_sync(topics), backoff.left_s)

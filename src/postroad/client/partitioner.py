@@ -7,8 +7,9 @@ makes few large batches instead of many small ones.
 
 from __future__ import annotations
 
-import random
 from typing import Final
+
+from postroad.client.runtime import Runtime
 
 _SEED: Final = 0x9747B28C
 _M: Final = 0x5BD1E995
@@ -38,15 +39,16 @@ def for_key(key: bytes, partitions: int) -> int:
 class StickyPartition:
     """The partition for records without a key, until `move` says that its batch is full."""
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._current = -1
+        self._random = runtime.random
 
     def choose(self, partitions: int) -> int:
         if not 0 <= self._current < partitions:
-            self._current = random.randrange(partitions)
+            self._current = self._random.randrange(partitions)
         return self._current
 
     def move(self, partitions: int) -> None:
         """Another one, if there is another one."""
         if partitions > 1:
-            self._current = (self._current + random.randrange(1, partitions)) % partitions
+            self._current = (self._current + self._random.randrange(1, partitions)) % partitions

@@ -13,7 +13,6 @@ Rules that hold:
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
@@ -163,6 +162,7 @@ class Producer:
         timeout_s: float | None = None,
     ) -> None:
         self._client = client
+        self._now_ms = client.runtime.clock.now_ms
         self._acks = acks
         self._codec = codec_of(compression)
         self._idempotent = acks == ALL if idempotent is None else idempotent
@@ -216,7 +216,7 @@ class Producer:
             self._room.clear()
             await self._room.wait()
         if timestamp is None:
-            timestamp = time.time_ns() // 1_000_000
+            timestamp = self._now_ms()
         return self._append(self._batch(queue, found, size, key), queue, size, timestamp, key, value, headers)
 
     def send_now(
@@ -230,7 +230,7 @@ class Producer:
         queue = self._queue(TopicPartition(topic, self._choose(found, key)))
         if queue.batches and queue.batches[-1].bytes + size > self._batch_bytes:
             return None
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = self._now_ms()
         return self._append(self._batch(queue, found, size, key), queue, size, now_ms, key, value, headers)
 
     async def flush(self) -> None:
@@ -247,7 +247,7 @@ class Producer:
         if key is not None:
             return for_key(key, len(topic.partitions))
         if topic.name not in self._sticky:
-            self._sticky[topic.name] = StickyPartition()
+            self._sticky[topic.name] = StickyPartition(self._client.runtime)
         return self._sticky[topic.name].choose(len(topic.partitions))
 
     def _append(

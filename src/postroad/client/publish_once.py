@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
@@ -74,7 +73,7 @@ async def publish(
     used for another content. An offset of -1: it was stored before, and where is forgotten."""
     outcomes: list[Sent | PostroadError] = [PostroadError()] * len(messages)
     by_partition: dict[int, list[_Numbered]] = {}
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = client.runtime.clock.now_ms()
     for number, message in enumerate(messages):
         stamp = now_ms if message.timestamp is None else message.timestamp
         record = Record(0, stamp, message.key, message.value, message.headers)

@@ -89,7 +89,7 @@ class ShareConsumer:
         They are held for `lock_ms`, or as long as the subscription says. A node that is away is waited
         for. Polls wait for each other: for several waits at once use several members.
         """
-        backoff = Backoff(max_wait_ms / 1000)
+        backoff = Backoff(max_wait_ms / 1000, self._client.runtime)
         async with self._polling:
             while not self._arrived:
                 try:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postroad.client.client import Client
 from postroad.errors import FencedMemberEpoch, PostroadError, TryAgain, UnknownMemberId, by_code
+from postroad.system.chance import make_uuid
 from postroad.wire.messages import share_group_heartbeat as api
 
 JOIN: Final = 0
@@ -31,7 +31,7 @@ class ShareMember:
     """`assigned` is what it reads now, by topic id; `changed` is set whenever that was told anew."""
 
     def __init__(self, client: Client, group: str) -> None:
-        self.id = str(uuid.uuid4())
+        self.id = str(make_uuid(client.runtime.random))
         self.group = group
         self.assigned: Mapping[bytes, Sequence[int]] = {}
         self.changed = asyncio.Event()

@@ -200,7 +200,7 @@ class ShareSession:
         tags = write_private_tags(terms.lock_ms, terms.delay_ms, reason=terms.reason)
         if tags != NO_TAGS:
             api = Tagged(share_acknowledge, tags)
-        backoff = Backoff(OVERTAKEN_S)
+        backoff = Backoff(OVERTAKEN_S, self._client.runtime)
         while True:
             try:
                 return await self._ask(
