@@ -6,6 +6,7 @@ import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -24,17 +25,22 @@ from tests.broker.test_queues import (
 from tests.clients.share_session import Error, Fate, Word, one, session
 from tests.clients.wait import until
 
+SNAPSHOT_OFTEN: Final[dict[str, Any]] = {
+    "groups_share_state_snapshot_bytes": 10,
+    "groups_share_state_prune_records": 1,
+}
 
-def snapshot_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"SNAPSHOT_BYTES": 10, "SNAPSHOT_FACTOR": 0, "PRUNE_RECORDS": 1}.items():
-        monkeypatch.setattr(f"postroad.broker.subscriptions.states.{name}", value)
+
+def snapshot_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However large the last one was."""
+    monkeypatch.setattr("postroad.broker.subscriptions.states.SNAPSHOT_FACTOR", 0)
 
 
 def test_s4_accept_that_was_under_way_when_a_snapshot_was_made_is_final(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    snapshot_often(monkeypatch)
-    with running_node(tmp_path) as running, ThreadPoolExecutor() as threads:
+    snapshot_always(monkeypatch)
+    with running_node(tmp_path, **SNAPSHOT_OFTEN) as running, ThreadPoolExecutor() as threads:
         key = subscribed(running)
         publish_together(running, "jobs", 3)
         assert poll_some(running, key, "gateway") == [0, 1, 2]
@@ -55,8 +61,8 @@ def test_s4_accept_that_was_under_way_when_a_snapshot_was_made_is_final(
 def test_large_state_is_written_in_parts_of_which_none_holds_up_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    snapshot_often(monkeypatch)
-    with running_node(tmp_path, durability_flush="os") as running:
+    snapshot_always(monkeypatch)
+    with running_node(tmp_path, durability_flush="os", **SNAPSHOT_OFTEN) as running:
         subscribed(running)
         configure(running, share_record_lock_duration_ms=600_000)
         state = running.partition(STATE_TOPIC).log

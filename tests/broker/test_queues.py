@@ -260,9 +260,9 @@ def test_changed_settings_hold_for_queues_in_use(start: Callable[..., Running]) 
 def test_state_is_written_as_a_whole_now_and_then_and_what_is_older_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"SNAPSHOT_BYTES": 500, "RECORDS_MAX": 60, "PRUNE_RECORDS": 10}.items():
-        monkeypatch.setattr(f"postroad.broker.subscriptions.states.{name}", value)
-    with running_node(tmp_path) as running:
+    monkeypatch.setattr("postroad.broker.subscriptions.states.RECORDS_MAX", 60)
+    often: dict[str, Any] = {"groups_share_state_snapshot_bytes": 500, "groups_share_state_prune_records": 10}
+    with running_node(tmp_path, **often) as running:
         running.create("jobs")
         running.create("idle")
         configure(running, "idler", postroad_topics="idle")

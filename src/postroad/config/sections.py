@@ -329,6 +329,17 @@ class Groups(Section):
         "Partitions of __share_group_state; fixed when the node starts for the first time.",
         kafka="share.coordinator.state.topic.num.partitions",
     )
+    share_state_snapshot_bytes: int = setting(
+        64 * 1024,
+        size(1),
+        "The state of a subscription's partition is written as a whole after so many bytes of changes; later "
+        "where it is large.",
+    )
+    share_state_prune_records: int = setting(
+        10_000,
+        number(1),
+        "How many records that no state needs any more __share_group_state gathers before they are deleted.",
+    )
     offset_metadata_bytes_max: int = setting(
         4096,
         size(0, MIB),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class StateTopic(InternalTopic[QueueStates]):
     def __init__(self, node: Node, when_loaded: Callable[[QueueStates], Awaitable[None]]) -> None:
         def make(partition: Partition) -> QueueStates:
-            return QueueStates(partition, node.clock, node.turn)
+            return QueueStates(partition, node.clock, node.turn, node.settings.groups)
 
         super().__init__(node, SHARE_STATE_TOPIC, make, when_loaded)
 

@@ -29,18 +29,17 @@ from postroad.broker.partition import Partition
 from postroad.broker.record_log import RecordLog, Stored
 from postroad.broker.replies import Reply
 from postroad.broker.turn import Turn
+from postroad.config.sections import Groups
 from postroad.errors import ApiError, CoordinatorNotAvailable
 from postroad.queues.ledger import Ledger
 from postroad.queues.update import Key, Update, decode, encode_key, encode_update
 from postroad.system.clock import Clock
 from postroad.system.workers import Workers
 
-SNAPSHOT_BYTES: Final = 64 * 1024  # updates since the last snapshot; more if that was large
-SNAPSHOT_FACTOR: Final = 4  # … so that snapshots are a fraction of what is written
+SNAPSHOT_FACTOR: Final = 4  # times the last snapshot: so that snapshots are a fraction of what is written
 RECORDS_MAX: Final = (
     100_000  # about so many are read at a start; idle ledgers that hold back more are written anew
 )
-PRUNE_RECORDS: Final = 10_000  # the log's start moves in steps of so many
 
 
 class Kept:
@@ -58,8 +57,10 @@ class Kept:
 
 
 class QueueStates:
-    def __init__(self, partition: Partition, clock: Clock, turn: Turn) -> None:
+    def __init__(self, partition: Partition, clock: Clock, turn: Turn, settings: Groups) -> None:
         self.loaded = False
+        self._snapshot_bytes = settings.share_state_snapshot_bytes  # updates since the last snapshot
+        self._prune_records = settings.share_state_prune_records  # the log's start moves in steps of so many
         self._partition = partition
         self._log = RecordLog(partition, clock, turn)
         self._kept: dict[Key, Kept] = {}
@@ -235,7 +236,7 @@ class QueueStates:
             self._applied_to += 1
             kept.bytes += size
         committed(error)
-        if kept.bytes > max(SNAPSHOT_BYTES, SNAPSHOT_FACTOR * kept.snapshot_bytes):
+        if kept.bytes > max(self._snapshot_bytes, SNAPSHOT_FACTOR * kept.snapshot_bytes):
             self._snapshot(kept)
 
     # --- snapshots
@@ -278,7 +279,7 @@ class QueueStates:
         if oldest is not None and self._applied_to - since > RECORDS_MAX:
             self._snapshot(oldest)
         start = self._partition.log.start_offset
-        if since - start >= PRUNE_RECORDS or any(start <= d.first < since for d in self._damage):
+        if since - start >= self._prune_records or any(start <= d.first < since for d in self._damage):
             self._partition.log.delete_before(since)
 
 
