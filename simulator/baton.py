@@ -37,13 +37,12 @@ class Job:
         """Until it ends or waits. Called by the world's thread."""
         baton = self._world.baton
         if self._thread is None:
-            self._thread = baton.take_thread()
-            self._thread.job = self
+            self._thread = baton.take_thread(self)
         outer, baton.job = baton.job, self
         self._thread.go()
         baton.job = outer
         if self.ended:
-            baton.give_back(self._thread)
+            baton.give_back(self, self._thread)
             self._thread = None
 
     def wait(self, seconds: float) -> None:
@@ -72,16 +71,28 @@ class Baton:
 
     def __init__(self) -> None:
         self.job: Job | None = None  # None: the world's own thread runs
+        self._begun: dict[Job, None] = {}  # and not ended
         self._free: list[_Thread] = []
 
-    def take_thread(self) -> _Thread:
-        return self._free.pop() if self._free else _Thread()
+    def take_thread(self, job: Job) -> _Thread:
+        self._begun[job] = None
+        thread = self._free.pop() if self._free else _Thread()
+        thread.job = job
+        return thread
 
-    def give_back(self, thread: _Thread) -> None:
+    def give_back(self, job: Job, thread: _Thread) -> None:
+        del self._begun[job]
         self._free.append(thread)
 
+    def unwind(self) -> None:
+        """Bring the jobs of dead processes to their end, so that their threads are free."""
+        for job in [job for job in self._begun if job.dropped]:
+            while not job.ended:
+                job.run()
+
     def close(self) -> None:
-        """End the threads that are free."""
+        """End all threads. Every process must have ended."""
+        self.unwind()
         for thread in self._free:
             thread.end()
         self._free.clear()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
+from itertools import count
 from typing import Any, NoReturn, TypeVar
 
 from simulator.clock import Clock
@@ -26,7 +28,8 @@ class Process:
         self.alive = True
         self.loop = Loop(self)
         self.clock = Clock(self.loop.time, skew_s)
-        self._when_ended: list[Callable[[bool], None]] = []
+        self._when_ended: dict[int, Callable[[bool], None]] = {}
+        self._numbers = count()
         world.processes.append(self)
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -68,9 +71,11 @@ class Process:
         """A moment that has passed, unless it is paused now."""
         return self.loop.paused_until
 
-    def when_ended(self, call: Callable[[bool], None]) -> None:
-        """Call it when the process has ended; it is told whether by a power cut."""
-        self._when_ended.append(call)
+    def when_ended(self, call: Callable[[bool], None]) -> Callable[[], object]:
+        """Call it when the process has ended; it is told whether by a power cut. Answers how to undo this."""
+        number = next(self._numbers)
+        self._when_ended[number] = call
+        return partial(self._when_ended.pop, number, None)
 
     def end(self, power: bool = False) -> None:
         """kill -9, or its machine loses power."""
@@ -83,7 +88,7 @@ class Process:
         self.world.graveyard.append(Grave(loop, list(asyncio.all_tasks(loop)), list(loop._asyncgens)))
         loop._ready.clear()
         loop._scheduled.clear()
-        for call in self._when_ended:
+        for call in list(self._when_ended.values()):
             call(power)
         self._when_ended.clear()
 
