@@ -121,7 +121,7 @@ class SimulatedStream:
             self.network.world.after(self.network.delay(), self.changed)
 
     def forget(self) -> None:
-        """Its kernel lets it go in good order."""
+        """Let the kernel end it in good order."""
         self.closed = self.gone = True
         if self.arrived:
             self.network.reset(self)
