@@ -19,7 +19,6 @@ ADAPTERS = {  # each beside its port; `store.py` is the port of the coordination
     "cluster/store.py",
     "cluster/sqlite.py",
     "cluster/sqlite_file.py",
-    "cluster/identity.py",
 }
 IMPURE_NODES = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)
 IMPURE_CALLS = {"open", "input", "print", "exec", "eval", "breakpoint"}
@@ -36,6 +35,28 @@ def test_pure_rooms_neither_wait_nor_open_files() -> None:
             called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
             pure = not isinstance(node, IMPURE_NODES) and called not in IMPURE_CALLS
             assert pure, f"{path.relative_to(ROOT)} waits or does I/O: {ast.unparse(node)[:80]}"
+
+
+CHANCE = {"Random"}  # the type; who draws is handed a generator by the runtime
+SHELLS = {"broker/serve.py", "broker/gateway_process.py", "broker/runtime.py"}
+TOUCHES_FILES = {
+    *("chmod", "glob", "is_dir", "is_file", "iterdir", "mkdir", "read_bytes", "read_text", "rglob", "rmdir"),
+    *("stat", "symlink_to", "touch", "write_bytes", "write_text"),
+}
+
+
+def test_the_broker_takes_chance_and_files_from_its_runtime() -> None:
+    for path in sorted((SOURCE / "broker").rglob("*.py")):
+        if path.relative_to(SOURCE).as_posix() in SHELLS:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            where = f"{path.relative_to(ROOT)}: {ast.unparse(node)[:80]}"
+            if isinstance(node, ast.ImportFrom) and node.module == "random":
+                assert {name.name for name in node.names} <= CHANCE, where
+            elif isinstance(node, ast.Call):
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                assert called not in TOUCHES_FILES, where
+                assert not (called == "open" and isinstance(node.func, ast.Name)), where
 
 
 PLANTED = [
@@ -74,6 +95,19 @@ PLANTED = [
     ("errors/base.py", "postroad.wire.batch"),
     ("broker/turn.py", "postroad.cli.output"),
     ("broker/turn.py", "postroad.testing"),
+    ("broker/data_directory.py", "os"),
+    ("broker/data_directory.py", "fcntl"),
+    ("broker/reserve.py", "tempfile"),
+    ("broker/descriptors.py", "resource"),
+    ("broker/metrics/collect.py", "resource"),
+    ("broker/turn.py", "time"),
+    ("broker/turn.py", "selectors"),
+    ("broker/listener.py", "socket"),
+    ("broker/flusher.py", "threading"),
+    ("broker/housekeeping.py", "random"),
+    ("broker/subscriptions/schedule_file.py", "shutil"),
+    ("broker/producer_ids.py", "uuid"),
+    ("broker/api/receipt_key.py", "secrets"),
 ]
 
 

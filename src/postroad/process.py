@@ -1,4 +1,7 @@
-"""What every process of ours needs: an event loop, a log, open files, a word that it is ready, an end."""
+"""What every process of ours needs: an event loop, a log, open files, a word that it is ready, an end.
+
+And what the system says of the process: its limits, and what it uses.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,27 @@ def raise_file_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # a hard limit that the system itself does not allow
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def open_files_max() -> int | None:
+    """How many files and sockets this process may have open; None: as many as it likes."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def cpu_seconds() -> float:
+    """Processor time that this process has used."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def resident_bytes() -> int:
+    """Memory that this process has in use; 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+    return pages * resource.getpagesize()
 
 
 def told_to_stop() -> asyncio.Event:

@@ -12,17 +12,26 @@ from pathlib import Path
 import pytest
 
 from postroad.broker.data_directory import DataDirectory
+from postroad.broker.reserve import RESERVE_BYTES
 from postroad.cluster.ids import id_text, make_id
 from postroad.errors import ConfigurationError
+from postroad.log.disk import Disk, OsDisk
+from postroad.log.memory_disk import MemoryDisk
 from tests.broker.harness import Running
+from tests.log.logs import all_lost
 
 TOPIC_ID = make_id(bytes(range(16)))
 
 
-def opened(path: Path) -> DataDirectory:
-    directory = DataDirectory(path)
+def opened(path: Path, disk: Disk | None = None) -> DataDirectory:
+    directory = DataDirectory(path, disk or OsDisk())
     directory.open()
     return directory
+
+
+@pytest.fixture(params=["memory", "os"])
+def disk(request: pytest.FixtureRequest) -> Disk:
+    return MemoryDisk() if request.param == "memory" else OsDisk()
 
 
 # --- who may use it
@@ -38,7 +47,8 @@ def test_it_is_made_for_its_owner_only(tmp_path: Path) -> None:
 def test_another_process_is_kept_out_with_a_clear_message(tmp_path: Path) -> None:
     hold = (
         "import sys; from pathlib import Path; from postroad.broker.data_directory import DataDirectory;"
-        "DataDirectory(Path(sys.argv[1])).open(); print('held', flush=True); sys.stdin.read()"
+        "from postroad.log.disk import OsDisk;"
+        "DataDirectory(Path(sys.argv[1]), OsDisk()).open(); print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", hold, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -52,12 +62,12 @@ def test_another_process_is_kept_out_with_a_clear_message(tmp_path: Path) -> Non
     opened(tmp_path).close(clean=False)  # a kill frees it
 
 
-def test_two_nodes_in_one_process_are_kept_apart_too(tmp_path: Path) -> None:
-    first = opened(tmp_path)
-    with pytest.raises(ConfigurationError, match="in use"):
-        opened(tmp_path)
+def test_two_nodes_in_one_process_are_kept_apart_too(tmp_path: Path, disk: Disk) -> None:
+    first = opened(tmp_path, disk)
+    with pytest.raises(ConfigurationError, match=f"in use.*pid {os.getpid()}"):
+        opened(tmp_path, disk)
     first.close(clean=False)
-    opened(tmp_path).close(clean=False)
+    opened(tmp_path, disk).close(clean=False)
 
 
 def test_a_path_that_is_no_directory_is_told(tmp_path: Path) -> None:
@@ -67,6 +77,19 @@ def test_a_path_that_is_no_directory_is_told(tmp_path: Path) -> None:
 
 
 # --- links
+
+
+def test_the_directory_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "data").symlink_to(tmp_path / "elsewhere")
+    opened(tmp_path / "data").close(clean=True)
+    assert (tmp_path / "elsewhere" / "clean-shutdown").exists()
+
+
+def test_the_link_is_named(tmp_path: Path) -> None:
+    (tmp_path / "node.json").symlink_to("/etc/hostname")
+    with pytest.raises(ConfigurationError, match=f"^{tmp_path}/node.json is a symbolic link"):
+        opened(tmp_path)
 
 
 @pytest.mark.parametrize("place", ["logs", "node.json", "logs/x", "coordination.sqlite", "clean-shutdown"])
@@ -90,8 +113,8 @@ def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 # --- how it was left
 
 
-def test_the_marker_of_a_clean_stop_counts_once(tmp_path: Path) -> None:
-    directory = opened(tmp_path)
+def test_the_marker_of_a_clean_stop_counts_once(tmp_path: Path, disk: Disk) -> None:
+    directory = opened(tmp_path, disk)
     assert directory.take_marker() is False
     directory.close(clean=True)
     directory.open()
@@ -110,7 +133,69 @@ def test_a_marker_that_can_not_be_left_stops_nothing(tmp_path: Path) -> None:
     opened(tmp_path).close(clean=False)
 
 
+def test_the_marker_and_its_end_outlast_a_power_cut() -> None:
+    disk = MemoryDisk()
+    opened(Path("/data"), disk).close(clean=True)
+    disk = disk.crash(all_lost)
+    assert opened(Path("/data"), disk).take_marker()
+    assert not opened(Path("/data"), disk.crash(all_lost)).take_marker()
+
+
+def test_a_directory_is_not_taken_for_the_marker(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    (tmp_path / "clean-shutdown").mkdir()
+    with pytest.raises(IsADirectoryError):
+        directory.take_marker()
+    assert (tmp_path / "clean-shutdown").is_dir()
+    directory.close(clean=False)
+
+
+# --- the reserve
+
+
+def test_the_reserve_is_laid_aside_once_and_spent_once(tmp_path: Path, disk: Disk) -> None:
+    directory = opened(tmp_path, disk)
+    for _ in range(2):
+        directory.reserve.lay_aside()
+        assert disk.open(str(tmp_path / "reserve")).size() == RESERVE_BYTES
+    assert [directory.reserve.spend(), directory.reserve.spend()] == [True, False]
+    directory.close(clean=False)
+
+
+def test_a_disk_without_room_for_the_reserve_is_left_as_it_is(tmp_path: Path) -> None:
+    disk = MemoryDisk(RESERVE_BYTES // 2)
+    directory = opened(tmp_path, disk)
+    free = disk.free_bytes()
+    directory.reserve.lay_aside()
+    assert disk.free_bytes() == free
+    assert not directory.reserve.spend()
+
+
 # --- whose logs they are
+
+
+def test_the_identity_is_for_its_owner_only_and_outlasts_a_power_cut(tmp_path: Path) -> None:
+    directory, memory = opened(tmp_path), MemoryDisk()
+    directory.note("ours", 1)
+    assert stat.S_IMODE((tmp_path / "node.json").stat().st_mode) == 0o600
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "logs", "node.json"]
+    opened(tmp_path, memory).note("ours", 1)
+    with pytest.raises(ConfigurationError, match="belongs to node 1"):
+        opened(tmp_path, memory.crash(all_lost)).belong_to("ours", 2)
+    directory.close(clean=False)
+
+
+def test_an_identity_that_is_broken_or_became_a_link_is_refused_and_kept(tmp_path: Path) -> None:
+    directory, identity = opened(tmp_path), tmp_path / "node.json"
+    identity.write_bytes(b"\xff" * 10_000)
+    with pytest.raises(ConfigurationError, match="Restore it from a backup"):
+        directory.belong_to("ours", 1)
+    assert identity.read_bytes() == b"\xff" * 10_000
+    identity.unlink()
+    identity.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigurationError, match="can't be read"):
+        directory.belong_to("ours", 1)
+    directory.close(clean=False)
 
 
 def test_partitions_are_found_by_their_topics_ids_and_nothing_else_is(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_start_that_fails_frees_the_directory_and_the_port(start: Callable[...
     identity.write_bytes(b"{")
     with pytest.raises(ConfigurationError, match="can't be read"):
         running.start()
-    free = DataDirectory(running.node.directory.path)
+    free = DataDirectory(running.node.directory.path, running.node.runtime.disk)
     free.open()
     free.close(clean=False)
     identity.write_bytes(content)

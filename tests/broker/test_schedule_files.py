@@ -162,6 +162,10 @@ def test_what_can_not_be_removed_from_the_schedules_keeps_no_node_from_its_start
     (tmp_path / "schedules" / "of somebody else").mkdir(parents=True)
     with running_node(tmp_path) as running:
         assert running.create("jobs")
+    (tmp_path / "schedules" / "link").symlink_to(tmp_path)
+    with running_node(tmp_path) as running:
+        assert running.create("more")
+    assert sorted(path.name for path in (tmp_path / "schedules").iterdir()) == ["link", "of somebody else"]
 
 
 def delayed(running: Running) -> int:

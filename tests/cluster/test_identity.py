@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-import stat
-from pathlib import Path
-
 import pytest
 
-from postroad.cluster.identity import FILE_NAME, Identity, check_identity, read_identity, write_identity
+from postroad.cluster.identity import FILE_NAME, Identity, check_identity, decode_identity, encode_identity
 from postroad.errors import ConfigurationError
 
 OURS = Identity(cluster_id="ours", node_id=1)
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
-    assert read_identity(tmp_path) is None
-    write_identity(tmp_path, OURS)
-    assert read_identity(tmp_path) == OURS
-    assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o600
-    assert [file.name for file in tmp_path.iterdir()] == [FILE_NAME]
+PATH = f"/data/{FILE_NAME}"
+
+
+def test_what_was_written_is_read() -> None:
+    assert decode_identity(encode_identity(OURS), PATH) == OURS
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"cluster_id": 5}', b"\xff" * 10_000, b"[]"])
-def test_a_broken_file_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE_NAME).write_bytes(content)
-    with pytest.raises(ConfigurationError, match="Restore it from a backup"):
-        read_identity(tmp_path)
-    assert (tmp_path / FILE_NAME).read_bytes() == content
+def test_a_broken_file_is_refused(content: bytes) -> None:
+    with pytest.raises(ConfigurationError, match=rf"{PATH} can't be read .*Restore it from a backup"):
+        decode_identity(content, PATH)
 
 
-def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
-    write_identity(tmp_path, Identity(cluster_id="ours", node_id=1, version=2))
+def test_a_file_of_a_newer_version_is_refused() -> None:
+    newer = encode_identity(Identity(cluster_id="ours", node_id=1, version=2))
     with pytest.raises(ConfigurationError, match="newer Postroad"):
-        read_identity(tmp_path)
-
-
-def test_a_link_is_refused(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConfigurationError, match="can't be read"):
-        read_identity(tmp_path)
+        decode_identity(newer, PATH)
 
 
 @pytest.mark.parametrize(

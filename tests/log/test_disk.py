@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.log.disk import IOV_MAX, Disk, OsDisk
+from postroad.log.disk import IOV_MAX, Disk, LockHeld, OsDisk
 from postroad.log.memory_disk import MemoryDisk
 
 from .logs import DIRECTORY, SMALL, all_kept, all_lost, batch, filled, open_log, send, stored, sync
@@ -53,8 +53,60 @@ def test_both_disks_keep_the_same_promises(disk: Disk) -> None:
     disk.remove("a/b/y")
     disk.remove("a/b")
     assert disk.list("a") == []
-    assert disk.free_bytes() > 0
+    assert 0 < disk.free_bytes() <= disk.total_bytes()
     file.close()
+
+
+def test_only_files_are_unlinked(disk: Disk) -> None:
+    disk.make_directory("a/b")
+    disk.open("a/x", create=True)
+    assert [disk.unlink("a/x"), disk.unlink("a/x")] == [True, False]
+    with pytest.raises(IsADirectoryError):
+        disk.unlink("a/b")
+    assert disk.list("a") == ["b"]
+
+
+def test_a_lock_has_one_holder_until_it_is_closed(disk: Disk) -> None:
+    first = disk.lock("lock")
+    with pytest.raises(LockHeld) as refused:
+        disk.lock("lock")
+    assert refused.value.holder == str(os.getpid())
+    for _ in range(2):
+        first.close()
+    disk.lock("lock").close()
+
+
+def test_room_is_taken_and_given_back(disk: Disk) -> None:
+    disk.allocate("room", 5000)
+    disk.allocate("room", 5000)
+    assert disk.open("room").size() == 5000
+    assert disk.unlink("room")
+
+
+def test_where_there_is_too_little_room_none_is_taken() -> None:
+    disk = MemoryDisk(4096)
+    with pytest.raises(OSError, match="No space"):
+        disk.allocate("room", 5000)
+    assert (disk.list("."), disk.free_bytes()) == ([], 4096)
+
+
+def test_room_that_the_system_refuses_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(OSError, match="No space"):
+        OsDisk(str(tmp_path)).allocate("room", 5000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_leads_to_a_directory_is_made_as_the_user_likes(tmp_path: Path) -> None:
+    mask = os.umask(0o027)
+    try:
+        OsDisk(str(tmp_path)).make_directory("a/b")
+    finally:
+        os.umask(mask)
+    assert [(tmp_path / path).stat().st_mode & 0o777 for path in ("a", "a/b")] == [0o750, 0o700]
 
 
 def test_more_buffers_than_the_kernel_takes_at_once_are_written(disk: Disk) -> None:

@@ -15,17 +15,25 @@ empty or another cluster's, over logs that exist, refuses to start and deletes n
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import logging
-import os
 import re
 from pathlib import Path
 from typing import Final
 
 from postroad.broker.reserve import Reserve
-from postroad.cluster.identity import Identity, check_identity, read_identity, write_identity
+from postroad.cluster.identity import (
+    BYTES_MAX,
+    FILE_NAME,
+    Identity,
+    check_identity,
+    decode_identity,
+    encode_identity,
+    unreadable,
+)
 from postroad.cluster.ids import id_text
 from postroad.errors import ConfigurationError
+from postroad.log.disk import Disk, Lock, LockHeld, read_file
 
 _PARTITION_NAME: Final = re.compile(r"([A-Za-z0-9_-]{22})-(\d+)")
 
@@ -33,23 +41,25 @@ log = logging.getLogger(__name__)
 
 
 class DataDirectory:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, disk: Disk) -> None:
         self.path = path
         self.logs = path / "logs"
         self.schedules = path / "schedules"
         self.store = path / "coordination.sqlite"
-        self.reserve = Reserve(path / "reserve")
-        self._marker = path / "clean-shutdown"
-        self._lock: int | None = None
+        self.reserve = Reserve(disk, str(path / "reserve"))
+        self._disk = disk
+        self._identity = str(path / FILE_NAME)
+        self._marker = str(path / "clean-shutdown")
+        self._lock: Lock | None = None
 
     def open(self) -> None:
         """Take the directory, or say why not. Blocks on the disk."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._disk.make_directory(str(self.path))
             self._take_lock()
-            self._refuse_links(self.path)
-            self.logs.mkdir(exist_ok=True, mode=0o700)
-            self._refuse_links(self.logs)
+            self._refuse_links(f"{self.path}/.")  # the directory itself may be a link
+            self._disk.make_directory(str(self.logs))
+            self._refuse_links(str(self.logs))
         except OSError as error:
             raise ConfigurationError(
                 f"the data directory {self.path} can't be used: {error.strerror}. "
@@ -58,30 +68,28 @@ class DataDirectory:
 
     def take_marker(self) -> bool:
         """Whether the directory was left by a clean stop; it counts once."""
-        try:
-            os.unlink(self._marker)
-        except FileNotFoundError:
+        if not self._disk.unlink(self._marker):
             return False
-        self._sync_directory()
+        self._disk.sync_directory(str(self.path))
         return True
 
     def belong_to(self, cluster_id: str | None, node_id: int) -> None:
         """Raises unless the logs here and the coordination store are of one cluster (or both are new)."""
-        identity = read_identity(self.path)
+        identity = self._read_identity()
         check_identity(identity, cluster_id=cluster_id, node_id=node_id, has_logs=bool(self.partitions()))
 
     def note(self, cluster_id: str, node_id: int) -> None:
         """Durable before the first log is made."""
         identity = Identity(cluster_id=cluster_id, node_id=node_id)
-        if read_identity(self.path) != identity:
-            write_identity(self.path, identity)
+        if self._read_identity() != identity:
+            self._disk.replace(self._identity, encode_identity(identity))
 
     def partition_directory(self, topic_id: bytes, index: int) -> str:
         return f"{self.logs}/{id_text(topic_id)}-{index}"
 
     def partitions(self) -> list[tuple[str, int]]:
         """(topic id as text, partition) of every directory under logs/."""
-        found = (_PARTITION_NAME.fullmatch(name) for name in sorted(os.listdir(self.logs)))
+        found = (_PARTITION_NAME.fullmatch(name) for name in self._disk.list(str(self.logs)))
         return [(match[1], int(match[2])) for match in found if match]
 
     def close(self, clean: bool) -> None:
@@ -91,48 +99,45 @@ class DataDirectory:
                 self._leave_marker()
             except OSError as error:  # a full disk, say: the next start looks at the tails of the logs
                 log.warning("the clean-shutdown marker could not be left: %s", error)
-        self._release_lock()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     # --- helpers
 
     def _take_lock(self) -> None:
-        self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._lock, 20, 0).decode().strip()
-            self._release_lock()
+            self._lock = self._disk.lock(str(self.path / "lock"))
+        except LockHeld as held:
             raise ConfigurationError(
-                f"{self.path} is in use by another postroad process (pid {holder}). "
+                f"{self.path} is in use by another postroad process (pid {held.holder}). "
                 "Stop it, or choose another directory with --data DIR."
             ) from None
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
-    def _release_lock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-    def _refuse_links(self, directory: Path) -> None:
-        with os.scandir(directory) as entries:
-            links = sorted(entry.path for entry in entries if entry.is_symlink())
-        if links:
+    def _refuse_links(self, directory: str) -> None:
+        try:
+            self._disk.list(directory)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            link = Path(error.filename or directory)
             raise ConfigurationError(
-                f"{links[0]} is a symbolic link; the data directory must hold its files itself."
-            )
+                f"{link} is a symbolic link; the data directory must hold its files itself."
+            ) from None
+
+    def _read_identity(self) -> Identity | None:
+        try:
+            content = read_file(self._disk, self._identity, BYTES_MAX)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise unreadable(self._identity, error) from error
+        return decode_identity(content, self._identity)
 
     def _leave_marker(self) -> None:
-        fd = os.open(self._marker, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        file = self._disk.open(self._marker, create=True)
         try:
-            os.fsync(fd)
+            file.sync()
         finally:
-            os.close(fd)
-        self._sync_directory()
-
-    def _sync_directory(self) -> None:
-        fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+            file.close()
+        self._disk.sync_directory(str(self.path))

@@ -6,7 +6,6 @@ that finds no descriptor can't take a message. So the logs' share is kept aside,
 
 from __future__ import annotations
 
-import resource
 from typing import Final
 
 from postroad.broker.partitions import Partitions
@@ -22,17 +21,13 @@ CONNECTIONS_SHARE: Final = (
 
 
 class Descriptors:
-    def __init__(self, partitions: Partitions, limit: int | None = None) -> None:
+    def __init__(self, partitions: Partitions, limit: int | None) -> None:
         self._partitions = partitions
-        self._limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if limit is None else limit
-
-    @property
-    def limited(self) -> bool:
-        return self._limit != resource.RLIM_INFINITY
+        self._limit = limit  # on open files, of the process; None: there is none
 
     def for_connections(self, wanted: int) -> int:
         """How many connections there may be: `wanted`, or fewer where the logs need the descriptors."""
-        if not self.limited:
+        if self._limit is None:
             return wanted
         return min(wanted, max(self._limit - self._kept(), self._limit // CONNECTIONS_SHARE))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
@@ -64,7 +63,7 @@ class Listener:
             listening = self._listen(host, port, BACKLOG)
         except OSError as error:
             raise ConfigurationError(
-                f"can't listen on {host}:{port}: {os.strerror(error.errno) if error.errno else error}. "
+                f"can't listen on {host}:{port}: {error.strerror or error}. "
                 "Is another node running? Choose another port with --kafka HOST:PORT."
             ) from None
         self._listening.append(listening)

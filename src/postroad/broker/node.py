@@ -13,6 +13,7 @@ import logging
 from pathlib import Path
 from typing import Final
 
+from postroad import process
 from postroad.broker import api
 from postroad.broker.data_directory import DataDirectory
 from postroad.broker.descriptors import Descriptors
@@ -53,7 +54,7 @@ class Node:
         self.loaded = loaded
         self.settings = settings = loaded.settings
         self.clock = runtime.clock
-        self.directory = DataDirectory(Path(settings.data.dir))
+        self.directory = DataDirectory(Path(settings.data.dir), runtime.disk)
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(settings.limits.fetch_sessions_max)
         self.dispatcher = Dispatcher(self, api.ALL)
@@ -80,7 +81,7 @@ class Node:
         self.slow_workers = self.runtime.workers(SLOW_THREADS, "slow")
         self.cold_workers = self.runtime.workers(COLD_THREADS, "cold")
         self.flusher = Flusher(self.loop, self.workers)
-        descriptors = Descriptors(self.partitions)
+        descriptors = Descriptors(self.partitions, process.open_files_max())
         limits, listen = self.settings.limits, self.runtime.listen
         self.listener = Listener(self.loop, self.turn, limits, descriptors, self.dispatcher.handle, listen)
         self.directory.open()

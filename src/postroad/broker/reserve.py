@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-from pathlib import Path
 from typing import Final
+
+from postroad.log.disk import Disk
 
 RESERVE_BYTES: Final = 4 * 1024 * 1024  # the store's page cache and log for many deletions
 
@@ -19,27 +19,29 @@ log = logging.getLogger(__name__)
 
 
 class Reserve:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
         self._path = path
 
     def lay_aside(self) -> None:
         """Take the room, if it is not taken and there is any."""
         with contextlib.suppress(OSError):  # it is tried again with the next check
-            if self._path.exists() and self._path.stat().st_size == RESERVE_BYTES:
-                return
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            try:
-                os.posix_fallocate(fd, 0, RESERVE_BYTES)
-            except OSError:
-                self._path.unlink()
-            finally:
-                os.close(fd)
+            if not self._is_there():
+                self._disk.allocate(self._path, RESERVE_BYTES)
 
     def spend(self) -> bool:
         """Give the room back to the disk; whether there was any to give."""
-        try:
-            self._path.unlink()
-        except FileNotFoundError:
+        if not self._disk.unlink(self._path):
             return False
         log.warning("the disk is full: the reserve was spent to go on")
         return True
+
+    def _is_there(self) -> bool:
+        try:
+            file = self._disk.open(self._path)
+        except FileNotFoundError:
+            return False
+        try:
+            return file.size() == RESERVE_BYTES
+        finally:
+            file.close()

@@ -18,6 +18,7 @@ from postroad.cli.session import Failed
 from postroad.cluster.image import Image
 from postroad.cluster.sqlite import SqliteStore
 from postroad.errors import PostroadError
+from postroad.log.disk import OsDisk
 
 
 class StoredPartition(NamedTuple):
@@ -30,7 +31,7 @@ class StoredPartition(NamedTuple):
 @contextmanager
 def stored_partitions(data: Path) -> Iterator[list[StoredPartition]]:
     """All partitions in it, by topic and number. Failed if a node runs there, or never ran there."""
-    directory = DataDirectory(data)
+    directory = DataDirectory(data, OsDisk())
     if not _is_directory(directory.logs):
         raise Failed(f"{data} is no data directory of a node: name one with --data")
     try:

@@ -12,8 +12,6 @@ directory), so a crash leaves the old one or the new one, and never logs without
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -22,7 +20,7 @@ from postroad.errors import ConfigurationError
 
 FILE_NAME: Final = "node.json"
 VERSION: Final = 1
-_BYTES_MAX: Final = 4096  # a handful of fields; anything longer is not ours
+BYTES_MAX: Final = 4096  # a handful of fields; anything longer is not ours
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,35 +29,23 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
 
 
-def read_identity(data: Path) -> Identity | None:
-    """What the directory's file says, None if there is none. Raises ConfigurationError if it is broken."""
-    path = data / FILE_NAME
+def decode_identity(content: bytes, path: str) -> Identity:
+    """What the file says, which lies at this path. Raises ConfigurationError if it is broken."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-            identity = msgspec.json.decode(file.read(_BYTES_MAX), type=Identity)
-    except FileNotFoundError:
-        return None
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} can't be read ({error}). Restore it from a backup.") from error
+        identity = msgspec.json.decode(content, type=Identity)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise unreadable(path, error) from error
     if identity.version > VERSION:
         raise ConfigurationError(f"{path} was written by a newer Postroad. Update this one.")
     return identity
 
 
-def write_identity(data: Path, identity: Identity) -> None:
-    """Durable when it returns."""
-    path, temporary = data / FILE_NAME, data / (FILE_NAME + ".tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(identity) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    directory = os.open(data, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+def encode_identity(identity: Identity) -> bytes:
+    return msgspec.json.encode(identity) + b"\n"
+
+
+def unreadable(path: str, error: Exception) -> ConfigurationError:
+    return ConfigurationError(f"{path} can't be read ({error}). Restore it from a backup.")
 
 
 def check_identity(

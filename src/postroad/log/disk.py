@@ -1,12 +1,13 @@
-"""The disk: the port that the log writes through, and its adapter for the operating system.
+"""The disk: the port that a node reads and writes through, and its adapter for the operating system.
 
 The port is small so that the in-memory adapter (`memory_disk`) can keep the same promises and break
-them on demand. What the log may rely on, and nothing more:
+them on demand. What a node may rely on, and nothing more:
 
 D1 bytes are safe after `File.sync`, names (create, rename, remove) after `sync_directory`;
    until then a crash may keep, lose or tear each of them, in any order.
 D2 `rename` and `replace` are atomic: a crash leaves the old or the new one whole.
 D3 a failed `append` may have written some of the bytes; `size` then says how many there are.
+D4 a lock is held by one process at a time, and is free when that process has ended, however it ended.
 
 Errors are OSErrors. A symbolic link is refused wherever a file or directory is expected, so that
 nothing outside the data directory is ever read or written through it.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import stat
@@ -32,7 +34,22 @@ DESCRIPTORS_SHORT: Final = frozenset((errno.EMFILE, errno.ENFILE))
 
 _FILE_MODE: Final = 0o600
 _DIRECTORY_MODE: Final = 0o700
+_PARENT_MODE: Final = 0o777  # as the user's mask has it: what leads to our directories is not ours
+_PID_BYTES: Final = 20
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class LockHeld(OSError):
+    """Another process holds the lock; `holder` is its process id, as far as that is known."""
+
+    def __init__(self, path: str, holder: str) -> None:
+        super().__init__(errno.EWOULDBLOCK, f"held by process {holder}", path)
+        self.holder = holder
+
+
+class Lock(Protocol):
+    def close(self) -> None:
+        """Give the lock back. One that is never closed is held until its process ends."""
 
 
 class File(Protocol):
@@ -76,6 +93,9 @@ class Disk(Protocol):
     def remove(self, path: str) -> None:
         """A file, or a directory with all in it. It may be gone already."""
 
+    def unlink(self, path: str) -> bool:
+        """Remove a file and nothing else; whether there was one."""
+
     def rename(self, old: str, new: str) -> None:
         """Atomic; replaces `new` (D2)."""
 
@@ -84,7 +104,17 @@ class Disk(Protocol):
 
     def sync_directory(self, path: str) -> None: ...
 
-    def free_bytes(self) -> int: ...
+    def lock(self, path: str) -> Lock:
+        """The lock in this file, which is made if need be (D4). Raises LockHeld if another process has it."""
+
+    def allocate(self, path: str, length: int) -> None:
+        """A file that takes this much of the disk, whatever is in it; or an OSError, and there is none."""
+
+    def free_bytes(self, path: str = "") -> int:
+        """How much can still be written to the file system that the path lies in."""
+
+    def total_bytes(self, path: str = "") -> int:
+        """How large that file system is."""
 
 
 class OsFile:
@@ -157,6 +187,18 @@ class OsFile:
         self.close()
 
 
+class OsLock:
+    """A descriptor whose file is locked. Without a finalizer: a lock is not given up by being forgotten."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
 class OsDisk:
     """The operating system's file system, under `root` where a path is relative."""
 
@@ -177,18 +219,23 @@ class OsDisk:
         with contextlib.suppress(FileNotFoundError), _entries(self._path(directory)) as entries:
             for entry in entries:
                 if entry.is_symlink():
-                    raise OSError(errno.ELOOP, "a symbolic link in the data directory", entry.path)
+                    link = os.path.join(directory, entry.name)
+                    raise OSError(errno.ELOOP, "a symbolic link in the data directory", link)
                 names.append(entry.name)
         return sorted(names)
 
     def make_directory(self, path: str) -> None:
-        full = self._path(path)
+        full = wanted = self._path(path)
         missing = []
         while not os.path.isdir(full):
             missing.append(full)
             full = os.path.dirname(full) or "."
         for directory in reversed(missing):
-            os.mkdir(directory, _DIRECTORY_MODE)
+            try:
+                os.mkdir(directory, _DIRECTORY_MODE if directory == wanted else _PARENT_MODE)
+            except FileExistsError:  # another process was faster, or it is no directory
+                if not os.path.isdir(directory):
+                    raise
             try:
                 _sync_directory(os.path.dirname(directory) or ".")
             except OSError:
@@ -202,6 +249,13 @@ class OsDisk:
                 shutil.rmtree(full)
             else:
                 os.unlink(full)
+
+    def unlink(self, path: str) -> bool:
+        try:
+            os.unlink(self._path(path))
+        except FileNotFoundError:
+            return False
+        return True
 
     def rename(self, old: str, new: str) -> None:
         os.rename(self._path(old), self._path(new))
@@ -226,12 +280,50 @@ class OsDisk:
     def sync_directory(self, path: str) -> None:
         _sync_directory(self._path(path))
 
-    def free_bytes(self) -> int:
-        status = os.statvfs(self._root)
+    def lock(self, path: str) -> OsLock:
+        descriptor = os.open(self._path(path), _OPEN_FLAGS | os.O_CREAT, _FILE_MODE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        except BlockingIOError:
+            holder = os.pread(descriptor, _PID_BYTES, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise LockHeld(path, holder) from None
+        except OSError:
+            os.close(descriptor)
+            raise
+        return OsLock(descriptor)
+
+    def allocate(self, path: str, length: int) -> None:
+        file = self.open(path, create=True)
+        try:
+            os.posix_fallocate(file.fileno(), 0, length)
+        except OSError:
+            self.unlink(path)
+            raise
+        finally:
+            file.close()
+
+    def free_bytes(self, path: str = "") -> int:
+        status = os.statvfs(self._path(path))
         return status.f_bavail * status.f_frsize
+
+    def total_bytes(self, path: str = "") -> int:
+        status = os.statvfs(self._path(path))
+        return status.f_blocks * status.f_frsize
 
     def _path(self, path: str) -> str:
         return os.path.join(self._root, path)
+
+
+def read_file(disk: Disk, path: str, bytes_max: int | None = None) -> bytes:
+    """What the file holds, at most so much of it. Raises FileNotFoundError if there is none."""
+    file = disk.open(path)
+    try:
+        return file.read(0, file.size() if bytes_max is None else min(bytes_max, file.size()))
+    finally:
+        file.close()
 
 
 @contextlib.contextmanager

@@ -14,12 +14,13 @@ import posixpath
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from postroad.log.disk import TEMPORARY, Buffer
+from postroad.log.disk import TEMPORARY, Buffer, LockHeld
 
 Pick = Callable[[int], int]
 """pick(n) chooses one of 0 … n-1."""
 
 _LOST, _WHOLE, _PREFIX, _ZEROS, _SUFFIX = range(_FATES := 5)
+_UNBOUNDED_BYTES: Final = 1 << 60
 _SECTOR: Final = 512  # what is written in place within one sector is kept or lost, never torn
 
 
@@ -107,6 +108,15 @@ class MemoryFile:
         """Nothing to give back."""
 
 
+class MemoryLock:
+    def __init__(self, locks: set[str], path: str) -> None:
+        self._locks = locks
+        self._path = path
+
+    def close(self) -> None:
+        self._locks.discard(self._path)
+
+
 class MemoryDisk:
     """`capacity` bounds the bytes of all files together; None does not."""
 
@@ -117,6 +127,7 @@ class MemoryDisk:
         self._synced_names: dict[str, _Node] = {}
         self._pending: list[dict[str, _Node | None]] = []  # each: names changed together
         self._directories: set[str] = set()
+        self._locks: set[str] = set()
 
     def crash(self, pick: Pick) -> MemoryDisk:
         """The disk as it is found after a power cut now. This one is left as it is."""
@@ -168,7 +179,7 @@ class MemoryDisk:
         return MemoryFile(self, path, node)
 
     def list(self, directory: str) -> list[str]:
-        prefix = directory.rstrip("/") + "/"
+        prefix = posixpath.normpath(directory).rstrip("/") + "/"
         inside = [*self._names, *self._directories]
         return sorted({path[len(prefix) :].split("/")[0] for path in inside if path.startswith(prefix)})
 
@@ -183,6 +194,15 @@ class MemoryDisk:
             self.before("remove", path)
             self._change(dict.fromkeys(gone))
         self._directories -= {name for name in self._directories if (name + "/").startswith(path + "/")}
+
+    def unlink(self, path: str) -> bool:
+        if path not in self._names:
+            if path in self._directories:
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+            return False
+        self.before("remove", path)
+        self._change({path: None})
+        return True
 
     def rename(self, old: str, new: str) -> None:
         self.before("rename", old)
@@ -207,9 +227,29 @@ class MemoryDisk:
                 kept.append(change)
         self._pending = kept
 
-    def free_bytes(self) -> int:
+    def lock(self, path: str) -> MemoryLock:
+        self.open(path, create=True)
+        if path in self._locks:
+            raise LockHeld(path, str(os.getpid()))
+        self._locks.add(path)
+        return MemoryLock(self._locks, path)
+
+    def allocate(self, path: str, length: int) -> None:
+        file = self.open(path, create=True)
+        missing = length - file.size()
+        if missing > 0:
+            try:
+                file.append([bytes(missing)])
+            except OSError:
+                self.unlink(path)
+                raise
+
+    def free_bytes(self, path: str = "") -> int:
         used = sum(len(node.content) for node in self._names.values())
-        return 1 << 60 if self.capacity is None else self.capacity - used
+        return self.total_bytes() - used
+
+    def total_bytes(self, path: str = "") -> int:
+        return _UNBOUNDED_BYTES if self.capacity is None else self.capacity
 
     def _change(self, names: dict[str, _Node | None]) -> None:
         _apply(self._names, names)

@@ -33,7 +33,10 @@ class ListeningSocket:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        self._socket = socket.create_server(address[:2], family=family, backlog=backlog)
+        try:
+            self._socket = socket.create_server(address[:2], family=family, backlog=backlog)
+        except OSError as error:  # Python's text repeats the address
+            raise OSError(error.errno, os.strerror(error.errno) if error.errno else str(error)) from None
         self._socket.setblocking(False)
         self.port = int(self._socket.getsockname()[1])
 

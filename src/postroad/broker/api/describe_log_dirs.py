@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
-from postroad.broker.parts import HasDirectory, HasImage, HasPartitions
+from postroad.broker.parts import HasDirectory, HasImage, HasPartitions, HasRuntime
 from postroad.wire.messages import describe_log_dirs as codec
 
 KEY: Final = codec.KEY
@@ -15,18 +14,18 @@ VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 
-class Uses(HasDirectory, HasImage, HasPartitions, Protocol):
+class Uses(HasDirectory, HasImage, HasPartitions, HasRuntime, Protocol):
     """What this handler uses of the node."""
 
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    space = os.statvfs(node.directory.logs)
+    disk, logs = node.runtime.disk, str(node.directory.logs)
     result = codec.DescribeLogDirsResult(
         log_dir=str(node.directory.logs.absolute()),
         topics=_topics(node, request),
-        total_bytes=space.f_blocks * space.f_frsize,
-        usable_bytes=space.f_bavail * space.f_frsize,
+        total_bytes=disk.total_bytes(logs),
+        usable_bytes=disk.free_bytes(logs),
     )
     return codec.encode_response(codec.DescribeLogDirsResponse(results=[result]), call.version)
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import resource
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from postroad import __version__
+from postroad import __version__, process
 from postroad.broker.metrics.requests import write_requests
 from postroad.broker.metrics.subscriptions import write_subscriptions
 from postroad.broker.metrics.topics import write_groups, write_partitions
@@ -33,30 +30,20 @@ async def collect(node: Node) -> str:
 
 
 def _write_process(page: Page, node: Node) -> None:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    space = os.statvfs(node.directory.logs)
+    disk, logs = node.runtime.disk, str(node.directory.logs)
     page.family("postroad_node_info", GAUGE, "1, with the node's version.").add(
         1, labels(version=__version__)
     )
     for name, kind, meaning, value in (
         ("uptime_seconds", GAUGE, "Time since the node was started.", _uptime_s(node)),
-        ("cpu_seconds_total", COUNTER, "Processor time of its process.", used.ru_utime + used.ru_stime),
-        ("memory_bytes", GAUGE, "Memory of its process that is in use.", _resident_bytes()),
+        ("cpu_seconds_total", COUNTER, "Processor time of its process.", process.cpu_seconds()),
+        ("memory_bytes", GAUGE, "Memory of its process that is in use.", process.resident_bytes()),
         ("connections", GAUGE, "Open connections of Kafka clients.", len(node.listener.connections)),
-        ("disk_free_bytes", GAUGE, "Left for messages.", space.f_bavail * space.f_frsize),
-        ("disk_bytes", GAUGE, "The size of the file system.", space.f_blocks * space.f_frsize),
+        ("disk_free_bytes", GAUGE, "Left for messages.", disk.free_bytes(logs)),
+        ("disk_bytes", GAUGE, "The size of the file system.", disk.total_bytes(logs)),
     ):
         page.family(f"postroad_node_{name}", kind, meaning).add(value)
 
 
 def _uptime_s(node: Node) -> float:
     return (node.clock.monotonic_ms() - node.started_ms) / 1000
-
-
-def _resident_bytes() -> int:
-    """0 where the system does not tell."""
-    try:
-        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
-    return pages * resource.getpagesize()

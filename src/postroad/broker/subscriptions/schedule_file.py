@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 from collections.abc import Collection
 from hashlib import blake2b
-from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
@@ -24,6 +22,7 @@ from zlib import crc32
 from postroad.broker.partition import Partition
 from postroad.cluster.ids import id_text
 from postroad.errors import ApiError
+from postroad.log.disk import Disk, read_file
 from postroad.now import Now
 from postroad.queues import schedule_snapshot
 from postroad.queues.schedule_snapshot import Snapshot
@@ -52,16 +51,26 @@ class ScheduleFile:
         self._core = core
         digest = blake2b(group.encode(), digest_size=12).hexdigest()
         name = f"{id_text(partition.topic_id)}-{partition.index}-{digest}"
-        self._path = node.directory.schedules / name
+        self._disk = node.runtime.disk
+        self._directory = str(node.directory.schedules)
+        self._name = name
+        self._path = f"{self._directory}/{name}"
         self._saved_to = 0  # the frontier of what was written last
         self._writing = False
 
     def exists(self) -> bool:
-        return self._path.exists()
+        """Whether there is something to read. What can't be opened counts: reading it says why."""
+        try:
+            self._disk.open(self._path).close()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return True
 
     def read(self) -> tuple[Identity, Snapshot] | None:
         """What the file says and of which log; None if it is not whole. Runs in a thread."""
-        data = self._path.read_bytes()
+        data = read_file(self._disk, self._path)
         if len(data) < _HEAD.size:
             return None
         *identity, crc = _HEAD.unpack_from(data)
@@ -98,11 +107,23 @@ class ScheduleFile:
         def done(_: None, error: BaseException | None) -> None:
             self._writing = False
             if error is not None:
-                log.warning("the schedule of %s can't be written: %s", self._path.name, error)
+                log.warning("the schedule of %s can't be written: %s", self._name, error)
             elif not self._partition.closed:
                 self.save_if_worth(self._node.clock.now())  # much may have come meanwhile, and nothing since
 
-        self._node.slow_workers.run(lambda: _write(self._path, identity, parts), done)
+        self._node.slow_workers.run(lambda: self._write(identity, parts), done)
+
+    def _write(self, identity: Identity, parts: list[bytes]) -> None:
+        """Runs in a thread."""
+        data = b"".join(parts)
+        new = self._path + _NEW
+        self._disk.make_directory(self._directory)
+        try:
+            _write_file(self._disk, new, _HEAD.pack(*identity, crc32(data)) + data)
+            self._disk.rename(new, self._path)
+        except OSError:
+            self._disk.unlink(new)  # a full disk needs the room
+            raise
 
     def _last_batch(self, frontier: int) -> Identity | None:
         """What tells the batch that ends at the frontier from any other; None if none does."""
@@ -118,22 +139,23 @@ class ScheduleFile:
         return header.base_offset, header.crc, header.leader_epoch
 
 
-def remove_strays(directory: Path, topic_ids: Collection[str]) -> None:
+def remove_strays(disk: Disk, directory: str, topic_ids: Collection[str]) -> None:
     """Files of topics that are gone, and those that were half written. What can't be removed stays."""
-    if directory.is_dir():
-        for path in directory.iterdir():
-            if path.suffix == _NEW or path.name[:_ID_CHARACTERS] not in topic_ids:
-                with contextlib.suppress(OSError):
-                    path.unlink()
-
-
-def _write(path: Path, identity: Identity, parts: list[bytes]) -> None:
-    data = b"".join(parts)
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    new = path.with_suffix(_NEW)
     try:
-        new.write_bytes(_HEAD.pack(*identity, crc32(data)) + data)
-        os.replace(new, path)
-    except OSError:
-        new.unlink(missing_ok=True)  # a full disk needs the room
-        raise
+        names = disk.list(directory)
+    except OSError as error:
+        log.warning("schedules of topics that are gone can't be removed: %s", error)
+        return
+    for name in names:
+        if name.endswith(_NEW) or name[:_ID_CHARACTERS] not in topic_ids:
+            with contextlib.suppress(OSError):
+                disk.unlink(f"{directory}/{name}")
+
+
+def _write_file(disk: Disk, path: str, content: bytes) -> None:
+    file = disk.open(path, create=True)
+    try:
+        file.truncate(0)
+        file.append([content])
+    finally:
+        file.close()

@@ -64,8 +64,8 @@ class Subscriptions:
 
     async def start(self) -> None:
         topic_ids = {topic.id_text for topic in self._node.image.topics.values()}
-        schedules = self._node.directory.schedules
-        await self._node.slow_workers.call(partial(remove_strays, schedules, topic_ids))
+        disk, schedules = self._node.runtime.disk, str(self._node.directory.schedules)
+        await self._node.slow_workers.call(partial(remove_strays, disk, schedules, topic_ids))
         await self._topic.start(self._node.settings.groups.share_state_partitions)
 
     def partition_opened(self, topic: str, index: int) -> None:
