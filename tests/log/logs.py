@@ -35,6 +35,15 @@ def all_kept(_: int) -> int:
     return 1
 
 
+FATES: tuple[Pick, ...] = (
+    all_lost,
+    all_kept,
+    lambda n: min(2, n - 1),
+    lambda n: min(3, n - 1),
+    lambda n: n - 1,
+)
+
+
 def batch(
     count: int = 1,
     *,

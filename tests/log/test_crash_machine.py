@@ -1,7 +1,12 @@
-"""Any history of appends, writes, syncs, kills and power cuts, also during recovery (L1, L2, P1)."""
+"""Any history of appends, writes, syncs, kills and power cuts, also during recovery (L1, L2, P1).
+
+A sync may fail: what it left is durable when the log has been opened again.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import random
 from dataclasses import replace
 
@@ -91,6 +96,22 @@ class CrashMachine(RuleBasedStateMachine):
             self.disk.on_operation = None
             self.log.finish_sync(self.job, None)
             self.job = None
+
+    @precondition(lambda self: self.job is not None)
+    @rule(operation=st.integers(0, 8), kills=st.integers(1, 2))
+    def fail_to_sync(self, operation: int, kills: int) -> None:
+        """The disk refuses from some operation on; the process ends, perhaps once more while it starts."""
+        assert self.job is not None
+        stop_at(self.disk, operation, OSError(errno.EIO, "injected"))
+        with contextlib.suppress(OSError):
+            self.job.run()
+        disk = self.disk.copy()
+        if kills > 1:
+            stop_at(disk, operation, OSError(errno.EIO, "injected"))
+            with contextlib.suppress(OSError):
+                open_log(disk, SETTINGS)
+            disk = disk.copy()
+        self.reopen(disk)
 
     @rule(seed=SEEDS)
     def crash(self, seed: int) -> None:

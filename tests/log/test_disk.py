@@ -226,6 +226,47 @@ def test_unsynced_bytes_and_names_are_lost_and_kept_as_picked() -> None:
     assert (kept.list("d"), kept.content("d/c")) == (["b", "c"], b"synced not")
 
 
+def test_after_a_failed_sync_only_what_is_written_again_is_synced() -> None:
+    disk = MemoryDisk()
+    file = disk.open("file", create=True)
+    disk.sync_directory("")
+    file.append([b"a" * 600])
+    file.sync()
+    file.append([b"b" * 1200])
+
+    def fail(operation: str, _: str) -> None:
+        raise OSError(errno.EIO, operation)
+
+    disk.on_operation = fail
+    with pytest.raises(OSError, match="sync"):
+        file.sync()
+    disk.on_operation = None
+    again = disk.copy()
+    again.open("file").sync()
+    assert again.content("file") == b"a" * 600 + b"b" * 1200, "it can still be read"
+    assert again.crash(all_lost).content("file") == b"a" * 600
+    assert again.crash(all_kept).content("file") == b"a" * 600 + b"b" * 1200
+    again.open("file").write(1600, b"b" * 200)
+    again.open("file").sync()
+    assert again.crash(all_lost).content("file") == b"a" * 600 + bytes(936) + b"b" * 264, "from its sector on"
+    again.open("file").write(600, b"b" * 1000)
+    again.open("file").sync()
+    assert again.crash(all_lost).content("file") == again.content("file")
+
+
+def test_what_a_killed_process_left_unsynced_is_still_unsynced() -> None:
+    disk = MemoryDisk()
+    disk.open("file", create=True).append([b"bytes"])
+    found = disk.copy()
+    assert found.content("file") == b"bytes"
+    assert found.crash(all_lost).list("") == []
+    found.sync_directory("")
+    assert found.crash(all_lost).content("file") == b""
+    found.open("file").sync()
+    assert found.crash(all_lost).content("file") == b"bytes"
+    assert disk.crash(all_lost).list("") == [], "each for itself"
+
+
 def test_directory_whose_name_could_not_be_synced_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

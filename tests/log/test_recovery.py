@@ -8,18 +8,18 @@ from dataclasses import replace
 import pytest
 
 from postroad.errors import CorruptMessage, StorageFailed
-from postroad.log.memory_disk import MemoryDisk, Pick
+from postroad.log.memory_disk import MemoryDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.segment import index_path, log_path
 from postroad.wire.batch import read_header
 
 from .logs import (
     DIRECTORY,
+    FATES,
     NOW,
     SMALL,
     Crash,
     Stored,
-    all_kept,
     all_lost,
     append,
     batch,
@@ -33,13 +33,6 @@ from .logs import (
     sync,
 )
 
-FATES: tuple[Pick, ...] = (
-    all_lost,
-    all_kept,
-    lambda n: min(2, n - 1),
-    lambda n: min(3, n - 1),
-    lambda n: n - 1,
-)
 CHECKPOINT = f"{DIRECTORY}/checkpoint"
 EPOCHS = f"{DIRECTORY}/leader-epochs"
 
@@ -368,21 +361,6 @@ def test_an_error_at_each_operation_keeps_what_was_acknowledged(error: int) -> N
             break
         operation += 1
     assert offline > 0
-
-
-def test_a_failed_sync_is_final_but_reads_go_on() -> None:
-    disk = MemoryDisk()
-    log = filled(disk)
-    send(log, batch())
-    stop_at(disk, 0, OSError(errno.EIO, "injected"))
-    sync(log)
-    disk.on_operation = None
-    assert log.failed is not None
-    assert log.synced_offset == log.written_offset - 1
-    assert log.begin_sync() is None, "never tried again"
-    with pytest.raises(StorageFailed):
-        append(log, batch())
-    assert len(stored(log)) == 31
 
 
 def test_a_failed_write_with_eio_takes_the_log_offline() -> None:

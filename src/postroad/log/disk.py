@@ -8,6 +8,8 @@ D1 bytes are safe after `File.sync`, names (create, rename, remove) after `sync_
 D2 `rename` and `replace` are atomic: a crash leaves the old or the new one whole.
 D3 a failed `append` may have written some of the bytes; `size` then says how many there are.
 D4 a lock is held by one process at a time, and is free when that process has ended, however it ended.
+D5 after a failed `sync` the bytes can still be read, and may never reach the disk: the kernel takes them
+   for written, in the next process too. Only what is written once more is synced by the next `sync`.
 
 Errors are OSErrors. A symbolic link is refused wherever a file or directory is expected, so that
 nothing outside the data directory is ever read or written through it.

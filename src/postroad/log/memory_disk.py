@@ -1,27 +1,29 @@
 """A disk in memory that keeps synced and unsynced apart, and fails on demand.
 
-For tests and the simulator. It promises exactly what `disk` promises (D1–D3) and no more: `crash`
+For tests and the simulator. It promises exactly what `disk` promises (D1–D5) and no more: `crash`
 hands back the disk that a machine might find after a power cut, where each unsynced write and each
 unsynced name was kept, lost or torn by itself, as `pick` chooses. `on_operation` is called
 before each change and may raise: an OSError to make it fail, anything else to stop the world there.
+After a sync that failed, later ones write only what was changed again (D5).
 """
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import posixpath
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from postroad.log.disk import TEMPORARY, Buffer, LockHeld
+from postroad.log.disk import DESCRIPTORS_SHORT, TEMPORARY, Buffer, LockHeld
 
 Pick = Callable[[int], int]
 """pick(n) chooses one of 0 … n-1."""
 
 _LOST, _WHOLE, _PREFIX, _ZEROS, _SUFFIX = range(_FATES := 5)
 _UNBOUNDED_BYTES: Final = 1 << 60
-_SECTOR: Final = 512  # what is written in place within one sector is kept or lost, never torn
+_SECTOR: Final = 512  # of what is written in place each is kept or lost, never torn
 
 
 class _Node:
@@ -31,13 +33,46 @@ class _Node:
         self.content = bytearray(content)
         self.synced = bytes(content)
         self.pending: list[tuple[int, bytes | None]] = []  # (position, bytes); None: cut there
+        self.forsaken: set[int] = set()  # sectors that no sync writes any more, though one has failed
 
     def sync(self) -> None:
-        self.synced = bytes(self.content)
+        if self.forsaken:
+            synced = bytearray(self.synced)
+            for position, written in self.pending:
+                if written is None:
+                    del synced[position:]
+            changed = self._changed_sectors()
+            for sector in sorted(changed):
+                self._keep(sector, synced)
+            self.synced = bytes(synced)
+            self.forsaken -= changed
+        else:
+            self.synced = bytes(self.content)
         self.pending.clear()
+
+    def fail_sync(self) -> None:
+        """The error is told once; the bytes count as written from here on (D5). Cuts are in the journal."""
+        self.forsaken |= self._changed_sectors()
+        self.pending = [change for change in self.pending if change[1] is None]
+
+    def _changed_sectors(self) -> set[int]:
+        return {
+            sector
+            for position, written in self.pending
+            if written
+            for sector in range(position // _SECTOR, (position + len(written) - 1) // _SECTOR + 1)
+        }
+
+    def _keep(self, sector: int, found: bytearray) -> None:
+        start = sector * _SECTOR
+        if start < len(self.content):
+            _put(found, start, bytes(self.content[start : start + _SECTOR]))
 
     def after_crash(self, pick: Pick) -> _Node:
         found = bytearray(self.synced)
+        for sector in sorted(self.forsaken):
+            if pick(2):
+                self._keep(sector, found)
         for position, written in self.pending:
             if written is None:
                 if pick(2):
@@ -48,9 +83,19 @@ class _Node:
 
 
 def _survive(found: bytearray, position: int, written: bytes, pick: Pick) -> None:
-    """One unsynced write meets its fate; a file that grew without its bytes reads as zeros."""
-    in_place = position + len(written) <= len(found)
-    fate = pick(2) if in_place and len(written) <= _SECTOR else pick(_FATES)
+    """One unsynced write meets its fate: each sector that it overwrites, and then what it adds as a whole."""
+    while written and position < len(found):
+        sector = written[: min(_SECTOR - position % _SECTOR, len(found) - position)]
+        if pick(2):
+            _put(found, position, sector)
+        position, written = position + len(sector), written[len(sector) :]
+    if written:
+        _survive_growth(found, position, written, pick)
+
+
+def _survive_growth(found: bytearray, position: int, written: bytes, pick: Pick) -> None:
+    """A file that grew without its bytes reads as zeros."""
+    fate = pick(_FATES)
     if fate == _LOST:
         return
     if fate == _PREFIX:
@@ -60,6 +105,10 @@ def _survive(found: bytearray, position: int, written: bytes, pick: Pick) -> Non
     elif fate == _SUFFIX:
         cut = pick(len(written) + 1)
         written = bytes(cut) + written[cut:]
+    _put(found, position, written)
+
+
+def _put(found: bytearray, position: int, written: bytes) -> None:
     if len(found) < position:
         found.extend(bytes(position - len(found)))
     found[position : position + len(written)] = written
@@ -90,7 +139,12 @@ class MemoryFile:
         return bytes(self._node.content[position : position + length])
 
     def sync(self) -> None:
-        self._disk.before("sync", self._path)
+        try:
+            self._disk.before("sync", self._path)
+        except OSError as error:
+            if error.errno not in DESCRIPTORS_SHORT:  # those say that it was not tried
+                self._node.fail_sync()
+            raise
         self._node.sync()
 
     def truncate(self, length: int) -> None:
@@ -142,11 +196,12 @@ class MemoryDisk:
         return found
 
     def copy(self) -> MemoryDisk:
-        """The disk as the next process finds it after a kill: everything written is there."""
+        """The disk as the next process finds it after a kill: all is there, and no safer than before."""
         found = MemoryDisk(self.capacity)
         found._directories = set(self._directories)
-        found._names = {path: _Node(bytes(node.content)) for path, node in self._names.items()}
-        found._synced_names = dict(found._names)
+        found._names, found._synced_names, found._pending = copy.deepcopy(
+            (self._names, self._synced_names, self._pending)
+        )
         return found
 
     def content(self, path: str) -> bytes:

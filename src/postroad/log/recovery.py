@@ -1,13 +1,17 @@
 """Opening a log: what a stop, a kill or a power cut left behind becomes a log that can be used.
 
-Only the region above the checkpoint's recovery point is in doubt. It is scanned batch by batch and
-cut at the first one that does not hold, the segments after that one are removed, what is left is
-synced and the checkpoint moves up. Below the point nothing is read and nothing is ever cut: a batch
+Only the region above the checkpoint's recovery point is in doubt. It is written anew, in place, and synced;
+then it is scanned batch by batch and cut at the first one that does not hold, the segments after that
+one are removed, and the checkpoint moves up. Below the point nothing is read and nothing is ever cut: a batch
 that was damaged since stays where it is, and reading it is answered with CorruptMessage.
 
 R1 after `recover` every batch of the region in doubt has a good CRC and is synced.
-R2 each step can be interrupted and begun again: later segments go, durably, before the cut; the
-   checkpoint moves after the sync. So a crash during recovery leaves a log that recovers to the same.
+   Reading and syncing would not do: a sync may have failed before the restart, and what the kernel then
+   shows is neither on the disk nor would it be written by another sync (D5). Writing comes before the
+   scan, for until it is synced the kernel may drop what the scan has seen.
+R2 each step can be interrupted and begun again: the bytes are the same before and after; later segments
+   go, durably, before the cut; the checkpoint moves after the sync. So a crash or an error during
+   recovery leaves a log that recovers to the same.
 R3 segments adjoin: one whose base is not the end of the segment before it in the region in doubt was
    made after something that is lost, and goes with it.
 """
@@ -26,7 +30,7 @@ from postroad.log.epochs import LeaderEpochs, encode_epochs, read_epochs
 from postroad.log.producers import Producers
 from postroad.log.replay import replay
 from postroad.log.run import NO_BATCH
-from postroad.log.scan import OFFSET_MAX, DamagedBatch, scan, walk
+from postroad.log.scan import CHUNK_BYTES_MAX, OFFSET_MAX, DamagedBatch, scan, walk
 from postroad.log.segment import Segment
 from postroad.log.settings import LogSettings
 from postroad.wire.batch import HEADER_BYTES, LENGTH_END, read_header
@@ -62,7 +66,7 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
     names = compaction_files.finish_all(disk, directory)
     found = read_checkpoint(disk, directory)
     segments = _find_segments(disk, directory, names, settings, found[1].start_offset if found else 0)
-    unsynced_names = not segments
+    unsynced_names = not segments or not found  # the first checkpoint comes after the first segment
     if not segments:
         segments = [_create(disk, directory, found[1].point.offset if found else 0)]
     point = _trusted_point(segments, found[1].point if found else None)
@@ -159,8 +163,10 @@ def _last_whole(segment: Segment) -> Point:
 
 
 def _recover_tail(disk: Disk, directory: str, segments: list[Segment], point: Point) -> tuple[int, Report]:
-    """Scan from the point on, cut at the first bad batch. Returns the log's end offset."""
+    """Make durable and scan from the point on, cut at the first bad batch. Returns the log's end offset."""
     first = next(i for i, segment in enumerate(segments) if segment.base_offset == point.segment)
+    for segment in segments[first:]:
+        _write_anew(segment, point.position if segment.base_offset == point.segment else 0)
     position, end_offset, scanned, reason = point.position, point.offset, 0, ""
     kept, cut = first, position
     for kept in range(first, len(segments)):
@@ -188,26 +194,36 @@ def _recover_tail(disk: Disk, directory: str, segments: list[Segment], point: Po
             break
     tail, later = segments[kept], segments[kept + 1 :]
     report = Report(scanned, tail.size - cut + sum(segment.size for segment in later), len(later), reason)
-    if scanned or reason:
+    if scanned or reason or kept > first:  # a name may be unsynced though its file is empty
         del segments[kept + 1 :]
-        _make_durable(disk, directory, segments[first:], later, cut, point)
+        _cut(disk, directory, segments[first:], later, cut, point)
     tail.end_offset, tail.closed = end_offset, False
     return end_offset, report
 
 
-def _make_durable(
+def _write_anew(segment: Segment, position: int) -> None:
+    """What is there from the position on is on the disk, whether it was or not (R1)."""
+    if position < segment.size:
+        file = segment.file
+        for start in range(position, segment.size, CHUNK_BYTES_MAX):
+            file.write(start, file.read(start, min(CHUNK_BYTES_MAX, segment.size - start)))
+        file.sync()
+        segment.let_file_go()
+
+
+def _cut(
     disk: Disk, directory: str, kept: list[Segment], later: list[Segment], cut: int, point: Point
 ) -> None:
-    """In this order (R2): later segments are gone, the tail is cut, all is synced, indexes are right."""
+    """In this order (R2): later segments are gone, names are synced, the tail is cut, indexes are right."""
     for segment in reversed(later):
         segment.remove_files()
     disk.sync_directory(directory)
     tail = kept[-1]
     if cut < tail.size:
         tail.file.truncate(cut)
+        tail.file.sync()
         tail.size = tail.own_from = cut
     for segment in kept:
-        segment.file.sync()
         segment.renew_index(point.position if segment.base_offset == point.segment else 0)
         segment.let_file_go()
 
