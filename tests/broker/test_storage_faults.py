@@ -14,7 +14,7 @@ from tests.broker.failing_disk import log_of, use_failing_disk
 from tests.broker.fetching import offsets_of
 from tests.broker.harness import WAIT_S, Running
 from tests.clients.wait import until
-from tests.faults.raw import batch_of, frame, produce_request, request_content, send_batch
+from tests.faults.raw import RawConnection, batch_of, frame, produce_request, request_content, send_batch
 
 NOT_LEADER, NOT_AVAILABLE, STORAGE_ERROR = 6, 15, 56
 
@@ -132,6 +132,53 @@ def test_a_sync_that_finds_no_descriptor_is_tried_again_until_it_is_done(
         answer = produce.decode_response(connection.receive()[5:], 9)
     assert answer.responses[0].partition_responses[0].error_code == 0
     assert offsets_of(running.fetch("short", 0)) == [0]
+
+
+def send_to(connection: RawConnection, topic: str) -> None:
+    connection.send(frame(request_content(produce, 9, produce_request(topic, batch_of(b"x")), 1)))
+
+
+def answered(connection: RawConnection) -> tuple[int, int]:
+    answer = produce.decode_response(connection.receive()[5:], 9)
+    partition = answer.responses[0].partition_responses[0]
+    return partition.error_code, partition.base_offset
+
+
+def test_what_was_synced_while_a_later_write_failed_is_acknowledged(start: Callable[..., Running]) -> None:
+    running = start(durability_flush="sync")
+    disk = use_failing_disk(running)
+    running.create("broken")
+    partition = running.partition("broken")
+    disk.gate.clear()
+    with running.connect() as synced, running.connect() as unsynced, running.connect() as refused:
+        send_to(synced, "broken")
+        until(lambda: partition.syncing and len(partition.producers) == 1, "its sync is under way")
+        send_to(unsynced, "broken")
+        until(lambda: len(partition.producers) == 2, "it waits for the next sync")
+        disk.fail("append", log_of(running, "broken"), errno.EIO)
+        send_to(refused, "broken")
+        assert answered(refused) == (STORAGE_ERROR, -1)
+        disk.gate.set()
+        assert answered(synced) == (0, 0)
+        assert answered(unsynced) == (STORAGE_ERROR, -1), "there won't be another sync"
+    found = running.fetch("broken", 0)
+    assert (found.high_watermark, offsets_of(found)) == (1, [0])
+
+
+def test_those_who_wait_for_a_sync_that_was_put_off_are_told_when_a_write_fails_for_good(
+    start: Callable[..., Running],
+) -> None:
+    running = start(durability_flush="sync")
+    disk = use_failing_disk(running)
+    running.create("broken")
+    disk.fail("sync", log_of(running, "broken"), errno.EMFILE)
+    with running.connect() as waiting, running.connect() as refused:
+        send_to(waiting, "broken")
+        until(lambda: disk.refusals >= 1, "the sync is put off")
+        disk.fail("append", log_of(running, "broken"), errno.EIO)
+        send_to(refused, "broken")
+        assert answered(refused) == (STORAGE_ERROR, -1)
+        assert answered(waiting) == (STORAGE_ERROR, -1)
 
 
 def test_while_one_sync_runs_others_gather_for_the_next(start: Callable[..., Running]) -> None:

@@ -141,15 +141,18 @@ class Partition:
             self._flusher.request_later(self, self.flush_interval_ms)
 
     def synced(self) -> None:
-        """Called by the flusher on the loop, after `log.finish_sync`."""
+        """Called by the flusher on the loop, after `log.finish_sync`.
+
+        What was synced is committed, also where a write has failed meanwhile; nothing else will be then.
+        """
         self._turn.begin()
+        if self.flush == FLUSH_SYNC:
+            self._commit(self.log.synced_offset)
         if self.log.failed is not None:
             log.error("partition %s-%d refuses appends: %s", self.topic, self.index, self.log.failed)
             self._fail(self.log.failed)
-        elif self.flush == FLUSH_SYNC:
-            self._commit(self.log.synced_offset)
-            if self.log.synced_offset < self.log.written_offset:
-                self._flusher.request(self)
+        elif self.flush == FLUSH_SYNC and self.log.synced_offset < self.log.written_offset:
+            self._flusher.request(self)
         self._turn.end()
 
     def when_committed(self, offset: int, call: Committed) -> None:
