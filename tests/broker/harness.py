@@ -22,7 +22,7 @@ from postroad.broker import internal_topic
 from postroad.broker.connection import Connection
 from postroad.broker.node import Node
 from postroad.broker.partition import Partition
-from postroad.broker.runtime import SystemRuntime
+from postroad.broker.runtime import Runtime, SystemRuntime
 from postroad.config import load
 from postroad.system.clock import Clock
 from postroad.wire.messages import create_topics, delete_topics
@@ -37,6 +37,7 @@ class Running:
     """A node that has started, and the thread that its loop lives in."""
 
     load_wait_s = WAIT_S / 2
+    runtime: Callable[[Clock | None], Runtime] = SystemRuntime  # what the next start runs on
 
     def __init__(self, directory: Path, clock: Clock | None = None, **settings: Any) -> None:
         given = {name.replace("_", ".", 1): str(value) for name, value in settings.items()}
@@ -74,7 +75,7 @@ class Running:
             raise started[0]
 
     async def _start(self) -> None:
-        self.node = Node(self._loaded, SystemRuntime(self._clock))
+        self.node = Node(self._loaded, self.runtime(self._clock))
         # Clients come again while groups are being loaded; tests don't, so the start waits for that.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(internal_topic, "LOAD_WAIT_S", self.load_wait_s)

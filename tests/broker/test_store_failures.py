@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Message, Producer
 
+from postroad.broker import topics
+from postroad.broker.runtime import SystemRuntime
 from postroad.cluster.sqlite import SqliteStore
-from postroad.cluster.store import Compare, Events, Operation, Snapshot, Store, StoreEntry
+from postroad.cluster.store import Compare, Events, Operation, Put, Snapshot, Store, StoreEntry
 from postroad.errors import StoreUnavailable
 from postroad.wire import receipt_key
 from postroad.wire.messages import (
@@ -122,65 +127,205 @@ def test_a_failing_store_does_not_end_the_renewal_of_the_lease(broken: Running) 
     running = broken
     assert running.call(init_producer_id, 4, init_producer_id.InitProducerIdRequest(None, 1000)).error_code
     for _ in range(3):
-        running.run(running.node.registration.renew(running.node.image))
+        running.run(running.node.registration.renew())
     assert list(running.node.image.nodes) == [running.node.settings.node.id]
+
+
+class StoreBehind:
+    """The Store port, on a real store; tests change what they need."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    async def get(self, key: str) -> StoreEntry | None:
+        return await self.store.get(key)
+
+    async def list(self, prefix: str) -> Snapshot:
+        return await self.store.list(prefix)
+
+    async def commit(self, compares: Sequence[Compare], operations: Sequence[Operation]) -> int | None:
+        return await self.store.commit(compares, operations)
+
+    def watch(self, prefix: str, after: int) -> AsyncIterator[Events]:
+        return self.store.watch(prefix, after)
+
+    async def grant(self, ttl_ms: int) -> int:
+        return await self.store.grant(ttl_ms)
+
+    async def keep_alive(self, lease: int) -> None:
+        await self.store.keep_alive(lease)
+
+    async def revoke(self, lease: int) -> None:
+        await self.store.revoke(lease)
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+# --- a store that does not answer
+
+
+class Silent(StoreBehind):
+    """Nobody is answered; `asked` counts the requests that were waited for in vain."""
+
+    asked = 0
+
+    async def list(self, prefix: str) -> Snapshot:
+        self.asked += 1
+        raise StoreUnavailable()
+
+    async def commit(self, compares: Sequence[Compare], operations: Sequence[Operation]) -> int | None:
+        self.asked += 1
+        raise StoreUnavailable()
+
+
+def test_a_request_with_many_changes_waits_for_a_silent_store_once(
+    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics, "AWAY_S", 60.0)
+    running = start()
+    silent = running.node.topics._store = Silent(running.node.store)
+    names = [f"new-{n}" for n in range(50)]
+    create = create_topics.CreateTopicsRequest([create_topics.CreatableTopic(name, 1, 1) for name in names])
+    answer = running.call(create_topics, 7, create)
+    assert [topic.error_code for topic in answer.topics] == [TIMED_OUT] * 50
+    assert silent.asked == 2  # a commit, and a look at what became of it
+    wanted = [metadata.MetadataRequestTopic(name=name) for name in names]
+    known = running.call(metadata, 12, metadata.MetadataRequest(wanted, allow_auto_topic_creation=True))
+    assert [topic.error_code for topic in known.topics] == [LEADER_NOT_AVAILABLE] * 50
+    assert silent.asked == 2
+
+
+class Stuck(StoreBehind):
+    async def commit(self, compares: Sequence[Compare], operations: Sequence[Operation]) -> int | None:
+        await asyncio.Event().wait()
+        return None
+
+
+def test_a_change_is_answered_in_time_by_a_store_that_hangs(
+    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics, "DECISION_TIMEOUT_S", 0.05)
+    running = start()
+    running.node.topics._store = Stuck(running.node.store)
+    create = create_topics.CreateTopicsRequest([create_topics.CreatableTopic("new", 1, 1)])
+    assert running.call(create_topics, 7, create).topics[0].error_code == TIMED_OUT
+    wanted = metadata.MetadataRequest([metadata.MetadataRequestTopic(name="new")], True)
+    assert running.call(metadata, 12, wanted).topics[0].error_code == LEADER_NOT_AVAILABLE
+    asked = init_producer_id.InitProducerIdRequest(None, 1000)
+    assert running.call(init_producer_id, 4, asked).error_code == LOADING
+
+
+class CutOff(StoreBehind):
+    """While `away`, requests and watches fail; watches that wait are cut off with the next change."""
+
+    away = False
+
+    def check(self) -> None:
+        if self.away:
+            raise StoreUnavailable()
+
+    async def list(self, prefix: str) -> Snapshot:
+        self.check()
+        return await self.store.list(prefix)
+
+    async def watch(self, prefix: str, after: int) -> AsyncIterator[Events]:
+        self.check()
+        async for events in self.store.watch(prefix, after):
+            self.check()
+            yield events
+
+    async def keep_alive(self, lease: int) -> None:
+        self.check()
+        await self.store.keep_alive(lease)
+
+
+def test_a_node_that_is_cut_off_serves_on_says_so_once_and_follows_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(topics, "FOLLOW_RETRY_S", 0.01)
+
+    class Cluster(SystemRuntime):
+        async def open_store(self, path: Path) -> Store:
+            return CutOff(await super().open_store(path))
+
+    running = Running(tmp_path)
+    running.runtime = Cluster
+    running.start()
+    store = running.node.store
+    assert isinstance(store, CutOff)
+    running.create("known")
+    store.away = True
+    running.run(store.store.commit([], [Put("cut", b"the watch")]))
+    until(lambda: "can't be followed" in caplog.text, "the watch is cut off")
+    for turn in range(20):
+        running.run(running.node.registration.renew())
+        assert running.publish("known", b"x") == turn
+        assert running.fetch("known", turn).high_watermark == turn + 1
+    store.away = False
+    running.create("new")
+    running.run(running.node.registration.renew())
+    assert running.publish("new", b"x") == 0
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert sorted(text.split("; trying on")[0] for text in warnings) == [
+        "the coordination store can't be followed",
+        "the node's entry in the coordination store can't be renewed",
+    ]
+    assert not running.node.failed.is_set()
+    running.stop()
 
 
 # --- a commit whose outcome is not known
 
 
-class LosingAnswers:
-    """The Store port on a real store: answers of commits are lost, before or after they took effect."""
+class Outcome(Enum):
+    """What becomes of a commit whose answer is lost."""
 
-    def __init__(self, store: Store, *outcomes: bool) -> None:
-        self._store = store
-        self._outcomes = list(outcomes)  # of each commit whose answer is lost: whether it happened
+    HAPPENED = "it took effect"
+    LOST = "its request was lost, too"
+    LATE = "its request arrives just before the next one"
+
+
+HAPPENED, LOST, LATE = Outcome
+
+
+class LosingAnswers(StoreBehind):
+    """Answers of commits are lost, and with them the knowledge what became of the commits."""
+
+    def __init__(self, store: Store, *outcomes: Outcome) -> None:
+        super().__init__(store)
+        self._outcomes = list(outcomes)
+        self._late: list[tuple[Sequence[Compare], Sequence[Operation]]] = []
 
     async def commit(self, compares: Sequence[Compare], operations: Sequence[Operation]) -> int | None:
+        while self._late:
+            await self.store.commit(*self._late.pop())
         if not self._outcomes:
-            return await self._store.commit(compares, operations)
-        if self._outcomes.pop(0):
-            await self._store.commit(compares, operations)
+            return await self.store.commit(compares, operations)
+        outcome = self._outcomes.pop(0)
+        if outcome is HAPPENED:
+            await self.store.commit(compares, operations)
+        elif outcome is LATE:
+            self._late.append((compares, operations))
         raise StoreUnavailable("The answer is lost.")
-
-    async def get(self, key: str) -> StoreEntry | None:
-        return await self._store.get(key)
-
-    async def list(self, prefix: str) -> Snapshot:
-        return await self._store.list(prefix)
-
-    def watch(self, prefix: str, after: int) -> AsyncIterator[Events]:
-        return self._store.watch(prefix, after)
-
-    async def grant(self, ttl_ms: int) -> int:
-        return await self._store.grant(ttl_ms)
-
-    async def keep_alive(self, lease: int) -> None:
-        await self._store.keep_alive(lease)
-
-    async def revoke(self, lease: int) -> None:
-        await self._store.revoke(lease)
-
-    async def close(self) -> None:
-        await self._store.close()
 
 
 @pytest.fixture
 def lose(shared: Running, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """`lose(True, False)`: the answers of the next two commits are lost; the first takes effect."""
+    """`lose(HAPPENED, LOST)`: the answers of the next two commits are lost; the first takes effect."""
 
-    def replace(*outcomes: bool) -> None:
+    def replace(*outcomes: Outcome) -> None:
         monkeypatch.setattr(shared.node.topics, "_store", LosingAnswers(shared.node.store, *outcomes))
 
     return replace
 
 
-OUTCOMES = [(True,), (False,), (False, False, True)]
+OUTCOMES = [(HAPPENED,), (LOST,), (LOST, LOST, HAPPENED), (LATE,), (LATE, LATE)]
 
 
 @pytest.mark.parametrize("outcomes", OUTCOMES)
 def test_a_topic_is_created_and_deleted_once_whatever_became_of_the_answers(
-    shared: Running, topic: str, lose: Callable[..., None], outcomes: Sequence[bool]
+    shared: Running, topic: str, lose: Callable[..., None], outcomes: Sequence[Outcome]
 ) -> None:
     lose(*outcomes)
     shared.create(topic)
@@ -196,7 +341,7 @@ def test_a_topic_is_created_and_deleted_once_whatever_became_of_the_answers(
 
 @pytest.mark.parametrize("outcomes", OUTCOMES)
 def test_a_config_is_altered_whatever_became_of_the_answers(
-    shared: Running, topic: str, lose: Callable[..., None], outcomes: Sequence[bool]
+    shared: Running, topic: str, lose: Callable[..., None], outcomes: Sequence[Outcome]
 ) -> None:
     shared.create(topic)
     lose(*outcomes)
@@ -210,7 +355,7 @@ def test_a_config_is_altered_whatever_became_of_the_answers(
 def test_no_producer_id_is_given_twice_when_answers_are_lost(start: Callable[..., Running]) -> None:
     running = start()
     topics = running.node.topics
-    topics._store = LosingAnswers(running.node.store, True, False, True)
+    topics._store = LosingAnswers(running.node.store, HAPPENED, LATE, HAPPENED)
     request = init_producer_id.InitProducerIdRequest(None, 1000)
     ids = [running.call(init_producer_id, 4, request).producer_id for _ in range(3)]
     assert len(set(ids)) == 3
@@ -223,9 +368,9 @@ def test_a_lost_lease_is_replaced_once_the_store_answers_again(start: Callable[.
     node, registration = running.node, running.node.registration
     running.run(node.store.revoke(registration._lease))
     until(lambda: not node.image.nodes, "its entry is gone")
-    node.topics._store = LosingAnswers(node.store, False)
-    running.run(registration.renew(node.image))
+    node.topics._store = LosingAnswers(node.store, LOST)
+    running.run(registration.renew())
     assert not node.image.nodes
-    running.run(registration.renew(node.image))
+    running.run(registration.renew())
     until(lambda: list(node.image.nodes) == [node.settings.node.id], "it is registered anew")
-    running.run(registration.renew(node.image))  # and the new lease is kept alive
+    running.run(registration.renew())  # and the new lease is kept alive

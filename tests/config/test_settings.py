@@ -176,6 +176,13 @@ def test_timeouts_must_fit_together() -> None:
 # --- shown ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("short", ["0", "1999ms", "-1", "11m", "soon"])
+def test_a_lease_that_no_store_would_keep_is_refused(short: str) -> None:
+    assert Settings.of(cluster_lease_ms="2s").cluster.lease_ms == 2000
+    with pytest.raises(ConfigurationError, match=r"cluster\.lease_ms.*30s.*from 2000 to 600000"):
+        load(environment={}, flags={"cluster.lease_ms": short})
+
+
 def test_what_is_printed_reads_back_as_the_same_settings(file: Path) -> None:
     flags = {
         "kafka.port": "1",

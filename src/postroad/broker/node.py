@@ -87,7 +87,9 @@ class Node:
         self.directory.open()
         self.port = self.listener.bind(self.settings.kafka.host, self.settings.kafka.port)
         self.store: Store = await self.runtime.open_store(self.directory.store)
-        self.registration = Registration(self.store, self._my_entry(), self._commit)
+        self.registration = Registration(
+            self.store, self._my_entry(), self._commit_urgently, self.settings.cluster.lease_ms
+        )
         self.topics = Topics(self, self.store, self.directory)
         self.topic_changes = TopicChanges(self.topics, self.settings.topics, self.runtime.random)
         self.groups = GroupCoordination(self)
@@ -96,7 +98,7 @@ class Node:
         await self._join_cluster()
         self.tasks.start(self._follow(), "follow-store")
         self.tasks.start(self.topics.reopen(), "reopen-partitions")
-        self.tasks.start(self.registration.keep(self.image), "keep-lease")
+        self.tasks.start(self.registration.keep(), "keep-lease")
         await self.groups.start()
         await self.subscriptions.start()
         self.tasks.start(self.housekeeping.run_retention(), "retention")
@@ -143,7 +145,7 @@ class Node:
         assert first_look.cluster_id is not None
         self.directory.note(first_look.cluster_id, node_id)
         clean = self.directory.take_marker()  # not before: a start that is refused changes nothing
-        await self.registration.begin(first_look)
+        await self.registration.begin()
         for decision in controller.take_leadership(first_look, node_id, clean):
             await self._commit(decision)
         await self.topics.catch_up(clean)
@@ -153,8 +155,11 @@ class Node:
 
     async def _commit(self, decision: Decision) -> None:
         """A decision of our start, which nobody else should get in between."""
-        if await self.topics.commit(decision, urgent=True) is None:
+        if await self._commit_urgently(decision) is None:
             raise CoordinationError("The coordination store changed while this node started. Start it again.")
+
+    async def _commit_urgently(self, decision: Decision) -> int | None:
+        return await self.topics.commit(decision, urgent=True)
 
     def _my_entry(self) -> NodeEntry:
         host, port = self.settings.kafka.host_to_advertise, self.advertised_port

@@ -1,7 +1,9 @@
 """This node's entry in the coordination store: it is there for as long as the node keeps its lease alive.
 
-A lease is lost when the process was held up for longer than it lasts; the node then registers anew. While
-the store can't be reached it is asked again and again: clients and messages don't wait for it.
+A lease is lost when the process was held up, or cut off from the store, for longer than it lasts; the node
+then registers anew as soon as it can. It decides on what the store says at that moment: the image follows by
+a watch, which may lag behind the end of the lease. Whatever fails is tried again for as long as the node
+lives: clients and messages don't wait for it.
 """
 
 from __future__ import annotations
@@ -11,51 +13,71 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from postroad.cluster import controller
+from postroad.cluster import controller, keys
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import Image, NodeEntry
 from postroad.cluster.store import NO_LEASE, Store
-from postroad.errors import ApiError, CoordinationError, LeaseLost
+from postroad.errors import ApiError, CoordinationError, LeaseLost, PostroadError, StoreChanged
 
-LEASE_MS: Final = 10_000
-RENEW_S: Final = LEASE_MS / 3000  # two renewals may fail before the lease ends
+RENEWALS: Final = 3  # in the time of a lease: two may fail before it ends
+RETRIES: Final = 10  # in the same time, while they fail
 
 log = logging.getLogger(__name__)
 
 
 class Registration:
-    def __init__(self, store: Store, me: NodeEntry, commit: Callable[[Decision], Awaitable[None]]) -> None:
-        """`commit` raises if the decision did not take effect."""
+    def __init__(
+        self,
+        store: Store,
+        me: NodeEntry,
+        commit: Callable[[Decision], Awaitable[int | None]],
+        lease_ms: int,
+    ) -> None:
+        """`commit` hands a decision to the store and returns its answer."""
         self._store = store
         self._me = me
         self._commit = commit
+        self._lease_ms = lease_ms
         self._lease = NO_LEASE
         self._registered = False
         self._troubled = False  # the last renewal failed, and the log says so
 
-    async def begin(self, image: Image) -> None:
-        """Register under a new lease. Raises ConfigurationError while another process has this node's id."""
+    async def begin(self) -> None:
+        """Register under a new lease.
+
+        Raises NodeIdTaken while another process has this node's id, StoreChanged if one has registered at
+        the same moment, StoreUnavailable if the outcome is unknown; it may then be called again.
+        """
         self._registered = False
-        self._lease = await self._store.grant(LEASE_MS)
-        await self._commit(controller.register_node(image, self._me, self._lease))
+        nodes = Image()
+        nodes.catch_up(await self._store.list(keys.NODES))
+        controller.check_node_id(nodes, self._me)
+        self._lease = await self._store.grant(self._lease_ms)
+        if await self._commit(controller.register_node(nodes, self._me, self._lease)) is None:
+            raise StoreChanged("Another process registered at the same moment.")
         self._registered = True
 
-    async def keep(self, image: Image) -> None:
+    async def keep(self) -> None:
         """Keep the lease alive, for as long as the node lives."""
         while True:
-            await asyncio.sleep(RENEW_S)
-            await self.renew(image)
+            attempts = RETRIES if self._troubled else RENEWALS
+            await asyncio.sleep(self._lease_ms / 1000 / attempts)
+            await self.renew()
 
-    async def renew(self, image: Image) -> None:
+    async def renew(self) -> None:
         """Begin the lease's time anew; one that was lost is replaced. What fails is logged, once in a row."""
         try:
             if not await self._kept_alive():
-                await self.begin(image)
-        except (ApiError, CoordinationError) as error:
+                await self.begin()
+        except Exception as error:  # whatever it is: who stopped trying would be out of the cluster for ever
             if not self._troubled:
-                log.warning("the node's entry in the coordination store can't be renewed: %s", error)
+                unexpected = None if isinstance(error, PostroadError) else error
+                text = "the node's entry in the coordination store can't be renewed; trying on: %s"
+                log.warning(text, error, exc_info=unexpected)
             self._troubled = True
         else:
+            if self._troubled:
+                log.info("the node's entry in the coordination store is renewed again")
             self._troubled = False
 
     async def _kept_alive(self) -> bool:
@@ -64,7 +86,7 @@ class Registration:
         try:
             await self._store.keep_alive(self._lease)
         except LeaseLost:
-            log.warning("the lease ended while this process was held up; registering anew")
+            log.warning("the lease ended while this process was held up or cut off; registering anew")
             return False
         return True
 

@@ -56,7 +56,9 @@ class TopicChanges:
 
         if validate_only:
             return _imagined(decision(self._topics.image), name)
-        await self._topics.decide(decision, done=lambda image: topic_id in image.topics_by_id)
+        await self._topics.decide(
+            decision, done=lambda image: topic_id in image.topics_by_id or topic_id in image.deleted
+        )
         created = self._topics.image.topics_by_id.get(topic_id)
         if created is None:
             raise UnknownTopicOrPartition(f"{name!r} was deleted as soon as it was created.")

@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from postroad.broker.node import Node
 
 DECISIONS_MAX: Final = 20  # others got in between that often: something is wrong
+DECISION_TIMEOUT_S: Final = 30.0  # all attempts together; clients wait about as long
 REACH_TIMEOUT_S: Final = 30.0
+AWAY_S: Final = 1.0  # a store that was unavailable is not asked for decisions for so long
+FOLLOW_RETRY_S: Final = 0.5
 REOPEN_S: Final = 5.0
 
 log = logging.getLogger(__name__)
@@ -50,6 +53,7 @@ class Topics:
         self._disk = node.runtime.disk
         self._segment_cache = SegmentCache()  # one for all logs bounds the open files
         self._applied = 0  # the store's revision up to which partitions are open
+        self._away_until = 0.0  # on the loop's clock
         self._reached: list[tuple[int, asyncio.Future[None]]] = []
 
     # --- decisions
@@ -65,9 +69,27 @@ class Topics:
 
         `urgent`: the decision frees space, so it may use the reserve of a full disk. `done` tells whether a
         commit whose outcome is unknown took effect; it may be left out if `make` then decides on nothing.
-        Raises StoreUnavailable if the outcome can't be found out.
+        Raises StoreUnavailable if the outcome can't be found out, RequestTimedOut if that takes too long.
         """
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._away_until:  # a request that changes many topics waits for one of them only
+            raise StoreUnavailable()
+        try:
+            async with asyncio.timeout(DECISION_TIMEOUT_S):
+                await self._decide(make, urgent, done)
+        except StoreUnavailable:
+            self._away_until = loop.time() + AWAY_S
+            raise
+        except TimeoutError:
+            raise RequestTimedOut("The coordination store did not take the change in time.") from None
+
+    async def _decide(
+        self, make: Callable[[Image], Decision], urgent: bool, done: Callable[[Image], bool] | None
+    ) -> None:
+        unknown = False  # an earlier attempt may have happened, or may yet: its request can be late
         for _ in range(DECISIONS_MAX):
+            if unknown and done is not None and done(self.image):
+                return
             seen = self._applied
             compares, operations = make(self.image)
             if not operations:
@@ -75,9 +97,8 @@ class Topics:
             try:
                 revision = await self.commit(Decision(compares, operations), urgent=urgent)
             except StoreUnavailable:
+                unknown = True
                 await self._read_anew()
-                if done is not None and done(self.image):
-                    return
                 continue
             if revision is not None:
                 await self.reach(revision)
@@ -119,16 +140,29 @@ class Topics:
         self._arrived(snapshot.revision)
 
     async def follow(self) -> None:
-        """Apply each change of the store as it comes, for as long as the node lives."""
+        """Apply each change of the store as it comes, for as long as the node lives.
+
+        A store that can't be reached is tried again: what this node has is served meanwhile.
+        """
+        behind = troubled = False
         while True:
             try:
+                if behind:
+                    await self.catch_up(clean=True)
+                    behind = False
                 async for events in self._store.watch("", self._applied):
+                    troubled = False
                     await self._apply(self.image.apply(events), clean=True)
                     self._arrived(self.image.revision)
                 return
             except HistoryCompacted:
                 log.warning("fell behind the coordination store; reading it anew")
-                await self.catch_up(clean=True)
+                behind = True
+            except StoreUnavailable as error:
+                if not troubled:
+                    log.warning("the coordination store can't be followed; trying on: %s", error)
+                troubled = True
+                await asyncio.sleep(FOLLOW_RETRY_S)
 
     def _arrived(self, revision: int) -> None:
         self._applied = revision

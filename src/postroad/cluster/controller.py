@@ -33,7 +33,7 @@ from postroad.cluster.image import NO_LEADER, Image, NodeEntry
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.store import ABSENT, OPERATIONS_MAX, Compare, Put
 from postroad.cluster.topics import add_partitions, create_topic, delete_topic, finish_deletion
-from postroad.errors import ConfigurationError
+from postroad.errors import NodeIdTaken
 
 __all__ = [
     "ConfigChange",
@@ -44,6 +44,7 @@ __all__ = [
     "allocate_producer_ids",
     "alter_config",
     "alter_group_config",
+    "check_node_id",
     "create_cluster",
     "create_receipt_key",
     "create_topic",
@@ -77,17 +78,19 @@ def create_cluster(image: Image, random: bytes) -> Decision:
     return Decision([Compare(keys.CLUSTER, ABSENT)], [Put(keys.CLUSTER, value)])
 
 
-def register_node(image: Image, node: NodeEntry, lease: int) -> Decision:
-    """The node is there for as long as its lease lives.
-
-    Raises ConfigurationError while another process is registered under the same id.
-    """
+def check_node_id(image: Image, node: NodeEntry) -> None:
+    """Raise NodeIdTaken while another process is registered under the node's id."""
     holder = image.nodes.get(node.id)
     if holder is not None and holder.incarnation != node.incarnation:
-        raise ConfigurationError(
+        raise NodeIdTaken(
             f"node.id {node.id} is taken by the node at {holder.host}:{holder.port}. Give this node another; "
             f"if that one has just ended, try again when its lease has run out."
         )
+
+
+def register_node(image: Image, node: NodeEntry, lease: int) -> Decision:
+    """The node is there for as long as its lease lives. Raises what `check_node_id` raises."""
+    check_node_id(image, node)
     key = keys.node_key(node.id)
     value = keys.encode(keys.NodeValue(node.host, node.port, node.incarnation))
     return Decision([Compare(key, image.key_revision(key))], [Put(key, value, lease)])

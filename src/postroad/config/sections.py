@@ -58,6 +58,20 @@ class Data(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cluster(Section):
+    """How the nodes of a cluster know of each other, through the coordination store."""
+
+    # Not below two seconds: etcd would make it longer, and a pause of the machine would look like its end.
+    lease_ms: int = setting(
+        10_000,
+        duration(2_000, 10 * MINUTE_MS),
+        "A node that has not renewed its entry in the coordination store for this long counts as gone. It "
+        "renews it three times within that.",
+        kafka="broker.session.timeout.ms",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kafka(Section):
     """Where Kafka clients connect."""
 

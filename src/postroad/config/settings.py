@@ -11,6 +11,7 @@ from postroad.cluster import group_config
 from postroad.cluster.config_definition import nearest
 from postroad.config.declaration import Section, Setting, declarations
 from postroad.config.sections import (
+    Cluster,
     Data,
     Durability,
     Groups,
@@ -27,6 +28,7 @@ from postroad.errors import ConfigurationError, InvalidConfig
 
 __all__ = [
     "SECTIONS",
+    "Cluster",
     "Data",
     "Durability",
     "Groups",
@@ -50,6 +52,7 @@ class Settings:
 
     node: Node = field(default_factory=Node)
     data: Data = field(default_factory=Data)
+    cluster: Cluster = field(default_factory=Cluster)
     kafka: Kafka = field(default_factory=Kafka)
     http: Http = field(default_factory=Http)
     topics: Topics = field(default_factory=Topics)

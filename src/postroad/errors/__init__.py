@@ -8,8 +8,10 @@
     ├── CoordinationError     the coordination store can't do what was asked of it
     │   ├── StoreUnavailable  it does not answer, or failed: a commit's outcome is unknown (also a TryAgain)
     │   ├── LeaseLost         the lease has ended and its keys are gone
+    │   ├── StoreChanged      somebody else's commit came first: read again, then decide anew
     │   └── HistoryCompacted  a watch asks for revisions that are no longer kept: list again
     └── ConfigurationError    a setting is wrong: says which, where, and what would be right
+        └── NodeIdTaken       another process is registered under this node's id
 
 "The peer is wrong" is an ApiError or a ProtocolError; "we are wrong" is an assert.
 `by_code` finds the class for a code that another broker answered; a code is used once.

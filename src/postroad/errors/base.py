@@ -27,8 +27,16 @@ class HistoryCompacted(CoordinationError):
     """The revisions after the one asked for are no longer kept: list, then watch from there."""
 
 
+class StoreChanged(CoordinationError):
+    """Somebody else's commit came first, and so nothing was changed: read again, then decide anew."""
+
+
 class ConfigurationError(PostroadError):
     """A setting that can't be used; the text names it and says what would be right."""
+
+
+class NodeIdTaken(ConfigurationError):
+    """Another process is registered under this node's id: it must end, or its lease."""
 
 
 _by_code: dict[int, type[ApiError]] = {}

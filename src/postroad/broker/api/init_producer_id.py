@@ -14,7 +14,7 @@ from postroad.errors import (
     ApiError,
     CoordinatorLoadInProgress,
     InvalidRequest,
-    StoreUnavailable,
+    RequestTimedOut,
     TransactionalIdAuthorizationFailed,
 )
 from postroad.wire.messages import init_producer_id as codec
@@ -40,7 +40,7 @@ async def _answer(node: Uses, request: codec.InitProducerIdRequest, version: int
         if request.transactional_id is not None:
             raise TransactionalIdAuthorizationFailed()
         producer_id = await node.producer_ids.next()
-    except StoreUnavailable:  # as Kafka: every client asks again after this code, and after few others
+    except RequestTimedOut:  # as Kafka: every client asks again after this code, and after few others
         response = codec.InitProducerIdResponse(error_code=CoordinatorLoadInProgress.code, producer_epoch=-1)
     except ApiError as error:
         response = codec.InitProducerIdResponse(error_code=error.code, producer_epoch=-1)

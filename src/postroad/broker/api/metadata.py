@@ -17,7 +17,7 @@ from postroad.cluster.topics import name_error
 from postroad.errors import (
     ApiError,
     LeaderNotAvailable,
-    StoreUnavailable,
+    RequestTimedOut,
     TopicAlreadyExists,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -58,7 +58,9 @@ async def _create_and_answer(
         except TopicAlreadyExists as exists:  # by another request meanwhile; or its name collides
             if name not in node.image.topics:
                 refused[name] = exists
-        except StoreUnavailable:  # known topics are answered all the same, and clients ask again for this one
+        except (
+            RequestTimedOut
+        ):  # by the store: known topics are answered all the same, and clients ask again for this one
             refused[name] = LeaderNotAvailable()
         except ApiError as error:
             refused[name] = error
