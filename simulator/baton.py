@@ -49,9 +49,7 @@ class Job:
         """Let so much time pass. Called by the job itself."""
         if self.spend_through is not None:
             self.spend_through(seconds)
-        elif self._world.can_pass(seconds):  # nobody would do anything meanwhile: keep the baton
-            self._world.now += seconds
-        else:
+        elif not self._world.skip_to(self._world.now + seconds):  # else: nobody would use the baton
             assert self._thread is not None
             self.waits_s = seconds
             self._thread.hand_back()

@@ -91,23 +91,41 @@ class Loop(BaseSelectorEventLoop):
     # --- turns
 
     def _next_turn(self) -> float:
-        earliest = max(self.world.now, self.busy_until, self.paused_until)
+        earliest = self.world.now
+        if self.busy_until > earliest:
+            earliest = self.busy_until
+        if self.paused_until > earliest:
+            earliest = self.paused_until
         if self._ready or self.selector.hot:
             return earliest
         scheduled = self._scheduled
         while scheduled and scheduled[0]._cancelled:
             heapq.heappop(scheduled)._scheduled = False
             self._timer_cancelled_count -= 1
-        return max(earliest, scheduled[0]._when) if scheduled else NEVER
+        if not scheduled:
+            return NEVER
+        when: float = scheduled[0]._when
+        return when if when > earliest else earliest
 
     def _wake(self, when: float) -> None:
         if when != self._wakes_at or not self.process.alive:
             return  # an earlier one was planned since
         self._wakes_at = NEVER
-        if self._next_turn() <= self.world.now:
-            self._turn()
-        if self.process.alive:
+        when = self._next_turn()
+        if when > self.world.now:
             self.schedule()
+            return
+        skip_to = self.world.skip_to
+        while True:
+            self._turn()
+            if not self.process.alive:
+                return
+            when = self._next_turn()
+            if not skip_to(when):
+                break
+        if when < self._wakes_at:
+            self._wakes_at = when
+            self.world.at(when, self._wake, when)
 
     def _turn(self) -> None:
         world = self.world

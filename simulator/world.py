@@ -105,10 +105,17 @@ class World:
                 raise TimeoutError(f"seed {self.seed}: not within {within:g} virtual seconds")
             self.run(min(self.now + step, deadline))
 
-    def can_pass(self, seconds: float) -> bool:
-        """Whether nothing else would happen in so many seconds from now, and the run lasts as long."""
-        when = self.now + seconds
-        return when < self.until and (not self._events or self._events[0][0] > when)
+    def skip_to(self, when: float) -> bool:
+        """Make it this moment, if nothing else would happen until then and the run lasts as long.
+
+        A shorter way for whoever would otherwise schedule an event and wait for it; the order is the same.
+        """
+        events = self._events
+        if when >= self.until or (events and events[0][0] <= when):
+            return False
+        if when > self.now:
+            self.now = when
+        return True
 
     # --- what happened
 
