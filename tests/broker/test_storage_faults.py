@@ -379,6 +379,30 @@ def test_a_commit_on_a_full_disk_is_refused_and_the_next_one_is_taken(start: Cal
     assert commit(running, 6) == 0
 
 
+def test_state_that_can_not_be_written_is_said_once_and_once_when_it_is_over(
+    start: Callable[..., Running], caplog: pytest.LogCaptureFixture
+) -> None:
+    running = start()
+    running.create("t")
+    log = running.partition("__consumer_offsets").log
+    disk = use_failing_disk(running)
+    running.on_loop(lambda: setattr(log.active, "_file", disk.open(log.active.path)))
+    disk.fail("append", ".log", errno.ENOSPC)
+    assert [commit(running, n) for n in range(5)] == [NOT_AVAILABLE] * 5
+    disk.heal()
+    assert [commit(running, n) for n in range(5)] == [0] * 5
+    disk.fail("append", ".log", errno.EIO)
+    assert [commit(running, n) for n in range(5)] == [NOT_AVAILABLE] * 5, "and it is offline"
+    said = [line.getMessage() for line in caplog.records if line.name.endswith("record_log")]
+    state = "the state in __consumer_offsets-0 can"
+    assert [line[: len(state) + 17] for line in said] == [
+        f"{state}'t be written: Wr",
+        f"{state} be written again",
+        f"{state}'t be written: Wr",
+    ]
+    assert said[1].endswith("after 5 failures")
+
+
 def test_hundreds_of_requests_that_wait_when_the_log_fails_are_all_told(
     start: Callable[..., Running],
 ) -> None:

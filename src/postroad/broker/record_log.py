@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from postroad.broker.doubts import DamagedRange, Suspect, restored_records, suspects_in
+from postroad.broker.outage import Outage
 from postroad.broker.own_batch import append_own
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply
@@ -49,6 +50,7 @@ class RecordLog:
         self._clock = clock
         self._turn = turn
         self._gathered: list[tuple[Sequence[KeyValue], Reply]] = []
+        self._outage = Outage(log, f"the state in {partition.topic}-{partition.index}")
         self._loaded_to = 0  # the offset up to which records were applied
 
     def append(self, records: Sequence[KeyValue], reply: Reply) -> None:
@@ -83,8 +85,10 @@ class RecordLog:
 
     def _committed(self, replies: Sequence[Reply], error: ApiError | None) -> None:
         where = self.partition.topic, self.partition.index
-        if error is not None:
-            log.error("%s-%d: a change could not be written: %s", *where, error)
+        if error is None:
+            self._outage.worked()
+        else:
+            self._outage.failed(error)
             error = CoordinatorNotAvailable(str(error))
         for reply in replies:
             try:

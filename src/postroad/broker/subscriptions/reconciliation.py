@@ -85,4 +85,4 @@ class Reconciliation:
 
 def _told(error: ApiError | None) -> None:
     if error is not None:
-        log.warning("a subscription's state could not be written: %s", error)
+        log.debug("a subscription's state could not be written: %s", error)  # its log has said so once

@@ -277,4 +277,4 @@ class Subscriptions:
 
 def _ignore(error: ApiError | None) -> None:
     if error is not None:
-        log.warning("a subscription's state could not be written: %s", error)
+        log.debug("a subscription's state could not be written: %s", error)  # its log has said so once
