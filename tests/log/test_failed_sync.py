@@ -125,3 +125,20 @@ def test_an_empty_segment_that_a_kill_left_is_still_there_after_a_power_cut() ->
     sync(log)
     for pick in FATES:
         check_survivors(open_log(restarted.crash(pick)), stored(log), log.synced_offset)
+
+
+def test_a_batch_whose_sync_failed_is_stored_once_when_its_producer_repeats_it() -> None:
+    """The error meant "unknown": it is there after the restart, and known as a repetition."""
+    disk = MemoryDisk()
+    log = filled(disk, batches=5)
+    content = batch(2, producer=9, epoch=0, sequence=0)
+    [appended] = send(log, content)
+    fail_syncs(disk)
+    sync(log)
+    restarted = disk.copy()
+    log = open_log(restarted)
+    before = stored(log)
+    again = append(log, batch(2, producer=9, epoch=0, sequence=0))
+    assert (again.base_offset, again.duplicate) == (appended.base_offset, True)
+    for pick in FATES:
+        assert stored(open_log(restarted.crash(pick))) == before, "what was acknowledged as there stays there"

@@ -5,6 +5,9 @@ safe as its topic promises: with flush `sync` when it is on the disk, with `os` 
 it is in the file (the kernel keeps it over a crash of the process). L11: log start ≤ high watermark
 ≤ log end, and it never falls.
 
+A sync that fails leaves it where it is, and those who wait hear an error that means "unknown": the next
+opening can't tell their records from others that were synced just before a crash, and keeps what is whole.
+
 Waiting. `producers` wait for an offset to be committed, in the order of their appends; `readers`
 are long polls that any new committed record wakes.
 """
@@ -150,7 +153,7 @@ class Partition:
             self._commit(self.log.synced_offset)
         if self.log.failed is not None:
             log.error("partition %s-%d refuses appends: %s", self.topic, self.index, self.log.failed)
-            self._fail(self.log.failed)
+            self._fail(_unknown(self.log.failed))
         elif self.flush == FLUSH_SYNC and self.log.synced_offset < self.log.written_offset:
             self._flusher.request(self)
         self._turn.end()
@@ -160,7 +163,7 @@ class Partition:
         if offset <= self.high_watermark:
             call(None)
         elif self.log.failed is not None:
-            call(self.log.failed)
+            call(_unknown(self.log.failed))
         else:
             self.producers.append((offset, call))
 
@@ -234,6 +237,11 @@ class Partition:
         waiting, self.producers = self.producers, deque()
         for _, call in waiting:
             _tell(call, error)
+
+
+def _unknown(failed: StorageFailed) -> StorageFailed:
+    """For what is in the file though its sync failed: recovery keeps it if it is whole, or cuts it."""
+    return StorageFailed(f"{failed} Whether this was kept shows when the node has been restarted.")
 
 
 def _tell(call: Committed, error: StorageFailed | None) -> None:

@@ -6,7 +6,8 @@ segment with one call, `begin_sync` → SyncJob.run (in a thread) → `finish_sy
 P1 start ≤ synced ≤ written ≤ end offset; a failed write takes `end_offset` back to `written_offset`.
 P2 a write is all or nothing, also where it fills a segment and goes on in the next.
 P3 a failed sync is final: nobody knows which pages were lost, and a second sync would claim success.
-   The log refuses appends from then on; reads go on. Opening it anew recovers it. A sync that found no
+   The log refuses appends from then on; reads go on. Opening it anew recovers it: what was written and
+   not synced is kept as far as it is whole, and written anew (recovery, R1). A sync that found no
    descriptor to open its file with has not been tried: it is put off.
 P4 a segment's base offset is the end of the one before; only the newest one is ever appended to.
 """
