@@ -166,6 +166,19 @@ class Model:
                 del state[below]
         self.doomed = {each for each in self.doomed if each >= offset}
 
+    def entries(self, first: int, upto: int) -> list[QueueEntry]:
+        """What a scanner finds from here on: neighbours that ask for the same are one entry."""
+        entries: list[QueueEntry] = []
+        for offset in range(first, upto):
+            entry = self.messages.get(offset)
+            if entry is None:
+                continue
+            if entries and entries[-1][2:] == entry[2:] and entries[-1].last + 1 == offset:
+                entries[-1] = entries[-1]._replace(last=offset)
+            else:
+                entries.append(entry._replace(first=offset, last=offset))
+        return entries
+
     # -- questions -------------------------------------------------------------------------------------
 
     def state(self, offset: int, now: Now) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postroad.errors import InvalidRecordState
+from postroad.queues.acknowledgement import LATE_CHANGES, NOTHING_LATE
 from postroad.queues.entry import QueueEntry
 from postroad.queues.settings import Order
 from tests.queues.shell import ACCEPT, REJECT, RELEASE, RENEW, RETURN, Shell
@@ -71,6 +72,80 @@ def test_accept_counts_after_a_crash_that_forgot_the_delivery() -> None:
     with pytest.raises(InvalidRecordState):
         shell.acknowledge(ACCEPT, 5, member="anna", unknown_below=5)
     assert shell.partition.start == 5
+
+
+# -- visibility timeouts that are changed late ---------------------------------------------------------------
+
+
+def test_a_late_renewal_keeps_a_record_from_others_and_counts_no_delivery() -> None:
+    shell = Shell(lock_ms=100)
+    shell.send(QueueEntry(0, 1))
+    assert shell.acquire("anna", 1) == [(0, 0)]
+    shell.wait(100)
+    shell.acknowledge(RENEW, 0, member="anna", unknown_below=0, late_kinds=LATE_CHANGES, lock_ms=500)
+    assert shell.acquire("ben") == [(1, 1)]
+    shell.wait(499)
+    assert (0, 0) not in shell.acquire("ben")
+    shell.wait(1)
+    ((first, last, deliveries),) = shell.partition.acquire("ben", 1, shell.now)
+    assert (first, last, deliveries) == (0, 0, 2)
+
+
+def test_a_late_renewal_leaves_the_record_to_be_accepted_late() -> None:
+    shell = Shell(lock_ms=100)
+    shell.send(QueueEntry(0, 0))
+    shell.acquire("anna")
+    shell.wait(100)
+    for _ in range(3):
+        shell.acknowledge(RENEW, 0, member="anna", unknown_below=0, late_kinds=LATE_CHANGES)
+        shell.wait(99)
+    shell.acknowledge(ACCEPT, 0, member="anna", unknown_below=0)
+    assert shell.partition.start == 1
+
+
+def test_a_late_release_makes_a_record_available_that_was_put_off() -> None:
+    shell = Shell(lock_ms=100)
+    shell.send(QueueEntry(0, 0))
+    shell.acquire("anna")
+    shell.wait(100)
+    shell.acknowledge(RENEW, 0, member="anna", unknown_below=0, late_kinds=LATE_CHANGES)
+    shell.acknowledge(RELEASE, 0, member="anna", unknown_below=0, late_kinds=LATE_CHANGES, delay_ms=0)
+    assert shell.acquire("ben") == [(0, 0)]
+
+
+@pytest.mark.parametrize("kind", [RELEASE, RENEW])
+def test_a_late_change_of_what_another_holds_or_nobody_was_given_is_refused(kind: int) -> None:
+    shell = Shell(lock_ms=100)
+    shell.send(QueueEntry(0, 1))
+    shell.acquire("anna", 1)
+    shell.wait(100)
+    shell.acquire("ben", 1)
+    for offset in (0, 1, 2):
+        with pytest.raises(InvalidRecordState):
+            shell.acknowledge(kind, offset, member="anna", unknown_below=0, late_kinds=LATE_CHANGES)
+    assert shell.acquire("cleo") == [(1, 1)]
+
+
+@pytest.mark.parametrize("order", [Order.KEY, Order.PARTITION])
+def test_a_late_renewal_holds_up_what_stands_behind_the_record_in_its_order(order: Order) -> None:
+    shell = Shell(order=order, lock_ms=100)
+    shell.send(QueueEntry(0, 1, b"k"))
+    assert shell.acquire("anna") == [(0, 0)]
+    shell.wait(100)
+    shell.acknowledge(RENEW, 0, member="anna", unknown_below=0, late_kinds=LATE_CHANGES)
+    assert shell.acquire("ben") == []
+    shell.wait(100)
+    assert shell.acquire("ben") == [(0, 0)]
+
+
+def test_an_accept_after_its_lock_is_over_is_refused_where_nothing_may_come_late() -> None:
+    shell = Shell(lock_ms=100)
+    shell.send(QueueEntry(0, 0))
+    shell.acquire("anna")
+    shell.wait(100)
+    with pytest.raises(InvalidRecordState):
+        shell.acknowledge(ACCEPT, 0, member="anna", unknown_below=10, late_kinds=NOTHING_LATE)
+    assert shell.acquire("ben") == [(0, 0)]
 
 
 # -- at most once --------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from postroad.errors import CoordinatorNotAvailable, InvalidRecordState
 from postroad.now import Now
+from postroad.queues.acknowledgement import LATE_CHANGES
 from postroad.queues.entry import QueueEntry
 from postroad.queues.holdings import Holdings
 from postroad.queues.ledger import Ledger
@@ -56,10 +57,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
             self.now = Now(self.now.ms + 10**7, self.now.wall_ms + 10**7)
             self._settle(self.partition.expire(self.now))
             upto = max(self.partition.frontier, self.model.log_end)
-            self._settle(self.partition.extend(upto, self._entries(upto), self.now))
+            self._settle(
+                self.partition.extend(upto, self.model.entries(self.partition.frontier, upto), self.now)
+            )
             got = self.partition.acquire("anna", 1000, self.now)
-            expired = self.partition.take_expired(self.now)
-            self._settle(expired)
+            self._settle(self.partition.take_expired(self.now))
             batches = [AckBatch(each.first, each.last, (1,)) for each in got]
             self._settle(self.partition.acknowledge("anna", batches, self.now))
         assert all(self._is_finished(offset) for offset in left), "S1"
@@ -102,23 +104,10 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     def _scan(self, upto: int) -> None:
         if upto > self.partition.frontier:
-            entries = self._entries(upto)
+            entries = self.model.entries(self.partition.frontier, upto)
             expired = self.model.extend(upto, self.now)
             settlement = self.partition.extend(upto, entries, self.now)
             self._archived(settlement, expired | self.model.doomed)
-
-    def _entries(self, upto: int) -> list[QueueEntry]:
-        """What the scanner finds from the frontier on: neighbours that ask for the same are one entry."""
-        entries: list[QueueEntry] = []
-        for offset in range(self.partition.frontier, upto):
-            entry = self.model.messages.get(offset)
-            if entry is None:
-                continue
-            if entries and entries[-1][2:] == entry[2:] and entries[-1].last + 1 == offset:
-                entries[-1] = entries[-1]._replace(last=offset)
-            else:
-                entries.append(entry._replace(first=offset, last=offset))
-        return entries
 
     def _archived(self, settlement: Settlement | None, doomed: set[int]) -> None:
         """Expired messages, or what was delivered too often, are on their way out."""
@@ -285,6 +274,26 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self._decided(settlement, outcome)
         if at_once:
             self.commit_some(len(self.pending))
+
+    @precondition(lambda self: self.model.messages)
+    @rule(member=MEMBERS, data=st.data(), kind=st.sampled_from([2, 4]), ms=st.sampled_from([0, 50, 700]))
+    def change_late(self, member: str, data: Any, kind: int, ms: int) -> None:
+        """It counts without a lock: nothing is settled, the message is available later, or at once."""
+        model, now = self.model, self.now
+        offset = data.draw(st.sampled_from(sorted(model.messages)))
+        if offset in model.held or self._is_passed_over(offset):
+            return
+        how: dict[str, Any] = {"lock_ms": ms, "delay_ms": ms, "unknown_below": model.log_end // 2}
+        batches = [AckBatch(offset, offset, (kind,))]
+        refusal = self._refusal(offset, member, how["unknown_below"])
+        if refusal is not None or offset >= self.partition.frontier:
+            with pytest.raises((refusal or InvalidRecordState, InvalidRecordState)):
+                self.partition.acknowledge(member, batches, now, **how, late_kinds=LATE_CHANGES)
+            return
+        in_line = model.state(offset, now) == "waiting"
+        settlement = self.partition.acknowledge(member, batches, now, **how, late_kinds=LATE_CHANGES)
+        assert settlement.update is None
+        model.available_at[offset] = 0 if in_line else now.ms + ms
 
     def _refusal(self, offset: int, member: str, unknown_below: int) -> type[Exception] | None:
         if self._is_passed_over(offset):

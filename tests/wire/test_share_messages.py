@@ -14,7 +14,14 @@ from postroad.errors import ProtocolError, UnsupportedVersion
 from postroad.wire import share_acknowledge, share_fetch
 from postroad.wire.messages import share_acknowledge as generated_acknowledge
 from postroad.wire.messages import share_fetch as generated_fetch
-from postroad.wire.share_requests import NOT_GIVEN, PartitionAcknowledgements, write_private_tags
+from postroad.wire.share_requests import (
+    LATE_ACCEPTS,
+    LATE_CHANGES,
+    NOT_GIVEN,
+    NOTHING_LATE,
+    PartitionAcknowledgements,
+    write_private_tags,
+)
 
 VERSIONS = (1, 2)
 NUMBERS = ("share_session_epoch", "max_wait_ms", "min_bytes", "max_bytes", "max_records", "batch_size")
@@ -170,16 +177,25 @@ def test_share_fetch_requests_are_read_as_the_generated_codec_reads_them(
     version=st.sampled_from(VERSIONS),
     lock_ms=milliseconds,
     delay_ms=milliseconds,
+    late=st.sampled_from([NOT_GIVEN, NOTHING_LATE, LATE_ACCEPTS, LATE_CHANGES]),
 )
 def test_share_acknowledge_requests_are_read_as_the_generated_codec_reads_them(
-    group: Any, member: Any, epoch: int, renew: bool, named: Any, version: int, lock_ms: int, delay_ms: int
+    group: Any,
+    member: Any,
+    epoch: int,
+    renew: bool,
+    named: Any,
+    version: int,
+    lock_ms: int,
+    delay_ms: int,
+    late: int,
 ) -> None:
     body = acknowledge_request(group, member, epoch, renew, named, version)
     ours = share_acknowledge.decode(memoryview(body), version)
     assert same_acknowledge(ours, generated_acknowledge.decode_request(body, version))
     assert (ours.lock_ms, ours.delay_ms) == (NOT_GIVEN, NOT_GIVEN)
-    tagged = body[:-1] + write_private_tags(lock_ms, delay_ms, member or "")
-    expected = ours._replace(lock_ms=lock_ms, delay_ms=delay_ms, owner=member or "")
+    tagged = body[:-1] + write_private_tags(lock_ms, delay_ms, member or "", late=late)
+    expected = ours._replace(lock_ms=lock_ms, delay_ms=delay_ms, owner=member or "", late=late)
     assert share_acknowledge.decode(memoryview(tagged), version) == expected
 
 

@@ -66,6 +66,7 @@ class Terms(NamedTuple):
     lock_ms: int = NOT_GIVEN  # of renewed locks
     delay_ms: int = NOT_GIVEN  # until a released message comes again
     reason: str = ""  # of rejected messages, for their dead letters
+    late: int = NOT_GIVEN  # what an owner may say when its lock is over (`wire.share_requests`)
 
 
 class ShareSession:

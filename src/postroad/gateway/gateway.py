@@ -28,6 +28,7 @@ from postroad.gateway.receiver import IsGone, Received, Receiver
 from postroad.gateway.redrives import Redrives
 from postroad.gateway.settler import Settler
 from postroad.gateway.topic_ids import TopicIds
+from postroad.wire.share_requests import NOT_GIVEN
 
 RECEIVERS_SWEEP_S: Final = 10.0
 
@@ -188,9 +189,11 @@ class Gateway:
         lock_ms: int | None = None,
         delay_ms: int | None = None,
         reason: str = "",
+        late: int = NOT_GIVEN,
     ) -> list[PostroadError | None]:
-        """For each: None when it is durable, else why nothing was changed. `reason`: of a rejection."""
-        return await self.settler.settle(receipts, type_, lock_ms, delay_ms, reason)
+        """For each: None when it is durable, else why nothing was changed. `reason`: of a rejection; `late`:
+        what counts when a lock is over."""
+        return await self.settler.settle(receipts, type_, lock_ms, delay_ms, reason, late)
 
     async def _topics(self, subscription: str) -> list[str]:
         return list((await self.directory.subscription(subscription)).topics)

@@ -37,6 +37,7 @@ class SettlementKind(NamedTuple):
     lock_ms: int
     delay_ms: int
     reason: str
+    late: int
 
 
 class PendingSettlement(NamedTuple):
@@ -60,8 +61,11 @@ class Settler:
         lock_ms: int | None = None,
         delay_ms: int | None = None,
         reason: str = "",
+        late: int = NOT_GIVEN,
     ) -> list[PostroadError | None]:
-        """For each: None when it is durable, else why nothing was changed (InvalidRecordState: not held)."""
+        """For each: None when it is durable, else why nothing was changed (InvalidRecordState: not held).
+
+        `late`: what counts when the lock is over, in the words of `wire.share_requests`."""
         loop = asyncio.get_running_loop()
         if not self._gathered:
             loop.call_soon(self._send)
@@ -70,7 +74,8 @@ class Settler:
         said: list[tuple[list[int], PendingSettlement]] = []
         for (subscription, owner), indexes in _by_owner(receipts).items():
             pending = PendingSettlement([receipts[index] for index in indexes], loop.create_future())
-            self._gathered[SettlementKind(subscription, owner, type_, lock, delay, reason)].append(pending)
+            kind = SettlementKind(subscription, owner, type_, lock, delay, reason, late)
+            self._gathered[kind].append(pending)
             said.append((indexes, pending))
         outcomes: list[PostroadError | None] = [None] * len(receipts)
         for indexes, pending in said:
@@ -136,7 +141,7 @@ class Settler:
         self, node: int, kind: SettlementKind, wanted: Offsets
     ) -> dict[TopicIdPartition, PostroadError]:
         batches = {topic_partition: _runs(offsets, kind.type) for topic_partition, offsets in wanted.items()}
-        terms = Terms(kind.type is AckType.RENEW, kind.lock_ms, kind.delay_ms, kind.reason)
+        terms = Terms(kind.type is AckType.RENEW, kind.lock_ms, kind.delay_ms, kind.reason, kind.late)
         refused: Mapping[TopicIdPartition, PostroadError] = await owned_locks.settle(
             self._client, node, kind.subscription, kind.owner.hex(), batches, terms
         )

@@ -17,6 +17,11 @@ RETURN: Final = 100  # our own: it was never shown to anybody, so it was not del
 
 KINDS: Final = frozenset({GAP, ACCEPT, RELEASE, REJECT, RENEW, RETURN})
 
+# What counts when the lock is over, or forgotten, too (`late_accepts`).
+NOTHING_LATE: Final[frozenset[int]] = frozenset()
+LATE_ACCEPTS: Final = frozenset({ACCEPT})
+LATE_CHANGES: Final = frozenset({ACCEPT, RELEASE, RENEW})
+
 Run = tuple[int, int, int]  # first, last, type
 
 

@@ -27,10 +27,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from postroad.errors import InvalidRecordState
 from postroad.now import Now
 from postroad.queues import candidates, late_accepts
-from postroad.queues.acknowledgement import ACCEPT, RELEASE, RENEW, RETURN, AckBatch, Run, runs_of
+from postroad.queues.acknowledgement import (
+    ACCEPT,
+    LATE_ACCEPTS,
+    RELEASE,
+    RENEW,
+    RETURN,
+    AckBatch,
+    Run,
+    runs_of,
+)
 from postroad.queues.backlog import WORK_MAX, Backlog
 from postroad.queues.checks import check
 from postroad.queues.entry import QueueEntry
@@ -185,6 +193,7 @@ class SharePartition:
         delay_ms: int | None = None,
         unknown_below: int | None = None,
         reason: str = "",
+        late_kinds: frozenset[int] = LATE_ACCEPTS,
     ) -> Settlement:
         """What a member says of messages that it holds: all of it counts, or none (S5).
 
@@ -192,8 +201,8 @@ class SharePartition:
         for `lock_ms`, and returns take effect at once. `delay_ms` stands in for the backoff of a release;
         `reason` is why messages are rejected, in words.
 
-        `unknown_below`: accepts may come late (`late_accepts`). For members that outlive their connection,
-        and this node. Raises CoordinatorNotAvailable while it is not decided whether they count.
+        `unknown_below`: `late_kinds` may come late (`late_accepts`). For members that outlive their
+        connection, and this node. Raises CoordinatorNotAvailable while it is not decided whether they count.
 
         At most once, what was done when it was sent is passed over, whatever is said of it.
         """
@@ -202,24 +211,16 @@ class SharePartition:
         if self.settings.at_most_once:
             runs = self._without_done(runs)
         number = self.members.known(member)
-        late: list[tuple[int, int]] = []
-        for first, last, kind in runs:
-            below = unknown_below if kind == ACCEPT else None
-            held_at = now.ms if below is None else 0
-            if number is not None and self.locks.held_by(number, first, last, held_at):
-                continue
-            if below is None or not late_accepts.count(self, first, last, below):
-                raise InvalidRecordState
-            late.append((first, last))
+        lock_ms = self.settings.lock_ms if lock_ms is None else lock_ms
+        late = late_accepts.find(self, number, runs, unknown_below, late_kinds, now)
         if late:
             late_accepts.withdraw(self, settlement, late, now)
+            late_accepts.put_off(self, settlement, late, lock_ms, delay_ms or 0, now)
             self._seen = max(self._seen, late[-1][1] + 1)
         for first, last, kind in runs:
             settlement.count(kind, last - first + 1)
             if kind == RENEW:
-                self.locks.renew(
-                    first, last, now.ms + (self.settings.lock_ms if lock_ms is None else lock_ms)
-                )
+                self.locks.renew(first, last, now.ms + lock_ms)
                 continue
             rows = self.locks.carve(first, last)
             if kind == RETURN:

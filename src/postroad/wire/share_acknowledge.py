@@ -45,6 +45,7 @@ class ShareAcknowledgeRequest(NamedTuple):
     delay_ms: int
     owner: str  # "": the member itself
     reason: str  # of what is rejected
+    late: int  # what counts without a lock; NOT_GIVEN: accepts
 
 
 class PartitionAnswer(NamedTuple):
@@ -102,5 +103,5 @@ def _decode(buffer: bytes, version: int) -> ShareAcknowledgeRequest:
     tags = read_private_tags(buffer, position, "ShareAcknowledge request")
     times = tags.lock_ms, tags.delay_ms
     return ShareAcknowledgeRequest(
-        group_id, member_id, epoch, renew == 1, partitions, *times, tags.owner, tags.reason
+        group_id, member_id, epoch, renew == 1, partitions, *times, tags.owner, tags.reason, tags.late
     )

@@ -13,6 +13,8 @@ brokers skip them in turn. A node locks nothing for more than 12 hours, nor dela
     10003  owner      text    who holds what is acquired, or acknowledges, instead of the session's member
     10004  run_max    int32   how many messages of one key may come in one answer (ShareFetch only)
     10005  reason     text    why messages are rejected, for their dead letters (ShareAcknowledge only)
+    10006  late       int32   what an owner may say when its lock is over: 0 nothing, 1 accept (also if it is
+                              not given), 2 accept, release and renew (ShareAcknowledge only)
 
 One type of acknowledgement is ours, too, 100: returned. The message was never shown to anybody, so that its
 delivery does not count, and it is there for others at once.
@@ -39,7 +41,13 @@ DELAY_MS_TAG: Final = 10002
 OWNER_TAG: Final = 10003
 RUN_MAX_TAG: Final = 10004
 REASON_TAG: Final = 10005
+LATE_TAG: Final = 10006
 NOT_GIVEN: Final = -1
+
+# Values of LATE_TAG.
+NOTHING_LATE: Final = 0
+LATE_ACCEPTS: Final = 1
+LATE_CHANGES: Final = 2
 
 _PARTITION: Final = Struct(">iB")
 _BATCH: Final = Struct(">qqB")
@@ -148,6 +156,7 @@ class PrivateTags(NamedTuple):
     owner: str = ""  # "": the member itself
     run_max: int = NOT_GIVEN
     reason: str = ""
+    late: int = NOT_GIVEN
 
 
 NO_TAGS: Final = PrivateTags()
@@ -161,7 +170,7 @@ def read_private_tags(buffer: bytes, position: int, request: str) -> PrivateTags
     position += 1
     if count > 127:
         count, position = long_uvarint(buffer, position, count)
-    given = {LOCK_MS_TAG: NOT_GIVEN, DELAY_MS_TAG: NOT_GIVEN, RUN_MAX_TAG: NOT_GIVEN}
+    given = dict.fromkeys((LOCK_MS_TAG, DELAY_MS_TAG, RUN_MAX_TAG, LATE_TAG), NOT_GIVEN)
     owner, reason, tag, end = "", "", -1, len(buffer)
     for _ in range(count):  # ends with the body: each takes two bytes at least
         tag, start, position = read_tag(buffer, position, end, tag, request)
@@ -173,7 +182,8 @@ def read_private_tags(buffer: bytes, position: int, request: str) -> PrivateTags
             owner = buffer[start:position].decode()
         elif tag == REASON_TAG:
             reason = buffer[start:position].decode()
-    return PrivateTags(given[LOCK_MS_TAG], given[DELAY_MS_TAG], owner, given[RUN_MAX_TAG], reason)
+    times = given[LOCK_MS_TAG], given[DELAY_MS_TAG]
+    return PrivateTags(*times, owner, given[RUN_MAX_TAG], reason, given[LATE_TAG])
 
 
 def write_private_tags(
@@ -182,6 +192,7 @@ def write_private_tags(
     owner: str = "",
     run_max: int = NOT_GIVEN,
     reason: str = "",
+    late: int = NOT_GIVEN,
 ) -> bytes:
     """The tags at the end of a request, in place of the single 0 that says that there are none."""
     given = [(LOCK_MS_TAG, lock_ms), (DELAY_MS_TAG, delay_ms)]
@@ -192,6 +203,8 @@ def write_private_tags(
         fields.append(uvarint(RUN_MAX_TAG) + b"\4" + _INT.pack(run_max))
     if reason:
         fields.append(_text_tag(REASON_TAG, reason))
+    if late != NOT_GIVEN:
+        fields.append(uvarint(LATE_TAG) + b"\4" + _INT.pack(late))
     return b"".join((uvarint(len(fields)), *fields))
 
 

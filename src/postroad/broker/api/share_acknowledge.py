@@ -4,7 +4,7 @@ The answer waits until what was said is durable (S4). With the session's final e
 it still holds is released. Where an owner is named (a tag of our own) it speaks of what was acquired in that
 name, and no session is asked for: any gateway may settle what another one has received. An owner's accept
 counts without a lock, too, if the message was delivered and nobody else has it (`queues.late_accepts`): its
-receipts outlive this node.
+receipts outlive this node. An owner may ask for less, or for more (another tag, `late`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from postroad.cluster.group_config import BACKOFF_MS_MAX, LOCK_MS_MAX
 from postroad.errors import ApiError, InvalidRequest, InvalidShareSessionEpoch
+from postroad.queues.acknowledgement import LATE_ACCEPTS, LATE_CHANGES, NOTHING_LATE
 from postroad.queues.share_partition import AckBatch
 from postroad.wire import share_acknowledge as codec
+from postroad.wire import share_requests
 from postroad.wire.share_requests import NOT_GIVEN, PartitionAcknowledgements
 
 KEY: Final = codec.KEY
@@ -30,6 +32,12 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 MEMBER_CHARACTERS_MAX: Final = 36  # a UUID's, as in Kafka
 OWNER_CHARACTERS_MAX: Final = 64
 REASON_CHARACTERS_MAX: Final = 1000  # it is kept in memory and in the ledger until the letter is written
+
+_LATE_KINDS: Final = {
+    share_requests.NOTHING_LATE: NOTHING_LATE,
+    share_requests.LATE_ACCEPTS: LATE_ACCEPTS,
+    share_requests.LATE_CHANGES: LATE_CHANGES,
+}
 
 
 class Uses(HasSubscriptions, Protocol):
@@ -64,7 +72,7 @@ def handle(node: Uses, call: Call) -> Result:
         named_in(request.partitions),
         given(request.lock_ms),
         delay_ms,
-        late=bool(request.owner),
+        late=_LATE_KINDS.get(request.late, LATE_ACCEPTS) if request.owner else NOTHING_LATE,
         reason=request.reason,
     )
     return answer

@@ -9,6 +9,7 @@ from typing import Final
 from postroad.broker.partitions import TopicPartition
 from postroad.broker.parts import HasSubscriptions
 from postroad.errors import ApiError, InvalidRecordState, InvalidRequest, UnknownTopicOrPartition
+from postroad.queues.acknowledgement import NOTHING_LATE
 from postroad.queues.share_partition import AckBatch
 
 RENEW: Final = 4
@@ -33,11 +34,11 @@ class Acknowledgements:
         named: Mapping[TopicPartition, Sequence[AckBatch]],
         lock_ms: int | None = None,
         delay_ms: int | None = None,
-        late: bool = False,
+        late: frozenset[int] = NOTHING_LATE,
         reason: str = "",
     ) -> None:
-        """`done` is called when all are durable or refused: perhaps before this returns. `late`: accepts
-        count without a lock, too, where nobody has the message. `reason`: of what is rejected."""
+        """`done` is called when all are durable or refused: perhaps before this returns. `late`: what
+        counts without a lock, too, where nobody has the message. `reason`: of what is rejected."""
         self._left = len(named) + 1
         for topic_partition, batches in named.items():
             try:

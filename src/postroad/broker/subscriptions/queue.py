@@ -240,16 +240,16 @@ class Queue:
         reply: Reply,
         lock_ms: int | None,
         delay_ms: int | None,
-        late: bool,
+        late: frozenset[int],
         reason: str = "",
     ) -> None:
         """All of it or nothing; `reply` hears when it is durable, or what is wrong with it.
 
-        `late`: accepts count as long as nobody else has the messages (`queues.late_accepts`)."""
+        `late`: what counts as long as nobody else has the messages (`queues.late_accepts`)."""
         now = self.now()
-        unknown_below = self._unknown_below if late else None
+        below = self._unknown_below if late else None
         try:
-            settlement = self.core.acknowledge(member, batches, now, lock_ms, delay_ms, unknown_below, reason)
+            settlement = self.core.acknowledge(member, batches, now, lock_ms, delay_ms, below, reason, late)
         except ApiError as error:
             reply(error)
             return
