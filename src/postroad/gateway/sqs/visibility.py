@@ -1,7 +1,12 @@
 """DeleteMessage and ChangeMessageVisibility, alone and in batches: what becomes of received messages.
 
 A handle that is none is refused. Deleting with one whose time is over deletes the message, unless somebody
-else has received it by now: then it succeeds, as with SQS, and changes nothing; a FIFO queue says so.
+else has received it by now: then it succeeds, as with SQS, and changes nothing. Nor does a visibility timeout
+have to be changed before it is over, as long as nobody else has received the message.
+
+A FIFO queue is strict: a handle whose time is over neither deletes nor changes anything, and is refused. But
+a node forgets in a restart who held what. A message that it knows of no such delivery of was still held then,
+and is deleted.
 """
 
 from __future__ import annotations
@@ -13,7 +18,14 @@ from postroad.client import subscriptions
 from postroad.client.browse import DONE
 from postroad.client.metadata import TopicPartition
 from postroad.client.share_message import AckType
-from postroad.errors import InvalidRecordState, PostroadError, UnknownTopicId, UnknownTopicOrPartition
+from postroad.errors import (
+    CoordinatorNotAvailable,
+    GroupIdNotFound,
+    InvalidRecordState,
+    PostroadError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from postroad.gateway.receipts import Receipt, WrongReceipt
 from postroad.gateway.sqs import answers, batch
 from postroad.gateway.sqs.errors import SqsError, from_postroad, invalid, missing, wrong_receipt
@@ -27,18 +39,23 @@ from postroad.gateway.sqs.requests import (
     DeleteMessageEntry,
 )
 from postroad.gateway.sqs.service import Caller, Service
+from postroad.wire.peek import PeekRange
+from postroad.wire.share_requests import LATE_ACCEPTS, LATE_CHANGES, NOTHING_LATE
 
 VISIBILITY_S_MAX: Final = 43_200
 Entry = TypeVar("Entry", DeleteMessageEntry, ChangeVisibilityEntry)
 
 HELD: Final = "held"
+SETTLING: Final = "settling"
+GONE: Final = (UnknownTopicId, UnknownTopicOrPartition, GroupIdNotFound)
 NOT_HELD: Final = (InvalidRecordState, UnknownTopicId, UnknownTopicOrPartition)
+TRY_S: Final = 10.0
 
 
 async def delete_message(service: Service, _caller: Caller, asked: DeleteMessage) -> answers.Nothing:
     queue = await service.queue(asked.queue_url)
     receipt = _receipt(service, queue, asked.receipt_handle)
-    (refused,) = await service.gateway.settle([receipt], AckType.ACCEPT)
+    (refused,) = await _delete(service, queue, [receipt])
     if refused is not None and (error := await _not_deleted(service, queue, receipt, refused)):
         raise error
     return answers.Nothing()
@@ -51,7 +68,7 @@ async def delete_message_batch(
     queue = await service.queue(asked.queue_url)
     answer = answers.DoneBatch()
     sound = _readable(service, queue, asked.entries, answer)
-    refusals = await service.gateway.settle([receipt for _, receipt in sound], AckType.ACCEPT)
+    refusals = await _delete(service, queue, [receipt for _, receipt in sound])
     for (entry, receipt), refused in zip(sound, refusals, strict=True):
         error = None if refused is None else await _not_deleted(service, queue, receipt, refused)
         if error is None:
@@ -67,7 +84,7 @@ async def change_message_visibility(
     queue = await service.queue(asked.queue_url)
     _check_timeout(asked.visibility_timeout)
     receipt = _receipt(service, queue, asked.receipt_handle)
-    (refused,) = await _change(service, [receipt], asked.visibility_timeout)
+    (refused,) = await _change(service, queue, [receipt], asked.visibility_timeout)
     if refused is not None and (
         error := await _not_changed(service, receipt, refused, asked.visibility_timeout)
     ):
@@ -88,7 +105,7 @@ async def change_message_visibility_batch(
         except SqsError as wrong:
             answer.failed.append(batch.failed(entry, wrong))
     for timeout_s, sound in by_timeout.items():
-        refusals = await _change(service, [receipt for _, receipt in sound], timeout_s)
+        refusals = await _change(service, queue, [receipt for _, receipt in sound], timeout_s)
         for (entry, receipt), refused in zip(sound, refusals, strict=True):
             error = None if refused is None else await _not_changed(service, receipt, refused, timeout_s)
             if error is None:
@@ -98,12 +115,18 @@ async def change_message_visibility_batch(
     return answer
 
 
+async def _delete(service: Service, queue: Queue, receipts: Sequence[Receipt]) -> list[PostroadError | None]:
+    late = NOTHING_LATE if queue.fifo else LATE_ACCEPTS
+    return await service.gateway.settle(receipts, AckType.ACCEPT, late=late)
+
+
 async def _change(
-    service: Service, receipts: Sequence[Receipt], timeout_s: int
+    service: Service, queue: Queue, receipts: Sequence[Receipt], timeout_s: int
 ) -> list[PostroadError | None]:
+    late = NOTHING_LATE if queue.fifo else LATE_CHANGES
     if timeout_s == 0:
-        return await service.gateway.settle(receipts, AckType.RELEASE, delay_ms=0)
-    return await service.gateway.settle(receipts, AckType.RENEW, lock_ms=timeout_s * 1000)
+        return await service.gateway.settle(receipts, AckType.RELEASE, delay_ms=0, late=late)
+    return await service.gateway.settle(receipts, AckType.RENEW, lock_ms=timeout_s * 1000, late=late)
 
 
 async def _not_deleted(
@@ -112,10 +135,20 @@ async def _not_deleted(
     """Why a message could not be deleted; None: that is answered like success, as Amazon does."""
     if not isinstance(refused, NOT_HELD):
         return from_postroad(refused)
-    if queue.fifo and await _state(service, receipt) != DONE:
-        handle = service.gateway.receipts.write(receipt)
-        return invalid("ReceiptHandle", handle, "The receipt handle has expired.")
-    return None
+    if not queue.fifo:
+        return None
+    try:
+        found = await _found(service, receipt)
+    except PostroadError as error:
+        return from_postroad(error)
+    if found.state == DONE:
+        return None
+    if found.state != HELD and found.deliveries < receipt.deliveries:  # it was held when its node restarted
+        (refused_again,) = await service.gateway.settle([receipt], AckType.ACCEPT, late=LATE_ACCEPTS)
+        if refused_again is None:
+            return None
+    handle = service.gateway.receipts.write(receipt)
+    return invalid("ReceiptHandle", handle, "The receipt handle has expired.")
 
 
 async def _not_changed(
@@ -124,7 +157,10 @@ async def _not_changed(
     """Why a visibility timeout could not be changed; None: the message is visible, as was asked for."""
     if not isinstance(refused, NOT_HELD):
         return from_postroad(refused)
-    state = await _state(service, receipt)
+    try:
+        state = (await _found(service, receipt)).state
+    except PostroadError as error:
+        return from_postroad(error)
     if state == DONE:
         handle = service.gateway.receipts.write(receipt)
         reason = "Message does not exist or is not available for visibility timeout change."
@@ -134,17 +170,26 @@ async def _not_changed(
     return SqsError("MessageNotInflight", "The specified message is not in flight.")
 
 
-async def _state(service: Service, receipt: Receipt) -> str:
-    """What has become of a message that its receiver no longer holds, in the words of a peek."""
+async def _found(service: Service, receipt: Receipt) -> PeekRange:
+    """What has become of a message that its receiver no longer holds, in the words of a peek, when all that
+    is being decided about it is decided."""
     client = service.gateway.client
+
+    async def attempt() -> PeekRange:
+        found = await subscriptions.peek(client, receipt.subscription, topic_partition, receipt.offset, 1)
+        for each in found.ranges:
+            if each.first <= receipt.offset <= each.last:
+                if each.state == SETTLING:
+                    raise CoordinatorNotAvailable("Something is being decided about this message.")
+                return each
+        return PeekRange(state=DONE)
+
     try:
         topic = await service.gateway.topic_ids.topic(receipt.topic_id)
         topic_partition = TopicPartition(topic.name, receipt.partition)
-        found = await subscriptions.peek(client, receipt.subscription, topic_partition, receipt.offset, 1)
-    except PostroadError:
-        return DONE
-    states = [each.state for each in found.ranges if each.first <= receipt.offset <= each.last]
-    return states[0] if states else DONE
+        return await client.retry(attempt, timeout_s=TRY_S)
+    except GONE:
+        return PeekRange(state=DONE)
 
 
 def _check_timeout(timeout_s: int | None) -> int:
