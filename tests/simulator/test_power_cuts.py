@@ -10,6 +10,7 @@ import pytest
 
 from postroad.log.disk import Disk
 from simulator.disk import Drive
+from simulator.names import DIRECTORY, Names
 from simulator.paged_file import PAGE_BYTES, SECTOR_BYTES, PagedFile
 from tests.simulator.drives import CUTS, after_power_cuts, content, create, kill
 
@@ -92,6 +93,29 @@ def test_unsynced_names_are_kept_or_lost_and_a_rename_is_whole() -> None:
     found = {tuple(drive.names.inside("d")) for drive in after_power_cuts(change)}
     assert {("a", "gone"), ("c", "new"), ("b", "gone", "new")} <= found
     assert all(len({"a", "b", "c"} & set(names)) == 1 for names in found), "it has one name, and has one"
+
+
+def test_a_file_that_was_renamed_twice_has_one_name() -> None:
+    names, file = Names({"d": DIRECTORY, "d/a": PagedFile()}), PagedFile()
+    names.change({"d/a": file})
+    names.finish_sync(names.begin_sync("d"))
+    names.change({"d/a": None, "d/b": file})
+    names.change({"d/b": None, "d/c": file})
+    found = {tuple(names.after_power_cut(Random(seed)).inside("d")) for seed in range(4 * CUTS)}
+    assert found == {("a",), ("b",), ("c",)}
+
+
+def test_names_of_other_directories_and_those_of_later_are_not_synced() -> None:
+    def sync_one(_: Drive, disk: Disk) -> None:
+        disk.make_directory("e")
+        disk.open("d/synced", create=True)
+        disk.open("e/other", create=True)
+        disk.sync_directory("d")
+        disk.open("d/later", create=True)
+
+    drives = after_power_cuts(sync_one)
+    assert {tuple(drive.names.inside("d")) for drive in drives} == {("synced",), ("later", "synced")}
+    assert {tuple(drive.names.inside("e")) for drive in drives} == {(), ("other",)}
 
 
 def test_a_directory_that_was_removed_may_come_back_with_some_of_its_files() -> None:
