@@ -6,7 +6,7 @@ NODE   := $(VENV)/.node
 STAMP  := $(VENV)/.installed
 DEBIAN := $(VENV)/.debian
 
-.PHONY: run test check bench bench-spark conform spark fuzz messages lock clean
+.PHONY: run test check bench bench-spark conform simulate spark fuzz messages lock clean
 
 run: $(NODE)
 	$(BIN)/postroad serve
@@ -18,6 +18,10 @@ TWO_TRIES := --reruns 1 --max-suite-reruns 3 --rerun-show-tracebacks $(ONE_TRY:%
 
 test: $(STAMP) $(DEBIAN)
 	$(BIN)/pytest -n 2 --dist worksteal $(TWO_TRIES) $(ARGS)
+
+# Seeds of the deterministic simulation (docs/simulation.md): make simulate ARGS="--seeds 200"
+simulate: $(STAMP)
+	$(BIN)/python -m simulator $(ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,0 +1,1 @@
+"""The invariants, one file each: what a history must never show."""

@@ -1,0 +1,54 @@
+"""What differs from seed to seed but is no fault: the settings of the nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from postroad.cluster.topic_config import FlushMode
+
+FLUSH_MODES: Final[tuple[FlushMode, ...]] = ("sync", "sync", "sync", "interval", "os")
+
+
+@dataclass(frozen=True)
+class Conditions:
+    flush: FlushMode
+    short_ways: bool
+    segment_bytes: int  # of topics that don't say otherwise: small, so that logs roll
+    retention_check_ms: int
+    compaction_check_ms: int
+    offsets_partitions: int
+    share_state_partitions: int
+
+    @classmethod
+    def draw(cls, random: Random) -> Conditions:
+        return cls(
+            flush=random.choice(FLUSH_MODES),
+            short_ways=random.random() < 0.7,
+            segment_bytes=random.choice((4_096, 16_384, 262_144, 1 << 30)),
+            retention_check_ms=random.choice((500, 2_000, 10_000)),
+            compaction_check_ms=random.choice((500, 2_000, 10_000)),
+            offsets_partitions=random.choice((1, 1, 4)),
+            share_state_partitions=random.choice((1, 1, 3)),
+        )
+
+    def flags(self) -> dict[str, str]:
+        """As `postroad serve` would be told them."""
+        return {
+            "durability.flush": self.flush,
+            "durability.flush_interval_ms": "200",
+            "kafka.short_ways": str(self.short_ways).lower(),
+            "topics.partitions": "3",
+            "topics.segment_bytes": str(self.segment_bytes),
+            "storage.retention_check_ms": str(self.retention_check_ms),
+            "storage.compaction_check_ms": str(self.compaction_check_ms),
+            "groups.offsets_partitions": str(self.offsets_partitions),
+            "groups.share_state_partitions": str(self.share_state_partitions),
+            "http.enabled": "false",
+        }
+
+    @property
+    def survives_power_cuts(self) -> bool:
+        """Whatever was acknowledged is safe from them; else what was acknowledged lately may be gone."""
+        return self.flush == "sync"

@@ -1,0 +1,50 @@
+"""What goes wrong, and when: a plan that is data, so that it can be shown, repeated and shrunk."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from random import Random
+from typing import Final, NamedTuple
+
+FIRST_S: Final = 2.0  # the nodes have started by then
+PAUSE_MEAN_S: Final = 4.0  # between two faults
+
+# Each kind with the longest time that it lasts (0: it is over at once).
+KINDS: Final[dict[str, float]] = {
+    "kill": 0.0,  # kill -9, and a start soon after
+    "power": 0.0,  # the machine loses power: what was not synced is kept, lost or torn
+    "stop": 0.0,  # SIGTERM, and a start soon after
+    "crash": 0.0,  # kill or power cut between two disk operations of what comes next
+    "pause": 15.0,  # SIGSTOP, SIGCONT
+    "cut": 12.0,  # the network between the node and a client or all of them, in one direction or both
+    "reset": 0.0,  # all connections of a node are reset
+    "slow": 5.0,  # each disk operation takes fifty times as long
+    "fail": 2.0,  # disk operations fail with EIO
+    "full": 8.0,  # the disk has no room
+    "store": 15.0,  # the coordination store is away from all
+    "away": 15.0,  # … from this node
+    "lossy": 15.0,  # the way to the store loses and delays requests, answers and events
+    "compact": 0.0,  # the store forgets its history
+    "clock": 0.0,  # the node's wall clock jumps
+}
+
+
+class Fault(NamedTuple):
+    at: float  # seconds since the beginning
+    kind: str
+    node: int  # index of the node that is struck
+    lasts: float
+    amount: float  # 0 … 1, as the kind understands it
+
+
+def make_plan(random: Random, seconds: float, nodes: int, kinds: Collection[str]) -> list[Fault]:
+    """Faults at random times until the last quarter second; they may overlap."""
+    wanted = sorted(kinds)
+    plan: list[Fault] = []
+    at = FIRST_S + random.expovariate(1 / PAUSE_MEAN_S)
+    while wanted and at < seconds - 0.25:
+        kind = random.choice(wanted)
+        lasts = random.uniform(0.1, KINDS[kind]) if KINDS[kind] else 0.0
+        plan.append(Fault(round(at, 6), kind, random.randrange(nodes), round(lasts, 6), random.random()))
+        at += random.expovariate(1 / PAUSE_MEAN_S)
+    return plan

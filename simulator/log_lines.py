@@ -1,0 +1,54 @@
+"""What nodes and clients write to their logs: warnings go to the trace, errors must be expected ones."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, Self
+
+from simulator.violation import Violation
+from simulator.world import World
+
+# What an operator has to be told when disks fail. Anything else, and every traceback, is a fault.
+EXPECTED: Final = (
+    "partition %s-%d: %s",
+    "partition %s-%d refuses appends: %s",
+)
+REPEATED_MAX: Final = 30  # of one line in a scenario: an error that is said again and again says nothing
+
+
+class LogLines(logging.Handler):
+    """`with` it, every line of this process goes to the scenario."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.WARNING)
+        self._world = world
+        self._counts: Counter[str] = Counter()
+        self._unexpected: list[Violation] = []
+        self._before: list[logging.Handler] = []
+
+    def __enter__(self) -> Self:
+        root = logging.getLogger()
+        self._before, root.handlers = root.handlers, [self]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger().handlers = self._before
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        self._world.note("log", record.levelname, text)
+        if record.levelno < logging.ERROR:
+            return
+        self._counts[text] += 1
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            self._unexpected.append(Violation("E2", f"{text}: {record.exc_info[1]!r}", self._world.now))
+        elif not record.msg.startswith(EXPECTED):
+            self._unexpected.append(Violation("E2", text, self._world.now))
+
+    def violations(self) -> Iterator[Violation]:
+        yield from self._unexpected
+        for text, count in self._counts.items():
+            if count > REPEATED_MAX:
+                yield Violation("E3", f"{count} times: {text}")

@@ -1,0 +1,13 @@
+"""Small faults that are put into the real code on purpose: each must be caught by some check.
+
+Where no seed of a run fails with a mutant in place, the checks can't see what they are there for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from simulator.mutants import logs
+from simulator.mutants.mutant import Mutant
+
+MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in logs.ALL}

@@ -1,0 +1,118 @@
+"""Mutants of the log and of what acknowledges messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from postroad.broker import produce_run
+from postroad.broker.partition import Committed, Partition
+from postroad.log import recovery
+from postroad.log.disk import File
+from postroad.log.producers import Producers
+from postroad.log.scan import walk
+from postroad.log.segment import Segment
+from postroad.log.sync import SyncJob
+from postroad.log.writable_log import WritableLog
+from simulator.mutants.mutant import Mutant
+
+
+def _acknowledge_at_once(_: Callable[..., Any]) -> Callable[..., Any]:
+    def when_committed(self: Partition, offset: int, call: Committed) -> None:
+        call(self.log.failed)
+
+    return when_committed
+
+
+def _forget_failure(finish_sync: Callable[..., Any]) -> Callable[..., Any]:
+    def forget(self: WritableLog, job: SyncJob, _: OSError | None) -> None:
+        finish_sync(self, job, None)
+
+    return forget
+
+
+def _append_again(admit: Callable[..., Any]) -> Callable[..., Any]:
+    def always_new(self: Producers, *batch: Any) -> None:
+        admit(self, *batch)
+
+    return always_new
+
+
+def _show_what_is_written(write: Callable[..., Any]) -> Callable[..., Any]:
+    def show(self: Partition) -> None:
+        write(self)
+        self.high_watermark = max(self.high_watermark, self.log.written_offset)
+        self._wake_readers()
+
+    return show
+
+
+def _skip_checksums(_: Callable[..., Any]) -> Callable[..., Any]:
+    def headers_only(file: File, position: int, end: int, offset: int) -> Iterator[Any]:
+        yield from walk(file, position, end, offset)
+
+    return headers_only
+
+
+def _keep_index(_: Callable[..., Any]) -> Callable[..., Any]:
+    def keep(self: Segment, position: int) -> None:
+        self.load_index()
+
+    return keep
+
+
+def _never_wait(_: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda partition, acks, end: False
+
+
+ALL: Final = (
+    Mutant(
+        "acknowledge-before-sync",
+        "acks=all is answered before the sync",
+        Partition,
+        "when_committed",
+        _acknowledge_at_once,
+    ),
+    Mutant(
+        "forget-failed-sync",
+        "a failed sync counts as a good one",
+        WritableLog,
+        "finish_sync",
+        _forget_failure,
+    ),
+    Mutant(
+        "append-again",
+        "a producer's repetition is appended again",
+        Producers,
+        "admit",
+        _append_again,
+    ),
+    Mutant(
+        "show-unsynced",
+        "the watermark rises above what is synced",
+        Partition,
+        "write",
+        _show_what_is_written,
+    ),
+    Mutant(
+        "serve-torn-tail",
+        "recovery takes batches without looking at their checksums",
+        recovery,
+        "scan",
+        _skip_checksums,
+    ),
+    Mutant(
+        "trust-index",
+        "recovery believes an index that tells of lost batches",
+        Segment,
+        "renew_index",
+        _keep_index,
+    ),
+    Mutant(
+        "short-way-unchecked",
+        "the short way of produce requests does not wait for the commit",
+        produce_run,
+        "waits_for_commit",
+        _never_wait,
+    ),
+)

@@ -1,0 +1,135 @@
+"""How each kind of fault strikes, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from simulator.faults import Fault
+
+if TYPE_CHECKING:
+    from simulator.scenario import Scenario
+
+SLOWNESS: Final = 50.0
+ERROR_RATE: Final = 0.02
+ERRORS: Final = ("write", "sync", "truncate", "create", "rename", "sync_directory")
+WRITE_BACK_RATE: Final = 0.05
+SKEW_S: Final = 3000.0  # how wrong a wall clock may get; producers' timestamps may be an hour ahead
+OPERATIONS_MAX: Final = 400  # a crash comes within this many disk operations, mostly within a few
+ROOM_BYTES: Final = 2048  # what a disk that fills up has left, at most
+
+Strike = Callable[["Scenario", Fault], None]
+
+
+def strike(scenario: Scenario, fault: Fault) -> None:
+    """Begin the fault now; what lasts ends by itself."""
+    scenario.world.note("fault", fault.kind, f"{fault.node} {fault.lasts:g} {fault.amount:g}")
+    scenario.world.sometimes(f"fault {fault.kind}")
+    STRIKES[fault.kind](scenario, fault)
+
+
+def _kill(scenario: Scenario, fault: Fault) -> None:
+    scenario.services[fault.node].kill()
+
+
+def _cut_power(scenario: Scenario, fault: Fault) -> None:
+    scenario.services[fault.node].cut_power()
+
+
+def _stop(scenario: Scenario, fault: Fault) -> None:
+    scenario.services[fault.node].stop()
+
+
+def _crash(scenario: Scenario, fault: Fault) -> None:
+    """Few operations are likelier than many, for a kill as for a power cut."""
+    operations = int(OPERATIONS_MAX ** (fault.amount * 2 % 1.0))
+    scenario.services[fault.node].crash_in(operations, power=fault.amount < 0.5)
+
+
+def _pause(scenario: Scenario, fault: Fault) -> None:
+    process = scenario.services[fault.node].machine.process
+    if process is not None and process.alive:
+        process.pause(fault.lasts)
+
+
+def _cut(scenario: Scenario, fault: Fault) -> None:
+    """Between the node and one client or all of them, in one direction or in both."""
+    random = scenario.world.random("cuts")
+    host = scenario.services[fault.node].machine.host
+    peers = [process.host for process in scenario.clients]
+    if fault.amount < 0.5:
+        peers = [random.choice(peers)]
+    one_way, outward = random.random() < 0.3, random.random() < 0.5
+    for peer in peers:
+        scenario.network.cut(*((host, peer) if outward else (peer, host)), one_way=one_way)
+    scenario.world.after(fault.lasts, scenario.network.heal)
+
+
+def _reset(scenario: Scenario, fault: Fault) -> None:
+    host = scenario.services[fault.node].machine.host
+    for process in scenario.clients:
+        scenario.network.reset_between(host, process.host)
+
+
+def _slow(scenario: Scenario, fault: Fault) -> None:
+    drive = scenario.services[fault.node].machine.drive
+    drive.slowness, drive.stall_rate = SLOWNESS, fault.amount / 10
+    scenario.world.after(fault.lasts, scenario.mend_disk, fault.node)
+
+
+def _fail(scenario: Scenario, fault: Fault) -> None:
+    drive = scenario.services[fault.node].machine.drive
+    drive.error_rates = dict.fromkeys(ERRORS, ERROR_RATE)
+    scenario.world.after(fault.lasts, scenario.mend_disk, fault.node)
+
+
+def _fill(scenario: Scenario, fault: Fault) -> None:
+    drive = scenario.services[fault.node].machine.drive
+    used = sum(len(file.content) for _, file in drive.files())
+    drive.capacity = used + int(fault.amount * ROOM_BYTES)
+    scenario.world.after(fault.lasts, scenario.mend_disk, fault.node)
+
+
+def _take_store(scenario: Scenario, fault: Fault) -> None:
+    scenario.store.begin_outage()
+    scenario.world.after(fault.lasts, scenario.store.end_outage)
+
+
+def _take_store_from(scenario: Scenario, fault: Fault) -> None:
+    host = scenario.services[fault.node].machine.host
+    scenario.store.cut(host, answers=fault.amount < 0.7, requests=fault.amount > 0.3)
+    scenario.world.after(fault.lasts, scenario.store.heal, host)
+
+
+def _disturb_store(scenario: Scenario, fault: Fault) -> None:
+    faults = scenario.store.faults
+    faults.request_lost = faults.request_late = faults.answer_lost = fault.amount / 5
+    faults.watch_lag_s = fault.amount * 2
+    scenario.world.after(fault.lasts, scenario.calm_store)
+
+
+def _compact_store(scenario: Scenario, fault: Fault) -> None:
+    scenario.store.compact(keep=int(fault.amount * 3))
+
+
+def _jump(scenario: Scenario, fault: Fault) -> None:
+    scenario.services[fault.node].machine.jump_clock((fault.amount * 2 - 1) * SKEW_S)
+
+
+STRIKES: Final[dict[str, Strike]] = {
+    "kill": _kill,
+    "power": _cut_power,
+    "stop": _stop,
+    "crash": _crash,
+    "pause": _pause,
+    "cut": _cut,
+    "reset": _reset,
+    "slow": _slow,
+    "fail": _fail,
+    "full": _fill,
+    "store": _take_store,
+    "away": _take_store_from,
+    "lossy": _disturb_store,
+    "compact": _compact_store,
+    "clock": _jump,
+}

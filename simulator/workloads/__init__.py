@@ -1,0 +1,12 @@
+"""What clients do to a cluster while it is struck by faults, and what they expect of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from simulator.workloads.logs import Logs
+from simulator.workloads.workload import Workload
+
+_KINDS: Final[tuple[type[Workload], ...]] = (Logs,)
+
+ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}

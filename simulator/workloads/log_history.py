@@ -1,0 +1,39 @@
+"""What clients of one topic were told and saw: the material of the log's checks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+
+class Position(NamedTuple):
+    partition: int
+    offset: int
+
+
+class Told(NamedTuple):
+    """A value, and a moment before which nobody can have been told of it."""
+
+    value: bytes
+    at: float
+
+
+class LogHistory:
+    """`acks` is what its producers asked for: 0, 1 or -1 (all)."""
+
+    def __init__(self, topic: str, acks: int, idempotent: bool) -> None:
+        self.topic = topic
+        self.acks = acks
+        self.idempotent = idempotent
+        self.sent: dict[bytes, float] = {}  # every value, with the time when it was handed over
+        self.acknowledged: dict[Position, Told] = {}
+        self.in_doubt: dict[bytes, None] = {}  # values whose sender was told of an error, or of nothing
+        self.seen: dict[Position, Told] = {}  # by any reader, at first
+        self.final: dict[Position, bytes] = {}  # by the one that read all of it in the end
+        self._last: dict[tuple[str, int], int] = defaultdict(lambda: -1)
+
+    def rises(self, producer: str, position: Position) -> bool:
+        """Whether a producer's acknowledged sends to a partition rise, as they should."""
+        before = self._last[producer, position.partition]
+        self._last[producer, position.partition] = position.offset
+        return position.offset > before

@@ -1,0 +1,164 @@
+"""Topics as logs: producers that ask for each kind of acknowledgement, and readers that follow them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from postroad.client import offsets
+from postroad.client.client import Client
+from postroad.client.consumer import Consumer
+from postroad.client.metadata import TopicPartition
+from postroad.client.offsets import EARLIEST, LATEST
+from postroad.client.producer import Delivery, Producer
+from postroad.errors import PostroadError
+from postroad.wire.records import Record
+from simulator.checkers import l1_acknowledged, l2_one_value, l3_once
+from simulator.violation import Violation
+from simulator.workloads.log_history import LogHistory, Position, Told
+from simulator.workloads.workload import Role, Stage, Workload
+
+PARTITIONS: Final = 3
+PAUSE_S: Final = 0.4  # between the bursts of a producer, in the mean; the same between two polls of a reader
+BURST_MAX: Final = 8
+NEVER: Final = -1.0
+ON_ITS_WAY_S: Final = 15.0  # an answer takes no longer, cuts of the network included
+
+
+class Logs(Workload):
+    name = "logs"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._histories = {
+            "safe": LogHistory("log-safe", acks=-1, idempotent=True),
+            "plain": LogHistory("log-plain", acks=-1, idempotent=False),
+            "leader": LogHistory("log-leader", acks=1, idempotent=False),
+            "careless": LogHistory("log-careless", acks=0, idempotent=False),
+        }
+        self._numbers = 0
+
+    def roles(self) -> Mapping[str, Role]:
+        producers = {name: partial(self._produce, name, found) for name, found in self._histories.items()}
+        return {**producers, "reader": self._read}
+
+    # --- roles
+
+    async def _produce(self, name: str, history: LogHistory, client: Client) -> None:
+        stage, random = self.stage, self.stage.random
+        await client.topic(history.topic, create=True)
+        self._numbers += 1
+        producer_name = f"{name}-{self._numbers}"
+        async with Producer(client, acks=history.acks, idempotent=history.idempotent) as producer:
+            while not stage.calm:
+                for _ in range(random.randrange(1, BURST_MAX)):
+                    await self._send(producer, producer_name, history)
+                await asyncio.sleep(random.expovariate(1 / PAUSE_S))
+            await asyncio.sleep(stage.seconds)
+
+    async def _send(
+        self, producer: Producer, producer_name: str, history: LogHistory, partition: int | None = None
+    ) -> None:
+        random = self.stage.random
+        partition = random.randrange(PARTITIONS) if partition is None else partition
+        value = b"%d.%s" % (len(history.sent), b"x" * random.randrange(200))
+        history.sent[value] = self.stage.world.now
+        history.in_doubt[value] = None
+        delivery = await producer.send(history.topic, value, partition=partition)
+        delivery.then(partial(self._delivered, delivery, producer_name, history, value))
+
+    def _delivered(self, delivery: Delivery, producer: str, history: LogHistory, value: bytes) -> None:
+        try:
+            sent = delivery.result()
+        except (PostroadError, asyncio.CancelledError):
+            return
+        if sent.offset < 0:
+            return
+        del history.in_doubt[value]
+        position, told = Position(sent.partition, sent.offset), Told(value, history.sent[value])
+        before = history.acknowledged.get(position)
+        if before is not None and before.at > self.lost_until(history):
+            self.stage.broken("L2", f"{history.topic}: two messages were acknowledged at {tuple(position)}")
+        if not history.rises(producer, position) and not self.stage.power_cuts:
+            self.stage.broken("L6", f"{history.topic}: {producer} was told {tuple(position)} too late")
+        history.acknowledged[position] = told
+
+    async def _read(self, client: Client) -> None:
+        """Follows all topics from their beginnings for a while; the next one begins anew."""
+        topics = {history.topic: history for history in self._histories.values()}
+        for topic in topics:
+            await client.topic(topic, create=True)
+        ends_at = self.stage.world.now + self.stage.random.uniform(5, 40)
+        following: dict[TopicPartition, int] = {}
+        async with Consumer(client, reset=EARLIEST) as consumer:
+            await consumer.assign(
+                {TopicPartition(topic, n): EARLIEST for topic in topics for n in range(PARTITIONS)}
+            )
+            while self.stage.world.now < ends_at:
+                for part, records, _ in await consumer.poll(1.0):
+                    self._follow(topics[part.topic], part, records, following)
+                await asyncio.sleep(self.stage.random.expovariate(1 / PAUSE_S))
+
+    def _follow(
+        self,
+        history: LogHistory,
+        part: TopicPartition,
+        records: Sequence[Record],
+        following: dict[TopicPartition, int],
+    ) -> None:
+        """L5: neither a gap nor a step back."""
+        for record in records:
+            expected = following.get(part, 0)
+            if record.offset != expected and not self.stage.may_lose_what_was_acknowledged:
+                self.stage.broken("L5", f"{part}: {record.offset} came where {expected} was next")
+            following[part] = record.offset + 1
+            self._saw(history, Position(part.partition, record.offset), record.value or b"")
+
+    def _saw(self, history: LogHistory, position: Position, value: bytes) -> None:
+        told = history.seen.setdefault(position, Told(value, self.stage.world.now))
+        if told.value != value:
+            if told.at > self._unseen_until():
+                self.stage.broken("L2", f"{history.topic}: {tuple(position)} has two values")
+            history.seen[position] = Told(value, self.stage.world.now)
+
+    # --- the end
+
+    async def finish(self, client: Client) -> None:
+        for history in self._histories.values():
+            await self._read_all(client, history)
+
+    async def _read_all(self, client: Client, history: LogHistory) -> None:
+        parts = [TopicPartition(history.topic, n) for n in range(PARTITIONS)]
+        async with Producer(client) as producer:
+            for part in parts:  # it can be written again
+                await self._send(producer, "probe", history, part.partition)
+        found = await offsets.find(client, dict.fromkeys(parts, LATEST))
+        ends = {part: at.offset for part, at in found.items()}
+        async with Consumer(client, reset=None) as consumer:
+            await consumer.assign(dict.fromkeys(parts, EARLIEST))
+            while any(consumer.positions[part] < end for part, end in ends.items()):
+                for part, records, _ in await consumer.poll(5.0):
+                    for record in records:
+                        history.final[Position(part.partition, record.offset)] = record.value or b""
+
+    def check(self) -> Iterator[Violation]:
+        for history in self._histories.values():
+            lost_until = self.lost_until(history)
+            yield from l1_acknowledged.check(history, lost_until)
+            yield from l2_one_value.check(history, self._unseen_until())
+            yield from l3_once.check(history)
+
+    def lost_until(self, history: LogHistory) -> float:
+        """The last power cut that may have taken what was acknowledged before it."""
+        cuts = self.stage.power_cuts
+        if not cuts or (history.acks == -1 and self.stage.conditions.survives_power_cuts):
+            return NEVER
+        return cuts[-1]
+
+    def _unseen_until(self) -> float:
+        """The same for what was read: consumers see what is as safe as acks=all. An answer may have been on
+        its way when the power failed."""
+        cuts = self.stage.power_cuts
+        return cuts[-1] + ON_ITS_WAY_S if cuts and not self.stage.conditions.survives_power_cuts else NEVER

@@ -1,0 +1,63 @@
+"""What every workload is made of.
+
+A workload owns its topics and groups, so that it can say what must be found there. Its roles are clients in
+processes of their own; a role that ends, by itself or with an error of Postroad's, is begun anew after a
+moment, as a supervisor would. When the faults are over (`stage.calm`) roles send nothing new but go on
+with all the rest; `finish` then gets a healthy cluster and reads what the checks need.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import ClassVar
+
+from postroad.client.client import Client
+from simulator.conditions import Conditions
+from simulator.violation import Violation
+from simulator.world import World
+
+Role = Callable[[Client], Awaitable[None]]
+
+
+@dataclass
+class Stage:
+    """What a workload sees of its scenario."""
+
+    world: World
+    random: Random  # of this workload alone
+    conditions: Conditions
+    seconds: float  # how long faults strike
+    calm: bool = False  # they are over
+    power_cuts: list[float] = field(default_factory=list)  # when; shared by all workloads
+    violations: list[Violation] = field(default_factory=list)  # seen while it ran; shared as well
+
+    @property
+    def may_lose_what_was_acknowledged(self) -> bool:
+        """A power cut may have taken what a log without sync had acknowledged."""
+        return bool(self.power_cuts) and not self.conditions.survives_power_cuts
+
+    def broken(self, invariant: str, text: str) -> None:
+        """A promise was broken just now."""
+        self.violations.append(Violation(invariant, text, self.world.now))
+
+
+class Workload(ABC):
+    name: ClassVar[str]
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+    @abstractmethod
+    def roles(self) -> Mapping[str, Role]:
+        """Its clients, by the names of their processes."""
+
+    @abstractmethod
+    async def finish(self, client: Client) -> None:
+        """Read what the checks need. All is well by now: an error, or no end, is a violation."""
+
+    @abstractmethod
+    def check(self) -> Iterator[Violation]:
+        """What must hold of all that was seen."""
