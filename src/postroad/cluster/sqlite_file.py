@@ -116,6 +116,20 @@ def _set_up(connection: sqlite3.Connection, path: Path) -> None:
     elif layout < LAYOUT:
         _add_checksums(connection)
     _check_entries(connection)
+    _write_anew(connection)
+
+
+def _write_anew(connection: sqlite3.Connection) -> None:
+    """Move what the log holds into the database and empty it.
+
+    A sync of the log may have failed before this start: then the kernel shows commits that are not on the
+    disk and that no further sync would write, and later ones would be lost with them in a power cut.
+    """
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_FULL:  # on a full disk the node starts all the same
+            raise
 
 
 def checksum(key: bytes, value: bytes, revision: int, lease: int) -> int:
