@@ -354,6 +354,19 @@ def test_files_of_old_segments_that_could_not_be_removed_are_removed_later(
     until(lambda: len(list(directory.glob("*.log"))) <= 2, "they are gone")
 
 
+def test_segments_that_are_full_are_synced_also_where_the_operating_system_may_choose(
+    start: Callable[..., Running],
+) -> None:
+    """Or a start after a crash would have to read and to write anew all that came since the last stop."""
+    running = start(durability_flush="os")
+    running.create("t", segment_bytes=1000)
+    log = running.partition("t").log
+    for _ in range(40):
+        running.publish("t", b"x" * 100)
+    until(lambda: log.checkpoint.current.point.segment > 0, "the point has left the first segment")
+    assert log.checkpoint.current.point.offset <= log.written_offset
+
+
 # --- the coordinator's own log
 
 

@@ -142,6 +142,8 @@ class Partition:
         self._commit(self.log.written_offset)
         if self.flush == FLUSH_INTERVAL:
             self._flusher.request_later(self, self.flush_interval_ms)
+        elif self.log.has_rolled:  # a start after a crash reads and writes anew what was never synced
+            self._flusher.request(self)
 
     def synced(self) -> None:
         """Called by the flusher on the loop, after `log.finish_sync`.

@@ -223,6 +223,11 @@ class WritableLog:
         self._unsaved_epochs |= job.epochs is not None
         self._unsynced_checkpoint |= job.durable
 
+    @property
+    def has_rolled(self) -> bool:
+        """Whether a segment was closed that no sync has begun to make durable."""
+        return bool(self._unsynced)
+
     def is_roll_due(self, now_ms: int) -> bool:
         settings, age_ms = self.settings, now_ms - self._run.first_ms
         lag_ms = settings.max_compaction_lag_ms if settings.cleanup_compact else settings.segment_ms
