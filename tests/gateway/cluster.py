@@ -38,10 +38,16 @@ class Partition:
         self.held: dict[int, Held] = {}
         self.deliveries: Counter[int] = Counter()
         self.end = 0
+        self.value_bytes = 0  # every message is filled up to so many
+        self.key: bytes | None = None
 
     def publish(self) -> None:
         self.available.append(self.end)
         self.end += 1
+
+    def record(self, topic: str, index: int, offset: int) -> Record:
+        value = f"{topic}/{index}/{offset}".encode()
+        return Record(offset, 0, self.key, value.ljust(self.value_bytes, b"."))
 
     def acquire(self, count: int, owner: str, lock_ms: int) -> list[int]:
         taken, self.available = self.available[:count], self.available[count:]
@@ -83,6 +89,7 @@ class Cluster(Client):
         self.slow_acknowledge_s = 0.0  # so is that to an acknowledgement
         self.slow_close_s = 0.0  # and the end of a session takes so long
         self.asked: Counter[str] = Counter()
+        self.fetch_bytes: list[int] = []  # how much each fetch asked for; it gets all that there is
         self._sessions: dict[int, set[tuple[bytes, int]]] = {}  # by node: what is read there
 
     async def names(self) -> list[str]:
@@ -138,6 +145,7 @@ class Cluster(Client):
         )
 
     async def _fetch(self, node: int, asked: share_fetch.ShareFetchRequest) -> Any:
+        self.fetch_bytes.append(asked.max_bytes)
         session = self._sessions.setdefault(node, set())
         session |= {place[:2] for place in asked.partitions}
         session -= set(asked.forgotten)
@@ -160,8 +168,7 @@ class Cluster(Client):
                     fetch_messages.AcquiredRecords(at, at, partition.deliveries[at]) for at in offsets
                 ]
                 records = b"".join(
-                    encode_batch([Record(at, 0, None, f"{name}/{index}/{at}".encode())], base_offset=at)
-                    for at in offsets
+                    encode_batch([partition.record(name, index, at)], base_offset=at) for at in offsets
                 )
                 answer = fetch_messages.PartitionData(index, records=records, acquired_records=acquired)
                 answers.append(fetch_messages.ShareFetchableTopicResponse(_id(name), [answer]))

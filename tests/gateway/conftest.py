@@ -97,7 +97,7 @@ def _run(
             runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE_S)
             await runner.setup()
             handler = ShortWayHandler(gateway)
-            door = Door(runner, gateway.http, gateway.metrics, handler if short_way else None)
+            door = Door(runner, gateway.http, gateway.metrics, handler if short_way else None, gateway.memory)
             sock = bind("127.0.0.1", 0)
             await door.open(sock)
             url = f"http://127.0.0.1:{sock.getsockname()[1]}"

@@ -300,6 +300,43 @@ def test_readers_that_never_read_are_cut_when_there_are_too_many(gateway: Runnin
     eventually(lambda: memory.unread_bytes == 0, "it still counts")
 
 
+def test_a_receive_is_bounded_by_bytes_and_no_message_counts_a_delivery_twice(
+    gateway: RunningGateway, full: str
+) -> None:
+    receipts = [str(message["receipt"]) for message in received(gateway, full, deliveries=1)]
+    call(gateway.url, f"/v1/subscriptions/{full}/release", {"receipts": receipts, "delay_ms": 0})
+    again = received(gateway, full, deliveries=2)  # now the node knows of all 18 MB
+    assert sorted(str(message["value"])[:3] for message in again) == [f"{number:03}" for number in range(30)]
+
+
+def received(gateway: RunningGateway, subscription: str, deliveries: int) -> list[dict[str, object]]:
+    """All 30 messages, each delivered for the same time."""
+    found: list[dict[str, object]] = []
+    while len(found) < 30:
+        wanted = {"max": 1000, "wait_ms": 10_000}
+        answer = call(gateway.url, f"/v1/subscriptions/{subscription}/receive", wanted)
+        assert isinstance(answer["messages"], list)
+        assert 1 <= len(answer["messages"]) <= 6
+        assert {message["deliveries"] for message in answer["messages"]} == {deliveries}
+        found += answer["messages"]
+    return found
+
+
+def test_messages_ahead_of_a_websocket_that_never_reads_count(gateway: RunningGateway, full: str) -> None:
+    """Each client has one message in its write buffer, which makes 5 MB, and another behind it."""
+    upgrade = (
+        f"GET /v1/subscriptions/{full}/stream?credit=100 HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+    )
+    memory: Memory[object] = gateway.door.memory  # type: ignore[assignment]
+    with contextlib.ExitStack() as stack:
+        for _ in range(8):
+            stack.enter_context(slow_reader(gateway.url)).sendall(upgrade.encode())
+        eventually(lambda: memory.unread_bytes > 6 * MB, "they do not count")
+    eventually(lambda: memory.unread_bytes == 0, "it still counts")
+
+
 def slow_reader(url: str) -> socket.socket:
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

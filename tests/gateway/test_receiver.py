@@ -10,8 +10,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from postroad.client.metadata import NO_LEADER
+from postroad.config.sections import Http
 from postroad.errors import NotLeaderOrFollower, TopicAuthorizationFailed, UnknownTopicOrPartition
 from postroad.gateway import receiver as receiver_module
+from postroad.gateway.memory import Memory
 from postroad.gateway.receiver import Received, Receiver
 from postroad.gateway.settler import Settler
 from postroad.gateway.topic_ids import TopicIds
@@ -22,12 +24,14 @@ SOON_S = 30.0
 
 
 @asynccontextmanager
-async def receiving(cluster: Cluster, topics: list[str] | None = None) -> AsyncIterator[Receiver]:
+async def receiving(
+    cluster: Cluster, topics: list[str] | None = None, memory: Memory[object] | None = None
+) -> AsyncIterator[Receiver]:
     async def names() -> list[str]:
         return topics or list(cluster.topics)
 
     settler = Settler(cluster, TopicIds(cluster))
-    receiver = Receiver(cluster, "workers", names, settler.settle)
+    receiver = Receiver(cluster, "workers", names, settler.settle, memory or Memory(Http()))
     try:
         yield receiver
     finally:

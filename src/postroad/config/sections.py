@@ -141,7 +141,8 @@ class Http(Section):
     send_bytes_max: int = setting(
         64 * MIB,
         size(MIB),
-        "Memory for answers that clients have not read, in all; beyond it the slowest reader is cut off.",
+        "Memory for answers that clients have not read, in all; beyond it the slowest reader is cut off. "
+        "Messages on their way from the nodes count, too; receives bring fewer when little is left.",
     )
     request_ms: int = setting(
         30_000, duration(1), "A request that has begun must be complete within this time."

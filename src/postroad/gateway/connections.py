@@ -13,7 +13,7 @@ import asyncio
 import logging
 import socket
 from collections import Counter as Tally
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from aiohttp import StreamReader, web
 
@@ -21,6 +21,7 @@ from postroad.config.sections import Http
 from postroad.gateway.masks import MaskCheck
 from postroad.gateway.memory import FREE_BYTES, Memory
 from postroad.gateway.metrics import GatewayMetrics
+from postroad.gateway.refusals import BAD_LINE, LONG_HEAD, TOO_BUSY, Refused
 from postroad.gateway.short_way import ShortWay, ShortWayHandler
 
 BACKLOG: Final = 1024
@@ -31,26 +32,6 @@ LINES_A_SECOND: Final = 20  # about connections that were refused or cut; then t
 
 log = logging.getLogger(__name__)
 
-
-class Refused(NamedTuple):
-    """An answer from the door itself, to a request that is not read to its end."""
-
-    status: int
-    data: bytes
-
-
-# No body: what SDKs make of a 5xx without one is "try again later".
-TOO_BUSY: Final = Refused(
-    503,
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-)
-LONG_HEAD: Final = Refused(
-    431,
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-)
-
-
-BAD_LINE: Final = Refused(400, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 HEAD_END: Final = b"\r\n\r\n"
 NOT_MASKED: Final = b"\x88\x02\x03\xea"  # a close frame, with the code 1002 for a wrong protocol
 
@@ -63,6 +44,7 @@ class Connection(web.RequestHandler):
         "_line",
         "_masks",
         "_newest",
+        "ahead_bytes",
         "answered",
         "arrived_bytes",
         "began_at",
@@ -94,6 +76,7 @@ class Connection(web.RequestHandler):
         self.refused: int | None = None  # the status of the door's own answer
         self.refused_at = 0.0
         self.lingering: asyncio.Transport | None = None  # after a refusal: until the client has read it
+        self.ahead_bytes = 0  # of a WebSocket's messages that are not in the write buffer yet
         self.unread_bytes = 0  # of answers, when last looked at; so many since `stuck_at`
         self.stuck_at = 0.0
         self.short_way: ShortWay | None = None  # until the first request that is not plain
@@ -239,14 +222,23 @@ class Connection(web.RequestHandler):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self.transport is not None:
-            self.door.count_unread(self, self.transport.get_write_buffer_size())
+        self._count_unread()
 
     def resume_writing(self) -> None:
         self.door.memory.count_unread(self, 0)
         super().resume_writing()
         if self.short_way is not None:
             self.short_way.go_on()
+
+    def count_ahead(self, ahead_bytes: int) -> None:
+        """Note how many bytes of messages wait to be written: they count while the client does not read."""
+        self.ahead_bytes = ahead_bytes
+        if self.writing_paused:
+            self._count_unread()
+
+    def _count_unread(self) -> None:
+        if self.transport is not None:
+            self.door.count_unread(self, self.transport.get_write_buffer_size() + self.ahead_bytes)
 
     def _refuse(self, refusal: Refused) -> None:
         """The request gets this answer, and what is left of it is dropped as it comes, for closing at once
@@ -321,13 +313,14 @@ class Door:
         http: Http,
         metrics: GatewayMetrics,
         handler: ShortWayHandler | None = None,
+        memory: Memory[Any] | None = None,
     ) -> None:
         assert runner.server is not None, "set up before"
         self.handler = handler
         self.connections: dict[Connection, None] = {}
         self.metrics = metrics
         self._per_address: Tally[str] = Tally()
-        self.memory: Memory[Connection] = Memory(http)
+        self.memory: Memory[Connection] = memory or Memory(http)
         self.http = http
         self._manager = runner.server
         self._loop = asyncio.get_running_loop()
@@ -419,7 +412,7 @@ class Door:
         if unread != connection.unread_bytes or not unread:
             connection.unread_bytes, connection.stuck_at = unread, now
             if connection.writing_paused:
-                self.count_unread(connection, unread)
+                self.count_unread(connection, unread + connection.ahead_bytes)
         elif (now - connection.stuck_at) * 1000 > self.http.idle_ms:
             return f"it read nothing for {self.http.idle_ms} ms"
         return ""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from postroad.client import nodes
 from postroad.client.client import Client
@@ -20,11 +20,12 @@ from postroad.errors import PostroadError
 from postroad.gateway.access import Keys
 from postroad.gateway.directory import Directory
 from postroad.gateway.exchange import PlainRoute
+from postroad.gateway.memory import Memory
 from postroad.gateway.metrics import GatewayMetrics
 from postroad.gateway.origin import Visitors
 from postroad.gateway.pages import Pages
 from postroad.gateway.receipts import Receipt, Receipts
-from postroad.gateway.receiver import IsGone, Received, Receiver
+from postroad.gateway.receiver import RECEIVE_BYTES_MAX, IsGone, Received, Receiver
 from postroad.gateway.redrives import Redrives
 from postroad.gateway.settler import Settler
 from postroad.gateway.topic_ids import TopicIds
@@ -65,6 +66,7 @@ class Gateway:
         self.receipts: Receipts
         self.cluster_id = ""
         self.metrics = GatewayMetrics()
+        self.memory: Memory[Any] = Memory(settings.http)
         self.plain_routes: dict[str, PlainRoute] = {}  # by X-Amz-Target: what need not go through aiohttp
         self.pages = Pages()
         self.closing = asyncio.Event()  # long waits end when it is set
@@ -158,8 +160,11 @@ class Gateway:
         lock_ms: int | None = None,
         is_gone: IsGone | None = None,
         run_max: int = 1,
+        max_bytes: int = RECEIVE_BYTES_MAX,
     ) -> list[Received]:
         """Up to so many, locked for `lock_ms` or as the subscription says. Raises GroupIdNotFound.
+
+        They have `max_bytes` at most, or it is a single message.
 
         Where the subscription keeps the order of keys, up to `run_max` of one key are among them.
 
@@ -171,11 +176,15 @@ class Gateway:
         receiver = self._receivers.get(subscription)
         if receiver is None:
             receiver = Receiver(
-                self.client, subscription, lambda: self._topics(subscription), self.settler.settle
+                self.client,
+                subscription,
+                lambda: self._topics(subscription),
+                self.settler.settle,
+                self.memory,
             )
             self._receivers[subscription] = receiver
         lock_ms = info.lock_ms if lock_ms is None else lock_ms
-        received = await receiver.receive(max_messages, wait_ms, lock_ms, is_gone, run_max)
+        received = await receiver.receive(max_messages, wait_ms, lock_ms, is_gone, run_max, max_bytes)
         if received and is_gone is not None and is_gone():
             await self.settle([each.receipt for each in received], AckType.RETURN)
             return []

@@ -6,6 +6,9 @@ however full it is, and cost nothing to account for.
 
 Answers: what a client has not read counts from the moment its connection's write buffer is full. When that is
 too much, the client that has read nothing for the longest time is cut off.
+
+Messages on their way from the nodes: they become answers, and share the limit of these. A fetch reserves what
+it asks a node for, and asks for less when little is left: receives bring fewer messages then, and go on.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Final, Generic, TypeVar
 from postroad.config.sections import Http
 
 FREE_BYTES: Final = 8 * 1024  # a small request; 10,000 connections hold 80 MB of them at the very most
+FETCH_BYTES_MIN: Final = 64 * 1024  # a fetch may always ask for this: one runs for each node and subscription
 
 C = TypeVar("C")
 
@@ -28,6 +32,7 @@ class Memory(Generic[C]):
         self._send_bytes_max = http.send_bytes_max
         self.received_bytes = 0
         self.unread_bytes = 0
+        self.fetching_bytes = 0
         self._unread: dict[C, int] = {}  # the one that has waited longest comes first
 
     def count_received(self, was_bytes: int, now_bytes: int) -> bool:
@@ -42,6 +47,20 @@ class Memory(Generic[C]):
             self._unread[connection] = unread_bytes
         else:
             self._unread.pop(connection, None)
+
+    def reserve_fetch(self, wanted_bytes: int) -> int:
+        """How much a fetch may ask a node for; it counts until `release_fetch` is called with that number."""
+        room = self._send_bytes_max - self.unread_bytes - self.fetching_bytes
+        granted = min(wanted_bytes, max(room, FETCH_BYTES_MIN))
+        self.fetching_bytes += granted
+        return granted
+
+    def hold_fetched(self, size: int) -> None:
+        """Messages of so many bytes can't be handed out yet; they count until `release_fetch`."""
+        self.fetching_bytes += size
+
+    def release_fetch(self, size: int) -> None:
+        self.fetching_bytes -= size
 
     def slowest(self) -> C | None:
         """The connection to cut, if too much waits to be read. An answer alone is never too much: answers

@@ -8,6 +8,8 @@ R1 a caller gets no more than it asked for; what nobody takes (any more) is retu
 R2 each fetch locks in the name of an owner of its own, which the receipts carry.
 R3 what is handed out is locked, for as long as the caller asked for.
 R4 a caller for whom messages have come is not answered without them because its time is over meanwhile.
+R5 a node is asked for no more bytes than the callers take, nor than memory allows; only a batch that is
+   larger than that comes all the same, or its messages would never go out.
 """
 
 from __future__ import annotations
@@ -16,21 +18,25 @@ import asyncio
 import logging
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 from postroad.client.client import Client
 from postroad.client.metadata import TopicPartition
-from postroad.client.share_message import AckType, ShareMessage, read_delivery
+from postroad.client.share_message import AckType, ShareMessage
 from postroad.client.share_session import ShareSession, TopicIdPartition
 from postroad.errors import PostroadError, TryAgain, by_code
-from postroad.gateway import runs
+from postroad.gateway import runs, sizes
 from postroad.gateway.leaders import Leaders, Topics
+from postroad.gateway.memory import Memory
 from postroad.gateway.receipts import OWNER_BYTES, Receipt
+from postroad.gateway.unpacking import unpack
 from postroad.wire.share_requests import NOT_GIVEN
 
 SLICE_S: Final = 1.0  # one request waits so long; a longer wait is several
 MESSAGES_MAX: Final = 1000  # asked for at once
+RECEIVE_BYTES_MAX: Final = 4 << 20  # for one caller, where it does not say less
+FETCH_BYTES_MAX: Final = 4 << 20  # asked a node for at once, for all callers
 PATIENCE_S: Final = 10.0  # a node that does not answer is waited for so long
 GLANCE_S: Final = 0.02  # while a request waits at the node there is nothing: no need to ask again
 LOCK_MS_MIN: Final = 1000  # of a fetch: a lock must outlive the way to its caller, and is shortened there
@@ -51,11 +57,22 @@ class Received(NamedTuple):
 
 class ReceiveRequest(NamedTuple):
     max_messages: int
+    max_bytes: int
     run_max: int  # messages of one key, where their order counts
     lock_ms: int
     deadline: float  # on the loop's clock
     is_gone: IsGone | None
     future: asyncio.Future[list[Received]]
+
+
+class Terms(NamedTuple):
+    """What a fetch asks for: enough for all callers that wait."""
+
+    messages: int
+    max_bytes: int
+    wait_ms: int
+    lock_ms: int
+    run_max: int
 
 
 class Fetch(NamedTuple):
@@ -76,26 +93,37 @@ Settle = Callable[[list[Receipt], AckType, int | None, int | None], Awaitable[li
 class Receiver:
     """The pump of one subscription. `topics` tells the names of its topics, as they are now."""
 
-    def __init__(self, client: Client, subscription: str, topics: Topics, settle: Settle) -> None:
+    def __init__(
+        self, client: Client, subscription: str, topics: Topics, settle: Settle, memory: Memory[Any]
+    ) -> None:
         self._client = client
         self._subscription = subscription
         self._leaders = Leaders(client, subscription, topics)
         self._settle = settle
+        self._memory = memory
         self._member = os.urandom(12).hex()
         self._requests: deque[ReceiveRequest] = deque()
         self._requested = asyncio.Event()
         self._sessions: dict[int, ShareSession] = {}
         self._under_way: dict[int, Fetch] = {}
-        self._handing: set[asyncio.Task[None]] = set()
+        self._handing: set[asyncio.Future[object]] = set()
         self._relocking: set[asyncio.Future[list[Received]]] = (
             set()
         )  # of requests whose messages are here (R4)
         self._pump: asyncio.Task[None] | None = None
 
     async def receive(
-        self, max_messages: int, wait_ms: int, lock_ms: int, is_gone: IsGone | None = None, run_max: int = 1
+        self,
+        max_messages: int,
+        wait_ms: int,
+        lock_ms: int,
+        is_gone: IsGone | None = None,
+        run_max: int = 1,
+        max_bytes: int = RECEIVE_BYTES_MAX,
     ) -> list[Received]:
         """Up to so many, as soon as there are any; none if none came in time. Raises PostroadError.
+
+        They have `max_bytes` at most, or it is a single message.
 
         Where the subscription keeps the order of keys, up to `run_max` of one key are among them.
         """
@@ -104,7 +132,7 @@ class Receiver:
         before_us = self._waiting_at_nodes()
         patience_s = max(wait_s, GLANCE_S) if before_us else wait_s + PATIENCE_S
         request = ReceiveRequest(
-            max_messages, run_max, lock_ms, loop.time() + wait_s, is_gone, loop.create_future()
+            max_messages, max_bytes, run_max, lock_ms, loop.time() + wait_s, is_gone, loop.create_future()
         )
         self._requests.append(request)
         self._requested.set()
@@ -115,7 +143,7 @@ class Receiver:
             return await request.future
         except asyncio.CancelledError:
             if not request.future.cancelled() and request.future.exception() is None:
-                self._later(self._return(request.future.result()))  # R1: they came at the same moment
+                self._return(request.future.result())  # R1: they came at the same moment
             raise
         finally:
             timer.cancel()
@@ -133,7 +161,8 @@ class Receiver:
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)
-        await asyncio.gather(*self._handing, return_exceptions=True)
+        while self._handing:
+            await asyncio.gather(*self._handing, return_exceptions=True)
 
     def _time_out(self, request: ReceiveRequest, waiting: Sequence[asyncio.Task[None]]) -> None:
         """Nothing came in time. But if the fetches that waited at the nodes are over, new ones ask for us."""
@@ -191,20 +220,15 @@ class Receiver:
 
     async def _round(self) -> None:
         """Ask the nodes that are not being asked, until one of them has answered."""
-        loop = asyncio.get_running_loop()
         by_node = await self._leaders.by_node()
         requests = [request for request in self._requests if _waits(request)]
         if not requests:
             return
-        lock_ms = max(LOCK_MS_MIN, *[request.lock_ms for request in requests])
-        wanted = min(sum(request.max_messages for request in requests), MESSAGES_MAX)
-        run_max = min(request.run_max for request in requests)
-        wait_s = min(max(request.deadline for request in requests) - loop.time(), SLICE_S)
+        terms = _terms(requests)
         for node, topic_partitions in by_node.items():
             if node not in self._under_way:
-                wait_ms = max(int(wait_s * 1000), 0)
-                fetching = self._fetch(node, topic_partitions, wanted, wait_ms, lock_ms, run_max)
-                self._under_way[node] = Fetch(asyncio.create_task(fetching), wait_ms > 0)
+                fetching = self._fetch(node, topic_partitions, terms)
+                self._under_way[node] = Fetch(asyncio.create_task(fetching), terms.wait_ms > 0)
         if not self._under_way:
             await asyncio.sleep(RETRY_S)
         else:
@@ -214,21 +238,13 @@ class Receiver:
                 task.result()
         self._answer_late(requests)
 
-    async def _fetch(
-        self,
-        node: int,
-        topic_partitions: dict[TopicIdPartition, str],
-        wanted: int,
-        wait_ms: int,
-        lock_ms: int,
-        run_max: int,
-    ) -> None:
+    async def _fetch(self, node: int, topic_partitions: dict[TopicIdPartition, str], terms: Terms) -> None:
         """Ask a node once, and deal out what comes."""
+        reserved = self._memory.reserve_fetch(terms.max_bytes)
         try:
-            lock = Lock(lock_ms, asyncio.get_running_loop().time() + lock_ms / 1000)
-            self._deal(
-                await self._ask(node, topic_partitions, wanted, wait_ms, lock_ms, run_max), lock, run_max
-            )
+            lock = Lock(terms.lock_ms, asyncio.get_running_loop().time() + terms.lock_ms / 1000)
+            asked = terms._replace(max_bytes=reserved)
+            self._deal(await self._ask(node, topic_partitions, asked), lock, terms.run_max)
         except TryAgain as error:
             for topic in set(topic_partitions.values()):
                 self._leaders.doubt(topic, error)
@@ -236,16 +252,11 @@ class Receiver:
         except PostroadError as error:
             self._fail(error)
         finally:
+            self._memory.release_fetch(reserved)
             del self._under_way[node]
 
     async def _ask(
-        self,
-        node: int,
-        topic_partitions: dict[TopicIdPartition, str],
-        wanted: int,
-        wait_ms: int,
-        lock_ms: int,
-        run_max: int,
+        self, node: int, topic_partitions: dict[TopicIdPartition, str], terms: Terms
     ) -> deque[Received]:
         """What the node has. Raises if it refuses all of the partitions."""
         session = self._sessions.get(node)
@@ -255,11 +266,12 @@ class Receiver:
         owner = os.urandom(OWNER_BYTES)
         answers = await session.fetch(
             topic_partitions,
-            max_records=wanted,
-            max_wait_ms=wait_ms,
-            lock_ms=lock_ms,
+            max_records=terms.messages,
+            max_wait_ms=terms.wait_ms,
+            max_bytes=terms.max_bytes,
+            lock_ms=terms.lock_ms,
             owner=owner.hex(),
-            run_max=run_max if run_max > 1 else NOT_GIVEN,
+            run_max=terms.run_max if terms.run_max > 1 else NOT_GIVEN,
         )
         received: deque[Received] = deque()
         refused = 0
@@ -271,11 +283,17 @@ class Receiver:
                 if refused == len(topic_partitions):
                     raise error
                 continue
-            delivery = read_delivery(TopicPartition(topic_partitions[topic_id, index], index), answer)
+            topic_partition = TopicPartition(topic_partitions[topic_id, index], index)
+            messages, left = unpack(topic_partition, answer, terms.max_bytes)
             received += [
                 Received(m, Receipt(self._subscription, topic_id, index, m.offset, owner, m.delivery_count))
-                for m in delivery.messages
+                for m in messages
             ]
+            self._send_back(
+                Receipt(self._subscription, topic_id, index, offset, owner, run.delivery_count)
+                for run in left
+                for offset in range(run.first_offset, run.last_offset + 1)
+            )
         return received
 
     # --- dealing out
@@ -289,25 +307,28 @@ class Receiver:
             if not _waits(request):
                 continue
             if run_max > 1:
-                share, rest, returned = runs.deal(received, request.max_messages, request.run_max)
+                share, rest, returned = runs.deal(
+                    received, request.max_messages, request.run_max, request.max_bytes
+                )
                 received = deque(rest)
-                if returned:
-                    self._later(self._return(returned))
+                self._return(returned)
             else:
-                share = [received.popleft() for _ in range(min(request.max_messages, len(received)))]
+                share = runs.take(received, request.max_messages, request.max_bytes)
             if request.lock_ms == lock.ms and is_locked:
                 request.future.set_result(share)
             else:
                 self._relocking.add(request.future)
                 self._later(self._hand_relocked(request, share, lock))
-        if received:
-            self._later(self._return(list(received)))
+        self._return(received)
 
     async def _hand_relocked(self, request: ReceiveRequest, share: list[Received], lock: Lock) -> None:
         """R3. Where locks can't be renewed one that is longer than asked for has to do."""
+        size = sum(sizes.of_message(each.message) for each in share)
+        self._memory.hold_fetched(size)
         try:
             errors = await self._relock([each.receipt for each in share], request.lock_ms)
         finally:
+            self._memory.release_fetch(size)
             self._relocking.discard(request.future)
         has_to_do = request.lock_ms < lock.ms and asyncio.get_running_loop().time() < lock.ends_at
         held: list[Received] = []
@@ -322,8 +343,7 @@ class Receiver:
             self._requests.appendleft(request)
             self._requested.set()
             asyncio.get_running_loop().call_later(PATIENCE_S, self._time_out, request, ())
-        if lost:
-            await self._return(lost)
+        self._return(lost)
 
     async def _relock(self, receipts: list[Receipt], lock_ms: int) -> list[PostroadError | None]:
         """Without a lock they are released: when that is durable the next receive finds them. A lock that
@@ -332,15 +352,20 @@ class Receiver:
             return await self._settle(receipts, AckType.RELEASE, None, 0)
         return await self._settle(receipts, AckType.RENEW, lock_ms, None)
 
-    async def _return(self, share: list[Received]) -> None:
-        await self._settle([each.receipt for each in share], AckType.RETURN, None, None)
+    def _return(self, share: Iterable[Received]) -> None:
+        """Nobody gets them now, and nothing of them is kept: to the node they were not delivered (R1)."""
+        self._send_back(each.receipt for each in share)
 
-    def _later(self, work: Awaitable[None]) -> None:
+    def _send_back(self, receipts: Iterable[Receipt]) -> None:
+        if those := list(receipts):
+            self._later(self._settle(those, AckType.RETURN, None, None))
+
+    def _later(self, work: Awaitable[object]) -> None:
         task = asyncio.ensure_future(work)
         self._handing.add(task)
         task.add_done_callback(self._handed)
 
-    def _handed(self, task: asyncio.Task[None]) -> None:
+    def _handed(self, task: asyncio.Future[object]) -> None:
         self._handing.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error(
@@ -373,6 +398,17 @@ class Receiver:
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()
+
+
+def _terms(requests: Sequence[ReceiveRequest]) -> Terms:
+    wait_s = max(request.deadline for request in requests) - asyncio.get_running_loop().time()
+    return Terms(
+        messages=min(sum(request.max_messages for request in requests), MESSAGES_MAX),
+        max_bytes=min(sum(request.max_bytes for request in requests), FETCH_BYTES_MAX),
+        wait_ms=max(int(min(wait_s, SLICE_S) * 1000), 0),
+        lock_ms=max(LOCK_MS_MIN, *[request.lock_ms for request in requests]),
+        run_max=min(request.run_max for request in requests),
+    )
 
 
 def _waits(request: ReceiveRequest) -> bool:

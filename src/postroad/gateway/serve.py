@@ -73,7 +73,7 @@ async def _serve_requests(
     runner = web.AppRunner(create_app(gateway, DIALECTS, CONTEXTS), shutdown_timeout=GRACE_S)
     await runner.setup()
     handler = ShortWayHandler(gateway)
-    door = Door(runner, gateway.http, gateway.metrics, handler)
+    door = Door(runner, gateway.http, gateway.metrics, handler, gateway.memory)
     await door.open(sock)
     _say_ready(sock, ready_file, say)
     gc.collect()

@@ -184,6 +184,24 @@ def test_a_message_of_one_mebibyte_is_the_largest(sqs: Any, queue: str) -> None:
     assert code_of(error) == "InvalidParameterValue"
 
 
+def test_a_receive_brings_a_mebibyte_at_most_and_the_rest_later(sqs: Any, queue: str) -> None:
+    for number in range(10):
+        sqs.send_message(QueueUrl=queue, MessageBody=f"{number}" + "x" * 299_999)
+    sizes: list[int] = []
+    while sum(sizes) < 10:
+        got = receive(sqs, queue, 10, AttributeNames=["ApproximateReceiveCount"])
+        sizes.append(len(got))
+        assert {each["Attributes"]["ApproximateReceiveCount"] for each in got} == {"1"}
+    assert max(sizes) == 3
+
+
+def test_as_much_as_one_batch_sends_comes_with_one_receive(sqs: Any, queue: str) -> None:
+    body = "x" * ((1 << 20) // 10)
+    entries = [{"Id": str(number), "MessageBody": body} for number in range(10)]
+    assert len(sqs.send_message_batch(QueueUrl=queue, Entries=entries)["Successful"]) == 10
+    assert len(receive(sqs, queue, 10)) == 10
+
+
 def test_a_queue_may_have_a_smaller_limit(sqs: Any, new_queue: MakeQueue) -> None:
     queue = new_queue(MaximumMessageSize="1024")
     sqs.send_message(QueueUrl=queue, MessageBody="x" * 1024)

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from postroad.client.share_message import AckType
 from postroad.errors import GroupIdNotFound, PostroadError, TryAgain
+from postroad.gateway import sizes
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.push.frames import CREDIT_MAX, BadFrame, Credit, Format, Outgoing, Settlement
 from postroad.gateway.push.held import Held
@@ -25,9 +26,8 @@ from postroad.gateway.push.settlements import Settlements
 from postroad.gateway.receiver import Received
 
 WAIT_MS: Final = 10_000  # one receive waits so long; there is always one while there is credit
-AHEAD_BYTES: Final = 4 << 20  # so much is asked for at once, as far as sizes can be foreseen
+AHEAD_BYTES: Final = 1 << 20  # a receive brings so much, or a single message
 FRAME_BYTES: Final = 1 << 18  # a batch's frame is full with so much, or with its one message
-OVERHEAD_BYTES: Final = 200  # of a message beyond its value, about
 SWEEP_S: Final = 1.0  # how often ended locks are looked for
 RETRY_S: Final = 0.5
 
@@ -39,6 +39,7 @@ GOING_AWAY: Final = 1001
 STOPPING: Final = "The gateway is stopping."
 
 Send = Callable[[bytes], Awaitable[None]]
+CountAhead = Callable[[int], None]
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,13 @@ class Options(NamedTuple):
     credit: int = 0
 
 
+class Ahead(NamedTuple):
+    """What one receive brought."""
+
+    outgoing: list[Outgoing]
+    size: int
+
+
 class Ending(Exception):
     """The connection is to end, with this code and text."""
 
@@ -61,10 +69,17 @@ class Ending(Exception):
 
 
 class Stream:
-    """`send` writes one frame; it waits while the client doesn't read."""
+    """`send` writes one frame; it waits while the client doesn't read. `count_ahead` is told how many
+    bytes of messages wait for that."""
 
     def __init__(
-        self, gateway: Gateway, subscription: str, options: Options, format_: Format, send: Send
+        self,
+        gateway: Gateway,
+        subscription: str,
+        options: Options,
+        format_: Format,
+        send: Send,
+        count_ahead: CountAhead = lambda _: None,
     ) -> None:
         self._gateway = gateway
         self._subscription = subscription
@@ -73,8 +88,9 @@ class Stream:
         self._send = send
         self._credit = options.credit
         self._changed = asyncio.Event()  # there may be room again
-        self._ahead: asyncio.Queue[list[Outgoing]] = asyncio.Queue(1)
-        self._message_bytes = 1024.0  # a running mean, to foresee how much so many messages are
+        self._ahead: asyncio.Queue[Ahead] = asyncio.Queue(1)
+        self._ahead_bytes = 0  # those that are being sent counted
+        self._count_ahead = count_ahead
         self._held = Held(by_receipt=options.receipts)
         self._sent_id = 0  # the client may know of what has ids up to this one
         self._settlements = Settlements(
@@ -143,7 +159,9 @@ class Stream:
             try:
                 wanted = await self._wanted()
                 lock_ms = await self._lock_ms()
-                received = await self._gateway.receive(self._subscription, wanted, WAIT_MS, lock_ms)
+                received = await self._gateway.receive(
+                    self._subscription, wanted, WAIT_MS, lock_ms, max_bytes=AHEAD_BYTES
+                )
             except TryAgain as error:
                 log.info("stream of %s: %s", self._subscription, error)
                 await asyncio.sleep(RETRY_S)
@@ -153,15 +171,15 @@ class Stream:
                 raise Ending(FAILED, str(error)) from None
             else:
                 if received:
-                    await self._ahead.put(self._hold(received, lock_ms))
+                    await self._ahead.put(self._hold(received, lock_ms))  # there is room (W3)
         raise Ending(GOING_AWAY, STOPPING)
 
     async def _wanted(self) -> int:
-        """How many may come now, at least one (W1)."""
+        """How many may come now, at least one (W1). Nobody receives while a receive waits to be sent (W3)."""
         while True:
             room = min(self._credit, self._held.room)
-            if room > 0:
-                return min(room, max(1, int(AHEAD_BYTES / self._message_bytes)))
+            if room > 0 and self._ahead.empty():
+                return room
             self._changed.clear()
             await self._changed.wait()
 
@@ -170,34 +188,42 @@ class Stream:
             return self._options.lock_ms
         return (await self._gateway.directory.subscription(self._subscription)).lock_ms
 
-    def _hold(self, received: Sequence[Received], lock_ms: int) -> list[Outgoing]:
+    def _hold(self, received: Sequence[Received], lock_ms: int) -> Ahead:
         """From here on they are the client's: they count against its credit."""
         self._credit -= len(received)
         ends_at = asyncio.get_running_loop().time() + lock_ms / 1000
         write = self._gateway.receipts.write if self._options.receipts else _no_receipt
         add = self._held.add
-        return [
+        outgoing = [
             Outgoing(add(receipt, lock_ms, ends_at), message, write(receipt)) for message, receipt in received
         ]
+        ahead = Ahead(outgoing, sum(sizes.of_message(each.message) for each in received))
+        self._note_ahead(ahead.size)
+        return ahead
+
+    def _note_ahead(self, more_bytes: int) -> None:
+        self._ahead_bytes += more_bytes
+        self._count_ahead(self._ahead_bytes)
 
     async def _push(self) -> None:
         while True:
-            for frame in self._frames(await self._ahead.get()):
+            ahead = await self._ahead.get()
+            self._changed.set()
+            for frame in self._frames(ahead.outgoing):
                 self._sent_id = frame[-1].id
                 await self._send(self._format.messages(frame))
+            self._note_ahead(-ahead.size)
 
     def _frames(self, outgoing: list[Outgoing]) -> Iterator[list[Outgoing]]:
         """No frame has more messages than the client wants, nor many more bytes than is good for it."""
-        first = size = total = 0
+        first = size = 0
         for index, each in enumerate(outgoing, 1):
             size += len(each.message.value or b"")
             if index - first == self._options.batch or size >= FRAME_BYTES:
                 yield outgoing[first:index]
-                total, first, size = total + size, index, 0
+                first, size = index, 0
         if first < len(outgoing):
             yield outgoing[first:]
-        mean = (total + size) / len(outgoing) + OVERHEAD_BYTES
-        self._message_bytes += (mean - self._message_bytes) / 4
 
     async def _sweep(self) -> None:
         while True:

@@ -58,7 +58,10 @@ class WebSocketEdge:
         )
         await socket.prepare(request)
         send = partial(self._send, socket, format_)
-        await self._serve(request, socket, Stream(self._gateway, name, options, format_, send), format_)
+        connection = request.protocol
+        count = connection.count_ahead if isinstance(connection, Connection) else _not_counted
+        stream = Stream(self._gateway, name, options, format_, send, count)
+        await self._serve(request, socket, stream, format_)
         return socket
 
     async def _serve(
@@ -95,6 +98,10 @@ async def _frames(request: web.Request, socket: web.WebSocketResponse) -> AsyncI
         if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
             return
         yield message.data
+
+
+def _not_counted(_: int) -> None:
+    """Without a door of our own nobody bounds the memory of all connections."""
 
 
 def _options(request: web.Request) -> Options:

@@ -16,6 +16,7 @@ from postroad.gateway.sqs import answers, attributes, md5, message_attributes, n
 from postroad.gateway.sqs.errors import invalid
 from postroad.gateway.sqs.message_attributes import BASE64, BODY_ENCODING, Wanted
 from postroad.gateway.sqs.outgoing import TRACE, TRACE_ATTRIBUTE, deduplication_id
+from postroad.gateway.sqs.queue import MESSAGE_BYTES_MAX
 from postroad.gateway.sqs.requests import ReceiveMessage
 from postroad.gateway.sqs.sending import sequence_number
 from postroad.gateway.sqs.service import Caller, Service
@@ -30,6 +31,7 @@ from postroad.wire.header_names import (
 )
 
 MESSAGES_MAX: Final = 10
+BYTES_MAX: Final = MESSAGE_BYTES_MAX + MESSAGES_MAX * 1024  # what one batch can send, and what nodes add
 WAIT_S_MAX: Final = 20
 VISIBILITY_S_MAX: Final = 43_200
 
@@ -67,6 +69,7 @@ async def receive_message(service: Service, caller: Caller, asked: ReceiveMessag
         None if lock_s is None else lock_s * 1000,
         lambda: caller.is_gone,
         run_max=count if queue.fifo else 1,
+        max_bytes=BYTES_MAX,
     )
     return answers.Messages([await view.of(each) for each in received] or None)
 
