@@ -176,12 +176,34 @@ def test_a_disk_without_room_for_the_reserve_is_left_as_it_is(tmp_path: Path) ->
 
 def test_the_identity_is_for_its_owner_only_and_outlasts_a_power_cut(tmp_path: Path) -> None:
     directory, memory = opened(tmp_path), MemoryDisk()
-    directory.note("ours", 1)
+    directory.note("ours", 1, "here")
     assert stat.S_IMODE((tmp_path / "node.json").stat().st_mode) == 0o600
     assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "logs", "node.json"]
-    opened(tmp_path, memory).note("ours", 1)
+    opened(tmp_path, memory).note("ours", 1, "here")
     with pytest.raises(ConfigurationError, match="belongs to node 1"):
         opened(tmp_path, memory.crash(all_lost)).belong_to("ours", 2)
+    directory.close(clean=False)
+
+
+def test_a_directory_keeps_its_own_id_and_older_ones_get_one(tmp_path: Path, disk: Disk) -> None:
+    directory = opened(tmp_path, disk)
+    disk.replace(str(tmp_path / "node.json"), b'{"version":1,"cluster_id":"ours","node_id":1}')
+    directory.belong_to("ours", 1)
+    assert directory.known_id("fresh") == "fresh"
+    directory.note("ours", 1, "fresh")
+    assert directory.known_id("another") == "fresh"
+    directory.belong_to("ours", 1)
+    directory.close(clean=False)
+
+
+def test_a_look_at_the_marker_leaves_it(tmp_path: Path, disk: Disk) -> None:
+    directory = opened(tmp_path, disk)
+    assert not directory.is_clean()
+    directory.close(clean=True)
+    directory.open()
+    assert directory.is_clean()
+    assert directory.take_marker()
+    assert not directory.is_clean()
     directory.close(clean=False)
 
 

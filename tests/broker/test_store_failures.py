@@ -15,7 +15,7 @@ from confluent_kafka import Message, Producer
 from postroad.broker import topics
 from postroad.broker.runtime import SystemRuntime
 from postroad.cluster.sqlite import SqliteStore
-from postroad.cluster.store import Compare, Events, Operation, Put, Snapshot, Store, StoreEntry
+from postroad.cluster.store import Compare, Events, Operation, Put, Snapshot, Store
 from postroad.errors import StoreUnavailable
 from postroad.wire import receipt_key
 from postroad.wire.messages import (
@@ -28,6 +28,7 @@ from postroad.wire.messages import (
     metadata,
 )
 from tests.broker.harness import Running
+from tests.broker.store_behind import StoreBehind
 from tests.clients.wait import until
 from tests.faults.raw import batch_of, send_batch
 
@@ -129,37 +130,6 @@ def test_a_failing_store_does_not_end_the_renewal_of_the_lease(broken: Running) 
     for _ in range(3):
         running.run(running.node.registration.renew())
     assert list(running.node.image.nodes) == [running.node.settings.node.id]
-
-
-class StoreBehind:
-    """The Store port, on a real store; tests change what they need."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    async def get(self, key: str) -> StoreEntry | None:
-        return await self.store.get(key)
-
-    async def list(self, prefix: str) -> Snapshot:
-        return await self.store.list(prefix)
-
-    async def commit(self, compares: Sequence[Compare], operations: Sequence[Operation]) -> int | None:
-        return await self.store.commit(compares, operations)
-
-    def watch(self, prefix: str, after: int) -> AsyncIterator[Events]:
-        return self.store.watch(prefix, after)
-
-    async def grant(self, ttl_ms: int) -> int:
-        return await self.store.grant(ttl_ms)
-
-    async def keep_alive(self, lease: int) -> None:
-        await self.store.keep_alive(lease)
-
-    async def revoke(self, lease: int) -> None:
-        await self.store.revoke(lease)
-
-    async def close(self) -> None:
-        await self.store.close()
 
 
 # --- a store that does not answer

@@ -16,7 +16,7 @@ from postroad.cluster.controller import (
 from postroad.cluster.image import NO_LEADER, Image, NodeEntry
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.store import Event
-from postroad.errors import ConfigurationError
+from postroad.errors import ConfigurationError, NodeIdTaken
 from tests.cluster.applied import commit, topic_id
 
 
@@ -61,6 +61,36 @@ def test_a_node_id_that_another_process_holds_is_refused(image: Image) -> None:
     commit(image, register_node(image, NodeEntry(1, "there", 9092, "first"), lease=0))
     with pytest.raises(ConfigurationError, match=r"node\.id 1 is taken by the node at there:9092"):
         register_node(image, NodeEntry(1, "here", 9092, "second"), lease=0)
+
+
+def test_a_node_that_starts_takes_over_what_its_own_directory_registered(image: Image) -> None:
+    commit(image, register_node(image, NodeEntry(1, "there", 9092, "first", "mine"), lease=0))
+    second = NodeEntry(1, "here", 9092, "second", "mine")
+    commit(image, register_node(image, second, lease=0, takes_over=True))
+    assert image.nodes == {1: second}
+
+
+@pytest.mark.parametrize("holder", ["", "other"])
+def test_a_node_that_starts_takes_nothing_from_another_directory(image: Image, holder: str) -> None:
+    commit(image, register_node(image, NodeEntry(1, "there", 9092, "first", holder), lease=0))
+    for mine in ("mine", ""):
+        with pytest.raises(NodeIdTaken):
+            register_node(image, NodeEntry(1, "here", 9092, "second", mine), lease=0, takes_over=True)
+
+
+def test_a_node_that_lost_its_lease_takes_nothing_from_its_successor(image: Image) -> None:
+    commit(image, register_node(image, NodeEntry(1, "here", 9092, "successor", "mine"), lease=0))
+    with pytest.raises(NodeIdTaken):
+        register_node(image, NodeEntry(1, "here", 9092, "zombie", "mine"), lease=0)
+
+
+def test_entries_of_older_versions_are_read_and_those_without_a_directory_look_like_them(
+    image: Image,
+) -> None:
+    old = b'{"host":"there","port":9092,"incarnation":"first"}'
+    image.apply([Event("nodes/1", old, 1)])
+    assert image.nodes == {1: NodeEntry(1, "there", 9092, "first", "")}
+    assert keys.encode(keys.NodeValue("there", 9092, "first")) == old
 
 
 def test_after_a_clean_stop_leadership_stays_as_it_is(image: Image) -> None:

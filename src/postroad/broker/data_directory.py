@@ -1,7 +1,7 @@
 """The data directory of a node: who may use it, and what it was left with.
 
     lock             held (flock) by the process that uses the directory
-    node.json        cluster id and node id that the logs belong to (`cluster.identity`)
+    node.json        whose logs these are: ids of cluster, node and directory (`cluster.identity`)
     clean-shutdown   there only between a clean stop and the next start
     coordination.sqlite  the embedded coordination store
     reserve          room for when the disk is full (`reserve`)
@@ -35,6 +35,7 @@ from postroad.cluster.ids import id_text
 from postroad.errors import ConfigurationError
 from postroad.log.disk import Disk, Lock, LockHeld, read_file
 
+MARKER: Final = "clean-shutdown"
 _PARTITION_NAME: Final = re.compile(r"([A-Za-z0-9_-]{22})-(\d+)")
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class DataDirectory:
         self.reserve = Reserve(disk, str(path / "reserve"))
         self._disk = disk
         self._identity = str(path / FILE_NAME)
-        self._marker = str(path / "clean-shutdown")
+        self._marker = str(path / MARKER)
         self._lock: Lock | None = None
 
     def open(self) -> None:
@@ -66,6 +67,10 @@ class DataDirectory:
                 "Choose another with --data DIR."
             ) from None
 
+    def is_clean(self) -> bool:
+        """Whether the directory was left by a clean stop, and nobody has started since."""
+        return MARKER in self._disk.list(str(self.path))
+
     def take_marker(self) -> bool:
         """Whether the directory was left by a clean stop; it counts once."""
         if not self._disk.unlink(self._marker):
@@ -78,9 +83,14 @@ class DataDirectory:
         identity = self._read_identity()
         check_identity(identity, cluster_id=cluster_id, node_id=node_id, has_logs=bool(self.partitions()))
 
-    def note(self, cluster_id: str, node_id: int) -> None:
+    def known_id(self, fresh: str) -> str:
+        """The directory's own id; `fresh` if it has none yet. It is kept by `note`."""
+        identity = self._read_identity()
+        return fresh if identity is None or not identity.directory else identity.directory
+
+    def note(self, cluster_id: str, node_id: int, directory_id: str) -> None:
         """Durable before the first log is made."""
-        identity = Identity(cluster_id=cluster_id, node_id=node_id)
+        identity = Identity(cluster_id=cluster_id, node_id=node_id, directory=directory_id)
         if self._read_identity() != identity:
             self._disk.replace(self._identity, encode_identity(identity))
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 from zlib import crc32
 
+from postroad.broker.joining import patiently
 from postroad.broker.partition import Partition
 from postroad.cluster.internal_topics import INTERNAL_TOPICS
-from postroad.errors import ApiError
+from postroad.errors import ApiError, TopicAlreadyExists
 from postroad.system.workers import Workers
 
 if TYPE_CHECKING:
@@ -58,13 +60,20 @@ class InternalTopic(Generic[S]):
         """Create the topic, so large, if there is none, and load what it holds."""
         node = self._node
         if self.name not in node.image.topics:
-            await node.topic_changes.create(
-                self.name, partitions=partitions, config=INTERNAL_TOPICS[self.name], internal=True
-            )
+            await patiently(partial(self._create, partitions), node.settings.cluster.lease_ms)
         self._partitions = len(node.image.topics[self.name].partitions)
         loading = [self._lead(partition) for partition in node.partitions.of(self.name)]
         if loading:
             await asyncio.wait(loading, timeout=LOAD_WAIT_S)
+
+    async def _create(self, partitions: int) -> None:
+        node, config = self._node, INTERNAL_TOPICS[self.name]
+        try:
+            await node.topic_changes.create(self.name, partitions=partitions, config=config, internal=True)
+        except TopicAlreadyExists:  # another node that starts was faster; or a name collides with it
+            if self.name not in node.image.topics:
+                raise
+            await node.topics.reach(node.image.revision)
 
     def partition_opened(self, topic: str, index: int) -> None:
         """A partition that was offline is back, perhaps one of ours."""

@@ -22,6 +22,7 @@ from postroad.broker.fetch_sessions import FetchSessions
 from postroad.broker.flusher import Flusher
 from postroad.broker.groups.coordination import GroupCoordination
 from postroad.broker.housekeeping import Housekeeping
+from postroad.broker.joining import Joining, patiently
 from postroad.broker.listener import Listener
 from postroad.broker.partitions import Partitions
 from postroad.broker.producer_ids import ProducerIds
@@ -32,13 +33,11 @@ from postroad.broker.tasks import Tasks
 from postroad.broker.topic_changes import TopicChanges
 from postroad.broker.topics import Topics
 from postroad.broker.turn import Turn
-from postroad.cluster import controller
 from postroad.cluster.controller import Decision
-from postroad.cluster.ids import id_text
+from postroad.cluster.ids import id_text, make_id
 from postroad.cluster.image import Changes, Image, NodeEntry
 from postroad.cluster.store import Store
 from postroad.config import Loaded
-from postroad.errors import CoordinationError
 
 SYNC_THREADS: Final = 4  # syncs of different files overlap in the kernel; more gained nothing
 SLOW_THREADS: Final = 2  # recovery, compaction, retention: never in front of a sync
@@ -98,7 +97,6 @@ class Node:
         await self._join_cluster()
         self.tasks.start(self._follow(), "follow-store")
         self.tasks.start(self.topics.reopen(), "reopen-partitions")
-        self.tasks.start(self.registration.keep(), "keep-lease")
         await self.groups.start()
         await self.subscriptions.start()
         self.tasks.start(self.housekeeping.run_retention(), "retention")
@@ -127,6 +125,8 @@ class Node:
         """A start that failed half-way lets go of what it holds; the logs are left as after a kill."""
         self.listener.close()
         await self.tasks.close()
+        if hasattr(self, "registration"):
+            await self.registration.end()
         if hasattr(self, "store"):
             await self.store.close()
         for workers in (self.workers, self.slow_workers, self.cold_workers):
@@ -135,35 +135,23 @@ class Node:
 
     async def _join_cluster(self) -> None:
         """Agree with the store on who we are, then open what we should have."""
-        node_id = self.settings.node.id
-        first_look = Image()
-        first_look.catch_up(await self.store.list(""))
-        self.directory.belong_to(first_look.cluster_id, node_id)
-        if first_look.cluster_id is None:
-            await self._commit(controller.create_cluster(first_look, self.runtime.random.randbytes(16)))
-            first_look.catch_up(await self.store.list(""))
-        assert first_look.cluster_id is not None
-        self.directory.note(first_look.cluster_id, node_id)
-        clean = self.directory.take_marker()  # not before: a start that is refused changes nothing
-        await self.registration.begin()
-        for decision in controller.take_leadership(first_look, node_id, clean):
-            await self._commit(decision)
-        await self.topics.catch_up(clean)
+        random, commit = self.runtime.random.randbytes(16), self._commit_urgently
+        joining = Joining(self.store, self.directory, self.registration, commit, random)
+        snapshot, clean = await patiently(joining.join, self.settings.cluster.lease_ms)
+        self.tasks.start(self.registration.keep(), "keep-lease")  # logs may take longer than a lease
+        await self.topics.catch_up(snapshot, clean)
         self._report_strays()
         for deleted in list(self.image.deleted.values()):
             self.tasks.start(self.topics.finish_deletion(deleted), "finish-deletion")
-
-    async def _commit(self, decision: Decision) -> None:
-        """A decision of our start, which nobody else should get in between."""
-        if await self._commit_urgently(decision) is None:
-            raise CoordinationError("The coordination store changed while this node started. Start it again.")
 
     async def _commit_urgently(self, decision: Decision) -> int | None:
         return await self.topics.commit(decision, urgent=True)
 
     def _my_entry(self) -> NodeEntry:
         host, port = self.settings.kafka.host_to_advertise, self.advertised_port
-        return NodeEntry(self.settings.node.id, host, port, self.runtime.random.randbytes(8).hex())
+        random = self.runtime.random
+        directory = self.directory.known_id(id_text(make_id(random.randbytes(16))))
+        return NodeEntry(self.settings.node.id, host, port, random.randbytes(8).hex(), directory)
 
     async def _follow(self) -> None:
         """A node that can't follow the store any more must not go on as if it could."""

@@ -34,16 +34,16 @@ class Registration:
         lease_ms: int,
     ) -> None:
         """`commit` hands a decision to the store and returns its answer."""
+        self.me = me
         self._store = store
-        self._me = me
         self._commit = commit
         self._lease_ms = lease_ms
         self._lease = NO_LEASE
         self._registered = False
         self._troubled = False  # the last renewal failed, and the log says so
 
-    async def begin(self) -> None:
-        """Register under a new lease.
+    async def begin(self, *, takes_over: bool = False) -> None:
+        """Register under a new lease; at a start it `takes_over` the entry of this directory's last process.
 
         Raises NodeIdTaken while another process has this node's id, StoreChanged if one has registered at
         the same moment, StoreUnavailable if the outcome is unknown; it may then be called again.
@@ -51,9 +51,10 @@ class Registration:
         self._registered = False
         nodes = Image()
         nodes.catch_up(await self._store.list(keys.NODES))
-        controller.check_node_id(nodes, self._me)
+        controller.check_node_id(nodes, self.me, takes_over)
         self._lease = await self._store.grant(self._lease_ms)
-        if await self._commit(controller.register_node(nodes, self._me, self._lease)) is None:
+        decision = controller.register_node(nodes, self.me, self._lease, takes_over)
+        if await self._commit(decision) is None:
             raise StoreChanged("Another process registered at the same moment.")
         self._registered = True
 
@@ -92,6 +93,8 @@ class Registration:
 
     async def end(self) -> None:
         """Take the entry out of the store. If that fails the lease runs out by itself."""
+        if self._lease == NO_LEASE:
+            return
         try:
             await self._store.revoke(self._lease)
         except (ApiError, CoordinationError) as error:  # a full disk, say

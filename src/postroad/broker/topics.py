@@ -24,7 +24,7 @@ from postroad.cluster import controller
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text
 from postroad.cluster.image import Changes, DeletedTopic, Image, Topic
-from postroad.cluster.store import Store
+from postroad.cluster.store import Snapshot, Store
 from postroad.cluster.topic_config import TopicSettings, resolve
 from postroad.errors import ApiError, HistoryCompacted, RequestTimedOut, StorageFailed, StoreUnavailable
 from postroad.log.partition_log import PartitionLog
@@ -133,9 +133,8 @@ class Topics:
 
     # --- following
 
-    async def catch_up(self, clean: bool) -> None:
-        """Read the whole store and open what this node should have. At start, before clients come."""
-        snapshot = await self._store.list("")
+    async def catch_up(self, snapshot: Snapshot, clean: bool) -> None:
+        """Take a list of the whole store, and open what this node should have."""
         await self._apply(self.image.catch_up(snapshot), clean)
         self._arrived(snapshot.revision)
 
@@ -148,7 +147,7 @@ class Topics:
         while True:
             try:
                 if behind:
-                    await self.catch_up(clean=True)
+                    await self.catch_up(await self._store.list(""), clean=True)
                     behind = False
                 async for events in self._store.watch("", self._applied):
                     troubled = False

@@ -78,21 +78,28 @@ def create_cluster(image: Image, random: bytes) -> Decision:
     return Decision([Compare(keys.CLUSTER, ABSENT)], [Put(keys.CLUSTER, value)])
 
 
-def check_node_id(image: Image, node: NodeEntry) -> None:
-    """Raise NodeIdTaken while another process is registered under the node's id."""
+def check_node_id(image: Image, node: NodeEntry, takes_over: bool = False) -> None:
+    """Raise NodeIdTaken while another process is registered under the node's id.
+
+    A node that starts `takes_over` what is registered with its own data directory: it holds that directory's
+    lock, so the other process has ended. One that only lost its lease takes nothing from its successor.
+    """
     holder = image.nodes.get(node.id)
-    if holder is not None and holder.incarnation != node.incarnation:
-        raise NodeIdTaken(
-            f"node.id {node.id} is taken by the node at {holder.host}:{holder.port}. Give this node another; "
-            f"if that one has just ended, try again when its lease has run out."
-        )
+    if holder is None or holder.incarnation == node.incarnation:
+        return
+    if takes_over and node.directory and holder.directory == node.directory:
+        return
+    raise NodeIdTaken(
+        f"node.id {node.id} is taken by the node at {holder.host}:{holder.port}. Give this node another; "
+        f"if that one has just ended, try again when its lease has run out."
+    )
 
 
-def register_node(image: Image, node: NodeEntry, lease: int) -> Decision:
+def register_node(image: Image, node: NodeEntry, lease: int, takes_over: bool = False) -> Decision:
     """The node is there for as long as its lease lives. Raises what `check_node_id` raises."""
-    check_node_id(image, node)
+    check_node_id(image, node, takes_over)
     key = keys.node_key(node.id)
-    value = keys.encode(keys.NodeValue(node.host, node.port, node.incarnation))
+    value = keys.encode(keys.NodeValue(node.host, node.port, node.incarnation, node.directory))
     return Decision([Compare(key, image.key_revision(key))], [Put(key, value, lease)])
 
 

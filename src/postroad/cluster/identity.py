@@ -1,10 +1,14 @@
 """The file that ties a data directory to its cluster: `node.json`, beside the logs.
 
-    {"version": 1, "cluster_id": "…", "node_id": 1}
+    {"version": 1, "cluster_id": "…", "node_id": 1, "directory": "…"}
 
 The cluster's id stands in two places, here and in the coordination store. Only if both agree may a node
 take what the store says about topics for the truth about these logs. An empty or a foreign store, say
 after a wrong path or a lost file, must never make it delete anything: it refuses to start.
+
+The directory has an id of its own, which stands in the node's entry in the store, too. A process that finds
+it there holds the directory's lock, so the process that wrote the entry is dead, and its entry may be
+replaced at once. Files of older versions have no such id; the next start adds one.
 
 The file is written before the first log and replaced in one step (temporary file, sync, rename, sync of the
 directory), so a crash leaves the old one or the new one, and never logs without it.
@@ -26,6 +30,7 @@ BYTES_MAX: Final = 4096  # a handful of fields; anything longer is not ours
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
     node_id: int
+    directory: str = ""
     version: int = VERSION
 
 

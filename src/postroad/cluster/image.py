@@ -53,6 +53,7 @@ class NodeEntry(msgspec.Struct, frozen=True):
     host: str
     port: int
     incarnation: str
+    directory: str = ""  # the id of its data directory; none if it runs an older version
 
 
 class DeletedTopic(msgspec.Struct, frozen=True):
@@ -226,7 +227,7 @@ class Image:
             self.nodes.pop(node, None)
         else:
             value = _decoded(event, keys.NodeValue)
-            self.nodes[node] = NodeEntry(node, value.host, value.port, value.incarnation)
+            self.nodes[node] = NodeEntry(node, value.host, value.port, value.incarnation, value.directory)
 
     def _take_group(self, event: Event, group_id: str) -> None:
         for name in named_topics(self.groups.pop(group_id, {})):

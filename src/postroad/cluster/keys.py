@@ -44,10 +44,11 @@ class ClusterValue(msgspec.Struct, frozen=True):
     id: str
 
 
-class NodeValue(msgspec.Struct, frozen=True):
+class NodeValue(msgspec.Struct, frozen=True, omit_defaults=True):
     host: str
     port: int
     incarnation: str  # random for each start: tells a process from its predecessor
+    directory: str = ""  # the id of its data directory (`identity`); older versions wrote none
 
 
 class TopicValue(msgspec.Struct, frozen=True):

@@ -1,0 +1,100 @@
+"""How a node enters its cluster: it agrees with the coordination store on who it is, before it opens a log.
+
+Other nodes may start at the same moment, the store may be away for a while, and the entry of a process that
+has died stays until its lease ends. So whatever was refused for now, or is not known to have happened, is
+read and decided anew for about as long as a lease lasts, and the log says what is waited for. A start that is
+refused in the end has changed nothing in the data directory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple, TypeVar
+
+from postroad.broker.data_directory import DataDirectory
+from postroad.broker.registration import Registration
+from postroad.cluster import controller
+from postroad.cluster.decision import Decision
+from postroad.cluster.image import Image
+from postroad.cluster.store import Snapshot, Store
+from postroad.errors import LeaseLost, NodeIdTaken, RequestTimedOut, StoreChanged
+
+RETRY_S: Final = 0.5
+LATE_S: Final = 1.0  # a store looks for leases that have ended now and then: they end late
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Joined(NamedTuple):
+    """What the store holds when the node has joined, and whether its logs were left by a clean stop."""
+
+    snapshot: Snapshot
+    clean: bool
+
+
+class Joining:
+    def __init__(
+        self,
+        store: Store,
+        directory: DataDirectory,
+        registration: Registration,
+        commit: Callable[[Decision], Awaitable[int | None]],
+        random: bytes,
+    ) -> None:
+        """`commit` hands a decision to the store and returns its answer; `random`: a new cluster's id."""
+        self._store = store
+        self._directory = directory
+        self._registration = registration
+        self._commit = commit
+        self._random = random
+
+    async def join(self) -> Joined:
+        """Register the node and take the leadership that is its own. Raises what keeps it from starting."""
+        me = self._registration.me
+        cluster_id = await self._agree_on_cluster()
+        await self._registration.begin(takes_over=True)
+        clean = self._directory.is_clean()
+        for decision in controller.take_leadership(await self._read(), me.id, clean):
+            if await self._commit(decision) is None:
+                raise StoreChanged("Another node changed partitions that this one leads.")
+        snapshot = await self._store.list("")
+        # Not before: a start that is refused changes nothing.
+        self._directory.note(cluster_id, me.id, me.directory)
+        self._directory.take_marker()
+        return Joined(snapshot, clean)
+
+    async def _agree_on_cluster(self) -> str:
+        image = await self._read()
+        self._directory.belong_to(image.cluster_id, self._registration.me.id)
+        if image.cluster_id is None:
+            await self._commit(controller.create_cluster(image, self._random))
+            image = await self._read()  # it may be another node's
+        assert image.cluster_id is not None
+        return image.cluster_id
+
+    async def _read(self) -> Image:
+        image = Image()
+        image.catch_up(await self._store.list(""))
+        return image
+
+
+async def patiently(work: Callable[[], Awaitable[T]], lease_ms: int) -> T:
+    """Do it again where the store did not answer or refused for now, until a lease must have ended."""
+    loop = asyncio.get_running_loop()
+    wait_s = lease_ms / 1000 + LATE_S
+    deadline = loop.time() + wait_s
+    told = ""
+    while True:
+        try:
+            return await work()
+        except (LeaseLost, NodeIdTaken, RequestTimedOut, StoreChanged) as error:
+            if loop.time() >= deadline:
+                raise
+            if str(error) != told:
+                told = str(error)
+                log.warning("the start waits for up to %g s: %s", wait_s, told)
+        await asyncio.sleep(RETRY_S)
