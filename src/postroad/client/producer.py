@@ -204,7 +204,9 @@ class Producer:
         size = _size(key, value, headers)
         if size > self._buffer_bytes_max:
             raise MessageTooLarge(f"A record of {size:,} bytes is larger than the producer's buffer.")
-        found = await self._client.topic(topic, create=True)
+        found = self._client.known_topic(topic)
+        if found is None:
+            found = await self._client.topic(topic, create=True)
         if partition is None:
             partition = self._choose(found, key)
         else:
