@@ -21,6 +21,7 @@ from postroad.errors import (
     RequestTimedOut,
     UnsupportedVersion,
 )
+from postroad.system.sockets import connect
 from postroad.testing import Node
 from postroad.wire.messages import api_versions, metadata, sasl_handshake
 
@@ -61,7 +62,7 @@ async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 async def test_pipelined_calls_get_their_own_answers(postroad_session: Node) -> None:
     host, port = postroad_session.bootstrap.split(":")
-    connection = await open_connection(host, int(port), "test")
+    connection = await open_connection(connect, host, int(port), "test")
     requests = [
         metadata.MetadataRequest(
             topics=[metadata.MetadataRequestTopic(name=f"no-{n}")], allow_auto_topic_creation=False
@@ -77,7 +78,7 @@ async def test_pipelined_calls_get_their_own_answers(postroad_session: Node) -> 
 
 async def test_caller_that_gives_up_leaves_the_others_their_answers(postroad_session: Node) -> None:
     host, port = postroad_session.bootstrap.split(":")
-    connection = await open_connection(host, int(port), "test")
+    connection = await open_connection(connect, host, int(port), "test")
     impatient = asyncio.create_task(connection.call(metadata, ALL_METADATA, 10))
     await asyncio.sleep(0)
     impatient.cancel()
@@ -87,12 +88,12 @@ async def test_caller_that_gives_up_leaves_the_others_their_answers(postroad_ses
 
 async def test_nobody_there_is_said_at_once() -> None:
     with pytest.raises(BrokerNotAvailable, match=r"nothing listens on 127\.0\.0\.1:1"):
-        await open_connection("127.0.0.1", 1, "test")
+        await open_connection(connect, "127.0.0.1", 1, "test")
 
 
 async def test_unknown_host_is_said_at_once() -> None:
     with pytest.raises(BrokerNotAvailable, match=r"can't connect to no-such-host\.invalid:9092"):
-        await open_connection("no-such-host.invalid", 9092, "test")
+        await open_connection(connect, "no-such-host.invalid", 9092, "test")
 
 
 async def test_peer_that_hangs_up_is_a_network_error() -> None:
@@ -102,7 +103,7 @@ async def test_peer_that_hangs_up_is_a_network_error() -> None:
 
     async with listening(peer) as port:
         with pytest.raises(NetworkException, match="ended the connection"):
-            await open_connection("127.0.0.1", port, "test")
+            await open_connection(connect, "127.0.0.1", port, "test")
 
 
 async def test_silent_peer_is_given_up_and_fails_all_who_wait() -> None:
@@ -112,7 +113,7 @@ async def test_silent_peer_is_given_up_and_fails_all_who_wait() -> None:
         writer.close()
 
     async with listening(peer) as port:
-        connection = await open_connection("127.0.0.1", port, "test")
+        connection = await open_connection(connect, "127.0.0.1", port, "test")
         patient = asyncio.create_task(connection.call(metadata, ALL_METADATA, 30))
         await asyncio.sleep(0)
         with pytest.raises(RequestTimedOut, match=r"did not answer within 0.05 s"):
@@ -143,7 +144,7 @@ async def test_nonsense_ends_the_connection_with_a_clean_error(answer: bytes) ->
         writer.close()
 
     async with listening(peer) as port:
-        connection = await open_connection("127.0.0.1", port, "test")
+        connection = await open_connection(connect, "127.0.0.1", port, "test")
         with pytest.raises(PostroadError) as caught:
             await connection.call(metadata, ALL_METADATA, 20)
         assert isinstance(caught.value, ProtocolError | NetworkException)
@@ -158,7 +159,7 @@ async def test_answer_nobody_asked_for_ends_the_connection() -> None:
         writer.close()
 
     async with listening(peer) as port:
-        connection = await open_connection("127.0.0.1", port, "test")
+        connection = await open_connection(connect, "127.0.0.1", port, "test")
         async with asyncio.timeout(20):
             while connection.is_open:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
@@ -179,7 +180,7 @@ async def test_old_node_answers_version_0_and_is_asked_again() -> None:
         writer.close()
 
     async with listening(peer) as port:
-        connection = await open_connection("127.0.0.1", port, "test")
+        connection = await open_connection(connect, "127.0.0.1", port, "test")
         assert asked == [api_versions.MAX_VERSION, 0]
         assert connection.version(metadata) == 1
         with pytest.raises(UnsupportedVersion, match="does not offer SaslHandshake"):
@@ -196,7 +197,7 @@ async def test_versions_that_do_not_meet_are_named() -> None:
         writer.close()
 
     async with listening(peer) as port:
-        connection = await open_connection("127.0.0.1", port, "test")
+        connection = await open_connection(connect, "127.0.0.1", port, "test")
         with pytest.raises(UnsupportedVersion, match="offers versions 90 to 99, this client knows 0 to 13"):
             connection.version(metadata)
         connection.close()

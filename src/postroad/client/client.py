@@ -241,7 +241,7 @@ class Client:
         failure = BrokerNotAvailable()
         for address in dict.fromkeys(addresses):
             try:
-                connection = await open_connection(*address, self._client_id)
+                connection = await open_connection(self.runtime.connect, *address, self._client_id)
             except (BrokerNotAvailable, NetworkException) as error:
                 failure = BrokerNotAvailable(str(error))
             else:

@@ -5,16 +5,20 @@ Rules that hold:
 2. An answer that does not fit, or one that is late, ends the connection: whatever else was under
    way then fails with NetworkException, because nobody can say any more whether it was done.
 3. A caller that gave up leaves its place in the queue; its answer is read and dropped.
-4. At most IN_FLIGHT_MAX calls wait for answers; a full socket buffer makes callers wait too.
+4. At most IN_FLIGHT_MAX calls wait for answers. While more than UNSENT_BYTES_HIGH wait to be sent, callers
+   wait, too.
+5. A request goes out at once if no other one is under way. Otherwise it goes out at the end of the loop's
+   turn, with all that was written by then: a send costs as much as making a small request.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import islice
 from struct import Struct
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from postroad import __version__
 from postroad.errors import (
@@ -26,12 +30,18 @@ from postroad.errors import (
     UnsupportedVersion,
     by_code,
 )
+from postroad.system.stream import Stream
 from postroad.wire.framing import FrameBuffer, skip_tags
 from postroad.wire.messages import api_versions
 
 IN_FLIGHT_MAX: Final = 64
 FRAME_BYTES_MAX: Final = 256 * 1024 * 1024  # far above a fetch of 50 MiB; memory follows what came
 CONNECT_TIMEOUT_S: Final = 5.0
+UNSENT_BYTES_HIGH: Final = 64 * 1024  # here callers begin to wait
+UNSENT_BYTES_LOW: Final = 16 * 1024  # and here they go on
+JOINED_BYTES_MAX: Final = 32 * 1024  # beyond it pieces are handed to the kernel as they are, not copied
+PIECES_MAX: Final = 256  # in one send: below the kernel's IOV_MAX of 1024
+RECEIVES_MAX: Final = 8  # in one turn, of a large answer; then others get theirs
 ANY_VERSION: Final = 0x7FFF
 # Produce, Fetch, OffsetCommit, OffsetFetch: later versions name topics by id only. Names are enough
 # for most, and keep answers easy to read.
@@ -42,6 +52,9 @@ _CORRELATION: Final = Struct(">i")
 _ERROR: Final = Struct(">h")
 
 
+Connect = Callable[[str, int], Awaitable[Stream]]
+
+
 class _Waiter(NamedTuple):
     correlation: int
     api: Any
@@ -50,20 +63,20 @@ class _Waiter(NamedTuple):
 
 
 async def open_connection(
-    host: str, port: int, client_id: str, timeout_s: float = CONNECT_TIMEOUT_S
+    connect: Connect, host: str, port: int, client_id: str, timeout_s: float = CONNECT_TIMEOUT_S
 ) -> Connection:
     """Connected, with the versions agreed on. BrokerNotAvailable says why where that can't be had."""
     address = f"{host}:{port}"
-    loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_s):
-            _, connection = await loop.create_connection(lambda: Connection(address, client_id), host, port)
+            stream = await connect(host, port)
     except ConnectionRefusedError:
         raise BrokerNotAvailable(f"nothing listens on {address}") from None
     except TimeoutError:
         raise BrokerNotAvailable(f"{address} does not take connections ({timeout_s:g} s)") from None
     except OSError as error:
         raise BrokerNotAvailable(f"can't connect to {address}: {error.strerror or error}") from None
+    connection = Connection(stream, address, client_id)
     try:
         await connection.agree_on_versions(timeout_s)
     except BaseException:
@@ -72,21 +85,27 @@ async def open_connection(
     return connection
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection:
     """Made by `open_connection`; ended by `close`, by the peer, or by rule 2."""
 
-    def __init__(self, address: str, client_id: str) -> None:
+    def __init__(self, stream: Stream, address: str, client_id: str) -> None:
         self.address = address
         self.versions: Mapping[int, tuple[int, int]] = {}
         self._client_id = client_id.encode()
+        self._stream = stream
+        self._fd = stream.fileno()
+        self._loop = asyncio.get_running_loop()
         self._frames = FrameBuffer(FRAME_BYTES_MAX)
         self._waiting: deque[_Waiter] = deque()
         self._correlation = 0
-        self._transport: asyncio.Transport | None = None
+        self._unsent: deque[bytes | memoryview] = deque()  # none of them empty
+        self._unsent_bytes = 0
+        self._will_send = False  # at the end of this turn, or when the loop says that there is room
         self._is_paused = False
         self._room = asyncio.Event()
         self._room.set()
         self._ended: PostroadError | None = None
+        self._loop.add_reader(self._fd, self._receive)
 
     @property
     def is_open(self) -> bool:
@@ -120,6 +139,7 @@ class Connection(asyncio.BufferedProtocol):
         except TimeoutError:
             raise RequestTimedOut(f"{self.address} took no bytes within {timeout_s:g} s.") from None
         self._write(api, body, self.version(api))
+        self._set_room()
 
     async def agree_on_versions(self, timeout_s: float) -> None:
         """The first request of a connection. A node that knows no such version answers in version 0."""
@@ -141,17 +161,40 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send(self, api: Any, body: Any, version: int | None) -> asyncio.Future[Any]:
         version = self.version(api) if version is None else version
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Any] = self._loop.create_future()
         self._waiting.append(_Waiter(self._write(api, body, version), api, version, answer))
         self._set_room()
         return answer
 
     def _write(self, api: Any, body: Any, version: int) -> int:
-        if self._ended is not None or self._transport is None:
-            raise NetworkException(f"The connection to {self.address} has ended.") from self._ended
+        self._check_open()
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
-        self._transport.writelines(frame_request(api, version, self._correlation, self._client_id, body))
+        *head, payload = frame_request(api, version, self._correlation, self._client_id, body)
+        if len(payload) <= JOINED_BYTES_MAX:
+            self._add_unsent(b"".join((*head, payload)))
+        else:
+            self._add_unsent(b"".join(head))
+            self._add_unsent(payload)
+        if not self._will_send:
+            self._send_now_or_later()
+        self._set_paused()
         return self._correlation
+
+    def _send_now_or_later(self) -> None:
+        """Rule 5. What is too large to be copied gains nothing by waiting for more."""
+        if self._waiting and self._unsent_bytes <= JOINED_BYTES_MAX:
+            self._will_send = True
+            self._loop.call_soon(self._send_at_end_of_turn)
+        else:
+            self._send_unsent()
+            self._check_open()
+
+    def _check_open(self) -> None:
+        if self._ended is not None:
+            raise NetworkException(f"The connection to {self.address} has ended.") from self._ended
+
+    def _set_paused(self) -> None:
+        self._is_paused = self._unsent_bytes > (UNSENT_BYTES_LOW if self._is_paused else UNSENT_BYTES_HIGH)
 
     def _set_room(self) -> None:
         if self._is_paused or len(self._waiting) >= IN_FLIGHT_MAX:
@@ -159,28 +202,79 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._room.set()
 
-    # --- what the event loop calls -------------------------------------------------------------
+    def _add_unsent(self, piece: bytes) -> None:
+        self._unsent.append(piece)
+        self._unsent_bytes += len(piece)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._end(NetworkException(f"{self.address} ended the connection."))
-
-    def pause_writing(self) -> None:
-        self._is_paused = True
+    def _send_at_end_of_turn(self) -> None:
+        self._will_send = False
+        self._send_unsent()
+        self._set_paused()
         self._set_room()
 
-    def resume_writing(self) -> None:
-        self._is_paused = False
-        self._set_room()
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._frames.space()
-
-    def buffer_updated(self, nbytes: int) -> None:
+    def _send_unsent(self) -> None:
+        """Send until everything is out or the kernel's buffer is full; then the loop says when to go on."""
         try:
-            for frame in self._frames.take(nbytes):
+            while self._unsent:
+                self._drop_sent(self._send_some())
+        except (BlockingIOError, InterruptedError):
+            if not self._will_send:
+                self._will_send = True
+                self._loop.add_writer(self._fd, self._send_on)
+        except OSError:
+            self._lose()
+
+    def _send_on(self) -> None:
+        """The kernel's buffer has room again."""
+        self._send_unsent()
+        if not self._unsent and self._ended is None:
+            self._will_send = False
+            self._loop.remove_writer(self._fd)
+        self._set_paused()
+        self._set_room()
+
+    def _send_some(self) -> int:
+        unsent = self._unsent
+        if len(unsent) == 1:
+            return self._stream.send(unsent[0])
+        if self._unsent_bytes > JOINED_BYTES_MAX:
+            return self._stream.send_pieces(list(islice(unsent, PIECES_MAX)))
+        joined = b"".join(unsent)
+        unsent.clear()
+        unsent.append(joined)
+        return self._stream.send(joined)
+
+    def _drop_sent(self, sent: int) -> None:
+        self._unsent_bytes -= sent
+        while sent:
+            piece = self._unsent.popleft()
+            if sent < len(piece):
+                self._unsent.appendleft(memoryview(piece)[sent:])
+                return
+            sent -= len(piece)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def _receive(self) -> None:
+        """A large answer fills the space that there is for it, and then there is more space."""
+        for _ in range(RECEIVES_MAX):
+            space = self._frames.space()
+            try:
+                received = self._stream.receive_into(space)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                received = 0
+            if not received:
+                self._lose()
+                return
+            self._take(received)
+            if received < len(space) or self._ended is not None:
+                return
+
+    def _take(self, received: int) -> None:
+        try:
+            for frame in self._frames.take(received):
                 self._answer(frame)
             if self._frames.wrong:
                 raise ProtocolError(self._wrong())
@@ -192,8 +286,6 @@ class Connection(asyncio.BufferedProtocol):
         if foreign := self._frames.foreign:
             return f"{self.address} speaks {foreign}, not the Kafka protocol: name a node's Kafka port."
         return f"{self.address}: {self._frames.wrong}."
-
-    # --- reading -------------------------------------------------------------------------------
 
     def _answer(self, frame: memoryview) -> None:
         if not self._waiting or len(frame) < _CORRELATION.size:
@@ -208,14 +300,22 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting.popleft()
         answer.set_result(body)
 
+    # --- its end -------------------------------------------------------------------------------
+
+    def _lose(self) -> None:
+        self._end(NetworkException(f"{self.address} ended the connection."))
+
     def _end(self, reason: PostroadError) -> None:
         """Fail all who wait; the one whose answer could not be read gets the reason itself."""
         if self._ended is not None:
             return
         self._ended = reason
         self._room.set()
-        if self._transport is not None:
-            self._transport.abort()
+        self._loop.remove_reader(self._fd)
+        self._loop.remove_writer(self._fd)
+        self._stream.close()
+        self._unsent.clear()
+        self._unsent_bytes = 0
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.answer.done():
