@@ -52,7 +52,7 @@ class Workload(ABC):
 
     @abstractmethod
     def roles(self) -> Mapping[str, Role]:
-        """Its clients, by the names of their processes."""
+        """The clients, by the names of their processes."""
 
     @abstractmethod
     async def finish(self, client: Client) -> None:
