@@ -119,6 +119,11 @@ class Http(Section):
         "Empty: on a loopback address without access keys none, else any.",
     )
     auto_create: bool = setting(True, switch(), "Create a queue or a topic when its first message comes.")
+    encrypted_at_rest: bool = setting(
+        False,
+        switch(),
+        "The nodes' disks are encrypted, which only you know: SQS queues then say SqsManagedSseEnabled.",
+    )
     access_keys: str = setting(
         "",
         access_keys(),

@@ -10,8 +10,9 @@ from botocore.exceptions import ClientError
 
 from postroad.client import subscriptions, topics
 from postroad.errors import UnknownTopicOrPartition
-from tests.gateway.conftest import RunningGateway
-from tests.gateway.sqs.conftest import MakeQueue, arn_of, attributes_of, delete, receive, receive_all
+from postroad.gateway import sqs as dialect
+from tests.gateway.conftest import RunningGateway, StartGateway
+from tests.gateway.sqs.conftest import MakeQueue, arn_of, attributes_of, connect, delete, receive, receive_all
 
 
 def code_of(error: pytest.ExceptionInfo[ClientError]) -> str:
@@ -286,3 +287,18 @@ def test_a_purge_takes_everything_and_only_once_a_minute(sqs: Any, queue: str) -
     assert code_of(error) == "AWS.SimpleQueueService.PurgeQueueInProgress"
     sqs.send_message(QueueUrl=queue, MessageBody="after")
     assert receive(sqs, queue)[0]["Body"] == "after"
+
+
+def test_a_queue_says_that_it_is_encrypted_only_where_the_operator_has_said_so(
+    sqs: Any, queue: str, name: str, start_gateway: StartGateway
+) -> None:
+    told = connect(start_gateway([dialect.routes], encrypted_at_rest=True).url)
+    assert attributes_of(sqs, queue)["SqsManagedSseEnabled"] == "false"
+    assert attributes_of(told, queue)["SqsManagedSseEnabled"] == "true"
+    assert told.create_queue(QueueName=name, Attributes={"SqsManagedSseEnabled": "true"})
+    told.set_queue_attributes(QueueUrl=queue, Attributes={"KmsMasterKeyId": "key"})
+    assert attributes_of(told, queue)["SqsManagedSseEnabled"] == "false", "the key is what encrypts it"
+    told.set_queue_attributes(
+        QueueUrl=queue, Attributes={"KmsMasterKeyId": "", "SqsManagedSseEnabled": "false"}
+    )
+    assert attributes_of(told, queue)["SqsManagedSseEnabled"] == "false", "as it was set"

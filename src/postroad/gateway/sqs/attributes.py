@@ -34,6 +34,8 @@ FIFO: Final = "FifoQueue"
 SCOPE: Final = "DeduplicationScope"
 HIGH_THROUGHPUT: Final = (SCOPE, "FifoThroughputLimit")
 ARN: Final = "QueueArn"
+KMS_KEY: Final = "KmsMasterKeyId"
+SSE: Final = "SqsManagedSseEnabled"
 
 Check = Callable[[str], bool]
 
@@ -67,14 +69,14 @@ SETTABLE: Final[Mapping[str, Check]] = {
     FIFO: _truth,
     "FifoThroughputLimit": _one_of("perQueue", "perMessageGroupId"),
     "KmsDataKeyReusePeriodSeconds": _between(60, 86_400),
-    "KmsMasterKeyId": lambda value: len(value) <= 2048,
+    KMS_KEY: lambda value: len(value) <= 2048,
     "MaximumMessageSize": _between(1024, MESSAGE_BYTES_MAX),
     RETENTION: _between(60, 1_209_600),
     "Policy": _json_object,
     "ReceiveMessageWaitTimeSeconds": _between(0, 20),
     "RedriveAllowPolicy": _json_object,
     REDRIVE: _json_object,
-    "SqsManagedSseEnabled": _truth,
+    SSE: _truth,
     VISIBILITY: _between(0, 43_200),
 }
 NAMES: Final = frozenset(SETTABLE) | {ARN, *COUNTS, *TIMES}
@@ -132,19 +134,21 @@ def wrong(name: str, why: str = "") -> SqsError:
     return SqsError("InvalidAttributeValue", f"Invalid value for the parameter {name}. {why}".rstrip())
 
 
-def known_of(queue: Queue, arn: str) -> dict[str, str]:
-    """All attributes of a queue that can be told without asking anybody."""
+def known_of(queue: Queue, arn: str, encrypted: bool) -> dict[str, str]:
+    """All attributes of a queue that can be told without asking anybody. `encrypted`: messages are so on the
+    disk, which a queue with a key of its own puts down to that."""
     known = {
         ARN: arn,
         "CreatedTimestamp": str(queue.remembered.created_s),
         "LastModifiedTimestamp": str(queue.remembered.modified_s),
         VISIBILITY: str(queue.info.lock_ms // 1000),
         **DEFAULTS,
+        SSE: "true" if encrypted and not queue.remembered.attributes.get(KMS_KEY) else "false",
         **(FIFO_DEFAULTS if queue.fifo else {}),
         **queue.remembered.attributes,
     }
     if queue.fifo:
         known[FIFO] = "true"
-    if not known.get("KmsMasterKeyId"):
+    if not known.get(KMS_KEY):
         known.pop("KmsDataKeyReusePeriodSeconds", None)
     return {name: value for name, value in known.items() if value}

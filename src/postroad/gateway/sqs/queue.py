@@ -25,7 +25,6 @@ DEFAULTS: Final = {
     "DelaySeconds": "0",
     "MaximumMessageSize": str(MESSAGE_BYTES_MAX),
     "ReceiveMessageWaitTimeSeconds": "0",
-    "SqsManagedSseEnabled": "false",  # messages are stored as they came
 }
 FIFO_DEFAULTS: Final = {
     "ContentBasedDeduplication": "false",

@@ -90,7 +90,9 @@ async def all_of(service: Service, queue: Queue, region: str) -> dict[str, str]:
 
 
 async def _find(service: Service, queue: Queue, region: str, wanted: set[str]) -> dict[str, str]:
-    found = attributes.known_of(queue, names.arn_of(region, queue.name))
+    found = attributes.known_of(
+        queue, names.arn_of(region, queue.name), service.gateway.http.encrypted_at_rest
+    )
     if (policy := redrive_policy.text_of(queue, region)) is not None:
         found[REDRIVE] = policy
     if RETENTION in wanted and (retention_s := await _retention_s(service, queue)) is not None:
