@@ -109,7 +109,10 @@ class Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         way = self.short_way
         if way is not None:
-            if (held := len(way.kept) + way.body_bytes + len(data)) > FREE_BYTES and not self.hold(held):
+            size = len(data)
+            if way.kept or way.body_bytes:  # else a small request is all that this connection holds
+                size += len(way.kept) + way.body_bytes
+            if size > FREE_BYTES and not self.hold(size):
                 self._refuse(TOO_BUSY)
                 return
             way.take(data)

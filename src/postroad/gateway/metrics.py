@@ -17,7 +17,7 @@ from postroad import __version__
 from postroad.client import nodes
 from postroad.errors import PostroadError
 from postroad.gateway.access import Keys
-from postroad.metrics.instruments import COUNTS, SECONDS, Registry
+from postroad.metrics.instruments import COUNTS, SECONDS, SERIES_MAX, Count, Distribution, Registry
 from postroad.metrics.page import CONTENT_TYPE, COUNTER, GAUGE, Page, labels, merge
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class GatewayMetrics:
         self.took = registry.histograms(
             "postroad_http_request_seconds", "Time from request to answer.", SECONDS, "dialect", "action"
         )
+        self._noted: dict[tuple[str, str, int], tuple[Count, Distribution]] = {}  # instead of looking up both
         messages_in = registry.counters("postroad_http_messages_in_total", "Messages that were published.")
         messages_out = registry.counters("postroad_http_messages_out_total", "Messages that were handed out.")
         published = registry.histograms("postroad_http_publish_messages", "Messages in one publish.", COUNTS)
@@ -60,9 +61,17 @@ class GatewayMetrics:
         self.requests.of("none", "none", str(status)).add()
 
     def note_request(self, dialect: str, action: str, status: int, took_ns: int) -> None:
-        self.requests.of(dialect, action, str(status)).add()
-        if status != SWITCHING_PROTOCOLS:  # a WebSocket's life is no latency
-            self.took.of(dialect, action).note(took_ns)
+        if status == SWITCHING_PROTOCOLS:  # a WebSocket's life is no latency
+            self.requests.of(dialect, action, str(status)).add()
+            return
+        noted = self._noted.get((dialect, action, status))
+        if noted is None:
+            noted = self.requests.of(dialect, action, str(status)), self.took.of(dialect, action)
+            if len(self._noted) < SERIES_MAX:
+                self._noted[dialect, action, status] = noted
+        requests, took = noted
+        requests.add()
+        took.note(took_ns)
 
     def page(self) -> str:
         page = Page()

@@ -20,7 +20,9 @@ TARGET: Final = "x-amz-target"
 LINES_MAX: Final = 64
 
 _BEGINNING: Final = b"POST /"
+_LINE_END: Final = b"\r\n"
 _END: Final = b"\r\n\r\n"
+_VISIBLE: Final = bytes(range(0x20, 0x7F))  # and the blank
 _REQUEST_LINE: Final = re.compile(r"POST (/(?:[0-9]{12}/[A-Za-z0-9][A-Za-z0-9_-]*(?:\.fifo)?)?) HTTP/1\.1")
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HOST: Final = re.compile(r"[A-Za-z0-9.:\[\]_-]+")
@@ -52,9 +54,9 @@ def read_head(data: bytes | bytearray, head_bytes_max: int, body_bytes_max: int)
         return MORE if len(data) < head_bytes_max and _may_become_plain(data) else OTHER
     if at > head_bytes_max or not data.startswith(_BEGINNING):
         return OTHER
-    try:
-        first, *lines = data[:at].decode("ascii").split("\r\n")
-    except UnicodeDecodeError:
+    head = bytes(data[:at])
+    first, *lines = head.decode("latin-1").split("\r\n")
+    if head.translate(None, _VISIBLE) != _LINE_END * len(lines):  # nothing else, and no half of a line's end
         return OTHER
     line = _REQUEST_LINE.fullmatch(first)
     headers = _headers(lines)
@@ -74,7 +76,7 @@ def _headers(lines: list[str]) -> dict[str, str] | None:
     for line in lines:
         name, colon, value = line.partition(":")
         known = _KNOWN.get(name) or _lower(name)
-        if not colon or not known or known in headers or not value.isprintable():
+        if not colon or not known or known in headers:
             return None
         headers[known] = value.strip(" ")
     connection = headers.get("connection")

@@ -203,7 +203,7 @@ class ShortWayHandler:
         self._under_way = 0
         self._all_answered = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._date = (0, "")  # of which second, and how it is written
+        self._ended = (0, "")  # in which second, and how
 
     def take(self, plain: Plain, body: bytes, connection: Connected, way: ShortWay) -> None:
         """`way` gets the answer."""
@@ -246,10 +246,8 @@ class ShortWayHandler:
         """The same lines in the same order as aiohttp writes them."""
         status, headers, body, _ = reply
         lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
-        return (
-            f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\n{lines}Content-Length: {len(body)}\r\n"
-            f"Date: {self._now()}\r\nServer: {SERVER_SOFTWARE}\r\n\r\n"
-        ).encode() + body
+        first = f"HTTP/1.1 {status} {_REASONS.get(status, '')}\r\n"
+        return f"{first}{lines}Content-Length: {len(body)}\r\n{self._end()}".encode() + body
 
     @staticmethod
     async def _see_through(work: Awaitable[Reply], request: _Request) -> None:
@@ -261,11 +259,13 @@ class ShortWayHandler:
         finally:
             request.answer(reply)
 
-    def _now(self) -> str:
+    def _end(self) -> str:
+        """The lines that end every head, written once a second."""
         second = int(time.time())
-        if self._date[0] != second:
-            self._date = second, formatdate(second, usegmt=True)
-        return self._date[1]
+        if self._ended[0] != second:
+            date = formatdate(second, usegmt=True)
+            self._ended = second, f"Date: {date}\r\nServer: {SERVER_SOFTWARE}\r\n\r\n"
+        return self._ended[1]
 
 
 class _Request:
