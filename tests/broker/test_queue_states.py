@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -180,3 +181,15 @@ def test_power_cut_that_took_the_end_of_a_log_keeps_no_subscription_from_being_s
                 found = {held.offset for held in member.fetch_some().held}
             assert found == set(range(10 if number < 2 else 0, 15)), group
     assert not [record for record in caplog.records if record.exc_info], "no task has failed"
+
+
+def test_stop_while_members_hold_messages_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running_node(tmp_path) as running:
+        subscribed(running)
+        publish_together(running, "jobs", 3)
+        with session(running.bootstrap, GROUP, "jobs") as member:
+            assert len(member.fetch_some().held) == 3
+            running.stop()
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []

@@ -88,7 +88,8 @@ class RecordLog:
         if error is None:
             self._outage.worked()
         else:
-            self._outage.failed(error)
+            if not self.partition.closed:  # the node stops: nothing is wrong with the disk
+                self._outage.failed(error)
             error = CoordinatorNotAvailable(str(error))
         for reply in replies:
             try:
