@@ -20,6 +20,8 @@ class Conditions:
     compaction_check_ms: int
     offsets_partitions: int
     share_state_partitions: int
+    share_state_snapshot_bytes: int  # small, so that states are often written as a whole
+    share_state_prune_records: int
 
     @classmethod
     def draw(cls, random: Random) -> Conditions:
@@ -31,6 +33,8 @@ class Conditions:
             compaction_check_ms=random.choice((500, 2_000, 10_000)),
             offsets_partitions=random.choice((1, 1, 4)),
             share_state_partitions=random.choice((1, 1, 3)),
+            share_state_snapshot_bytes=random.choice((100, 1_000, 4_000)),
+            share_state_prune_records=random.choice((1, 20, 200)),
         )
 
     def flags(self) -> dict[str, str]:
@@ -45,6 +49,8 @@ class Conditions:
             "storage.compaction_check_ms": str(self.compaction_check_ms),
             "groups.offsets_partitions": str(self.offsets_partitions),
             "groups.share_state_partitions": str(self.share_state_partitions),
+            "groups.share_state_snapshot_bytes": str(self.share_state_snapshot_bytes),
+            "groups.share_state_prune_records": str(self.share_state_prune_records),
             "http.enabled": "false",
         }
 

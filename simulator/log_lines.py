@@ -14,6 +14,8 @@ from simulator.world import World
 EXPECTED: Final = (
     "partition %s-%d: %s",
     "partition %s-%d refuses appends: %s",
+    "%s can't be written: %s Further failures are counted, not logged.",
+    "no dead letters of %s yet (again in %.1f s): %s",
 )
 REPEATED_MAX: Final = 30  # of one line in a scenario: an error that is said again and again says nothing
 

@@ -52,6 +52,10 @@ class Machine:
         self.network.power(self.host, on=False)
         self.drive.cut_power()
 
+    def set_clock_right(self) -> None:
+        """Set the wall clock to what it is everywhere else."""
+        self.jump_clock(-self._skew_s)
+
     def jump_clock(self, seconds: float) -> None:
         """Set the wall clock forward or back."""
         self.world.note(self.host, "clock jumps", f"{seconds:.6f}")

@@ -126,6 +126,7 @@ class Scenario:
         self.calm_store()
         for service in self.services:
             service.machine.drive.heal()
+            service.machine.set_clock_right()
             if service.machine.process is not None:
                 service.machine.process.resume()
             service.kill()

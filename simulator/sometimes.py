@@ -12,6 +12,22 @@ EVENTS: Final[tuple[str, ...]] = (
     "power cut",
     "power cut while it starts",
     "start refused",
+    "queues: a crash after a state was written as a whole",
+    "queues: a dead letter, attempts",
+    "queues: a dead letter, expired",
+    "queues: a dead letter, rejected",
+    "queues: a delayed message came",
+    "queues: a lock was left to end",
+    "queues: a member fell silent",
+    "queues: a message came again",
+    "queues: a message waited for an earlier one of its key",
+    "queues: a subscription was altered",
+    "queues: an acknowledgement was refused",
+    "queues: create was answered",
+    "queues: nobody knows of an acknowledgement",
+    "queues: purge was answered",
+    "queues: seek was answered",
+    "queues: what was acknowledged by all was deleted",
 )
 
 
