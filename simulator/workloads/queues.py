@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Final
 
 from postroad.client import offsets, subscriptions, topics
@@ -84,7 +85,7 @@ class Queues(Workload):
         self._producer = QueueProducer(stage, list(self._topics.values()))
         self._admins = [self._admin(history) for history in self._histories if history.plan.is_moved]
         self._crashes_at_prune: int | None = None
-        self._calm_at = 0.0
+        self._calm_at = inf
         self._crashes_until_calm = 0
 
     def roles(self) -> Mapping[str, Role]:
@@ -103,7 +104,7 @@ class Queues(Workload):
             await self._create(client)
         while True:
             await asyncio.sleep(self.stage.random.expovariate(1 / LOOK_S))
-            if self.stage.calm and not self._calm_at:
+            if self.stage.calm and self._calm_at == inf:
                 self._calm_at, self._crashes_until_calm = self.stage.world.now, self._crashes()
             await self._look(client)
 
