@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from postroad.client import EARLIEST, LATEST, Client, Consumer, Producer, TopicPartition, groups, topics
-from postroad.errors import CorruptMessage, OffsetOutOfRange, UnknownTopicOrPartition
+from postroad.errors import CorruptMessage, IllegalGeneration, OffsetOutOfRange, UnknownTopicOrPartition
 from postroad.testing import Node
 
 from .conftest import TopicMaker
@@ -161,8 +161,13 @@ async def test_without_auto_commit_only_commit_commits(
         await consumer.subscribe([topic])
         await take(consumer, 3)
         assert await groups.committed(client, name) == {}
-        await consumer.commit()
+        assert consumer.uncommitted == {TopicPartition(topic, 0): 3}
+        assert await consumer.commit()
         assert await groups.committed(client, name) == {TopicPartition(topic, 0): 3}
+        assert not consumer.uncommitted
+        stranger = consumer.committer._replace(generation=consumer.committer.generation + 1)
+        with pytest.raises(IllegalGeneration):
+            await groups.commit(client, name, {TopicPartition(topic, 0): 1}, stranger)
 
 
 async def test_members_share_partitions_and_the_last_one_gets_all(

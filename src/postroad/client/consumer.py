@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 from postroad.client import groups, offsets
 from postroad.client.client import Client
 from postroad.client.fetcher import Fetched, Fetcher
+from postroad.client.groups import OPERATOR, Committer
 from postroad.client.member import JOIN_AGAIN, GroupMember
 from postroad.client.metadata import TopicPartition
 from postroad.client.offsets import EARLIEST, LATEST
@@ -58,6 +59,20 @@ class Consumer:
         """The next offset of each partition that is read now."""
         return self._fetcher.positions
 
+    @property
+    def uncommitted(self) -> dict[TopicPartition, int]:
+        """The positions that `commit` would commit now: those that differ from what is committed."""
+        return {
+            topic_partition: at
+            for topic_partition, at in self.positions.items()
+            if self._committed.get(topic_partition) != at
+        }
+
+    @property
+    def committer(self) -> Committer:
+        """The member as its group knows it: its id and its generation. Both change when it joins again."""
+        return self._member.committer if self._member is not None else OPERATOR
+
     async def assign(self, topic_partitions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions, each from an offset, from EARLIEST, or from LATEST."""
         named = {topic_partition: at for topic_partition, at in topic_partitions.items() if at < 0}
@@ -91,26 +106,23 @@ class Consumer:
         """What was polled from this offset on is not handled: it is polled again, and not committed."""
         self._fetcher.positions[topic_partition] = offset
 
-    async def commit(self, timeout_s: float | None = None) -> None:
+    async def commit(self, timeout_s: float | None = None) -> bool:
         """What was polled so far is handled. Nothing happens without a group, or without news.
-        A rebalance under way refuses it; then the records come again, to whoever owns them next."""
+        False: a rebalance under way refused it, and the records come again, to whoever owns them next."""
         if self._member is None or self._group is None:
-            return
+            return True
         if self._auto_commit_s is not None:
             self._next_commit = asyncio.get_running_loop().time() + self._auto_commit_s
-        news = {
-            topic_partition: at
-            for topic_partition, at in self.positions.items()
-            if self._committed.get(topic_partition) != at
-        }
+        news = self.uncommitted
         if not news:
-            return
+            return True
         try:
             await groups.commit(self._client, self._group, news, self._member.committer, timeout_s)
         except JOIN_AGAIN:
             self._member.must_join = True
-        else:
-            self._committed.update(news)
+            return False
+        self._committed.update(news)
+        return True
 
     async def close(self) -> None:
         """Commits, leaves the group, gives up what is under way."""

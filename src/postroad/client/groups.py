@@ -118,6 +118,19 @@ async def commit(
     timeout_s: float | None = None,
 ) -> None:
     """The group's next offsets are these, durably. UnknownMemberId, IllegalGeneration: join again."""
+    request = commit_request(group, offsets, committer)
+
+    async def attempt(node: int) -> None:
+        answer = await client.call(offset_commit, request, node=node)
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                raise_for(partition)
+
+    await at_coordinator(client, group, attempt, timeout_s)
+
+
+def commit_request(group: str, offsets: Mapping[TopicPartition, int], committer: Committer) -> Any:
+    """For whoever wants to ask once and no more."""
     topics = [
         offset_commit.OffsetCommitRequestTopic(
             name=topic,
@@ -130,21 +143,13 @@ async def commit(
         )
         for topic, indexes in by_topic(offsets).items()
     ]
-    request = offset_commit.OffsetCommitRequest(
+    return offset_commit.OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=committer.generation,
         member_id=committer.member_id,
         group_instance_id=committer.instance_id,
         topics=topics,
     )
-
-    async def attempt(node: int) -> None:
-        answer = await client.call(offset_commit, request, node=node)
-        for topic in answer.topics:
-            for partition in topic.partitions:
-                raise_for(partition)
-
-    await at_coordinator(client, group, attempt, timeout_s)
 
 
 async def delete(client: Client, group: str) -> None:
