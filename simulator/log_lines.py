@@ -12,7 +12,6 @@ from simulator.world import World
 
 # What an operator has to be told when disks fail. Anything else, and every traceback, is a fault.
 EXPECTED: Final = (
-    "partition %s-%d: %s",
     "partition %s-%d refuses appends: %s",
     "%s can't be written: %s Further failures are counted, not logged.",
     "no dead letters of %s yet (again in %.1f s): %s",

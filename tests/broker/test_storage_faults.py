@@ -394,6 +394,23 @@ def test_a_commit_on_a_full_disk_is_refused_and_the_next_one_is_taken(start: Cal
     assert commit(running, 6) == 0
 
 
+def test_a_partition_that_can_not_be_written_is_said_once_and_once_when_it_is_over(
+    start: Callable[..., Running], caplog: pytest.LogCaptureFixture
+) -> None:
+    running = start()
+    disk = use_failing_disk(running)
+    running.create("full")
+    disk.fail("append", log_of(running, "full"), errno.ENOSPC)
+    assert [codes(pipelined(running, "full")) for _ in range(5)] == [[STORAGE_ERROR]] * 5
+    disk.heal()
+    assert codes(pipelined(running, "full", "full")) == [0, 0]
+    said = [line.getMessage() for line in caplog.records if line.name.endswith("broker.partition")]
+    assert [line.partition(":")[0] for line in said] == [
+        "partition full-0 can't be written",
+        "partition full-0 can be written again, after 5 failures",
+    ]
+
+
 def test_state_that_can_not_be_written_is_said_once_and_once_when_it_is_over(
     start: Callable[..., Running], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from postroad.broker.flusher import Flusher
+from postroad.broker.outage import Outage
 from postroad.broker.turn import Turn
 from postroad.errors import FencedLeaderEpoch, StorageFailed, UnknownLeaderEpoch
 from postroad.log.partition_log import Appended, PartitionLog, Slice
@@ -47,6 +48,7 @@ Committed = Callable[[StorageFailed | None], None]
 class Partition:
     __slots__ = (
         "_flusher",
+        "_outage",
         "_quiet",
         "_staged",
         "_turn",
@@ -109,6 +111,7 @@ class Partition:
         self._quiet: asyncio.Future[None] | None = None
         self._turn = turn
         self._flusher = flusher
+        self._outage = Outage(logging.getLogger(__name__), f"partition {topic}-{index}")
 
     # --- in
 
@@ -131,11 +134,13 @@ class Partition:
         try:
             self.log.write()
         except StorageFailed as refused:
-            log.error("partition %s-%d: %s", self.topic, self.index, refused)
+            self._outage.failed(refused)
             self.write_error = refused
         except Exception:
             log.exception("partition %s-%d stops: its log is not what it should be", self.topic, self.index)
             self.write_error = self.log.failed = StorageFailed("A defect stopped this partition.")
+        else:
+            self._outage.worked()
         if self.flush == FLUSH_SYNC:
             self._flusher.request(self)
             return
