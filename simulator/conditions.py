@@ -9,6 +9,8 @@ from typing import Final
 from postroad.cluster.topic_config import FlushMode
 
 FLUSH_MODES: Final[tuple[FlushMode, ...]] = ("sync", "sync", "sync", "interval", "os")
+GROUP_SESSION_MS: Final = 6_000  # the shortest that a member may ask for: sessions end within a scenario
+GROUP_HEARTBEAT_MS: Final = 2_000
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Conditions:
             "groups.share_state_partitions": str(self.share_state_partitions),
             "groups.share_state_snapshot_bytes": str(self.share_state_snapshot_bytes),
             "groups.share_state_prune_records": str(self.share_state_prune_records),
+            "groups.consumer_session_ms": str(GROUP_SESSION_MS),
+            "groups.consumer_heartbeat_ms": str(GROUP_HEARTBEAT_MS),
             "http.enabled": "false",
         }
 

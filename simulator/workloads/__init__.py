@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from simulator.workloads.groups import Groups
 from simulator.workloads.logs import Logs
 from simulator.workloads.queues import Queues
 from simulator.workloads.workload import Workload
 
-_KINDS: Final[tuple[type[Workload], ...]] = (Logs, Queues)
+_KINDS: Final[tuple[type[Workload], ...]] = (Logs, Groups, Queues)
 
 ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}
