@@ -18,7 +18,7 @@ from simulator.faults import KINDS
 from simulator.mutants import MUTANTS
 from simulator.scenario import Result
 from simulator.shrink import shrink
-from simulator.workloads import ALL
+from simulator.workloads import ALL, names_for
 
 FAILURES_MAX = 10  # then a run has shown enough
 
@@ -45,7 +45,12 @@ def _names(known: Sequence[str]) -> click.ParamType[tuple[str, ...]]:
 @click.option("--seconds", default=60.0, type=click.FloatRange(3.0), help="Virtual time with faults.")
 @click.option("--nodes", default=1, type=click.IntRange(1, 9), help="Nodes of the cluster.")
 @click.option("--faults", default=",".join(KINDS), type=_names(tuple(KINDS)), help="Kinds of faults.")
-@click.option("--workloads", default=",".join(ALL), type=_names(tuple(ALL)), help="What clients do.")
+@click.option(
+    "--workloads",
+    type=_names(tuple(ALL)),
+    show_default=f"{','.join(names_for(1))}; with several nodes {','.join(names_for(2))}",
+    help="What clients do. Messages are not replicated yet, so most workloads need one node.",
+)
 @click.option("--mutant", type=click.Choice(sorted(MUTANTS)), help="A fault to put into the code.")
 @click.option("--seed", type=click.IntRange(0), help="Replay this one, and say all that it breaks.")
 @click.option("--trace", type=click.Path(path_type=Path), help="Write all that happened to this file.")
@@ -57,7 +62,7 @@ def main(
     seconds: float,
     nodes: int,
     faults: tuple[str, ...],
-    workloads: tuple[str, ...],
+    workloads: tuple[str, ...] | None,
     mutant: str | None,
     seed: int | None,
     trace: Path | None,
@@ -65,10 +70,19 @@ def main(
     processes: int,
 ) -> None:
     """Run the real broker on virtual time, with clients and with faults, and check what it promises."""
-    campaign = Campaign(seconds, nodes, faults, workloads, mutant)
+    campaign = Campaign(seconds, nodes, faults, _workloads(workloads, nodes), mutant)
     if seed is not None:
         sys.exit(_replay(campaign, seed, trace, shrinks))
     sys.exit(_run(campaign, range(first, first + seeds), processes))
+
+
+def _workloads(wanted: tuple[str, ...] | None, nodes: int) -> tuple[str, ...]:
+    if wanted is None:
+        return names_for(nodes)
+    for name in wanted:
+        if nodes > 1 and not ALL[name].many_nodes:
+            raise click.UsageError(f"Workload {name!r} needs one node: leave out --nodes {nodes}.")
+    return wanted
 
 
 def _run(campaign: Campaign, seeds: Sequence[int], processes: int) -> int:
@@ -116,7 +130,7 @@ def _replay_command(campaign: Campaign, seed: int) -> str:
         options.append(f"--nodes {campaign.nodes}")
     if tuple(campaign.kinds) != tuple(plain.kinds):
         options.append(f"--faults {','.join(campaign.kinds)}")
-    if tuple(campaign.workloads) != tuple(plain.workloads):
+    if tuple(campaign.workloads) != names_for(campaign.nodes):
         options.append(f"--workloads {','.join(campaign.workloads)}")
     if campaign.mutant is not None:
         options.append(f"--mutant {campaign.mutant}")

@@ -13,7 +13,7 @@ from simulator import sometimes
 from simulator.faults import KINDS, Fault
 from simulator.mutants import MUTANTS
 from simulator.scenario import Result, Scenario
-from simulator.workloads import ALL
+from simulator.workloads import ALL, names_for
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,14 @@ class Campaign:
     seconds: float = 60.0
     nodes: int = 1
     kinds: Collection[str] = tuple(KINDS)
-    workloads: Collection[str] = tuple(ALL)
+    workloads: Collection[str] = names_for(1)
     mutant: str | None = None
 
     @property
     def is_whole(self) -> bool:
         """Nothing was left out, so that everything must be reached."""
-        return len(self.kinds) == len(KINDS) and len(self.workloads) == len(ALL) and self.mutant is None
+        wanted = names_for(self.nodes)
+        return len(self.kinds) == len(KINDS) and set(self.workloads) >= set(wanted) and self.mutant is None
 
 
 def play(
@@ -89,4 +90,4 @@ class Tally:
         """Events that a run of this size should have reached, and has not."""
         if not campaign.is_whole or self.results < sometimes.SEEDS_MIN:
             return []
-        return sometimes.missing(self.seen)
+        return sometimes.missing(self.seen, campaign.nodes)

@@ -15,6 +15,7 @@ EXPECTED: Final = (
     "partition %s-%d refuses appends: %s",
     "%s can't be written: %s Further failures are counted, not logged.",
     "no dead letters of %s yet (again in %.1f s): %s",
+    "%s: %s; trying again in %g s",  # what a disk that fails has to be tried again
 )
 REPEATED_MAX: Final = 30  # of one line in a scenario: an error that is said again and again says nothing
 

@@ -195,6 +195,7 @@ class Scenario:
             seconds=self.seconds,
             power_cuts=self._power_cuts,
             violations=self._violations,
+            services=self.services,
         )
 
     def _process(self, name: str, role: Role) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from postroad.broker.node import Node
 from postroad.config import Loaded, load
 from postroad.errors import PostroadError
+from simulator.conditions import Conditions
 from simulator.machine import Machine
 from simulator.process import Process
 
@@ -26,7 +27,7 @@ class Service:
         self._scenario = scenario
         self._world = scenario.world
         self._random = scenario.world.random(f"service {number}")
-        self._loaded = self._load()
+        self._loaded = load_settings(machine.host, number, scenario.conditions)
 
     @property
     def address(self) -> str:
@@ -95,15 +96,17 @@ class Service:
             self.machine.kill()  # what is left of it: its main function has ended
             self._ended()
 
-    def _load(self) -> Loaded:
-        return load(
-            environment={},
-            flags={
-                "node.id": str(self.number),
-                "kafka.host": self.machine.host,
-                "kafka.port": str(KAFKA_PORT),
-                "kafka.insecure": "true",
-                "data.dir": f"/{self.machine.host}",
-                **self._scenario.conditions.flags(),
-            },
-        )
+
+def load_settings(host: str, number: int, conditions: Conditions) -> Loaded:
+    """Those of a node on this host."""
+    return load(
+        environment={},
+        flags={
+            "node.id": str(number),
+            "kafka.host": host,
+            "kafka.port": str(KAFKA_PORT),
+            "kafka.insecure": "true",
+            "data.dir": f"/{host}",
+            **conditions.flags(),
+        },
+    )

@@ -42,6 +42,20 @@ EVENTS: Final[tuple[str, ...]] = (
     "queues: what was acknowledged by all was deleted",
 )
 
+OF_CLUSTERS: Final[tuple[str, ...]] = (
+    "clean stop",
+    "history compacted",
+    "lease expired",
+    "membership: a lease was lost and regained",
+    "membership: a node that was away lost its id to another process",
+    "membership: a second process with one id was refused",
+    "membership: another process had the id of a node that was away",
+    "power cut",
+    "power cut while it starts",
+    "start refused",
+    "unknown commit that happened",
+)
 
-def missing(seen: Mapping[str, int]) -> list[str]:
-    return [event for event in EVENTS if not seen.get(event)]
+
+def missing(seen: Mapping[str, int], nodes: int) -> list[str]:
+    return [event for event in (EVENTS if nodes == 1 else OF_CLUSTERS) if not seen.get(event)]

@@ -190,6 +190,10 @@ class StoreServer:
         if self._leases.pop(lease, None) is not None:
             self._write([Delete(key) for key in sorted(self._lease_of) if self._lease_of[key] == lease])
 
+    def is_alive(self, lease: int) -> bool:
+        """The lease has been granted and has not ended."""
+        return lease in self._leases
+
     # --- commits and leases
 
     def _write(self, operations: Sequence[Operation]) -> None:

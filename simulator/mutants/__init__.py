@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.mutants import groups, logs, queues
+from simulator.mutants import groups, logs, membership, queues
 from simulator.mutants.mutant import Mutant
 
-MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in (*logs.ALL, *groups.ALL, *queues.ALL)}
+_ALL: Final = (*logs.ALL, *groups.ALL, *queues.ALL, *membership.ALL)
+
+MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in _ALL}

@@ -6,9 +6,15 @@ from typing import Final
 
 from simulator.workloads.groups import Groups
 from simulator.workloads.logs import Logs
+from simulator.workloads.membership import Membership
 from simulator.workloads.queues import Queues
 from simulator.workloads.workload import Workload
 
-_KINDS: Final[tuple[type[Workload], ...]] = (Logs, Groups, Queues)
+_KINDS: Final[tuple[type[Workload], ...]] = (Logs, Groups, Queues, Membership)
 
 ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}
+
+
+def names_for(nodes: int) -> tuple[str, ...]:
+    """The workloads of a run with so many nodes. Without replication most can do with one node only."""
+    return tuple(name for name, kind in ALL.items() if kind.many_nodes == (nodes > 1))

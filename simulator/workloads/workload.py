@@ -9,15 +9,18 @@ with all the rest; `finish` then gets a healthy cluster and reads what the check
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from postroad.client.client import Client
 from simulator.conditions import Conditions
 from simulator.violation import Violation
 from simulator.world import World
+
+if TYPE_CHECKING:
+    from simulator.service import Service
 
 Role = Callable[[Client], Awaitable[None]]
 
@@ -33,6 +36,7 @@ class Stage:
     calm: bool = False  # they are over
     power_cuts: list[float] = field(default_factory=list)  # when; shared by all workloads
     violations: list[Violation] = field(default_factory=list)  # seen while it ran; shared as well
+    services: Sequence[Service] = ()  # the nodes from inside, for what no client can see; their store as well
 
     @property
     def may_lose_what_was_acknowledged(self) -> bool:
@@ -46,6 +50,7 @@ class Stage:
 
 class Workload(ABC):
     name: ClassVar[str]
+    many_nodes: ClassVar[bool] = False  # it runs with several nodes; without replication most can't
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage

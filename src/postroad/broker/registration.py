@@ -42,6 +42,11 @@ class Registration:
         self._registered = False
         self._troubled = False  # the last renewal failed, and the log says so
 
+    @property
+    def lease(self) -> int:
+        """The lease under which the node is registered, as far as it knows; NO_LEASE if it is not."""
+        return self._lease if self._registered else NO_LEASE
+
     async def begin(self, *, takes_over: bool = False) -> None:
         """Register under a new lease; at a start it `takes_over` the entry of this directory's last process.
 

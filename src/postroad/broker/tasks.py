@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
-from postroad.errors import PostroadError
+from postroad.errors import PostroadError, RequestTimedOut
 
 RETRY_FIRST_S: Final = 1.0
 RETRY_LONGEST_S: Final = 60.0
@@ -43,6 +43,8 @@ async def until_done(work: Callable[[], Awaitable[None]], what: str) -> None:
         try:
             await work()
             return
+        except RequestTimedOut as error:  # the coordination store is away: nobody has to do anything here
+            log.warning("%s: %s; trying again in %g s", what, error, pause_s)
         except (OSError, PostroadError) as error:
             log.error("%s: %s; trying again in %g s", what, error, pause_s)
         except Exception:
