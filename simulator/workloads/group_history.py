@@ -7,7 +7,7 @@ after it (`told`); between the two, and for ever after a call that came to no en
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -163,7 +163,7 @@ class GroupHistory:
 
     # --- offsets
 
-    def hands_over(self, offsets: dict[int, int] | dict[int, None], now: float) -> list[Write]:
+    def hands_over(self, offsets: Mapping[int, int | None], now: float) -> list[Write]:
         """Somebody is about to commit these, or to delete them."""
         made = []
         for partition, offset in offsets.items():
