@@ -14,6 +14,8 @@ from simulator.world import World
 EXPECTED: Final = (
     "partition %s-%d refuses appends: %s",
     "%s can't be written: %s Further failures are counted, not logged.",
+    "partition %s-%d is offline: its log can't be opened: %s",
+    "partition %s-%d could not be closed: %s",
     "no dead letters of %s yet (again in %.1f s): %s",
     "%s: %s; trying again in %g s",  # what a disk that fails has to be tried again
 )

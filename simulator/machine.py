@@ -52,13 +52,9 @@ class Machine:
         self.network.power(self.host, on=False)
         self.drive.cut_power()
 
-    def set_clock_right(self) -> None:
-        """Set the wall clock to what it is everywhere else."""
-        self.jump_clock(-self._skew_s)
-
-    def jump_clock(self, seconds: float) -> None:
-        """Set the wall clock forward or back."""
-        self.world.note(self.host, "clock jumps", f"{seconds:.6f}")
-        self._skew_s += seconds
+    def set_clock(self, skew_s: float) -> None:
+        """Set the wall clock, so that it is wrong by so much."""
+        self.world.note(self.host, "clock set", f"{skew_s:.6f}")
+        self._skew_s = skew_s
         if self.process is not None:
             self.process.clock.skew_s = self._skew_s

@@ -126,7 +126,7 @@ class Scenario:
         self.calm_store()
         for service in self.services:
             service.machine.drive.heal()
-            service.machine.set_clock_right()
+            service.machine.set_clock(0.0)
             if service.machine.process is not None:
                 service.machine.process.resume()
             service.kill()

@@ -113,7 +113,7 @@ def _compact_store(scenario: Scenario, fault: Fault) -> None:
 
 
 def _jump(scenario: Scenario, fault: Fault) -> None:
-    scenario.services[fault.node].machine.jump_clock((fault.amount * 2 - 1) * SKEW_S)
+    scenario.services[fault.node].machine.set_clock((fault.amount * 2 - 1) * SKEW_S)
 
 
 STRIKES: Final[dict[str, Strike]] = {

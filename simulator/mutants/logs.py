@@ -9,9 +9,9 @@ from postroad.broker import produce_run
 from postroad.broker.partition import Committed, Partition
 from postroad.log import recovery
 from postroad.log.disk import File
+from postroad.log.index import SparseIndex
 from postroad.log.producers import Producers
 from postroad.log.scan import walk
-from postroad.log.segment import Segment
 from postroad.log.sync import SyncJob
 from postroad.log.writable_log import WritableLog
 from simulator.mutants.mutant import Mutant
@@ -54,9 +54,9 @@ def _skip_checksums(_: Callable[..., Any]) -> Callable[..., Any]:
     return headers_only
 
 
-def _keep_index(_: Callable[..., Any]) -> Callable[..., Any]:
-    def keep(self: Segment, position: int) -> None:
-        self.load_index()
+def _believe_index(_: Callable[..., Any]) -> Callable[..., Any]:
+    def keep(self: SparseIndex, position: int) -> None:
+        """Entries stay, wherever the log ends."""
 
     return keep
 
@@ -104,9 +104,9 @@ ALL: Final = (
     Mutant(
         "trust-index",
         "recovery believes an index that tells of lost batches",
-        Segment,
-        "renew_index",
-        _keep_index,
+        SparseIndex,
+        "truncate",
+        _believe_index,
     ),
     Mutant(
         "short-way-unchecked",

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from postroad.client import offsets
+from postroad.client import offsets, topics
 from postroad.client.client import Client
 from postroad.client.consumer import Consumer
 from postroad.client.metadata import TopicPartition
 from postroad.client.offsets import EARLIEST, LATEST
 from postroad.client.producer import Delivery, Producer
-from postroad.errors import PostroadError
+from postroad.errors import PostroadError, TopicAlreadyExists
 from postroad.wire.records import Record
 from simulator.checkers import l1_acknowledged, l2_one_value, l3_once
 from simulator.violation import Violation
@@ -46,9 +47,14 @@ class Logs(Workload):
 
     # --- roles
 
+    async def _ensure(self, client: Client, topic: str) -> None:
+        """The topic exists afterwards, with an index that is dense enough to meet crashes."""
+        with contextlib.suppress(TopicAlreadyExists):
+            await topics.create(client, topic, partitions=PARTITIONS, config={"index.interval.bytes": "200"})
+
     async def _produce(self, name: str, history: LogHistory, client: Client) -> None:
         stage, random = self.stage, self.stage.random
-        await client.topic(history.topic, create=True)
+        await self._ensure(client, history.topic)
         self._numbers += 1
         producer_name = f"{name}-{self._numbers}"
         async with Producer(client, acks=history.acks, idempotent=history.idempotent) as producer:
@@ -87,18 +93,18 @@ class Logs(Workload):
 
     async def _read(self, client: Client) -> None:
         """Follows all topics from their beginnings for a while; the next one begins anew."""
-        topics = {history.topic: history for history in self._histories.values()}
-        for topic in topics:
-            await client.topic(topic, create=True)
+        histories = {history.topic: history for history in self._histories.values()}
+        for topic in histories:
+            await self._ensure(client, topic)
         ends_at = self.stage.world.now + self.stage.random.uniform(5, 40)
         following: dict[TopicPartition, int] = {}
         async with Consumer(client, reset=EARLIEST) as consumer:
             await consumer.assign(
-                {TopicPartition(topic, n): EARLIEST for topic in topics for n in range(PARTITIONS)}
+                {TopicPartition(topic, n): EARLIEST for topic in histories for n in range(PARTITIONS)}
             )
             while self.stage.world.now < ends_at:
                 for part, records, _ in await consumer.poll(1.0):
-                    self._follow(topics[part.topic], part, records, following)
+                    self._follow(histories[part.topic], part, records, following)
                 await asyncio.sleep(self.stage.random.expovariate(1 / PAUSE_S))
 
     def _follow(
