@@ -27,6 +27,7 @@ class Job:
         self.result: Any = None
         self.error: BaseException | None = None
         self.waits_s = 0.0  # how long it wants to wait, when it has handed the baton back
+        self.waits_until = 0.0  # the moment at which it last wanted to go on
         self.dropped = False  # its process is dead: it must come to its end
         self.spend_through: Callable[[float], None] | None = None  # never wait; say here what it would cost
         self._world = world
@@ -52,7 +53,15 @@ class Job:
         elif not self._world.skip_to(self._world.now + seconds):  # else: nobody would use the baton
             assert self._thread is not None
             self.waits_s = seconds
+            self.waits_until = self._world.now + seconds
             self._thread.hand_back()
+        if self.dropped:
+            raise SystemExit("its process has ended")
+
+    def step_back(self) -> None:
+        """Hand the baton back at once, and go on at the moment that it waited for before."""
+        assert self._thread is not None
+        self._thread.hand_back()
         if self.dropped:
             raise SystemExit("its process has ended")
 

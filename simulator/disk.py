@@ -27,6 +27,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from postroad.log.disk import TEMPORARY, Buffer, LockHeld
+from simulator.mutex import Mutex
 from simulator.names import Change, Names
 from simulator.paged_file import PagedFile
 from simulator.process import Process
@@ -273,6 +274,9 @@ class MountedDisk:
         if file is None:
             file = self._create(path, create)
         return MountedFile(self._drive, self._process, path, file)
+
+    def mutex(self) -> Mutex:
+        return Mutex(self._process)
 
     def list(self, directory: str) -> list[str]:
         directory = posixpath.normpath(directory)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from postroad.log.checkpoint import Checkpoint, CheckpointFile, Point, read_checkpoint
@@ -64,3 +67,28 @@ def test_offsets_and_point_are_saved_apart() -> None:
     found = read_checkpoint(disk, "d")
     assert found is not None
     assert found[1] == Checkpoint(1, 2, Point(5, 6, 7))
+
+
+def test_offsets_are_saved_while_a_sync_is_under_way() -> None:
+    """The loop saves them: a disk whose syncs take seconds must not hold it up."""
+    disk, begun, go_on = MemoryDisk(), threading.Event(), threading.Event()
+    file = saved(disk, 2)
+
+    def wait_in_sync(operation: str, path: str) -> None:
+        if operation == "sync":
+            begun.set()
+            assert go_on.wait(20)
+
+    disk.on_operation = wait_in_sync
+    with ThreadPoolExecutor() as threads:
+        syncing = threads.submit(file.sync)
+        assert begun.wait(20)
+        saving = threads.submit(file.save_offsets, 7, 3)
+        try:
+            saving.result(5)
+        finally:
+            go_on.set()
+        syncing.result(20)
+    found = read_checkpoint(disk, "d")
+    assert found is not None
+    assert found[1] == Checkpoint(7, 3, Point(1, 2, 3))

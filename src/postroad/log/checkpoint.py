@@ -21,7 +21,6 @@ first byte. The point falls only when a log is truncated: then it is synced befo
 from __future__ import annotations
 
 import struct
-import threading
 from typing import Final, NamedTuple
 
 from postroad.log.disk import Disk, File
@@ -51,7 +50,8 @@ class Checkpoint(NamedTuple):
 
 
 class CheckpointFile:
-    """Written by the loop and by sync jobs in threads, hence the lock.
+    """Written by the loop and by sync jobs in threads, hence the lock. No sync is waited for under it, but
+    for that of a truncation: a slow disk would hold up the loop.
 
     When a log is truncated it gets a new one, and this one is `retired`: a sync that was begun before can
     no longer tell its point.
@@ -61,7 +61,7 @@ class CheckpointFile:
         self._disk = disk
         self._path = f"{directory}/{FILE_NAME}"
         self._file: File | None = None  # open since the first save: there is one after each sync
-        self._lock = threading.Lock()
+        self._lock = disk.mutex()
         self._sequence = sequence
         self.current = current
         self.retired = False
@@ -86,10 +86,21 @@ class CheckpointFile:
             self._file = None
 
     def sync(self) -> None:
-        """What was saved last survives a power cut from here on."""
+        """What was saved before survives a power cut from here on. More may be saved meanwhile."""
         with self._lock:
-            if not self.retired:
-                self._save(self.current, sync=True)
+            if self.retired:
+                return
+            self._save(self.current, sync=False)
+            file = self._file
+        if file is None:  # it was made anew, durably
+            return
+        try:
+            file.sync()
+        except OSError:
+            with self._lock:
+                if self._file is file:
+                    self._file = None
+            raise
 
     def release(self) -> None:
         """Let the descriptor go; it comes back on demand."""

@@ -14,7 +14,6 @@ K2 a job is cancelled before it swaps or not at all. Should the disk fail betwee
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -88,7 +87,7 @@ class CompactionJob:
         self._settings = log.settings
         self._kept_batches = log.producer_states.last_offsets()
         self._now_ms = now_ms
-        self._lock = threading.Lock()
+        self._lock = self._disk.mutex()
 
     def run(self) -> None:
         """Raises OSError (a full disk); the log is then as it was."""
@@ -246,7 +245,7 @@ class CompactionEnd:
         self._disk = disk
         self._directory = directory
         self._pending = list(rewritten)
-        self._lock = threading.Lock()
+        self._lock = self._disk.mutex()
 
     def run(self) -> None:
         """Raises OSError; it may then run again, and opening the log does it, too."""

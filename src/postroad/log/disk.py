@@ -23,7 +23,9 @@ import fcntl
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -111,6 +113,9 @@ class Disk(Protocol):
 
     def allocate(self, path: str, length: int) -> None:
         """A file that takes this much of the disk, whatever is in it; or an OSError, and there is none."""
+
+    def mutex(self) -> AbstractContextManager[object]:
+        """A lock for what the loop and jobs in threads both change."""
 
     def free_bytes(self, path: str = "") -> int:
         """How much can still be written to the file system that the path lies in."""
@@ -206,6 +211,9 @@ class OsDisk:
 
     def __init__(self, root: str = ".") -> None:
         self._root = root
+
+    def mutex(self) -> threading.Lock:
+        return threading.Lock()
 
     def open(self, path: str, create: bool = False) -> OsFile:
         flags = _OPEN_FLAGS | (os.O_CREAT if create else 0)

@@ -13,6 +13,7 @@ import copy
 import errno
 import os
 import posixpath
+import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -182,6 +183,9 @@ class MemoryDisk:
         self._pending: list[dict[str, _Node | None]] = []  # each: names changed together
         self._directories: set[str] = set()
         self._locks: set[str] = set()
+
+    def mutex(self) -> threading.Lock:
+        return threading.Lock()
 
     def crash(self, pick: Pick) -> MemoryDisk:
         """The disk as it is found after a power cut now. This one is left as it is."""
