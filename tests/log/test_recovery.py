@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from postroad.errors import CorruptMessage, StorageFailed
-from postroad.log.memory_disk import MemoryDisk
+from postroad.log.memory_disk import MemoryDisk, Pick
 from postroad.log.partition_log import PartitionLog
 from postroad.log.segment import index_path, log_path
 from postroad.wire.batch import read_header
@@ -144,6 +144,21 @@ def served_around_damage(log: PartitionLog) -> list[bytes]:
         served.append(content)
         offset = max(offset + 1, read_header(content).next_offset)
     return served
+
+
+@pytest.mark.parametrize("pick", FATES)
+def test_a_flipped_bit_in_a_closed_segment_is_never_cut_after_a_power_cut(pick: Pick) -> None:
+    """The checkpoint is on the disk with the segment that was closed: nothing of that is in doubt."""
+    disk = MemoryDisk()
+    log = filled(disk)
+    send(log, batch())
+    sync(log)
+    log_end, first = log.end_offset, log.segments[0].path
+    disk = crashed(disk, pick)
+    content = bytearray(disk.content(first))
+    content[-1] ^= 1
+    disk.damage(first, bytes(content))
+    assert open_log(disk).end_offset == log_end
 
 
 def test_batches_before_a_damaged_one_are_served() -> None:

@@ -183,7 +183,10 @@ class WritableLog:
         point = Point(active.base_offset, active.size, self.written_offset)
         job = SyncJob(self.disk, self.directory, self.checkpoint, point)
         job.segments = [*self._unsynced, active] if pending else []
-        job.names, job.durable, job.snapshot = self._unsynced_names, self._unsynced_checkpoint, self._snapshot
+        job.names, job.snapshot = self._unsynced_names, self._snapshot
+        # Else a power cut could put closed segments in doubt again, and a damaged batch there would cost
+        # all that follows it.
+        job.durable = self._unsynced_checkpoint or bool(self._unsynced)
         if self._unsaved_epochs:
             job.epochs = encode_epochs(self._written_epochs())
             self._unsaved_epochs = False
