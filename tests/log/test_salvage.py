@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -127,3 +128,22 @@ def test_who_asks_again_for_a_damaged_batch_does_not_have_all_searched_again(byt
         costs.append(disk.read_bytes - before)
     assert costs[0] < 5_000_000, "not each possible length from the beginning"
     assert costs[1] < 100_000
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_who_asks_for_the_batch_behind_a_flipped_length_gets_it(has_index: bool) -> None:
+    whole = MemoryDisk()
+    filled(whole, BATCHES, SMALL).close()
+    path = next(f"{DIRECTORY}/{name}" for name in whole.list(DIRECTORY) if name.endswith(".log"))
+    batches = list(walk(memoryview(whole.content(path))))
+    for (at, _), (_, following) in pairwise(batches):
+        for bit in range(8):
+            disk = whole.copy()
+            content = bytearray(disk.content(path))
+            content[at + 11] ^= 1 << bit
+            disk.damage(path, bytes(content))
+            if not has_index:
+                disk.remove(path.replace(".log", ".index"))
+            found = open_log(disk, clean=True).read(following.base_offset, 1, following.next_offset)
+            assert found is not None
+            assert found.file.read(found.position, 8) == following.base_offset.to_bytes(8)

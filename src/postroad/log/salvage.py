@@ -57,6 +57,12 @@ def walk_over_damage(
             yield damage.position, position - damage.position, None
 
 
+def is_whole(file: File, position: int, end: int) -> bool:
+    """Whether these bytes are one batch that holds. Raises OSError."""
+    header = read_header(file.read(position, HEADER_BYTES))
+    return crc_in_pieces(file, position + CRC_START, end) == header.crc
+
+
 def _likely_ends(file: File, position: int, end: int) -> Iterator[int]:
     """Where the damaged batch may end: as it says, or as it said before a bit of its length was flipped."""
     header = read_header(file.read(position, HEADER_BYTES))

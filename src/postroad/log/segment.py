@@ -25,7 +25,7 @@ from postroad.log.epochs import LeaderEpochs
 from postroad.log.index import IndexEntry, SparseIndex, read_seal
 from postroad.log.order import first_wrong, in_order, runs_on
 from postroad.log.ranges import Ranges
-from postroad.log.salvage import first_whole, walk_over_damage
+from postroad.log.salvage import first_whole, is_whole, walk_over_damage
 from postroad.log.scan import DamagedBatch, scan_unordered, walk, walk_unordered
 from postroad.wire.batch import BatchHeader
 
@@ -193,6 +193,7 @@ class Segment:
     def locate(self, offset: int) -> int:
         """The position of the batch that holds `offset`, or of the first after it; `size` if none."""
         entry = self.index.before_offset(offset)
+        last: int | None = None
         try:
             for position, header in walk(self.file, entry.position, self.size, entry.offset, self.end_offset):
                 if position == entry.position and header.base_offset != entry.offset and position:
@@ -203,17 +204,22 @@ class Segment:
                     elif self._reaches(offset, position, entry):
                         return self.locate(offset)
                     return position
+                last = position
         except DamagedBatch as damage:
-            if damage.position != entry.position or entry.position == 0:
-                self._pass_over(damage, entry, offset)
-            else:
+            if last is None and entry.position:
                 self._distrust(entry)
+            else:
+                self._pass_over(damage, last, entry, offset)
             return self.locate(offset)
         return self.size
 
-    def _pass_over(self, damage: DamagedBatch, entry: IndexEntry, offset: int) -> None:
-        """What lies behind the damage can be found from here on. Raises it again if `offset` does not."""
-        if not self._reaches(offset, damage.position, entry):
+    def _pass_over(self, damage: DamagedBatch, last: int | None, entry: IndexEntry, offset: int) -> None:
+        """What lies behind the damage can be found from here on. Raises it again if `offset` does not.
+
+        `last` is the batch before it: a wrong length there leads to where no batch is.
+        """
+        holds = last is None or is_whole(self.file, last, damage.position)
+        if not self._reaches(offset, damage.position if holds or last is None else last, entry):
             raise damage
 
     def _reaches(self, offset: int, damaged: int, entry: IndexEntry) -> bool:
