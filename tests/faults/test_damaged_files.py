@@ -224,6 +224,24 @@ def test_rotten_message_is_answered_as_corrupt_and_nothing_is_truncated(tmp_path
         assert_next_offset_is_free(running, "rotten", {0: BATCHES})
 
 
+def test_what_lies_before_a_rotten_message_is_served_at_once(tmp_path: Path) -> None:
+    with node(directory=tmp_path) as running:
+        create_topic(running, "rotten", **SMALL)
+        with RawConnection(running.bootstrap) as connection:
+            for number in range(BATCHES):
+                assert send_batch(connection, "rotten", numbered_batch(number, -1)).error_code == 0
+        (directory,) = partition_directories(running, "rotten")
+        running.kill()
+        cold = segments(directory)[1]
+        flip_bit(cold, last_batch_at(cold) + len(numbered_batch(0, -1)) - 2)
+        running.start()
+
+        with RawConnection(running.bootstrap) as connection:
+            before = fetch_at(connection, "rotten", int(cold.stem))
+            assert before.error_code == 0
+            assert len(before.records) == last_batch_at(cold)
+
+
 def test_reader_of_a_rotten_log_never_sees_a_wrong_value(tmp_path: Path) -> None:
     with node(directory=tmp_path) as running:
         create_topic(running, "rotten", **SMALL)

@@ -22,6 +22,7 @@ from postroad.broker.parts import HasColdWorkers, HasFetchSessions, HasLoop, Has
 from postroad.broker.tail_fetch import COPY_BYTES_MAX, WAIT_MS_MAX, TailFetch, waits_at_end
 from postroad.errors import ApiError, CorruptMessage, StorageFailed
 from postroad.log.partition_log import Slice
+from postroad.log.scan import DamagedBatch
 from postroad.wire import fetch as codec
 from postroad.wire.fetch import FetchRequest, PartitionAnswer, PartitionFetch
 
@@ -218,28 +219,30 @@ class Fetch:
         """Check the CRCs of cold data in a thread (which also warms the page cache), then answer."""
         checks = self.unverified
 
-        def check() -> list[Exception | None]:
+        def check() -> list[Slice | Exception]:
             return [_checked(partition, found) for _, partition, found in checks]
 
-        def done(errors: list[Exception | None], failed: BaseException | None) -> None:
+        def done(results: list[Slice | Exception], failed: BaseException | None) -> None:
             if failed is not None:
                 log.error("a fetch could not be checked", exc_info=failed)
                 answer.hang_up("its fetch failed")
                 return
-            for (number, partition, found), error in zip(checks, errors, strict=True):
-                self._verified(number, partition, found, error)
+            for (number, partition, _), result in zip(checks, results, strict=True):
+                self._verified(number, partition, result)
             if not answer.abandoned:
                 answer.complete(self.body())
 
         self._node.cold_workers.run(check, done)
         return answer
 
-    def _verified(self, number: int, partition: Partition, found: Slice, error: Exception | None) -> None:
-        if error is None:
-            partition.log.mark_verified(found)
-            return
-        code = error.code if isinstance(error, ApiError) else StorageFailed.code
-        self._answers[number] = self._answers[number]._replace(error=code, records=None)
+    def _verified(self, number: int, partition: Partition, result: Slice | Exception) -> None:
+        answer = self._answers[number]
+        if isinstance(result, Slice):
+            partition.log.mark_verified(result)
+            self._answers[number] = answer._replace(records=result)
+        else:
+            code = result.code if isinstance(result, ApiError) else StorageFailed.code
+            self._answers[number] = answer._replace(error=code, records=None)
 
 
 class LongPoll(Answer):
@@ -256,12 +259,19 @@ class LongPoll(Answer):
         self._fetch.unpark()
 
 
-def _checked(partition: Partition, found: Slice) -> Exception | None:
-    try:
-        partition.log.verify(found)
-    except (CorruptMessage, OSError) as error:
-        return error
-    return None
+def _checked(partition: Partition, found: Slice) -> Slice | Exception:
+    """What may be served of it: all that lies before the first damaged batch, or the error if that is the
+    one that was asked for."""
+    while True:
+        try:
+            partition.log.verify(found)
+            return found
+        except DamagedBatch as damage:
+            if damage.position <= found.position:
+                return damage
+            found = found._replace(length=damage.position - found.position)
+        except (CorruptMessage, OSError) as error:
+            return error
 
 
 def _size(records: codec.Records) -> int:
