@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from random import Random
 from typing import Final, NamedTuple
 
 FIRST_S: Final = 2.0  # the nodes have started by then
 PAUSE_MEAN_S: Final = 4.0  # between two faults
+FLIP_MEAN_S: Final = 15.0  # between two flipped bits
+FLIP: Final = "flip"
 
 # Each kind with the longest time that it lasts (0: it is over at once).
 KINDS: Final[dict[str, float]] = {
@@ -26,6 +28,7 @@ KINDS: Final[dict[str, float]] = {
     "lossy": 15.0,  # the way to the store loses and delays requests, answers and events
     "compact": 0.0,  # the store forgets its history
     "clock": 0.0,  # the node's wall clock jumps
+    FLIP: 0.0,  # kill -9, and a bit of what lies on the disk is wrong, in a topic that is there to bear it
 }
 
 
@@ -37,14 +40,32 @@ class Fault(NamedTuple):
     amount: float  # 0 … 1, as the kind understands it
 
 
+class Flip(NamedTuple):
+    """One bit on a disk that is not what it was."""
+
+    at: float
+    path: str
+    position: int
+
+
 def make_plan(random: Random, seconds: float, nodes: int, kinds: Collection[str]) -> list[Fault]:
-    """Faults at random times until the last quarter second; they may overlap."""
-    wanted = sorted(kinds)
+    """Faults at random times until the last quarter second; they may overlap.
+
+    Flipped bits come on top: they harm nobody but the topics that are there for them.
+    """
+    wanted = sorted(kind for kind in kinds if kind != FLIP)
+    plan = _faults(random, seconds, nodes, wanted, PAUSE_MEAN_S)
+    if FLIP in kinds:
+        plan += _faults(random, seconds, nodes, [FLIP], FLIP_MEAN_S)
+    return sorted(plan)
+
+
+def _faults(random: Random, seconds: float, nodes: int, wanted: Sequence[str], pause_s: float) -> list[Fault]:
     plan: list[Fault] = []
-    at = FIRST_S + random.expovariate(1 / PAUSE_MEAN_S)
+    at = FIRST_S + random.expovariate(1 / pause_s)
     while wanted and at < seconds - 0.25:
         kind = random.choice(wanted)
         lasts = random.uniform(0.1, KINDS[kind]) if KINDS[kind] else 0.0
         plan.append(Fault(round(at, 6), kind, random.randrange(nodes), round(lasts, 6), random.random()))
-        at += random.expovariate(1 / PAUSE_MEAN_S)
+        at += random.expovariate(1 / pause_s)
     return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.clock import EPOCH_MS
 from simulator.disk import Drive
 from simulator.network import Network
 from simulator.process import Process
@@ -21,7 +22,11 @@ class Machine:
         self.drive = Drive(world, host)
         self.process: Process | None = None
         self.boots = 0
-        self._skew_s = 0.0
+        self.skews: list[tuple[float, float]] = [(world.now, 0.0)]  # of the wall clock, each since when
+
+    @property
+    def skew_s(self) -> float:
+        return self.skews[-1][1]
 
     @property
     def alive(self) -> bool:
@@ -33,7 +38,7 @@ class Machine:
         self.world.note(self.host, "boots")
         self.network.power(self.host, on=True)
         self.boots += 1
-        self.process = process = Process(self.world, self.host, skew_s=self._skew_s)
+        self.process = process = Process(self.world, self.host, skew_s=self.skew_s)
         return process
 
     def runtime(self, process: Process) -> SimulatedRuntime:
@@ -55,6 +60,15 @@ class Machine:
     def set_clock(self, skew_s: float) -> None:
         """Set the wall clock, so that it is wrong by so much."""
         self.world.note(self.host, "clock set", f"{skew_s:.6f}")
-        self._skew_s = skew_s
+        self.skews.append((self.world.now, skew_s))
         if self.process is not None:
-            self.process.clock.skew_s = self._skew_s
+            self.process.clock.skew_s = self.skew_s
+
+    def wall_range_ms(self, since: float, until: float) -> tuple[int, int]:
+        """The earliest and the latest time that its wall clock showed between two moments."""
+        shown: list[float] = []
+        for number, (begin, skew_s) in enumerate(self.skews):
+            end = self.skews[number + 1][0] if number + 1 < len(self.skews) else until
+            if begin <= until and end >= since:
+                shown += [max(begin, since) + skew_s, min(end, until) + skew_s]
+        return EPOCH_MS + int(min(shown) * 1000), EPOCH_MS + int(max(shown) * 1000)

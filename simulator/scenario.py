@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from postroad.client.client import Client
+from postroad.cluster.ids import id_text
 from postroad.errors import PostroadError
 from simulator.checkers.cores import check_cores
 from simulator.conditions import Conditions
-from simulator.faults import KINDS, Fault, make_plan
+from simulator.faults import KINDS, Fault, Flip, make_plan
 from simulator.log_lines import LogLines
 from simulator.machine import Machine
 from simulator.network import Network
@@ -68,6 +69,7 @@ class Scenario:
         self.network = Network(world)
         self.store = StoreServer(world)
         self.services = [self._service(number) for number in range(1, nodes + 1)]
+        self.flips: list[Flip] = []
         self._power_cuts: list[float] = []
         self._violations: list[Violation] = []
         self._stages = [self._stage(kind.name) for kind in workloads]
@@ -172,6 +174,13 @@ class Scenario:
     def lost_power(self) -> None:
         self._power_cuts.append(self.world.now)
 
+    def fragile_directories(self, node: int) -> tuple[str, ...]:
+        """How the paths of files begin that may be damaged: those of topics that are there for it."""
+        service = self.services[node]
+        topics = {} if service.node is None else service.node.image.topics
+        names = [name for workload in self.workloads for name in workload.fragile if name in topics]
+        return tuple(f"/{service.machine.host}/logs/{id_text(topics[name].id)}-" for name in names)
+
     def mend_disk(self, node: int) -> None:
         drive = self.services[node].machine.drive
         drive.slowness, drive.stall_rate, drive.capacity = 1.0, 0.0, None
@@ -196,6 +205,7 @@ class Scenario:
             power_cuts=self._power_cuts,
             violations=self._violations,
             services=self.services,
+            flips=self.flips,
         )
 
     def _process(self, name: str, role: Role) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from simulator.faults import Fault
+from simulator.faults import Fault, Flip
+from simulator.partition_files import is_cold
 
 if TYPE_CHECKING:
     from simulator.scenario import Scenario
@@ -116,6 +117,20 @@ def _jump(scenario: Scenario, fault: Fault) -> None:
     scenario.services[fault.node].machine.set_clock((fault.amount * 2 - 1) * SKEW_S)
 
 
+def _flip(scenario: Scenario, fault: Fault) -> None:
+    """While nobody runs: what a process has written or verified itself it need not look at again (ADR 7)."""
+    service = scenario.services[fault.node]
+    directories = scenario.fragile_directories(fault.node)
+    if not directories:
+        return
+    service.kill()
+    drive = service.machine.drive
+    drive.drop_caches()
+    found = drive.flip_bit(lambda path: path.startswith(directories) and is_cold(path, drive))
+    if found is not None:
+        scenario.flips.append(Flip(scenario.world.now, *found))
+
+
 STRIKES: Final[dict[str, Strike]] = {
     "kill": _kill,
     "power": _cut_power,
@@ -132,4 +147,5 @@ STRIKES: Final[dict[str, Strike]] = {
     "lossy": _disturb_store,
     "compact": _compact_store,
     "clock": _jump,
+    "flip": _flip,
 }

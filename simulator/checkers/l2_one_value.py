@@ -13,7 +13,7 @@ def check(history: LogHistory, lost_until: float) -> Iterator[Violation]:
     changed = [
         (position, told)
         for position, told in history.seen.items()
-        if told.at > lost_until and history.final.get(position) != told.value
+        if told.at > lost_until and history.is_kept(position) and history.final.get(position) != told.value
     ]
     if changed:
         position, told = min(changed)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from simulator.workloads.damaged import Damaged
 from simulator.workloads.groups import Groups
 from simulator.workloads.logs import Logs
 from simulator.workloads.membership import Membership
 from simulator.workloads.queues import Queues
 from simulator.workloads.workload import Workload
 
-_KINDS: Final[tuple[type[Workload], ...]] = (Logs, Groups, Queues, Membership)
+_KINDS: Final[tuple[type[Workload], ...]] = (Logs, Groups, Queues, Membership, Damaged)
 
 ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}
 

@@ -30,7 +30,12 @@ class LogHistory:
         self.in_doubt: dict[bytes, None] = {}  # values whose sender was told of an error, or of nothing
         self.seen: dict[Position, Told] = {}  # by any reader, at first
         self.final: dict[Position, bytes] = {}  # by the one that read all of it in the end
+        self.starts: dict[int, int] = {}  # where a partition began by then; what lay below may be gone
         self._last: dict[tuple[str, int], int] = defaultdict(lambda: -1)
+
+    def is_kept(self, position: Position) -> bool:
+        """Whether the log had not let go of it when all was read in the end."""
+        return position.offset >= self.starts.get(position.partition, 0)
 
     def rises(self, producer: str, position: Position) -> bool:
         """Whether a producer's acknowledged sends to a partition rise, as they should."""

@@ -12,15 +12,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from postroad.client.client import Client
 from simulator.conditions import Conditions
+from simulator.faults import Flip
 from simulator.violation import Violation
 from simulator.world import World
 
 if TYPE_CHECKING:
     from simulator.service import Service
+
+NEVER: Final = -1.0  # before all times
 
 Role = Callable[[Client], Awaitable[None]]
 
@@ -37,6 +40,7 @@ class Stage:
     power_cuts: list[float] = field(default_factory=list)  # when; shared by all workloads
     violations: list[Violation] = field(default_factory=list)  # seen while it ran; shared as well
     services: Sequence[Service] = ()  # the nodes from inside, for what no client can see; their store as well
+    flips: Sequence[Flip] = ()  # of bits; shared as well
 
     @property
     def may_lose_what_was_acknowledged(self) -> bool:
@@ -51,6 +55,7 @@ class Stage:
 class Workload(ABC):
     name: ClassVar[str]
     many_nodes: ClassVar[bool] = False  # it runs with several nodes; without replication most can't
+    fragile: ClassVar[Sequence[str]] = ()  # topics whose files may be damaged
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
