@@ -4,6 +4,9 @@ A lease is lost when the process was held up, or cut off from the store, for lon
 then registers anew as soon as it can. It decides on what the store says at that moment: the image follows by
 a watch, which may lag behind the end of the lease. Whatever fails is tried again for as long as the node
 lives: clients and messages don't wait for it.
+
+The entry is a fence as well. Whatever this node decides on compares the entry's revision (`Topics.decide`).
+A commit without an answer may still be on its way; once the entry is written anew it comes too late.
 """
 
 from __future__ import annotations
@@ -17,7 +20,15 @@ from postroad.cluster import controller, keys
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import Image, NodeEntry
 from postroad.cluster.store import NO_LEASE, Store
-from postroad.errors import ApiError, CoordinationError, LeaseLost, PostroadError, StoreChanged
+from postroad.errors import (
+    ApiError,
+    CoordinationError,
+    LeaseLost,
+    NodeIdTaken,
+    PostroadError,
+    StoreChanged,
+    StoreUnavailable,
+)
 
 RENEWALS: Final = 3  # in the time of a lease: two may fail before it ends
 RETRIES: Final = 10  # in the same time, while they fail
@@ -41,6 +52,7 @@ class Registration:
         self._lease = NO_LEASE
         self._registered = False
         self._troubled = False  # the last renewal failed, and the log says so
+        self._turn = asyncio.Lock()  # the entry is written by one task at a time
 
     @property
     def lease(self) -> int:
@@ -53,15 +65,37 @@ class Registration:
         Raises NodeIdTaken while another process has this node's id, StoreChanged if one has registered at
         the same moment, StoreUnavailable if the outcome is unknown; it may then be called again.
         """
+        async with self._turn:
+            await self._begin(takes_over)
+
+    async def fence(self) -> None:
+        """Write the entry anew. Whatever this node has sent before and nobody answered comes too late then.
+
+        Raises StoreUnavailable if that can't be said for now.
+        """
+        async with self._turn:
+            try:
+                await (self._write(self._lease) if self._registered else self._begin())
+            except (LeaseLost, NodeIdTaken, StoreChanged) as error:
+                self._registered = False
+                raise StoreUnavailable(str(error)) from error
+
+    async def _begin(self, takes_over: bool = False) -> None:
         self._registered = False
-        nodes = Image()
-        nodes.catch_up(await self._store.list(keys.NODES))
-        controller.check_node_id(nodes, self.me, takes_over)
+        controller.check_node_id(await self._nodes(), self.me, takes_over)
         self._lease = await self._store.grant(self._lease_ms)
-        decision = controller.register_node(nodes, self.me, self._lease, takes_over)
+        await self._write(self._lease, takes_over)
+        self._registered = True
+
+    async def _write(self, lease: int, takes_over: bool = False) -> None:
+        decision = controller.register_node(await self._nodes(), self.me, lease, takes_over)
         if await self._commit(decision) is None:
             raise StoreChanged("Another process registered at the same moment.")
-        self._registered = True
+
+    async def _nodes(self) -> Image:
+        image = Image()
+        image.catch_up(await self._store.list(keys.NODES))
+        return image
 
     async def keep(self) -> None:
         """Keep the lease alive, for as long as the node lives."""
@@ -73,8 +107,9 @@ class Registration:
     async def renew(self) -> None:
         """Begin the lease's time anew; one that was lost is replaced. What fails is logged, once in a row."""
         try:
-            if not await self._kept_alive():
-                await self.begin()
+            async with self._turn:
+                if not await self._kept_alive():
+                    await self._begin()
         except Exception as error:  # whatever it is: who stopped trying would be out of the cluster for ever
             if not self._troubled:
                 unexpected = None if isinstance(error, PostroadError) else error

@@ -20,11 +20,11 @@ from postroad.broker.data_directory import DataDirectory
 from postroad.broker.inspection import inspector
 from postroad.broker.partition import Partition
 from postroad.broker.tasks import until_done
-from postroad.cluster import controller
+from postroad.cluster import controller, keys
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text
 from postroad.cluster.image import Changes, DeletedTopic, Image, Topic
-from postroad.cluster.store import Snapshot, Store
+from postroad.cluster.store import Compare, Snapshot, Store
 from postroad.cluster.topic_config import TopicSettings, resolve
 from postroad.errors import ApiError, HistoryCompacted, RequestTimedOut, StorageFailed, StoreUnavailable
 from postroad.log.partition_log import PartitionLog
@@ -86,7 +86,7 @@ class Topics:
     async def _decide(
         self, make: Callable[[Image], Decision], urgent: bool, done: Callable[[Image], bool] | None
     ) -> None:
-        unknown = False  # an earlier attempt may have happened, or may yet: its request can be late
+        unknown = False  # an earlier attempt may have happened
         for _ in range(DECISIONS_MAX):
             if unknown and done is not None and done(self.image):
                 return
@@ -95,16 +95,34 @@ class Topics:
             if not operations:
                 return
             try:
-                revision = await self.commit(Decision(compares, operations), urgent=urgent)
+                revision = await self.commit(Decision([*compares, self._fence()], operations), urgent=urgent)
             except StoreUnavailable:
                 unknown = True
-                await self._read_anew()
+                await self._fence_off()
                 continue
             if revision is not None:
                 await self.reach(revision)
                 return
             await self.reach(seen + 1)  # somebody was faster: decide anew on what came of it
         raise RequestTimedOut("The coordination store changed under every attempt. Try again.")
+
+    async def _fence_off(self) -> None:
+        """A request that is late must not take effect any more: what it creates may be deleted by then.
+
+        The image then shows what came of it. Raises StoreUnavailable if nobody can say.
+        """
+        for _ in range(DECISIONS_MAX):
+            await self._read_anew()  # raises if the store is away, and not just an answer lost
+            with contextlib.suppress(StoreUnavailable):
+                await self._node.registration.fence()
+                await self._read_anew()
+                return
+        raise StoreUnavailable()
+
+    def _fence(self) -> Compare:
+        """A compare that holds until this node's entry is written anew (`Registration.fence`)."""
+        key = keys.node_key(self._node.settings.node.id)
+        return Compare(key, self.image.key_revision(key))
 
     async def _read_anew(self) -> None:
         """Wait until the image shows what the store holds now. Raises StoreUnavailable if nobody can say."""
