@@ -332,6 +332,23 @@ class TestProtocolsBesideEachOther:
         assert found is not None
         assert found.offset == 7
 
+    @pytest.mark.parametrize("restarts", [False, True])
+    def test_an_empty_group_that_changes_its_protocol_makes_no_stale_commit_valid(
+        self, shell: Shell, topic: bytes, restarts: bool
+    ) -> None:
+        former = shell.consumer_join("a", "t")
+        shell.consumer_beat("a", -1)
+        if restarts:
+            shell.restart()
+        (member,), generation = shell.stable_group(1)
+        assert generation > former.epoch
+        shell.leave(MemberIdentity(member))
+        if restarts:
+            shell.restart()
+        assert shell.consumer_join("a", "t").epoch > generation
+        with pytest.raises(StaleMemberEpoch):
+            shell.commit(OffsetToCommit("t", 0, 5), member_id="a", generation=former.epoch)
+
     def test_classic_group_that_comes_to_nothing_leaves_the_empty_one(
         self, shell: Shell, topic: bytes
     ) -> None:

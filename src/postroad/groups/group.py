@@ -83,11 +83,21 @@ class Group:
         return self.classic
 
     def stored_or_blank_consumer(self) -> ConsumerGroup:
-        return self.consumer or ConsumerGroup(self.group_id, self.settings, self.timers)
+        """A blank one counts on where an empty classic group is, so that no identity of a former member ever
+        becomes valid again (L14)."""
+        if self.consumer is not None:
+            return self.consumer
+        blank = ConsumerGroup(self.group_id, self.settings, self.timers)
+        if self.classic is not None:
+            blank.epoch = blank.target_epoch = self.classic.generation
+        return blank
 
     def ensure_classic(self) -> ClassicGroup:
+        """A new one counts on where an empty KIP-848 group is, for the same reason."""
         if self.classic is None:
             self.classic = ClassicGroup(self.group_id, self.settings, self.timers)
+            if self.consumer is not None:
+                self.classic.generation = self.consumer.epoch
         return self.classic
 
     def ensure_consumer(self) -> ConsumerGroup:
