@@ -154,7 +154,7 @@ class Groups(Workload):
             if chance < 0.25:
                 await operator.read(history)
             elif chance < 0.4:
-                await self._describe(operator, history)
+                await self._describe(operator, self.moving if random.random() < 0.7 else history)
             elif chance < 0.5:
                 await operator.reset(history)
             else:
