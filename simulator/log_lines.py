@@ -17,6 +17,9 @@ EXPECTED: Final = (
     "partition %s-%d is offline: its log can't be opened: %s",
     "partition %s-%d could not be closed: %s",
     "no dead letters of %s yet (again in %.1f s): %s",
+    "compaction of %s-%d: %s",
+    "retention of %s-%d: %s",
+    "a segment's files could not be removed: %s",
     "%s: %s; trying again in %g s",  # what a disk that fails has to be tried again
 )
 REPEATED_MAX: Final = 30  # of one line in a scenario: an error that is said again and again says nothing

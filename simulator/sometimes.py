@@ -40,6 +40,13 @@ EVENTS: Final[tuple[str, ...]] = (
     "queues: purge was answered",
     "queues: seek was answered",
     "queues: what was acknowledged by all was deleted",
+    "compacted: records were superseded",
+    "compacted: the tombstone of a key was dropped",
+    "damaged: a reader met a damaged batch",
+    "retained: a reader was overtaken",
+    "retained: records were deleted by request",
+    "retained: the start of retained-bytes rose",
+    "retained: the start of retained-time rose",
 )
 
 OF_CLUSTERS: Final[tuple[str, ...]] = (

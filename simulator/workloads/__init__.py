@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from simulator.workloads.compacted import Compacted
 from simulator.workloads.damaged import Damaged
 from simulator.workloads.groups import Groups
 from simulator.workloads.logs import Logs
 from simulator.workloads.membership import Membership
 from simulator.workloads.queues import Queues
+from simulator.workloads.retained import Retained
 from simulator.workloads.workload import Workload
 
-_KINDS: Final[tuple[type[Workload], ...]] = (Logs, Groups, Queues, Membership, Damaged)
+_KINDS: Final[tuple[type[Workload], ...]] = (Logs, Groups, Queues, Membership, Retained, Compacted, Damaged)
 
 ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}
 

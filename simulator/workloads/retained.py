@@ -1,0 +1,168 @@
+"""Topics that let go of their beginning: by time, by size, and because somebody asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from postroad.client import offsets, topics
+from postroad.client.client import Client
+from postroad.client.consumer import Consumer
+from postroad.client.metadata import TopicPartition
+from postroad.client.offsets import EARLIEST, LATEST
+from postroad.client.producer import Producer
+from postroad.cluster.ids import id_text
+from simulator.checkers import l1_acknowledged, l2_one_value, l3_once, r1_start, r2_kept, r3_deleted
+from simulator.partition_files import segments
+from simulator.violation import Violation
+from simulator.workloads.log_history import Position
+from simulator.workloads.log_writer import ON_ITS_WAY_S, create_topic, lost_until, saw, unseen_until, write
+from simulator.workloads.retained_history import RetainedHistory, Start, Step
+from simulator.workloads.workload import NEVER, Role, Stage, Workload
+
+BY_TIME, BY_BYTES, BY_REQUEST = "retained-time", "retained-bytes", "retained-asked"
+RETENTION_MS: Final = 6_000
+RETENTION_BYTES: Final = 3_000
+SEGMENT_BYTES: Final = 1_000
+CONFIGS: Final = {
+    BY_TIME: {"segment.bytes": str(SEGMENT_BYTES), "retention.ms": str(RETENTION_MS)},
+    BY_BYTES: {
+        "segment.bytes": str(SEGMENT_BYTES),
+        "retention.ms": "-1",
+        "retention.bytes": str(RETENTION_BYTES),
+    },
+    BY_REQUEST: {"segment.bytes": str(SEGMENT_BYTES), "retention.ms": "-1"},
+}
+PAUSE_S: Final = 0.6
+LOOK_S: Final = 1.0
+SIZE_MAX: Final = 200
+
+
+class Retained(Workload):
+    name = "retained"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._histories = {
+            name: RetainedHistory(name, RETENTION_MS if name == BY_TIME else -1) for name in CONFIGS
+        }
+        self._left: list[Violation] = []  # what should have been deleted by the end, and was not
+
+    def roles(self) -> Mapping[str, Role]:
+        return {"producer": self._produce, "reader": self._read, "admin": self._look}
+
+    # --- roles
+
+    async def _create(self, client: Client) -> None:
+        for name, config in CONFIGS.items():
+            await create_topic(client, name, 1, config)
+
+    async def _produce(self, client: Client) -> None:
+        await self._create(client)
+        random = self.stage.random
+        async with Producer(client) as producer:
+            while not self.stage.calm:
+                history = self._histories[random.choice(list(CONFIGS))]
+                for _ in range(random.randrange(1, 6)):
+                    await write(self.stage, history, producer, 0, random.randrange(SIZE_MAX))
+                await asyncio.sleep(random.expovariate(1 / PAUSE_S))
+        await asyncio.sleep(self.stage.seconds)
+
+    async def _look(self, client: Client) -> None:
+        """Where the logs begin; and now and then everything below some offset is to go."""
+        await self._create(client)
+        while True:
+            await asyncio.sleep(self.stage.random.expovariate(1 / LOOK_S))
+            if not self.stage.calm and self.stage.random.random() < 0.2:
+                await self._delete(client)
+            asked = self.stage.world.now
+            found = await offsets.find(client, {TopicPartition(name, 0): EARLIEST for name in CONFIGS})
+            for part, at in found.items():
+                self._note_start(self._histories[part.topic], asked, at.offset)
+
+    async def _delete(self, client: Client) -> None:
+        history = self._histories[BY_REQUEST]
+        offset = self.stage.random.choice([0, *(position.offset for position in history.acknowledged)])
+        history.asked_for = max(history.asked_for, offset)
+        asked, part = self.stage.world.now, TopicPartition(BY_REQUEST, 0)
+        starts = await topics.delete_before(client, {part: offset})
+        self.stage.world.sometimes("retained: records were deleted by request")
+        history.known_starts.append(Start(asked, self.stage.world.now, starts[part]))
+
+    def _note_start(self, history: RetainedHistory, asked: float, offset: int) -> None:
+        before = history.known_starts[-1].offset if history.known_starts else 0
+        if offset > before:
+            self.stage.world.sometimes(f"retained: the start of {history.topic} rose")
+        history.known_starts.append(Start(asked, self.stage.world.now, offset))
+
+    async def _read(self, client: Client) -> None:
+        """Follows all of them from their beginnings for a while; the next one begins anew."""
+        await self._create(client)
+        ends_at = self.stage.world.now + self.stage.random.uniform(5, 30)
+        parts = [TopicPartition(name, 0) for name in CONFIGS]
+        async with Consumer(client, reset=EARLIEST) as consumer:
+            await consumer.assign(dict.fromkeys(parts, EARLIEST))
+            next_offsets = dict(consumer.positions)
+            while self.stage.world.now < ends_at:
+                for part, records, _ in await consumer.poll(1.0):
+                    history = self._histories[part.topic]
+                    for record in records:
+                        self._follow(history, next_offsets[part], record.offset)
+                        next_offsets[part] = record.offset + 1
+                        history.served(self.stage.world.now, record.offset)
+                        saw(self.stage, history, Position(0, record.offset), record.value or b"")
+                await asyncio.sleep(self.stage.random.expovariate(1 / LOOK_S))
+
+    def _follow(self, history: RetainedHistory, expected: int, found: int) -> None:
+        if found > expected:
+            self.stage.world.sometimes("retained: a reader was overtaken")
+            history.steps.append(Step(self.stage.world.now, expected, found))
+        elif found < expected and not self.stage.may_lose_what_was_acknowledged:
+            self.stage.broken("L5", f"{history.topic}: {found} came where {expected} was next")
+
+    # --- the end
+
+    async def finish(self, client: Client) -> None:
+        parts = [TopicPartition(name, 0) for name in CONFIGS]
+        starts = await offsets.find(client, dict.fromkeys(parts, EARLIEST))
+        ends = await offsets.find(client, dict.fromkeys(parts, LATEST))
+        self._left += r3_deleted.check_time(BY_TIME, starts[parts[0]].offset, ends[parts[0]].offset)
+        for part in parts:
+            found = await self._segments(client, part.topic)
+            self._left += r3_deleted.check_files(part.topic, starts[part].offset, found)
+            if part.topic == BY_BYTES:
+                self._left += r3_deleted.check_bytes(part.topic, found, RETENTION_BYTES)
+        for part in parts:
+            await self._read_all(client, self._histories[part.topic])
+
+    async def _segments(self, client: Client, name: str) -> dict[int, int]:
+        machine = self.stage.services[0].machine
+        directory = f"/{machine.host}/logs/{id_text((await client.topic(name)).id)}-0"
+        return segments(machine.drive, directory)
+
+    async def _read_all(self, client: Client, history: RetainedHistory) -> None:
+        part = TopicPartition(history.topic, 0)
+        async with Producer(client) as producer:  # it can be written again
+            await write(self.stage, history, producer, 0, 10)
+        end = (await offsets.find(client, {part: LATEST}))[part].offset
+        async with Consumer(client, reset=EARLIEST) as consumer:
+            await consumer.assign({part: EARLIEST})
+            while consumer.positions[part] < end:
+                for _, records, _ in await consumer.poll(5.0):
+                    for record in records:
+                        history.final[Position(0, record.offset)] = record.value or b""
+        history.starts[0] = (await offsets.find(client, {part: EARLIEST}))[part].offset
+
+    def check(self) -> Iterator[Violation]:
+        cuts, machine = self.stage.power_cuts, self.stage.services[0].machine
+        yield from self._left
+        for history in self._histories.values():
+            yield from l1_acknowledged.check(history, lost_until(self.stage))
+            yield from l2_one_value.check(history, unseen_until(self.stage))
+            yield from l3_once.check(history)
+            yield from r1_start.check(history, cuts)
+            if history.topic != BY_BYTES:
+                yield from r2_kept.check(history, lambda since, until: machine.wall_range_ms(since, until)[1])
+            last_cut = cuts[-1] + ON_ITS_WAY_S if cuts else NEVER
+            yield from r2_kept.check_steps(history, history.starts.get(0, 0), last_cut)
