@@ -12,6 +12,7 @@ import pytest
 
 from tests.broker.harness import Running, running_node
 from tests.shared_node import CHECK_MS
+from tests.simulator.simulated_node import SimulatedNode, simulated_node
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +30,13 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         yield lambda **settings: stack.enter_context(
             running_node(tmp_path / f"node-{next(numbers)}", **settings)
         )
+
+
+@pytest.fixture
+def simulate() -> Iterator[Callable[..., SimulatedNode]]:
+    """`simulate(limits_idle_ms=60_000)`: a node on virtual time, for promises about time."""
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(simulated_node(**settings))
 
 
 @pytest.fixture

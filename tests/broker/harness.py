@@ -26,6 +26,7 @@ from postroad.broker.runtime import Runtime, SystemRuntime
 from postroad.config import load
 from postroad.system.clock import Clock
 from postroad.wire.messages import create_topics, delete_topics
+from tests.clients.share_session import Session
 from tests.clients.wait import until
 from tests.faults.raw import RawConnection, batch_of, fetch_at, send_batch
 
@@ -156,6 +157,14 @@ class Running:
     def fetch(self, topic: str, offset: int, partition: int = 0) -> Any:
         with self.connect() as connection:
             return fetch_at(connection, topic, offset, partition)
+
+    @contextmanager
+    def session(self, group: str, topic: str) -> Iterator[Session]:
+        """A member of a share group that has joined. It does not say goodbye: its connection just ends."""
+        with self.connect() as connection:
+            opened = Session(connection, group, topic, None)
+            opened.join()
+            yield opened
 
     def partition(self, topic: str, index: int = 0) -> Partition:
         return self.node.partitions.lead(topic, index)

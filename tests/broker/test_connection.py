@@ -14,7 +14,6 @@ from postroad.broker.connection import REQUESTS_IN_FLIGHT_MAX
 from postroad.wire.messages import api_versions, fetch, produce
 from tests.broker.failing_disk import use_failing_disk
 from tests.broker.fetching import fetch_request, send, wanted
-from tests.broker.hand_clock import HandClock
 from tests.broker.harness import Running
 from tests.clients.wait import until
 from tests.faults.raw import (
@@ -26,6 +25,7 @@ from tests.faults.raw import (
     request_content,
     send_batch,
 )
+from tests.simulator.simulated_node import SimulatedNode
 
 
 def ping(correlation: int) -> bytes:
@@ -216,27 +216,27 @@ def test_a_request_that_is_never_finished_ends_its_connection(start: Callable[..
         assert correlation_of(other.receive()) == 3
 
 
-def test_a_connection_without_requests_is_closed_and_a_busy_one_is_not(start: Callable[..., Running]) -> None:
-    running = start(limits_idle_ms=60_000)
-    clock = HandClock(running)
+def test_a_connection_without_requests_is_closed_and_a_busy_one_is_not(
+    simulate: Callable[..., SimulatedNode],
+) -> None:
+    running = simulate(limits_idle_ms=60_000)
     with running.connect() as idle, running.connect() as busy:
         held = running.inside(idle)
         for n in range(3):
             assert not held.closed
-            clock.put_forward(25)
+            running.run_for(25)
             busy.send(ping(n))
             assert correlation_of(busy.receive()) == n
         assert idle.is_closed_by_broker()
 
 
-def test_a_long_poll_is_not_idle(start: Callable[..., Running]) -> None:
-    running = start(limits_idle_ms=60_000)
-    clock = HandClock(running)
+def test_a_long_poll_is_not_idle(simulate: Callable[..., SimulatedNode]) -> None:
+    running = simulate(limits_idle_ms=60_000)
     running.create("t")
     with running.connect() as connection:
-        send(connection, fetch_request("t", wanted(), wait_ms=60_000))
-        until(lambda: running.partition("t").readers, "it waits")
-        clock.put_forward(90)
+        send(connection, fetch_request("t", wanted(), wait_ms=120_000))
+        running.run_for(90)
+        assert running.partition("t").readers, "it waits"
         running.publish("t", b"x")
         assert correlation_of(connection.receive()) == 1
 
@@ -301,7 +301,7 @@ def test_memory_for_unfinished_requests_is_bounded_over_all_connections(
     for hog in hogs:
         hog.socket.close()
     until(lambda: not running.node.listener.connections, "all are gone")
-    HandClock(running).put_forward(0)  # the sweep counts anew
+    running.on_loop(running.node.listener._sweep)  # it counts anew
     running.create("t")
     running.publish("t", b"x" * 500_000)
 

@@ -180,7 +180,7 @@ def test_graceful_stop_while_letters_are_written_leaves_one_copy_of_each(tmp_pat
 def reject(running: Running, count: int) -> None:
     """All messages of the topic, at once."""
     held = 0
-    with session(running.bootstrap, GROUP, "jobs") as member:
+    with running.session(GROUP, "jobs") as member:
         while held < count:
             held += len(member.fetch_some().held)
         assert member.acknowledge(Word(0, count - 1, [Fate.REJECT])) == Error.NONE

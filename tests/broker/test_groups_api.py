@@ -22,6 +22,7 @@ from postroad.wire.messages import (
 from tests.broker.harness import Running
 from tests.clients.wait import until
 from tests.faults.raw import RawConnection, frame, request_content
+from tests.simulator.simulated_node import SimulatedNode
 
 NOT_AVAILABLE, INVALID_GROUP, UNKNOWN_MEMBER, BAD_SESSION_TIMEOUT = 15, 24, 25, 26
 ILLEGAL_GENERATION, REBALANCE, INVALID_REQUEST, NO_TRANSACTIONS, NON_EMPTY, NOT_FOUND, MEMBER_ID_REQUIRED = (
@@ -166,26 +167,19 @@ def test_several_members_leave_at_once_each_with_its_own_answer(shared: Running)
         assert [m.error_code for m in answer.members] == [UNKNOWN_MEMBER, 0]
 
 
-def test_a_silent_member_is_out_after_its_session(start: Callable[..., Running]) -> None:
-    running = start(groups_session_min_ms=50)
+def test_a_silent_member_is_out_after_its_session(simulate: Callable[..., SimulatedNode]) -> None:
+    running = simulate()
     with running.connect() as connection:
-        joined = until(lambda: joined_briefly(connection, "silent"), "it joins within its session")
-        until(lambda: described(running, "silent").group_state == "Empty", "its session ends")
+        given = connection.call(join_group, 9, join_request("silent", session_ms=30_000)).member_id
+        joined = connection.call(join_group, 9, join_request("silent", given, session_ms=30_000))
+        assert connection.call(sync_group, 5, sync_request("silent", joined)).error_code == 0
+        running.run_for(29)
+        assert beat(connection, "silent", joined) == 0
+        running.run_for(29)
+        assert described(running, "silent").group_state == "Stable"
+        running.run_for(2)
+        assert described(running, "silent").group_state == "Empty"
         assert beat(connection, "silent", joined) == UNKNOWN_MEMBER
-
-
-def joined_briefly(connection: RawConnection, group: str) -> Any:
-    """A member with a session so short that it may be over before all is said; None then."""
-    given = connection.call(join_group, 9, join_request(group, session_ms=200)).member_id
-    joined = connection.call(join_group, 9, join_request(group, given, session_ms=200))
-    if joined.error_code == 0:
-        synced = connection.call(sync_group, 5, sync_request(group, joined))
-        if synced.error_code == 0:
-            return joined
-        assert synced.error_code == UNKNOWN_MEMBER
-        return None
-    assert joined.error_code == UNKNOWN_MEMBER
-    return None
 
 
 # --- looking at groups

@@ -9,22 +9,19 @@ import resource
 import socket
 import time
 from collections.abc import Callable
-from functools import partial
-from typing import cast
 
 import pytest
 
 from postroad.broker.connection import Connection
 from postroad.broker.listener import ACCEPT_PAUSE_S
 from postroad.log.partition_log import PartitionLog
-from postroad.system.sockets import SocketStream
 from postroad.wire.messages import api_versions, fetch, metadata, produce
 from tests.broker.failing_disk import log_of, use_failing_disk
 from tests.broker.fetching import fetch_request, offsets_of, only, receive, send, wanted
-from tests.broker.hand_clock import HandClock
 from tests.broker.harness import Running
 from tests.clients.wait import until
-from tests.faults.raw import Closed, RawConnection, batch_of, frame, produce_request, request_content
+from tests.faults.raw import Closed, batch_of, frame, produce_request, request_content
+from tests.simulator.simulated_node import SimulatedConnection, SimulatedNode
 
 STORAGE_ERROR = 56
 
@@ -145,87 +142,55 @@ def test_a_reader_that_takes_nothing_stops_being_read_and_is_served_when_it_does
             assert int.from_bytes(slow.receive()[:4], "big") == n
 
 
-def test_each_request_has_the_whole_deadline_to_itself(start: Callable[..., Running]) -> None:
-    running = start(limits_frame_ms=60_000)
-    clock = HandClock(running)
+def test_each_request_has_the_whole_deadline_to_itself(simulate: Callable[..., SimulatedNode]) -> None:
+    running = simulate(limits_frame_ms=60_000)
     ping = frame(request_content(api_versions, 0, api_versions.ApiVersionsRequest(), 1))
     with running.connect() as connection:
         connection.send(ping[:5])
-        held = running.inside(connection)
-        began = next_frame(held, None)
         for _ in range(3):  # there is always an unfinished request, but never one for long
-            clock.put_forward(45)
+            running.run_for(45)
             connection.send(ping[5:] + ping[:5])
             connection.receive()
-            began = next_frame(held, began)
+        assert connection.is_closed_by_broker(within_s=100), "this one is never finished"
 
 
-def next_frame(held: Connection, last: float | None) -> float:
-    """When the unfinished request began that follows this one."""
-
-    def began() -> float | None:
-        at = held.frame_began_at
-        return None if at == last else at
-
-    return until(began, "another request has begun") or 0.0
+SLOW_READERS = {"limits_idle_ms": 60_000, "durability_flush": "os"}
+ANSWER_BYTES = 3_000_000
 
 
-def answer_of_27_megabytes(running: Running, slow: RawConnection) -> Connection:
-    """Asked for, and more than the kernel takes for a reader who takes nothing."""
+def large_answer(running: SimulatedNode, slow: SimulatedConnection) -> Connection:
+    """Asked for, and more than the network takes for a reader who takes nothing."""
     running.create("t")
-    running.publish("t", *[b"x" * 9_000_000] * 3)
-    held = running.inside(slow)
-    stream = cast(SocketStream, held._stream)
-    stream._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)  # or it takes what it likes
+    running.publish("t", *[b"x" * 500_000] * (ANSWER_BYTES // 500_000))
     send(slow, fetch_request("t", wanted(max_bytes=1 << 26), max_bytes=1 << 26))
-    until(lambda: held.stuck, "the kernel takes no more")
+    held = running.inside(slow)
+    running.until(lambda: held.stuck)
     return held
 
 
-SLOW_READERS = {"limits_idle_ms": 60_000, "durability_flush": "os", "topics_max_message_bytes": 20_000_000}
-
-
-def test_a_reader_that_takes_its_time_but_takes_is_not_stuck(start: Callable[..., Running]) -> None:
-    running = start(**SLOW_READERS)
-    clock = HandClock(running)
-    with running.connect(receive_buffer=65_536) as slow:
-        held = answer_of_27_megabytes(running, slow)
-        slow.socket.setblocking(False)
-        taken: list[int] = []
-
-        def take_until(enough: Callable[[], bool], what: str) -> None:
-            def piece_and_look() -> bool:
-                take_piece()
-                return enough()
-
-            until(piece_and_look, what, pause_s=0)
-
-        def take_piece() -> None:
-            """While the node stands still: it sends on after the piece, never beside it."""
-            with contextlib.suppress(BlockingIOError):
-                piece = running.on_loop(lambda: slow.socket.recv(100_000))
-                assert piece, f"closed after {sum(taken)} bytes"
-                taken.append(len(piece))
-
-        def active_since(at: float) -> bool:
-            return held.last_active >= at
-
-        for n in range(1, 5):
-            began = held.last_active
-            clock.put_forward(25)
-            take_until(partial(active_since, began + 25), f"it is sent more, time {n}")
-        assert sum(taken) < 27_000_000, "it takes its time"
-        take_until(lambda: sum(taken) >= 27_000_000, "it is sent all")
-
-
-def test_a_reader_that_takes_nothing_is_shown_out_after_a_while(start: Callable[..., Running]) -> None:
-    running = start(**SLOW_READERS)
-    clock = HandClock(running)
-    with running.connect(receive_buffer=65_536) as slow:
-        held = answer_of_27_megabytes(running, slow)
-        clock.put_forward(25)
+def test_a_reader_that_takes_its_time_but_takes_is_not_stuck(simulate: Callable[..., SimulatedNode]) -> None:
+    running = simulate(**SLOW_READERS)
+    with running.connect() as slow:
+        held = large_answer(running, slow)
+        taken = 0
+        for _ in range(4):
+            running.run_for(50)
+            taken += len(slow.take(100_000))
+        assert taken < ANSWER_BYTES, "it takes its time"
         assert not held.closed
-        clock.put_forward(70)
+        while taken < ANSWER_BYTES:
+            taken += len(slow.take_some())
+
+
+def test_a_reader_that_takes_nothing_is_shown_out_after_a_while(
+    simulate: Callable[..., SimulatedNode],
+) -> None:
+    running = simulate(**SLOW_READERS)
+    with running.connect() as slow:
+        held = large_answer(running, slow)
+        running.run_for(25)
+        assert not held.closed
+        running.run_for(70)
         assert held.closed
 
 

@@ -23,6 +23,7 @@ from tests.broker.test_forgotten_topics import forget
 from tests.broker.test_queues import GROUP, STATE_TOPIC, configure, refuse_writes_of_state
 from tests.clients.share_session import Error, Fate, one, session
 from tests.clients.wait import until
+from tests.simulator.simulated_node import SimulatedNode
 
 MESSAGES = [b"%d" % n for n in range(10)]
 
@@ -174,15 +175,19 @@ def test_retention_of_what_is_acknowledged_waits_for_a_subscription_that_holds_o
     assert [ledger.start for ledger in ledgers(running, slow)] == [0, 0]
 
 
-def test_late_topic_whose_state_was_forgotten_begins_where_new_ones_do(tmp_path: Path) -> None:
-    with running_node(tmp_path) as running:
-        name_topics(running, "jobs")
-        create_and_publish(running, "jobs")
-        assert held_of(running, "jobs") == MESSAGES
-        until(lambda: forget(running) == 0, "nobody subscribes to it any more")
-    with running_node(tmp_path) as running:
-        until(lambda: ledgers(running), "it is held again")
-        assert ledgers(running)[0].start == len(MESSAGES)
+def test_late_topic_whose_state_was_forgotten_begins_where_new_ones_do(
+    simulate: Callable[..., SimulatedNode],
+) -> None:
+    running = simulate()
+    name_topics(running, "jobs")
+    create_and_publish(running, "jobs")
+    assert held_of(running, "jobs") == MESSAGES
+    running.run_for(60)
+    assert forget(running) == 0, "nobody subscribes to it any more"
+    running.stop()
+    running.start()
+    running.until(lambda: running.node.subscriptions.ledgers(GROUP))
+    assert ledgers(running)[0].start == len(MESSAGES)
 
 
 # --- what the tests are made of
@@ -236,7 +241,7 @@ def held_of(running: Running, topic: str, group: str = GROUP) -> list[bytes | No
     """What a member gets, once the subscription holds the topic without anybody asking."""
     topic_id = running.node.image.topics[topic].id
     until(lambda: [one for one in ledgers(running, group) if one.key.topic_id == topic_id], "it is held")
-    with session(running.bootstrap, group, topic) as member:
+    with running.session(group, topic) as member:
         found = member.fetch_some().held
         while len(found) < len(MESSAGES):
             found += member.fetch_some().held

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ from tests.broker.harness import Running
 from tests.broker.test_dead_letters import reject
 from tests.broker.test_queues import GROUP
 from tests.clients.share_session import session
-from tests.clients.wait import until
+from tests.simulator.simulated_node import SimulatedNode
 
 BAD_CONFIG, INVALID_REQUEST = 40, 42
 SET, GROUP_RESOURCE = 0, 32
@@ -84,20 +83,19 @@ def test_member_that_names_the_dead_letter_topic_is_refused(
 
 
 def test_message_in_a_circle_that_was_there_before_is_neither_copied_nor_lost(
-    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+    simulate: Callable[..., SimulatedNode],
 ) -> None:
-    monkeypatch.setattr("postroad.broker.subscriptions.dead_letters.RETRY_S", (0.02,))
-    running = start()
+    running = simulate()
     running.create("jobs")
     running.run(set_unchecked(running, GROUP, {TOPICS: "jobs", LETTERS: "jobs"}))
     running.publish("jobs", b"x")
     reject(running, 1)
     [ledger] = running.node.subscriptions.ledgers(GROUP)
-    time.sleep(0.2)  # many tries
+    running.run_for(600)  # many tries
     assert running.partition("jobs").high_watermark == 1
     assert [dying.first for dying in ledger.dying] == [0]
     assert set_configs(running, GROUP, {LETTERS: "elsewhere"}).error_code == 0
-    until(lambda: not list(ledger.dying), "it is copied")
+    running.until(lambda: not list(ledger.dying), within_s=600)
     assert running.partition("elsewhere").high_watermark == 1
 
 

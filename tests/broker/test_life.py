@@ -22,6 +22,7 @@ from tests.broker.fetching import fetch_request, offsets_of, receive, send, want
 from tests.broker.harness import WAIT_S, Running, running_node
 from tests.clients.wait import until
 from tests.faults.raw import Closed, batch_of, frame, produce_request, request_content, send_batch
+from tests.simulator.simulated_node import SimulatedNode
 
 OFFSETS = "__consumer_offsets"
 NOT_AVAILABLE = 15
@@ -247,15 +248,20 @@ def test_a_topic_can_be_deleted_while_it_is_compacted(start: Callable[..., Runni
     assert running.publish("t", b"anew") == 0
 
 
-def test_old_segments_go_by_time_and_by_size(start: Callable[..., Running]) -> None:
-    running = start(storage_retention_check_ms=50)
+def test_old_segments_go_by_time_and_by_size(simulate: Callable[..., SimulatedNode]) -> None:
+    running = simulate(storage_retention_check_ms=600_000)
     running.create("small", segment_bytes=1000, retention_bytes=2500)
     running.publish("small", *[b"x" * 700] * 10)
-    small = running.partition("small").log
-    until(lambda: small.size_bytes < 3500 and small.start_offset > 0, "it shrinks")
-    running.create("short", segment_bytes=1000, retention_ms=1)
+    hour_s = 3600.0
+    running.create("short", segment_bytes=1000, retention_ms=int(2 * hour_s * 1000))
     running.publish("short", *[b"x" * 700] * 5)
-    until(lambda: running.partition("short").log.start_offset == 5, "all of it goes")
+    running.run_for(hour_s)
+    small, short = running.partition("small").log, running.partition("short").log
+    assert small.size_bytes < 3500, "it shrinks"
+    assert small.start_offset > 0
+    assert short.start_offset == 0
+    running.run_for(2 * hour_s)
+    assert short.start_offset == 5, "all of it goes"
     assert running.publish("short", b"x") == 5
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -15,7 +14,6 @@ from tests.broker.failing_disk import log_of, use_failing_disk
 from tests.broker.harness import WAIT_S, Running
 from tests.broker.test_queues import (
     GROUP,
-    SteppedClock,
     configure,
     publish_with_header,
     refuse_writes_of_state,
@@ -23,6 +21,7 @@ from tests.broker.test_queues import (
 from tests.clients.share import answer, member, take
 from tests.clients.share_session import Error, Fate, Session, one, session
 from tests.clients.wait import until
+from tests.simulator.simulated_node import SimulatedNode
 
 STORAGE_ERROR = 56
 
@@ -91,15 +90,15 @@ def test_subscription_goes_on_when_compaction_took_messages_that_were_held(
 
 
 def test_delayed_message_goes_out_when_the_clock_says_so_though_it_was_set(
-    start: Callable[..., Running],
+    simulate: Callable[..., SimulatedNode],
 ) -> None:
-    running = start()
+    running = simulate()
     running.create("jobs")
     configure(running)
-    publish_with_header(running, "jobs", "postroad-delay-ms", 600_000)
-    with session(running.bootstrap, GROUP, "jobs") as member:
-        assert member.fetch().held == []
-        running.node.clock = SteppedClock()
+    running.publish("jobs", b"x", postroad_delay_ms=600_000)
+    with running.session(GROUP, "jobs") as member:
+        assert member.fetch(wait_ms=10_000).held == []
+        running.machine.set_clock(3600)
         assert member.fetch_some().offsets == [0]
 
 
@@ -152,9 +151,11 @@ def test_partition_says_nothing_more_of_what_it_can_not_read_when_that_is_delete
         until(lambda: worker.fetch(wait_ms=20).error == Error.NONE, "nothing is left that can't be read")
 
 
-def test_request_of_a_session_that_was_opened_anew_takes_no_messages(start: Callable[..., Running]) -> None:
+def test_request_of_a_session_that_was_opened_anew_takes_no_messages(
+    simulate: Callable[..., SimulatedNode],
+) -> None:
     """The client has another connection, and may never see what is sent on the old one."""
-    running = start()
+    running = simulate()
     topic_id = running.create("jobs")
     configure(running, postroad_topics="jobs")
 
@@ -162,13 +163,13 @@ def test_request_of_a_session_that_was_opened_anew_takes_no_messages(start: Call
         queue = running.node.subscriptions.queue_in_use(Key(GROUP, topic_id, 0))
         return 0 if queue is None else len(queue.waiters)
 
-    with session(running.bootstrap, GROUP, "jobs") as lost, ThreadPoolExecutor() as other_thread:
+    with running.session(GROUP, "jobs") as lost:
         assert lost.fetch().held == []
-        unanswered = other_thread.submit(lost.fetch, wait_ms=2_000)
-        until(lambda: waiting() == 1, "it waits")
+        unanswered = lost.begin_fetch(wait_ms=2_000)
+        running.until(lambda: waiting() == 1)
         with running.connect() as connection:
             again = Session(connection, GROUP, "jobs", lost.member_id)
             assert again.fetch().held == []
             running.publish("jobs", b"x")
             assert again.fetch_some().offsets == [0]
-            assert unanswered.result(WAIT_S).held == []
+            assert unanswered().held == []

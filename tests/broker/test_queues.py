@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from postroad.queues.update import Key
-from postroad.system.clock import SystemClock
 from postroad.wire.messages import incremental_alter_configs, list_groups, share_acknowledge, share_fetch
 from postroad.wire.records import Record, encode_batch
 from postroad.wire.share_requests import write_private_tags
@@ -22,6 +21,7 @@ from tests.broker.harness import WAIT_S, Running, running_node
 from tests.clients.share_session import LAST_EPOCH, Error, Fate, Session, Word, one, session
 from tests.clients.wait import until
 from tests.faults.raw import batch_of, send_batch
+from tests.simulator.simulated_node import SimulatedNode
 
 GROUP, STATE_TOPIC = "workers", "__share_group_state"
 SET, GROUP_RESOURCE = 0, 32
@@ -219,21 +219,26 @@ def test_at_most_once_message_is_done_before_it_is_sent(start: Callable[..., Run
         assert member.fetch(wait_ms=100).held == []
 
 
-def test_delayed_messages_do_not_hold_up_what_lies_behind_them(start: Callable[..., Running]) -> None:
-    running = start()
+def test_delayed_messages_do_not_hold_up_what_lies_behind_them(
+    simulate: Callable[..., SimulatedNode],
+) -> None:
+    running = simulate()
     running.create("jobs")
     configure(running)
-    for _ in range(3):
-        publish_with_header(running, "jobs", "postroad-delay-ms", 600_000)
+    running.publish("jobs", *[b"later"] * 3, postroad_delay_ms=600_000)
     running.publish("jobs", b"now")
-    with session(running.bootstrap, GROUP, "jobs") as member:
+    with running.session(GROUP, "jobs") as member:
         assert member.fetch_some().offsets == [3]
+        assert member.acknowledge(one(3, Fate.ACCEPT)) == Error.NONE
         assert member.fetch(wait_ms=50).held == []
-        published = time.monotonic()
-        publish_with_header(running, "jobs", "postroad-delay-ms", 300)
+        published = running.world.now
+        running.publish("jobs", b"soon", postroad_delay_ms=30_000)
+        assert member.fetch(wait_ms=29_000).held == []
         assert member.fetch_some().offsets == [4], "whose time is over first"
-        assert time.monotonic() - published >= 0.29
-        running.node.clock = SteppedClock()
+        assert member.acknowledge(one(4, Fate.ACCEPT)) == Error.NONE
+        assert running.world.now - published >= 30
+        assert member.fetch(wait_ms=60_000).held == []
+        running.run_for(510)
         delayed = member.fetch_some().offsets
         while len(delayed) < 3:
             delayed += member.fetch_some().offsets
@@ -392,26 +397,20 @@ def test_owners_accept_counts_over_a_restart_unless_somebody_else_has_the_messag
 
 
 def test_owners_accept_counts_though_its_lock_has_ended_and_its_release_does_not(
-    start: Callable[..., Running],
+    simulate: Callable[..., SimulatedNode],
 ) -> None:
-    running = start()
+    running = simulate()
     topic_id = running.create("jobs")
-    configure(running, share_record_lock_duration_ms=50, postroad_backoff_initial_ms=600_000)
+    configure(running, share_record_lock_duration_ms=60_000, postroad_backoff_initial_ms=600_000)
     running.publish("jobs", b"a", b"b")
     assert acquire_as(running, topic_id, "gateway-1") == [0, 1]
     queue = running.node.subscriptions.queue_in_use(Key(GROUP, topic_id, 0))
     assert queue is not None
-    until(lambda: queue.core.delayed == 2, "its locks have ended")
+    running.run_for(61)
+    assert queue.core.delayed == 2, "its locks have ended"
     assert settle_as(running, topic_id, "gateway-1", 1, Fate.RELEASE) == Error.INVALID_RECORD_STATE
     assert settle_as(running, topic_id, "gateway-1", 0) == Error.NONE
     assert running.node.subscriptions.ledgers(GROUP)[0].start == 1
-
-
-class SteppedClock(SystemClock):
-    """A clock whose wall time was set an hour ahead."""
-
-    def now_ms(self) -> int:
-        return super().now_ms() + 3_600_000
 
 
 def acquire_as(running: Running, topic_id: bytes, owner: str, **times: int) -> list[int]:
@@ -420,7 +419,7 @@ def acquire_as(running: Running, topic_id: bytes, owner: str, **times: int) -> l
 
 
 def _acquire_as(running: Running, topic_id: bytes, owner: str, **times: int) -> list[int]:
-    with session(running.bootstrap, GROUP, "jobs") as member:
+    with running.session(GROUP, "jobs") as member:
         topics = [share_fetch.FetchTopic(topic_id, [share_fetch.FetchPartition(0, [])])]
         request = share_fetch.ShareFetchRequest(
             GROUP, member.member_id, 0, 1000, 1, 1 << 20, 9, 9, topics=topics

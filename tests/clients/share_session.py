@@ -7,7 +7,7 @@ It reads one partition of a topic, and keeps the session's epoch, unless a reque
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -126,8 +126,19 @@ class Session:
         version: int = 2,
     ) -> Fetched:
         """`renew` asks for no records, as the protocol demands."""
+        asked = self._fetch_request(words, max_records, wait_ms, renew, epoch)
+        return self._fetched(self.connection.call(share_fetch, version, asked))
+
+    def begin_fetch(self, wait_ms: int) -> Callable[[], Fetched]:
+        """Ask without waiting for the answer: what is handed back waits for it."""
+        answered = self.connection.begin(share_fetch, 2, self._fetch_request((), 500, wait_ms, False, None))
+        return lambda: self._fetched(answered())
+
+    def _fetch_request(
+        self, words: Sequence[Word], max_records: int, wait_ms: int, renew: bool, epoch: int | None
+    ) -> Any:
         partition = share_fetch.FetchPartition(self.partition, _batches(words))
-        asked = share_fetch.ShareFetchRequest(
+        return share_fetch.ShareFetchRequest(
             group_id=self.group,
             member_id=self.member_id,
             share_session_epoch=self.epoch if epoch is None else epoch,
@@ -140,7 +151,8 @@ class Session:
             is_renew_ack=renew,
             topics=[share_fetch.FetchTopic(self.topic_id, [partition])],
         )
-        answer = self.connection.call(share_fetch, version, asked)
+
+    def _fetched(self, answer: Any) -> Fetched:
         self._count(answer.error_code)
         parts = [part for topic in answer.responses for part in topic.partitions]
         if not parts:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from collections.abc import Callable
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
@@ -74,13 +75,22 @@ class RawConnection:
 
     def call(self, api: ModuleType, version: int, body: Any) -> Any:
         """Send one request and decode its answer."""
+        return self.begin(api, version, body)()
+
+    def begin(self, api: ModuleType, version: int, body: Any) -> Callable[[], Any]:
+        """Send one request; what is handed back waits for its answer and decodes it."""
         self._correlation_id += 1
-        self.send(frame(request_content(api, version, body, self._correlation_id)))
-        answer = self.receive()
-        (correlation_id,) = struct.unpack_from(">i", answer)
-        assert correlation_id == self._correlation_id
-        tagged = version >= api.FLEXIBLE_FROM and api is not api_versions
-        return api.decode_response(answer[5 if tagged else 4 :], version)
+        expected = self._correlation_id
+        self.send(frame(request_content(api, version, body, expected)))
+
+        def answered() -> Any:
+            answer = self.receive()
+            (correlation_id,) = struct.unpack_from(">i", answer)
+            assert correlation_id == expected
+            tagged = version >= api.FLEXIBLE_FROM and api is not api_versions
+            return api.decode_response(answer[5 if tagged else 4 :], version)
+
+        return answered
 
     def is_closed_by_broker(self, within_s: float = ANSWER_S) -> bool:
         """Whatever is still on its way is thrown away; True as soon as the broker ends the connection."""
