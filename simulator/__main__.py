@@ -18,7 +18,7 @@ from simulator.faults import KINDS
 from simulator.mutants import MUTANTS
 from simulator.scenario import Result
 from simulator.shrink import shrink
-from simulator.workloads import ALL, names_for
+from simulator.workloads import ALL
 
 FAILURES_MAX = 10  # then a run has shown enough
 
@@ -48,7 +48,7 @@ def _names(known: Sequence[str]) -> click.ParamType[tuple[str, ...]]:
 @click.option(
     "--workloads",
     type=_names(tuple(ALL)),
-    show_default=f"{','.join(names_for(1))}; with several nodes {','.join(names_for(2))}",
+    show_default="each seed draws some of those that can do with so many nodes",
     help="What clients do. Messages are not replicated yet, so most workloads need one node.",
 )
 @click.option("--mutant", type=click.Choice(sorted(MUTANTS)), help="A fault to put into the code.")
@@ -76,10 +76,8 @@ def main(
     sys.exit(_run(campaign, range(first, first + seeds), processes))
 
 
-def _workloads(wanted: tuple[str, ...] | None, nodes: int) -> tuple[str, ...]:
-    if wanted is None:
-        return names_for(nodes)
-    for name in wanted:
+def _workloads(wanted: tuple[str, ...] | None, nodes: int) -> tuple[str, ...] | None:
+    for name in wanted or ():
         if nodes > 1 and not ALL[name].many_nodes:
             raise click.UsageError(f"Workload {name!r} needs one node: leave out --nodes {nodes}.")
     return wanted
@@ -130,7 +128,7 @@ def _replay_command(campaign: Campaign, seed: int) -> str:
         options.append(f"--nodes {campaign.nodes}")
     if tuple(campaign.kinds) != tuple(plain.kinds):
         options.append(f"--faults {','.join(campaign.kinds)}")
-    if tuple(campaign.workloads) != names_for(campaign.nodes):
+    if campaign.workloads is not None:
         options.append(f"--workloads {','.join(campaign.workloads)}")
     if campaign.mutant is not None:
         options.append(f"--mutant {campaign.mutant}")

@@ -97,10 +97,11 @@ class Drive:
         self.error_rates.clear()
         self.disarm()
 
-    def drop_caches(self) -> None:
+    def drop_caches(self, wanted: Callable[[str], bool] = lambda path: True) -> None:
         """Clean pages are read from the disk again, also those that a failed sync did not write."""
-        for _, file in self.files():
-            file.drop_clean_pages()
+        for path, file in self.files():
+            if wanted(path):
+                file.drop_clean_pages()
 
     def flip_bit(self, wanted: Callable[[str], bool] = lambda path: True) -> tuple[str, int] | None:
         """Flip one bit of what was synced, in a file whose path is wanted. Where; None: nowhere."""

@@ -125,7 +125,7 @@ def _flip(scenario: Scenario, fault: Fault) -> None:
         return
     service.kill()
     drive = service.machine.drive
-    drive.drop_caches()
+    drive.drop_caches(lambda path: path.startswith(directories))
     found = drive.flip_bit(lambda path: path.startswith(directories) and is_cold(path, drive))
     if found is not None:
         scenario.flips.append(Flip(scenario.world.now, *found))

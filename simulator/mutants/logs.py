@@ -9,7 +9,6 @@ from postroad.broker import produce_run
 from postroad.broker.partition import Committed, Partition
 from postroad.log import recovery
 from postroad.log.disk import File
-from postroad.log.index import SparseIndex
 from postroad.log.producers import Producers
 from postroad.log.scan import walk
 from postroad.log.sync import SyncJob
@@ -54,13 +53,6 @@ def _skip_checksums(_: Callable[..., Any]) -> Callable[..., Any]:
     return headers_only
 
 
-def _believe_index(_: Callable[..., Any]) -> Callable[..., Any]:
-    def keep(self: SparseIndex, position: int) -> None:
-        """Entries stay, wherever the log ends."""
-
-    return keep
-
-
 def _never_wait(_: Callable[..., Any]) -> Callable[..., Any]:
     return lambda partition, acks, end: False
 
@@ -100,13 +92,6 @@ ALL: Final = (
         recovery,
         "scan",
         _skip_checksums,
-    ),
-    Mutant(
-        "trust-index",
-        "recovery believes an index that tells of lost batches",
-        SparseIndex,
-        "truncate",
-        _believe_index,
     ),
     Mutant(
         "short-way-unchecked",

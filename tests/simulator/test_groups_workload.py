@@ -27,7 +27,7 @@ def history() -> GroupHistory:
 
 
 def commit(history: GroupHistory, offset: int | None, handed: float, told: float | None) -> None:
-    """Of partition 0; nobody was told what became of it where `told` is None."""
+    """In partition 0; nobody was told what became of it where `told` is None."""
     writes = history.hands_over({0: offset}, handed)
     if told is not None:
         acknowledged(writes, told)
