@@ -6,7 +6,7 @@ NODE   := $(VENV)/.node
 STAMP  := $(VENV)/.installed
 DEBIAN := $(VENV)/.debian
 
-.PHONY: run test check bench bench-spark conform simulate spark fuzz messages lock clean
+.PHONY: run test check bench bench-spark conform simulate spark spec fuzz messages lock clean
 
 run: $(NODE)
 	$(BIN)/postroad serve
@@ -44,6 +44,10 @@ conform: $(STAMP)
 # What takes long with Spark: kills, a standalone cluster, Spark Connect, the guide, the examples, the report.
 spark: $(STAMP) $(DEBIAN)
 	$(BIN)/pytest -m spark_slow tests/spark tests/pipelines tests/docs $(ARGS)
+
+# The TLA+ model of replication (docs/spec), checked by TLC: make spec ARGS="os-kill1 m-shrinkEarly"
+spec: $(STAMP)
+	$(BIN)/python -m docs.spec.run $(ARGS)
 
 fuzz: $(STAMP)
 	$(BIN)/python -m tools.fuzz $(ARGS)

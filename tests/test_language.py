@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("src/postroad", "tests", "benchmarks", "simulator", "tools", "examples")
+FOLDERS = ("src/postroad", "tests", "benchmarks", "simulator", "tools", "examples", "docs/spec")
 GENERATED = ROOT / "src/postroad/wire/messages"
 
 # A docstring that begins so leaves out its noun: "Of one endpoint." Of what?

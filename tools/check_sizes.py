@@ -7,7 +7,7 @@ from pathlib import Path
 
 LINES_MAX = 500
 GENERATED = Path("src/postroad/wire/messages")
-ROOTS = ("src", "tests", "tools", "benchmarks", "simulator", "examples")
+ROOTS = ("src", "tests", "tools", "benchmarks", "simulator", "examples", "docs/spec")
 
 
 def too_long() -> list[tuple[int, Path]]:
