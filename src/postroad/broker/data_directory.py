@@ -6,6 +6,7 @@
     coordination.sqlite  the embedded coordination store
     reserve          room for when the disk is full (`reserve`)
     logs/<topic id>-<partition>/   one directory for each partition
+    logs/<topic id>-<partition>/ledger/   the partition's ledger, if it has one
     schedules/       delayed messages of subscriptions, as hints (`subscriptions.schedule_file`)
 
 Rules: the directory is 0700; a second process is kept out; a name from a client
@@ -36,6 +37,7 @@ from postroad.errors import ConfigurationError
 from postroad.log.disk import Disk, Lock, LockHeld, read_file
 
 MARKER: Final = "clean-shutdown"
+LEDGER: Final = "ledger"
 _PARTITION_NAME: Final = re.compile(r"([A-Za-z0-9_-]{22})-(\d+)")
 
 log = logging.getLogger(__name__)
@@ -96,6 +98,9 @@ class DataDirectory:
 
     def partition_directory(self, topic_id: bytes, index: int) -> str:
         return f"{self.logs}/{id_text(topic_id)}-{index}"
+
+    def ledger_directory(self, topic_id: bytes, index: int) -> str:
+        return f"{self.partition_directory(topic_id, index)}/{LEDGER}"
 
     def partitions(self) -> list[tuple[str, int]]:
         """(topic id as text, partition) of every directory under logs/."""

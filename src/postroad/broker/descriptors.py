@@ -14,7 +14,9 @@ from postroad.log.segment_cache import OPEN_SEGMENTS_MAX
 # The coordination store, listening sockets, the event loop, the gateway's pipes, and a few files that threads
 # open for a moment: indexes, directories, what compaction reads and writes.
 NODE_DESCRIPTORS: Final = 64
-PARTITION_DESCRIPTORS: Final = 3  # its newest segment, its checkpoint, and the next segment or an index
+PARTITION_DESCRIPTORS: Final = (
+    3  # of each log: its newest segment, its checkpoint, and the next segment or an index
+)
 CONNECTIONS_SHARE: Final = (
     4  # a quarter of the limit is left to connections, however many partitions there are
 )
@@ -39,4 +41,5 @@ class Descriptors:
         )
 
     def _kept(self) -> int:
-        return NODE_DESCRIPTORS + OPEN_SEGMENTS_MAX + PARTITION_DESCRIPTORS * self._partitions.count
+        logs = self._partitions.count + self._partitions.ledgers
+        return NODE_DESCRIPTORS + OPEN_SEGMENTS_MAX + PARTITION_DESCRIPTORS * logs

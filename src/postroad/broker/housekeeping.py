@@ -52,7 +52,8 @@ class Housekeeping:
                     log.exception("compaction of %s-%d", partition.topic, partition.index)
 
     def _healthy(self) -> list[Partition]:
-        return [p for p in self._node.partitions if not p.closed and p.log.failed is None]
+        every = (log for partition in self._node.partitions for log in partition.with_ledger())
+        return [p for p in every if not p.closed and p.log.failed is None]
 
     def expire(self, partition: Partition) -> None:
         """Segments past their time leave the log now; their files follow in a thread."""

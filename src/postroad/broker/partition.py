@@ -61,6 +61,7 @@ class Partition:
         "inspect",
         "internal",
         "leader_epoch",
+        "ledger",
         "log",
         "min_insync_replicas",
         "opened_at",
@@ -96,6 +97,7 @@ class Partition:
         self.flush = flush
         self.flush_interval_ms = flush_interval_ms
         self.min_insync_replicas = min_insync_replicas  # acks=all needs so many; there is one so far
+        self.ledger: Partition | None = None  # what subscriptions are done with, where any ever was
         self.internal = internal  # of a topic that the nodes keep for themselves
         self.inspect = inspect  # only where the topic's configs ask to look inside batches
         self.opened_at = log.end_offset  # what lies before was here before this process was
@@ -202,6 +204,10 @@ class Partition:
             self.sync_timer.cancel()
         self._fail(StorageFailed("The partition was closed."))
         self._wake_readers()
+
+    def with_ledger(self) -> tuple[Partition, ...]:
+        """All logs of the partition: its messages' and, where there is one, its ledger."""
+        return (self,) if self.ledger is None else (self, self.ledger)
 
     def expire_readers(self) -> None:
         """Long polls are answered with what there is: the node stops."""

@@ -27,6 +27,7 @@ class Partitions:
         # by index, under the topic's name and under its id: the same dict
         self._topics: dict[TopicKey, dict[int, Partition | ApiError]] = {}
         self.count = 0  # of all of them, online or not
+        self.ledgers = 0  # of those that are online
 
     def find(self, topic: TopicKey, index: int) -> Partition | None:
         """The partition, if it is here and online."""
@@ -63,11 +64,19 @@ class Partitions:
         self._topics[topic_id] = there
         self.count += index not in there
         there[index] = partition
+        if isinstance(partition, Partition):
+            self.ledgers += partition.ledger is not None
+
+    def add_ledger(self, partition: Partition, ledger: Partition) -> None:
+        """The partition has a ledger from now on. It is found nowhere but there: it is not for clients."""
+        partition.ledger = ledger
+        self.ledgers += 1
 
     def remove(self, name: str, topic_id: bytes) -> list[Partition]:
         """They are found no more; the caller closes them."""
         online = self.of(topic_id)
         self.count -= len(self._topics.pop(topic_id, ()))
+        self.ledgers -= sum(partition.ledger is not None for partition in online)
         self._topics.pop(name, None)
         return online
 

@@ -12,12 +12,13 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.data_directory import DataDirectory
 from postroad.broker.inspection import inspector
+from postroad.broker.ledger_logs import LedgerLogs
+from postroad.broker.log_settings import log_settings
 from postroad.broker.partition import Partition
 from postroad.broker.tasks import until_done
 from postroad.cluster import controller, keys
@@ -52,6 +53,8 @@ class Topics:
         self._directory = directory
         self._disk = node.runtime.disk
         self._segment_cache = SegmentCache()  # one for all logs bounds the open files
+        self._ledgers = LedgerLogs(node, directory, self._segment_cache)
+        self._without_ledger: dict[Partition, bool] = {}  # its log is being opened, or (False) could not be
         self._applied = 0  # the store's revision up to which partitions are open
         self._away_until = 0.0  # on the loop's clock
         self._reached: list[tuple[int, asyncio.Future[None]]] = []
@@ -214,15 +217,23 @@ class Topics:
             clean=clean,
             cache=self._segment_cache,
         )
-        await asyncio.gather(*(self._open_one(topic, index, settings, open_log) for index in indexes))
+        await asyncio.gather(*(self._open_one(topic, index, settings, open_log, clean) for index in indexes))
 
     async def _open_one(
-        self, topic: Topic, index: int, settings: TopicSettings, open_log: Callable[[str], PartitionLog]
+        self,
+        topic: Topic,
+        index: int,
+        settings: TopicSettings,
+        open_log: Callable[[str], PartitionLog],
+        clean: bool,
     ) -> None:
         path = self._directory.partition_directory(topic.id, index)
         made: Partition | StorageFailed
+        ledger: PartitionLog | None = None
         try:
             opened = await self._node.slow_workers.call(partial(open_log, path))
+            if self._has_ledger(topic.id, index):
+                ledger = await self._ledgers.open(topic.id, index, clean)
         except Exception as error:  # whatever it is, the other partitions go on
             log.error(
                 "partition %s-%d is offline: its log can't be opened: %s",
@@ -234,9 +245,11 @@ class Topics:
             made = StorageFailed(f"The log can't be opened: {error}")
         else:
             if topic.id not in self.image.topics_by_id:  # deleted meanwhile (`reopen`)
-                self._node.tasks.start(self._discard(opened, path), "discard-log")
+                logs = [opened] if ledger is None else [opened, ledger]
+                self._node.tasks.start(self._discard(logs, path), "discard-log")
                 return
             made = self._partition(topic, index, opened, settings)
+            made.ledger = None if ledger is None else self._ledgers.ledger(made, ledger)
             report = opened.recovery
             if report.reason:
                 log.warning(
@@ -248,12 +261,17 @@ class Topics:
                 )
         self._node.partitions.put(topic.name, topic.id, index, made)
 
-    async def _discard(self, opened: PartitionLog, path: str) -> None:
+    def _has_ledger(self, topic_id: bytes, index: int) -> bool:
+        topic = self.image.topics_by_id.get(topic_id)
+        return topic is not None and topic.partitions[index].ledger
+
+    async def _discard(self, logs: list[PartitionLog], path: str) -> None:
         async def remove() -> None:
             await self._node.slow_workers.call(partial(self._disk.remove, path))
 
-        with contextlib.suppress(OSError, ApiError):  # what is not written goes with the rest
-            await self._node.slow_workers.call(opened.close)
+        for opened in logs:
+            with contextlib.suppress(OSError, ApiError):  # what is not written goes with the rest
+                await self._node.slow_workers.call(opened.close)
         await until_done(remove, f"{path} of a deleted topic can't be removed")
 
     async def reopen(self) -> None:
@@ -265,6 +283,8 @@ class Topics:
                     await self._reopen(name, index)
                 except Exception:  # the others are tried all the same, and this one again
                     log.exception("partition %s-%d could not be opened again", name, index)
+            failed = [partition for partition, is_opening in self._without_ledger.items() if not is_opening]
+            await asyncio.gather(*(self._add_ledger(partition, clean=False) for partition in failed))
 
     async def _reopen(self, name: str, index: int) -> None:
         topic = self.image.topics.get(name)
@@ -295,17 +315,44 @@ class Topics:
         settings = self.settings_of(after)
         of_logs = self._log_settings(settings)
         for partition in self._node.partitions.of(after.id):
-            partition.leader_epoch = after.partitions[partition.index].leader_epoch
+            for each in partition.with_ledger():
+                each.leader_epoch = after.partitions[partition.index].leader_epoch
             partition.log.settings = of_logs
             partition.inspect = inspector(settings.cleanup_compact, settings.compression_type)
             partition.min_insync_replicas = settings.min_insync_replicas
             partition.change_flush(settings.flush, settings.flush_interval_ms)
+        await self._add_ledgers(after, clean)
         if len(after.partitions) > len(before.partitions):
             await self._open(after, range(len(before.partitions), len(after.partitions)), clean)
+
+    async def _add_ledgers(self, topic: Topic, clean: bool) -> None:
+        """Open the ledgers that the coordination store has begun to name."""
+        partitions = [p for p in self._node.partitions.of(topic.id) if topic.partitions[p.index].ledger]
+        await asyncio.gather(*(self._add_ledger(each, clean) for each in partitions if each.ledger is None))
+
+    async def _add_ledger(self, partition: Partition, clean: bool) -> None:
+        """What can't be opened is tried again, by `reopen`."""
+        if self._without_ledger.get(partition):
+            return
+        self._without_ledger[partition] = True
+        try:
+            opened = await self._ledgers.open(partition.topic_id, partition.index, clean)
+        except (OSError, ApiError) as error:
+            where = partition.topic, partition.index
+            log.error("partition %s-%d: its ledger can't be opened: %s", *where, error)
+            self._without_ledger[partition] = False
+            return
+        self._without_ledger.pop(partition, None)
+        if partition.closed:  # its topic was deleted meanwhile
+            path = self._directory.partition_directory(partition.topic_id, partition.index)
+            self._node.tasks.start(self._discard([opened], path), "discard-log")
+        else:
+            self._node.partitions.add_ledger(partition, self._ledgers.ledger(partition, opened))
 
     async def _close(self, topic: Topic) -> None:
         """The topic is gone: nobody finds it any more, and its files go."""
         for partition in self._node.partitions.remove(topic.name, topic.id):
+            self._without_ledger.pop(partition, None)
             await self.close_partition(partition)
         if topic.id in self.image.deleted:
             self._node.tasks.start(self.finish_deletion(self.image.deleted[topic.id]), "finish-deletion")
@@ -335,7 +382,10 @@ class Topics:
         )
 
     async def close_partition(self, partition: Partition) -> bool:
-        """Write, sync and close the partition's log. False if that failed: the log is closed all the same."""
+        """Write, sync and close the partition's logs. False if that failed: they are closed all the same."""
+        return all(await asyncio.gather(*(self._close_log(each) for each in partition.with_ledger())))
+
+    async def _close_log(self, partition: Partition) -> bool:
         try:
             partition.close()
             await asyncio.sleep(0)  # what was staged before is written now, by the turn and not by the thread
@@ -355,12 +405,3 @@ class Topics:
 
     def settings_of(self, topic: Topic) -> TopicSettings:
         return resolve(topic.config, self._node.settings.topic_defaults)
-
-
-_SHARED = {field.name for field in fields(LogSettings)} & {field.name for field in fields(TopicSettings)}
-
-
-def log_settings(settings: TopicSettings, producer_expiry_ms: int) -> LogSettings:
-    """The part of a topic's settings that its logs need."""
-    shared = {name: getattr(settings, name) for name in _SHARED}
-    return LogSettings(**shared, producer_expiry_ms=producer_expiry_ms)

@@ -31,6 +31,7 @@ from postroad.cluster.decision import Decision
 from postroad.cluster.ids import id_text, make_id
 from postroad.cluster.image import NO_LEADER, Image, NodeEntry
 from postroad.cluster.keys import PartitionState
+from postroad.cluster.ledgers import add_ledgers
 from postroad.cluster.store import ABSENT, OPERATIONS_MAX, Compare, Put
 from postroad.cluster.topics import add_partitions, create_topic, delete_topic, finish_deletion
 from postroad.errors import NodeIdTaken
@@ -40,6 +41,7 @@ __all__ = [
     "ConfigOperation",
     "Decision",
     "ProducerIds",
+    "add_ledgers",
     "add_partitions",
     "allocate_producer_ids",
     "alter_config",

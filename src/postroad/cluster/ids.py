@@ -1,9 +1,13 @@
-"""Cluster and topic ids: 16 random bytes, and as text 22 characters of URL-safe base64, like Kafka's."""
+"""Cluster and topic ids: 16 random bytes, and as text 22 characters of URL-safe base64, like Kafka's.
+
+The ledgers of a topic's partitions go by an id of their own, which follows from the topic's (`ledger_id`).
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+from hashlib import sha256
 from typing import Final
 
 ID_BYTES: Final = 16
@@ -22,6 +26,11 @@ def make_id(random: bytes) -> bytes:
     made = bytes([random[0] & 0x7F]) + random[1:]
     assert int.from_bytes(made, "big") >= _RESERVED, "these bytes are not random"
     return made
+
+
+def ledger_id(topic_id: bytes) -> bytes:
+    """The id by which replicas fetch the ledgers of the topic's partitions; the store does not know it."""
+    return make_id(sha256(topic_id + b"ledger").digest()[:ID_BYTES])
 
 
 def id_text(raw: bytes) -> str:

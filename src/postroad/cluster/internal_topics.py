@@ -34,6 +34,16 @@ INTERNAL_TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
+LEDGER_CONFIG: Final[Mapping[str, str]] = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",  # what is no longer needed goes by its offset (broker/subscriptions/states.py)
+    "retention.bytes": "-1",
+    "segment.bytes": str(16 * 1024 * 1024),
+    "max.message.bytes": str(16 * 1024 * 1024),  # a snapshot's part is far smaller
+    "compression.type": "producer",
+}
+"""The configs of every ledger: what subscriptions are done with is as safe as `durability.flush` says."""
+
 
 def refuse_internal(name: str, what: str) -> None:
     """Raises PolicyViolation if a client asks for a change of one of these topics."""

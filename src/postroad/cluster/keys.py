@@ -69,6 +69,7 @@ class PartitionState(msgspec.Struct, frozen=True):
     leader_epoch: int
     replicas: tuple[int, ...]  # the first one is the preferred leader
     isr: tuple[int, ...]
+    ledger: bool = False  # a ledger lies beside its messages: a subscription has begun there, once
 
 
 class ChunkValue(msgspec.Struct, frozen=True):
