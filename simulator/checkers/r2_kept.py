@@ -9,12 +9,17 @@ from simulator.workloads.log_writer import timestamp_ms
 from simulator.workloads.retained_history import RetainedHistory
 
 
-def check(history: RetainedHistory, latest_ms: Callable[[float, float], int]) -> Iterator[Violation]:
-    """`latest_ms`: the latest time that the node's wall clock showed between two moments."""
+def check(
+    history: RetainedHistory, latest_ms: Callable[[float, float], int], lost_until: float
+) -> Iterator[Violation]:
+    """`latest_ms`: the latest time that the node's wall clock showed between two moments. What was there by
+    `lost_until` may be gone, and its offsets may hold later messages, whatever the start was before."""
     checked = history.asked_for
     for start in history.known_starts:
         for position, told in history.acknowledged.items():
             if not checked <= position.offset < start.offset:
+                continue
+            if start.asked <= lost_until < told.at:
                 continue
             sent_ms = timestamp_ms(told.at)
             if history.retention_ms < 0 or told.at > start.told:

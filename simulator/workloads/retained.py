@@ -163,6 +163,7 @@ class Retained(Workload):
             yield from l3_once.check(history)
             yield from r1_start.check(history, cuts)
             if history.topic != BY_BYTES:
-                yield from r2_kept.check(history, lambda since, until: machine.wall_range_ms(since, until)[1])
+                latest_ms = lambda since, until: machine.wall_range_ms(since, until)[1]  # noqa: E731
+                yield from r2_kept.check(history, latest_ms, lost_until(self.stage))
             last_cut = cuts[-1] + ON_ITS_WAY_S if cuts else NEVER
             yield from r2_kept.check_steps(history, history.starts.get(0, 0), last_cut)

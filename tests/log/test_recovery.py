@@ -20,6 +20,7 @@ from .logs import (
     SMALL,
     Crash,
     Stored,
+    all_kept,
     all_lost,
     append,
     batch,
@@ -308,6 +309,24 @@ def test_a_start_offset_is_kept() -> None:
     assert open_log(disk.copy()).start_offset == 20, "over a kill at once"
     sync(log)
     assert open_log(disk.crash(all_lost)).start_offset == 20, "over a power cut after a sync"
+
+
+@pytest.mark.parametrize("pick", [all_kept, all_lost])
+def test_a_start_in_a_lost_end_deletes_no_later_messages(pick: Pick) -> None:
+    """A checkpoint may outlive messages that were not synced; others come to lie at their offsets."""
+    disk = MemoryDisk()
+    log = filled(disk)
+    kept = log.end_offset
+    send(log, batch(5))
+    log.delete_before(log.end_offset)
+    deleted = disk.content(CHECKPOINT)
+    disk = disk.crash(all_lost)
+    disk.damage(CHECKPOINT, deleted)
+    log = open_log(disk)
+    assert (log.start_offset, log.end_offset) == (kept, kept)
+    send(log, batch(5))
+    sync(log)
+    assert open_log(disk.crash(pick)).start_offset == kept
 
 
 def test_files_that_are_gone_do_not_bring_offsets_back() -> None:

@@ -50,10 +50,18 @@ def test_records_that_are_served_after_they_were_deleted_are_seen() -> None:
 
 
 def test_records_that_go_before_their_time_are_seen() -> None:
-    assert not list(r2_kept.check(retained((10, 3)), right_clock))
-    assert [found.invariant for found in r2_kept.check(retained((10, 6)), right_clock)] == ["R2"]
+    assert not list(r2_kept.check(retained((10, 3)), right_clock, NEVER))
+    assert [found.invariant for found in r2_kept.check(retained((10, 6)), right_clock, NEVER)] == ["R2"]
     an_hour_ahead = lambda _, until: timestamp_ms(until) + 3_600_000  # noqa: E731
-    assert not list(r2_kept.check(retained((10, 6)), an_hour_ahead))
+    assert not list(r2_kept.check(retained((10, 6)), an_hour_ahead, NEVER))
+
+
+def test_an_offset_below_an_earlier_start_is_used_again_only_where_the_power_failed() -> None:
+    history = retained((5, 8))
+    assert [found.invariant for found in r2_kept.check(history, right_clock, NEVER)] == ["R2"]
+    assert [found.invariant for found in r2_kept.check(history, right_clock, 5.5)] == ["R2"], "sent before"
+    history.acknowledged = {p: told for p, told in history.acknowledged.items() if told.at > 5.5}
+    assert not list(r2_kept.check(history, right_clock, 5.5))
 
 
 def test_a_gap_that_is_not_below_the_start_is_seen() -> None:

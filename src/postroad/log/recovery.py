@@ -14,6 +14,8 @@ R2 each step can be interrupted and begun again: the bytes are the same before a
    recovery leaves a log that recovers to the same.
 R3 segments adjoin: one whose base is not the end of the segment before it in the region in doubt was
    made after something that is lost, and goes with it.
+R4 a log that lost its end keeps no start, cleaned offset or recovery point above it: new messages come to lie
+   there, and they are neither deleted nor compacted nor known to be synced.
 """
 
 from __future__ import annotations
@@ -75,18 +77,21 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
     newest = segments[-1]
     known = found[1] if found else Checkpoint(segments[0].base_offset, 0, point)
     start_offset = min(max(known.start_offset, segments[0].base_offset), end_offset)
+    cleaned_offset = min(known.cleaned_offset, end_offset)
+    lost = end_offset < max(known.start_offset, known.cleaned_offset, known.point.offset)
     saved = read_epochs(disk, directory)
     epochs, producers = replay(disk, directory, segments, names, saved, point.offset, end_offset, now_ms)
-    checkpoint = CheckpointFile(disk, directory, found[0] if found else 0, known)
+    current = Checkpoint(start_offset, cleaned_offset, known.point)
+    checkpoint = CheckpointFile(disk, directory, found[0] if found else 0, current)
     end = Point(newest.base_offset, newest.size, end_offset)
     with contextlib.suppress(OSError):  # a full disk: the point lags, and the log still opens
         if epochs.entries != (saved or []):
             disk.replace(f"{directory}/{EPOCHS_FILE}", encode_epochs(epochs.entries))
-        if found is None or end != known.point:
+        if found is None or lost or end != known.point:
             checkpoint.save_point(end)
             if CHECKPOINT_FILE not in names:  # made just now, which syncs the directory
                 unsynced_names = False
-        if end.offset < known.point.offset:  # bytes that were synced are gone: as for a truncation
+        if lost:  # as for a truncation: what comes next lies below what is known of the lost end (R4)
             checkpoint.sync()
     first_ms = _first_time(newest, now_ms)
     if not clean:
