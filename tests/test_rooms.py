@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "postroad"
-PURE = ("errors", "metrics", "wire", "log", "groups", "queues", "cluster")
+PURE = ("errors", "metrics", "wire", "log", "groups", "queues", "cluster", "replication")
 ADAPTERS = {  # each beside its port; `store.py` is the port of the coordination store
     "log/disk.py",
     "cluster/store.py",
@@ -68,7 +68,12 @@ PLANTED = [
     ("queues/locks.py", "time"),
     ("cluster/image.py", "postroad.wire.primitives"),
     ("cluster/controller.py", "os"),
+    ("replication/leader.py", "postroad.log.epochs"),
+    ("replication/leader.py", "postroad.cluster.keys"),
+    ("replication/follower.py", "postroad.now"),
+    ("replication/follower.py", "time"),
     ("config/values.py", "postroad.log.settings"),
+    ("config/values.py", "postroad.replication.leader"),
     ("config/values.py", "postroad.broker.runtime"),
     ("client/metadata.py", "postroad.cluster.ids"),
     ("client/metadata.py", "postroad.config"),
@@ -82,6 +87,7 @@ PLANTED = [
     ("client/client.py", "selectors"),
     ("gateway/gateway.py", "postroad.queues.names"),
     ("gateway/gateway.py", "postroad.cluster.ids"),
+    ("gateway/gateway.py", "postroad.replication.leader"),
     ("gateway/gateway.py", "postroad.broker.node"),
     ("spark/source.py", "postroad.cluster.ids"),
     ("pipelines/archive.py", "postroad.config"),

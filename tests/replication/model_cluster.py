@@ -1,0 +1,289 @@
+"""A cluster of one partition: real leaders and followers, a toy store, and messages that come late or never.
+
+After each step `check` holds it against what must be true: L1, L2, L11, L12, L13, and the watermark as a
+naive model has it, which keeps the promises by itself and counts from the beginning each time.
+"""
+
+from __future__ import annotations
+
+from postroad.replication.follower import Step
+from postroad.replication.leader import Leader
+from tests.replication.model_log import ModelLog, Record
+from tests.replication.model_node import LAG_MS, Fetch, FetchAnswer, ModelNode, Rules
+from tests.replication.model_store import ModelStore, Transaction
+
+
+class NaiveLeader:
+    """What a leader may know: its committed ISR, who may have joined meanwhile, and each promise."""
+
+    def __init__(self, leader: Leader, watermarks: list[int]) -> None:
+        self.leader = leader
+        self.revision = leader.revision
+        self.joining: set[int] = set()
+        self.promises: dict[tuple[int, int], tuple[int, int]] = {}  # (node, log): (broker epoch, offset)
+        self.watermarks = watermarks
+
+    def watermark(self, number: int, log: ModelLog, minimum: int) -> int:
+        isr = set(self.leader.isr)
+        if len(isr) >= minimum and not self.leader.elr:
+            others = (isr | self.joining) - {self.leader.node_id}
+            offsets = [self.promises.get((node, number), (0, 0))[1] for node in others]
+            self.watermarks[number] = max(min([log.safe, *offsets]), self.watermarks[number])
+        return self.watermarks[number]
+
+
+class ModelCluster:
+    def __init__(
+        self,
+        replicas: int = 3,
+        min_insync: int = 2,
+        logs: int = 1,
+        *,
+        syncs: bool = False,
+        rules: Rules | None = None,
+    ) -> None:
+        self.rules = rules or Rules()
+        self.now_ms = 0
+        self.store = ModelStore(tuple(range(1, replicas + 1)), min_insync)
+        self.store.compares_broker_epochs = self.rules.compares_broker_epochs
+        self.nodes = {
+            node: ModelNode(node, self.store, [ModelLog(syncs=syncs) for _ in range(logs)], self.rules)
+            for node in self.store.replicas
+        }
+        self.fetches: list[Fetch] = []
+        self.answers: list[FetchAnswer] = []
+        self.transactions: list[Transaction] = []
+        self.outcomes: list[tuple[Transaction, bool]] = []  # answers of the store on their way
+        self.committed: list[list[Record]] = [[] for _ in range(logs)]  # ever below a leader's watermark
+        self.produced = 0
+        self.naive: dict[int, NaiveLeader] = {}  # by leader epoch
+        for node in self.nodes.values():
+            node.broker_epoch = self.store.register(node.node_id)
+            node.life = 1
+            node._open_followers()
+        self.learn_all()
+
+    @property
+    def logs(self) -> range:
+        return range(len(self.committed))
+
+    def leaders(self) -> list[ModelNode]:
+        """All who believe that they lead, zombies too."""
+        return [node for node in self.nodes.values() if node.leader is not None]
+
+    # -- data ------------------------------------------------------------------------------------------
+
+    def produce(self, node: int, log: int = 0) -> None:
+        self.produced += 1
+        self.nodes[node].produce(log, self.produced)
+
+    def send_fetch(self, node: int, log: int = 0) -> Fetch | None:
+        fetch = self.nodes[node].fetch(log, self.now_ms)
+        if fetch is not None:
+            self.fetches.append(fetch)
+        return fetch
+
+    def handle(self, fetch: Fetch) -> FetchAnswer | None:
+        """The leader answers, if it runs."""
+        self.fetches.remove(fetch)
+        node = self.nodes[fetch.leader]
+        if not node.is_up:
+            return None
+        answer = node.answer(fetch, self.now_ms)
+        if not answer.error and answer.parting is None:
+            self._promised(fetch)
+        self.answers.append(answer)
+        return answer
+
+    def deliver(self, answer: FetchAnswer) -> Step:
+        self.answers.remove(answer)
+        return self.nodes[answer.fetch.follower].apply(answer, self.now_ms)
+
+    def replicate(self, node: int, log: int = 0) -> Step | None:
+        """A fetch, its answer and what follows from it, with nothing in between."""
+        fetch = self.send_fetch(node, log)
+        answer = self.handle(fetch) if fetch else None
+        return self.deliver(answer) if answer else None
+
+    def _promised(self, fetch: Fetch) -> None:
+        naive = self.naive[fetch.epoch]
+        epoch = max((e for (node, _), (e, _) in naive.promises.items() if node == fetch.follower), default=-1)
+        if fetch.broker_epoch < epoch:
+            return
+        if fetch.broker_epoch > epoch:
+            for log in self.logs:
+                naive.promises[fetch.follower, log] = (fetch.broker_epoch, 0)
+        naive.promises[fetch.follower, fetch.log] = (fetch.broker_epoch, fetch.offset)
+
+    # -- the store -------------------------------------------------------------------------------------
+
+    def learn(self, node: int) -> None:
+        member = self.nodes[node]
+        before = [log.watermark for log in member.logs]
+        member.learn(self.now_ms)
+        if member.leader is not None and member.leader.epoch not in self.naive:
+            self.naive[member.leader.epoch] = NaiveLeader(member.leader, before)
+
+    def learn_all(self) -> None:
+        for node in self.nodes.values():
+            if node.is_up:
+                self.learn(node.node_id)
+
+    def propose(self, node: int) -> Transaction | None:
+        leader = self.nodes[node].leader
+        assert leader is not None
+        change = leader.propose(self.now_ms, self.store.nodes)
+        if change is None:
+            return None
+        self._naive_of(leader).joining.update(joiner for joiner, _ in change.joiners)
+        self.transactions.append(Transaction(node, change))
+        return self.transactions[-1]
+
+    def commit(self, transaction: Transaction) -> bool:
+        """The transaction arrives at the store. The answer is on its way."""
+        self.transactions.remove(transaction)
+        written = self.store.commit(transaction)
+        self.outcomes.append((transaction, written))
+        return written
+
+    def tell(self, outcome: tuple[Transaction, bool]) -> None:
+        """The store's answer arrives. That of a commit means nothing: the watch brings it."""
+        self.outcomes.remove(outcome)
+        transaction, written = outcome
+        leader = self.nodes[transaction.node].leader
+        if leader is not None and not written:
+            in_doubt = leader._in_doubt
+            if transaction.change is leader._change and not in_doubt:
+                self._naive_of(leader).joining.clear()
+            leader.refused(transaction.change, self.now_ms)
+
+    def lose(self, transaction: Transaction) -> None:
+        """The leader gives up waiting for the answer; the transaction may still arrive."""
+        leader = self.nodes[transaction.node].leader
+        if leader is not None:
+            leader.unknown(transaction.change, self.now_ms)
+
+    def _naive_of(self, leader: Leader) -> NaiveLeader:
+        naive = self.naive[leader.epoch]
+        if leader.revision != naive.revision:
+            naive.revision = leader.revision
+            naive.joining.clear()
+        return naive
+
+    # -- time and faults -------------------------------------------------------------------------------
+
+    def wait(self, ms: int) -> None:
+        self.now_ms += ms
+        for node in self.leaders():
+            assert node.leader is not None
+            node.leader.expire(self.now_ms)
+
+    def kill(self, node: int) -> None:
+        self.nodes[node].stop()
+
+    def power_cut(self, node: int, kept: list[int]) -> None:
+        self.nodes[node].power_cut(kept)
+
+    def end_lease(self, node: int) -> None:
+        """The store forgets a node: it died, or could not reach the store."""
+        self.store.revision += 1
+        self.store.nodes.pop(node, None)
+
+    def restart(self, node: int) -> None:
+        self.nodes[node].start()
+
+    def register(self, node: int) -> None:
+        """A node that lives and lost its lease comes back, when its image has reached the store's."""
+        self.learn(node)
+        self.nodes[node].broker_epoch = self.store.register(node)
+
+    def elect(self, node: int) -> None:
+        assert self.store.needs_leader()
+        assert node in self.store.electable()
+        self.store.elect(node)
+
+    def heal(self) -> None:
+        """All faults end. After some rounds everybody is in sync and has the same log (L12, A2)."""
+        for number, node in self.nodes.items():
+            if not node.is_up:
+                self.restart(number)
+            elif number not in self.store.nodes:
+                self.register(number)
+        for _ in range(12):
+            self._round()
+            self.check()
+        state = self.store.partition
+        assert set(state.isr) == set(self.store.replicas), f"not all in sync: {state}"
+        assert state.elr == ()
+        leader = self.nodes[state.leader]
+        for log in self.logs:
+            for node in self.nodes.values():
+                assert node.logs[log].records == leader.logs[log].records, "L12"
+                assert node.logs[log].watermark == leader.logs[log].end, "the watermark is not at the end"
+
+    def _round(self) -> None:
+        for transaction in [*self.transactions]:
+            self.commit(transaction)
+        for outcome in [*self.outcomes]:
+            self.tell(outcome)
+        if self.store.needs_leader() and self.store.electable():
+            self.elect(self.store.electable()[0])
+        self.learn_all()
+        for log in self.logs:
+            for node in self.nodes.values():
+                node.sync(log)
+            for node in self.nodes.values():
+                for _ in range(2):
+                    self.replicate(node.node_id, log)
+                    node.sync(log)
+        for node in self.leaders():
+            self.propose(node.node_id)
+        self.wait(LAG_MS // 4)
+
+    # -- what always holds -----------------------------------------------------------------------------
+
+    def check(self) -> None:
+        for node in self.leaders():
+            assert node.leader is not None
+            node.leader.check()
+            assert self.store.leaders[node.leader.epoch] == node.node_id, "L13"
+        for log in self.logs:
+            self._remember_committed(log)
+            self._check_newest_leader(log)
+            self._check_replicas(log)
+
+    def _remember_committed(self, log: int) -> None:
+        known = self.committed[log]
+        for node in self.leaders():
+            assert node.leader is not None
+            watermark = node.leader.watermark(log)
+            naive = self._naive_of(node.leader).watermark(log, node.logs[log], node.leader.minimum)
+            assert watermark == naive, f"L11: watermark {watermark}, the model has {naive}"
+            below = node.logs[log].records[:watermark]
+            assert len(below) == watermark, "L11: the watermark is beyond the log"
+            assert below == known[:watermark] or below[: len(known)] == known, "L2"
+            if watermark > len(known):
+                self.committed[log] = known = below
+
+    def _check_newest_leader(self, log: int) -> None:
+        state = self.store.partition
+        node = self.nodes.get(state.leader)
+        if node is not None and node.leader is not None and node.leader.epoch == state.epoch:
+            known = self.committed[log]
+            assert node.logs[log].records[: len(known)] == known, "L1"
+
+    def _check_replicas(self, log: int) -> None:
+        known = self.committed[log]
+        members = [node.logs[log] for node in self.nodes.values()]
+        for member in members:
+            epochs = [record.epoch for record in member.records]
+            assert epochs == sorted(epochs), "L12"
+            assert member.records[: member.watermark] == known[: member.watermark], "L2"
+            for other in members:
+                self._check_matching(member.records, other.records)
+
+    def _check_matching(self, one: list[Record], other: list[Record]) -> None:
+        """Two logs with the same epoch at an offset are equal up to there."""
+        both = list(zip(one, other, strict=False))
+        last = max((i for i, (a, b) in enumerate(both) if a.epoch == b.epoch), default=-1)
+        assert one[: last + 1] == other[: last + 1], "L2: two values in one epoch"
