@@ -75,6 +75,9 @@ def open_log(
 
 
 def append(log: PartitionLog, content: memoryview, now_ms: int = NOW, leader_epoch: int = 0) -> Appended:
+    """Append as the leader of this epoch."""
+    if log.led_epoch != leader_epoch:
+        log.begin_epoch(leader_epoch)
     return log.append(content, read_header(content), leader_epoch, now_ms)
 
 

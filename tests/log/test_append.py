@@ -119,6 +119,7 @@ def test_what_the_node_itself_writes_may_be_larger_than_a_segment() -> None:
     log = open_log(disk, replace(SMALL, max_message_bytes=200))
     large = batch(size=3 * SMALL.segment_bytes)
     send(log, batch())
+    log.begin_epoch(0)
     log.append(large, read_header(large), 0, NOW, any_size=True)
     send(log, batch())
     assert [segment.base_offset for segment in log.segments] == [0, 1, 2]
@@ -130,6 +131,7 @@ def test_what_the_node_itself_writes_may_be_larger_than_a_segment() -> None:
 
 def test_a_batch_that_miscounts_its_records_is_refused() -> None:
     log, sent = open_log(MemoryDisk()), batch(2)
+    log.begin_epoch(0)
     with pytest.raises(InvalidRecord):
         log.append(sent, read_header(sent)._replace(count=1), 0, NOW)
 
@@ -203,7 +205,7 @@ def test_a_follower_copies_batches_with_gaps() -> None:
     copy = open_log(disk)
     kept = [entry for entry in stored(leader) if entry.offset % 4]
     for entry in kept:
-        copy.append_copy(memoryview(entry.content), NOW)
+        copy.append_copy(memoryview(entry.content), 0, NOW)
     copy.write()
     sync(copy)
     assert stored(copy) == kept

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from postroad.errors import StorageFailed
+from postroad.errors import OffsetOutOfRange, StorageFailed
 from postroad.log.checkpoint import read_checkpoint
 from postroad.log.memory_disk import MemoryDisk
 from postroad.log.partition_log import PartitionLog
+from postroad.wire.batch import read_header
 
 from .logs import (
     DIRECTORY,
@@ -73,15 +74,122 @@ def test_epochs_below_a_snapshot_are_in_their_file() -> None:
         assert open_log(found).leader_epochs.entries == log.leader_epochs.entries
 
 
-def test_a_failed_write_takes_the_epoch_back() -> None:
+def test_a_failed_write_leaves_the_leaders_epoch_begun_at_the_end() -> None:
     disk = MemoryDisk()
     log = with_epochs(disk, 1)
     append(log, batch(), leader_epoch=2)
     disk.capacity = 0
     with pytest.raises(StorageFailed):
         log.write()
-    assert log.leader_epochs.entries == [(1, 0)]
+    assert log.leader_epochs.entries == [(1, 0), (2, 2)]
+    disk.capacity = None
+    send(log, batch(), leader_epoch=2)
+    assert log.leader_epochs.entries == [(1, 0), (2, 2)]
+
+
+def test_a_leader_knows_its_epoch_before_its_first_batch() -> None:
+    log = with_epochs(MemoryDisk(), 1, 4)
+    log.begin_epoch(9)
+    assert log.last_epoch == 9
+    assert [log.epoch_end(epoch) for epoch in (4, 6, 9)] == [(4, 4), (4, 4), (9, 4)]
+
+
+def test_an_append_in_an_epoch_that_was_not_begun_is_our_mistake() -> None:
+    log = with_epochs(MemoryDisk(), 1)
+    content = batch()
+    with pytest.raises(AssertionError):
+        log.append(content, read_header(content), 2, NOW)
+    assert log.end_offset == 2
+
+
+def test_an_epoch_without_a_batch_is_gone_after_a_restart() -> None:
+    disk = MemoryDisk()
+    log = with_epochs(disk, 1)
+    log.begin_epoch(5)
+    log.close()
+    assert open_log(disk, clean=True).leader_epochs.entries == [(1, 0)]
+
+
+def test_two_quick_elections_leave_one_epoch() -> None:
+    log = with_epochs(MemoryDisk(), 1)
+    log.begin_epoch(5)
+    log.begin_epoch(6)
+    assert log.leader_epochs.entries == [(1, 0), (6, 2)]
+    assert log.epoch_end(5) == (1, 2)
+
+
+def test_a_leader_that_resigns_forgets_the_epoch_in_which_it_wrote_nothing() -> None:
+    disk = MemoryDisk()
+    log = with_epochs(disk, 1)
+    log.begin_epoch(5)
+    log.end_epoch()
     assert log.last_epoch == 1
+    log.begin_epoch(6)
+    send(log, batch(), leader_epoch=6)
+    log.end_epoch()
+    assert log.leader_epochs.entries == [(1, 0), (6, 2)]
+
+
+def test_a_resigned_leaders_empty_epoch_is_not_stored_over_batches_of_an_older_one() -> None:
+    disk, other = MemoryDisk(), with_epochs(MemoryDisk(), 1, 1)
+    log = open_log(disk)
+    first, second = (entry.content for entry in stored(other))
+    log.append_copy(memoryview(first), 1, NOW)
+    log.begin_epoch(5)  # elected with what is staged
+    log.write()
+    sync(log)
+    log.append_copy(memoryview(second), 7, NOW)  # of the leader after it, which had the older batch
+    log.write()
+    sync(log)
+    assert log.leader_epochs.entries == [(1, 0)]
+    assert open_log(disk.crash(all_lost)).leader_epochs.entries == [(1, 0)]
+
+
+def test_a_follower_is_told_where_it_has_parted() -> None:
+    log = with_epochs(MemoryDisk(), 1, 4)
+    log.begin_epoch(9)
+    assert log.diverging(-1, 0) is None
+    assert log.diverging(1, 2) is None
+    assert log.diverging(4, 4) is None
+    assert log.diverging(1, 3) == (1, 2), "it has more of that epoch"
+    assert log.diverging(3, 2) == (1, 2), "it has an epoch that is not here"
+    assert log.diverging(6, 4) == (4, 4), "also one that wrote at the very end"
+    with pytest.raises(OffsetOutOfRange):
+        log.diverging(10, 4)
+    log.delete_before(2)
+    with pytest.raises(OffsetOutOfRange):
+        log.diverging(1, 1)
+
+
+@examples(max_examples=300)
+@given(
+    st.lists(st.integers(0, 6), max_size=12),
+    st.lists(st.integers(0, 6), max_size=12),
+    st.integers(0, 12),
+)
+def test_truncation_by_epochs_ends_where_two_logs_part(
+    own: list[int], leaders: list[int], common: int
+) -> None:
+    """Epochs of one record each; both logs share a beginning, and an epoch has one leader (L13)."""
+    shared = sorted(leaders)[:common]
+    later = [epoch for epoch in sorted(own) if epoch > max(shared, default=-1) and epoch not in leaders]
+    leader = with_single_records([*shared, *sorted(leaders)[common:]])
+    leader.begin_epoch(7)
+    follower = with_single_records([*shared, *later])
+    rounds = 0
+    while (end := leader.diverging(follower.last_epoch, follower.end_offset)) is not None:
+        follower.truncate_to(follower.common_end(end), NOW)
+        rounds += 1
+    assert follower.end_offset == len(shared)
+    assert rounds <= len(set(later)) + 1
+
+
+def with_single_records(epochs: list[int]) -> PartitionLog:
+    log = open_log(MemoryDisk())
+    for epoch in epochs:
+        send(log, batch(), leader_epoch=epoch)
+    log.end_epoch()
+    return log
 
 
 def test_epochs_below_the_start_are_dropped() -> None:

@@ -93,7 +93,7 @@ class Partition:
         self.topic_id = topic_id
         self.index = index
         self.log = log
-        self.leader_epoch = leader_epoch
+        self.lead(leader_epoch)
         self.flush = flush
         self.flush_interval_ms = flush_interval_ms
         self.min_insync_replicas = min_insync_replicas  # acks=all needs so many; there is one so far
@@ -116,6 +116,11 @@ class Partition:
         self._outage = Outage(logging.getLogger(__name__), f"partition {topic}-{index}")
 
     # --- in
+
+    def lead(self, leader_epoch: int) -> None:
+        """This node leads the partition in this epoch from here on."""
+        self.leader_epoch = leader_epoch
+        self.log.begin_epoch(leader_epoch)
 
     def append(self, batch: memoryview, header: Fields, now_ms: int, *, any_size: bool = False) -> Appended:
         """Stage a checked batch; it is in the file when this turn has ended (or `write_error` is set).

@@ -316,7 +316,7 @@ class Topics:
         of_logs = self._log_settings(settings)
         for partition in self._node.partitions.of(after.id):
             for each in partition.with_ledger():
-                each.leader_epoch = after.partitions[partition.index].leader_epoch
+                each.lead(after.partitions[partition.index].leader_epoch)
             partition.log.settings = of_logs
             partition.inspect = inspector(settings.cleanup_compact, settings.compression_type)
             partition.min_insync_replicas = settings.min_insync_replicas

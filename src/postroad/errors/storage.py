@@ -32,6 +32,17 @@ class CorruptMessage(TryAgain):
     summary = "The batch's CRC, size or layout is wrong."
 
 
+class MisplacedBatch(CorruptMessage):
+    """A leader's batch begins below the end of the follower's log.
+
+    An empty log that was reset to an offset within a batch begins at `base_offset` instead.
+    """
+
+    def __init__(self, base_offset: int, end_offset: int) -> None:
+        super().__init__(f"The leader's batch begins at offset {base_offset}; the log ends at {end_offset}.")
+        self.base_offset = base_offset
+
+
 class MessageTooLarge(RequestRefused):
     code = 10
     summary = "The batch is larger than the topic's max.message.bytes."

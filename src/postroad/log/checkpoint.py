@@ -2,20 +2,25 @@
 
 File `checkpoint`: two slots, at byte 0 and at byte 512 (two sectors), written in turn, big endian:
 
-    4s    magic "PRck"
+    4s    magic "PRc2"
     u64   sequence          rises by one with each write
     i64   start offset      records below it are deleted
     i64   cleaned offset    compaction has seen everything below it
     i64   segment           base offset of the segment that the recovery point lies in
     i64   position          of the recovery point in that segment
     i64   offset            of the recovery point: every batch below it is on the disk
+    i64   watermark         what was committed when the slot was written, a hint; -1 if unknown
+    u32   flags             bit 0: copied from a leader, so that offsets may have gaps anywhere
     u32   CRC32C of the slot before this field
+
+A slot of the magic "PRck" has neither watermark nor flags.
 
 Valid is the slot whose magic and CRC hold; of two the one with the higher sequence.
 
 Crash. A slot is written after the sync that it tells of, so it may lag but never lie. A torn write
 spoils one slot and leaves the one before. With neither, recovery begins at the newest segment's
 first byte. The point falls only when a log is truncated: then it is synced before any byte is cut.
+The flag is synced before the first batch is copied: recovery would take a gap for damage.
 """
 
 from __future__ import annotations
@@ -28,8 +33,13 @@ from postroad.wire.batch import crc32c
 
 FILE_NAME: Final = "checkpoint"
 
-_MAGIC: Final = b"PRck"
-_SLOT: Final = struct.Struct(">4sQqqqqq")
+UNKNOWN: Final = -1
+
+_MAGIC: Final = b"PRc2"
+_OLD_MAGIC: Final = b"PRck"
+_SLOT: Final = struct.Struct(">4sQqqqqqqI")
+_OLD_SLOT: Final = struct.Struct(">4sQqqqqq")
+_COPIED: Final = 1
 _CRC: Final = struct.Struct(">I")
 _SLOT_BYTES: Final = _SLOT.size + _CRC.size
 _SLOT_STRIDE: Final = 512
@@ -47,6 +57,8 @@ class Checkpoint(NamedTuple):
     start_offset: int
     cleaned_offset: int
     point: Point
+    watermark: int = UNKNOWN
+    copied: bool = False  # from a leader: offsets may have gaps
 
 
 class CheckpointFile:
@@ -66,11 +78,21 @@ class CheckpointFile:
         self.current = current
         self.retired = False
 
-    def save_point(self, point: Point) -> None:
+    def save_point(self, point: Point, watermark: int) -> None:
         """After a sync. Raises OSError."""
         with self._lock:
             if not self.retired:
-                self._save(self.current._replace(point=point), sync=False)
+                self._save(self.current._replace(point=point, watermark=watermark), sync=False)
+
+    def mark_copied(self) -> None:
+        """Gaps are allowed from here on, durably. Once in a log's life. Raises OSError."""
+        with self._lock:
+            before = self.current
+            try:
+                self._save(before._replace(copied=True), sync=True)
+            except OSError:
+                self.current = before
+                raise
 
     def save_offsets(self, start_offset: int, cleaned_offset: int) -> None:
         """It survives a kill; with the next `sync` a power cut, too. Raises OSError."""
@@ -143,15 +165,23 @@ def read_checkpoint(disk: Disk, directory: str) -> tuple[int, Checkpoint] | None
 
 
 def _encode(sequence: int, checkpoint: Checkpoint) -> bytes:
-    start_offset, cleaned_offset, point = checkpoint
-    slot = _SLOT.pack(_MAGIC, sequence, start_offset, cleaned_offset, *point)
+    start_offset, cleaned_offset, point, watermark, copied = checkpoint
+    flags = _COPIED if copied else 0
+    slot = _SLOT.pack(_MAGIC, sequence, start_offset, cleaned_offset, *point, watermark, flags)
     return slot + _CRC.pack(crc32c(slot))
 
 
 def _decode(slot: bytes) -> tuple[int, Checkpoint] | None:
-    if len(slot) != _SLOT_BYTES or _CRC.unpack(slot[_SLOT.size :])[0] != crc32c(slot[: _SLOT.size]):
-        return None
-    magic, sequence, start_offset, cleaned_offset, segment, position, offset = _SLOT.unpack_from(slot)
-    if magic != _MAGIC:
-        return None
-    return sequence, Checkpoint(start_offset, cleaned_offset, Point(segment, position, offset))
+    if slot[:4] == _OLD_MAGIC and _holds(slot, _OLD_SLOT):
+        _, sequence, start_offset, cleaned_offset, *point = _OLD_SLOT.unpack_from(slot)
+        return sequence, Checkpoint(start_offset, cleaned_offset, Point(*point))
+    if slot[:4] == _MAGIC and _holds(slot, _SLOT):
+        _, sequence, start_offset, cleaned_offset, *point, watermark, flags = _SLOT.unpack_from(slot)
+        copied = bool(flags & _COPIED)
+        return sequence, Checkpoint(start_offset, cleaned_offset, Point(*point), watermark, copied)
+    return None
+
+
+def _holds(slot: bytes, layout: struct.Struct) -> bool:
+    end = layout.size + _CRC.size
+    return len(slot) >= end and _CRC.unpack(slot[layout.size : end])[0] == crc32c(slot[: layout.size])

@@ -12,12 +12,14 @@ lag: what is above the recovery point is found again in the batches. It is repla
 checkpoint moves past an epoch's start. A lost file is rebuilt from the batches of the whole log.
 
 E1 epochs and start offsets rise along the list.
+E2 an epoch without a batch is not in the file, or starts at the log's end and is dropped when the log is
+   opened: only a leader needs the epoch that it has begun (KIP-279), and after a restart it begins anew.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from postroad.log.checked_file import read_checked, with_checksum
 from postroad.log.disk import Disk
@@ -28,6 +30,13 @@ UNKNOWN: Final = -1
 _MAGIC: Final = b"PRle"
 _HEAD: Final = struct.Struct(">4sI")
 _ENTRY: Final = struct.Struct(">iq")
+
+
+class EpochEnd(NamedTuple):
+    """Where a leader's epoch ended; both are -1 if that is not known."""
+
+    epoch: int
+    end_offset: int
 
 
 class LeaderEpochs:
@@ -53,18 +62,19 @@ class LeaderEpochs:
         if epoch != self.last:
             self.start(epoch, offset)
 
-    def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """(the largest epoch at or below the one asked for, where it ends), or (-1, -1)."""
-        if epoch == UNKNOWN or epoch > self.last:
-            return UNKNOWN, UNKNOWN
-        if epoch == self.last:
-            return epoch, log_end
+    def end_of(self, epoch: int, log_end: int) -> EpochEnd:
+        """The largest epoch at or below the one asked for, and where it ends; unknown above the last one.
+
+        Where all that are known are higher, what was asked for ended where the first of them starts.
+        """
+        if epoch == self.last != UNKNOWN:
+            return EpochEnd(epoch, log_end)
         found = epoch
-        for known, start_offset in self.entries:
+        for known, start_offset in self.entries if epoch != UNKNOWN else ():
             if known > epoch:
-                return found, start_offset
+                return EpochEnd(found, start_offset)
             found = known
-        return UNKNOWN, UNKNOWN
+        return EpochEnd(UNKNOWN, UNKNOWN)
 
     def at(self, offset: int) -> int:
         """The epoch in which the offset was (or will be) written; -1 if unknown."""

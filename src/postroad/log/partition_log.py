@@ -15,7 +15,7 @@ from postroad.errors import OffsetOutOfRange, StorageFailed
 from postroad.log import compaction, retention, truncation
 from postroad.log.compaction import CompactionEnd, CompactionJob
 from postroad.log.disk import Disk
-from postroad.log.epochs import LeaderEpochs
+from postroad.log.epochs import UNKNOWN, EpochEnd, LeaderEpochs
 from postroad.log.producers import Producer
 from postroad.log.recovery import Recovered, recover
 from postroad.log.retention import RemovedSegment
@@ -27,7 +27,7 @@ from postroad.log.sync import SyncJob, save_snapshot
 from postroad.log.times import TimePosition, max_timestamp, offset_for_time
 from postroad.log.writable_log import Appended, WritableLog
 
-__all__ = ["Appended", "PartitionLog", "Slice", "SyncJob", "TimePosition"]
+__all__ = ["Appended", "EpochEnd", "PartitionLog", "Slice", "SyncJob", "TimePosition"]
 
 
 class PartitionLog(WritableLog):
@@ -109,12 +109,35 @@ class PartitionLog(WritableLog):
     def producers(self) -> list[Producer]:
         return self.producer_states.describe()
 
-    def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """(the largest epoch at or below the one asked for, where it ends); (-1, -1) if unknown."""
+    def epoch_end(self, epoch: int) -> EpochEnd:
+        """The largest epoch at or below the one asked for, and where it ends; (-1, -1) if unknown."""
         return self.leader_epochs.end_of(epoch, self.written_offset)
+
+    def diverging(self, last_fetched_epoch: int, fetch_offset: int) -> EpochEnd | None:
+        """On a leader: what to tell a follower whose log ends so and has parted from this one; else None.
+
+        It then truncates to its own `common_end` and fetches again (KIP-595). Raises OffsetOutOfRange
+        below the start, and where nothing is known of the epoch: such a follower begins anew.
+        """
+        if fetch_offset < self.start_offset:
+            raise OffsetOutOfRange(f"Offset {fetch_offset} is below the start, {self.start_offset}.")
+        if last_fetched_epoch == UNKNOWN:  # an empty log has nothing that could differ
+            return None
+        end = self.epoch_end(last_fetched_epoch)
+        if end.epoch == UNKNOWN:
+            raise OffsetOutOfRange(f"Leader epoch {last_fetched_epoch} is above the last one here.")
+        parted = end.epoch < last_fetched_epoch or end.end_offset < fetch_offset
+        return end if parted else None
+
+    def common_end(self, leader_end: EpochEnd) -> int:
+        """On a follower: up to where its log may be the leader's, of which `diverging` told this end."""
+        own = self.epoch_end(leader_end.epoch)
+        end_offset = self.end_offset if own.epoch == UNKNOWN else own.end_offset
+        return min(leader_end.end_offset, end_offset)
 
     @property
     def last_epoch(self) -> int:
+        """The epoch of the newest batch, or on a leader the one that it has begun; -1 if there is none."""
         return self.leader_epochs.last
 
     @property
@@ -175,6 +198,7 @@ class PartitionLog(WritableLog):
 
         Raises StorageFailed; the log is offline then.
         """
+        self.end_epoch()
         if offset < self.end_offset:
             with self._offline_if_it_fails():
                 self._end_compaction()

@@ -16,26 +16,30 @@ R3 segments adjoin: one whose base is not the end of the segment before it in th
    made after something that is lost, and goes with it.
 R4 a log that lost its end keeps no start, cleaned offset or recovery point above it: new messages come to lie
    there, and they are neither deleted nor compacted nor known to be synced.
+R5 in the newest segment of a log without other replicas batches adjoin, too. A copied one may have gaps
+   where its leader's has been compacted (`Checkpoint.copied`): there offsets only rise.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from postroad.log import compaction_files
 from postroad.log.checkpoint import FILE_NAME as CHECKPOINT_FILE
 from postroad.log.checkpoint import Checkpoint, CheckpointFile, Point, read_checkpoint
-from postroad.log.disk import Disk
+from postroad.log.disk import Disk, File
 from postroad.log.epochs import FILE_NAME as EPOCHS_FILE
 from postroad.log.epochs import LeaderEpochs, encode_epochs, read_epochs
+from postroad.log.order import in_order
 from postroad.log.producers import Producers
 from postroad.log.replay import replay
 from postroad.log.run import NO_BATCH
-from postroad.log.scan import CHUNK_BYTES_MAX, OFFSET_MAX, DamagedBatch, scan, walk
+from postroad.log.scan import CHUNK_BYTES_MAX, OFFSET_MAX, DamagedBatch, scan, scan_unordered, walk
 from postroad.log.segment import Segment
 from postroad.log.settings import LogSettings
-from postroad.wire.batch import HEADER_BYTES, LENGTH_END, read_header
+from postroad.wire.batch import HEADER_BYTES, LENGTH_END, BatchHeader, read_header
 
 
 class Report(NamedTuple):
@@ -56,6 +60,7 @@ class Recovered(NamedTuple):
     producers: Producers
     start_offset: int
     end_offset: int
+    watermark: int  # as the checkpoint has it, a hint; -1 if unknown
     first_ms: int  # when the newest segment got its first batch
     unsynced_names: bool  # of files that were made just now
     sealed: bool  # index and snapshot on the disk tell all of it, as a stop leaves them
@@ -72,27 +77,31 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
     if not segments:
         segments = [_create(disk, directory, found[1].point.offset if found else 0)]
     point = _trusted_point(segments, found[1].point if found else None)
-    end_offset, report = _recover_tail(disk, directory, segments, point)
+    known = found[1] if found else Checkpoint(segments[0].base_offset, 0, point, copied=settings.copied)
+    with_gaps = settings.copied or known.copied
+    end_offset, report = _recover_tail(disk, directory, segments, point, with_gaps)
 
     newest = segments[-1]
-    known = found[1] if found else Checkpoint(segments[0].base_offset, 0, point)
+    watermark = min(known.watermark, end_offset)
     start_offset = min(max(known.start_offset, segments[0].base_offset), end_offset)
     cleaned_offset = min(known.cleaned_offset, end_offset)
     lost = end_offset < max(known.start_offset, known.cleaned_offset, known.point.offset)
     saved = read_epochs(disk, directory)
     epochs, producers = replay(disk, directory, segments, names, saved, point.offset, end_offset, now_ms)
-    current = Checkpoint(start_offset, cleaned_offset, known.point)
+    current = Checkpoint(start_offset, cleaned_offset, known.point, watermark, known.copied)
     checkpoint = CheckpointFile(disk, directory, found[0] if found else 0, current)
     end = Point(newest.base_offset, newest.size, end_offset)
     with contextlib.suppress(OSError):  # a full disk: the point lags, and the log still opens
         if epochs.entries != (saved or []):
             disk.replace(f"{directory}/{EPOCHS_FILE}", encode_epochs(epochs.entries))
         if found is None or lost or end != known.point:
-            checkpoint.save_point(end)
+            checkpoint.save_point(end, watermark)
             if CHECKPOINT_FILE not in names:  # made just now, which syncs the directory
                 unsynced_names = False
         if lost:  # as for a truncation: what comes next lies below what is known of the lost end (R4)
             checkpoint.sync()
+        if settings.copied and not known.copied:
+            checkpoint.mark_copied()
     first_ms = _first_time(newest, now_ms)
     if not clean:
         newest.load_index()
@@ -106,6 +115,7 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
         producers=producers,
         start_offset=start_offset,
         end_offset=end_offset,
+        watermark=watermark,
         first_ms=first_ms,
         unsynced_names=unsynced_names,
         sealed=(clean and not report.scanned_bytes and not report.reason) or _is_empty(segments, end_offset),
@@ -167,7 +177,9 @@ def _last_whole(segment: Segment) -> Point:
     return Point(segment.base_offset, position, offset)
 
 
-def _recover_tail(disk: Disk, directory: str, segments: list[Segment], point: Point) -> tuple[int, Report]:
+def _recover_tail(
+    disk: Disk, directory: str, segments: list[Segment], point: Point, with_gaps: bool
+) -> tuple[int, Report]:
     """Make durable and scan from the point on, cut at the first bad batch. Returns the log's end offset."""
     first = next(i for i, segment in enumerate(segments) if segment.base_offset == point.segment)
     for segment in segments[first:]:
@@ -184,11 +196,10 @@ def _recover_tail(disk: Disk, directory: str, segments: list[Segment], point: Po
             )
             break
         cut = position
+        is_newest = kept == len(segments) - 1
+        batches = _rising if with_gaps and is_newest else _adjoining if is_newest else scan
         try:
-            for at, header in scan(segment.file, position, segment.size, end_offset):
-                if header.base_offset != end_offset and kept == len(segments) - 1:
-                    # The offset lies outside the CRC. Only compaction leaves gaps, and never in the newest.
-                    raise DamagedBatch(at, f"claims offset {header.base_offset} after {end_offset - 1}")
+            for at, header in batches(segment.file, position, segment.size, end_offset):
                 cut, end_offset = at + header.length + LENGTH_END, header.next_offset
         except DamagedBatch as damage:
             reason = str(damage)
@@ -204,6 +215,26 @@ def _recover_tail(disk: Disk, directory: str, segments: list[Segment], point: Po
         _cut(disk, directory, segments[first:], later, cut, point)
     tail.end_offset, tail.closed = end_offset, False
     return end_offset, report
+
+
+def _adjoining(file: File, position: int, end: int, floor: int) -> Iterator[tuple[int, BatchHeader]]:
+    """As `scan`, of a log that was not copied: only compaction leaves gaps, and never in the newest segment.
+
+    The offset lies outside the CRC; here every wrong one is found.
+    """
+    for at, header in scan(file, position, end, floor):
+        if header.base_offset != floor:
+            raise DamagedBatch(at, f"claims offset {header.base_offset} after {floor - 1}")
+        yield at, header
+        floor = header.next_offset
+
+
+def _rising(file: File, position: int, end: int, floor: int) -> Iterator[tuple[int, BatchHeader]]:
+    """As `scan`, of a log with gaps: a wrong offset is found where the batch behind it contradicts."""
+    for at, header, right in in_order(scan_unordered(file, position, end), floor, OFFSET_MAX):
+        if not right:
+            raise DamagedBatch(at, f"claims offset {header.base_offset}, which is not its own")
+        yield at, header
 
 
 def _write_anew(segment: Segment, position: int) -> None:

@@ -37,18 +37,20 @@ def replay(
     if saved_epochs is None:
         known_offset = 0
     producers, snapshot_offset = newest_snapshot(disk, directory, names, end_offset)
-    replayed = 0
+    replayed, begins_at, end = 0, 0, known_offset
     begins: BatchHeader | None = None  # another epoch, unless the next batch contradicts
     for header in headers(segments, min(known_offset, snapshot_offset), end_offset):
         replayed += 1
         if header.base_offset >= known_offset:
             if begins is not None and _confirms(header, begins, epochs.last):
-                epochs.begin(begins.leader_epoch, begins.base_offset)
+                epochs.begin(begins.leader_epoch, begins_at)
             begins = header if 0 <= header.leader_epoch != epochs.last else None
+            # Where the log ended, as when it was appended (P5); it may begin later, behind a gap.
+            begins_at, end = end if epochs.entries else header.base_offset, header.next_offset
         if header.producer_id != NO_PRODUCER and header.base_offset >= snapshot_offset:
             producers.replay(header, now_ms)
     if begins is not None:
-        epochs.begin(begins.leader_epoch, begins.base_offset)
+        epochs.begin(begins.leader_epoch, begins_at)
     producers.commit()
     if replayed > REPLAYED_MAX:
         with contextlib.suppress(OSError):

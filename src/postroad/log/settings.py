@@ -34,3 +34,4 @@ class LogSettings:
     timestamp_before_max_ms: int = _FOREVER_MS
     timestamp_after_max_ms: int = _HOUR_MS
     producer_expiry_ms: int = _DAY_MS
+    copied: bool = False  # there are other replicas: what a leader has compacted comes here with gaps

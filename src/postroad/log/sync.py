@@ -50,13 +50,17 @@ class SyncJob:
         "point",
         "segments",
         "snapshot",
+        "watermark",
     )
 
-    def __init__(self, disk: Disk, directory: str, checkpoint: CheckpointFile, point: Point) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, checkpoint: CheckpointFile, point: Point, watermark: int
+    ) -> None:
         self._disk = disk
         self._directory = directory
         self.checkpoint = checkpoint
         self.point = point
+        self.watermark = watermark
         self.segments: list[Segment] = []
         self.names = False  # files were created
         self.epochs: bytes | None = None
@@ -78,7 +82,7 @@ class SyncJob:
             if self.epochs is not None:
                 self._disk.replace(f"{self._directory}/{epochs.FILE_NAME}", self.epochs)
                 self.epochs = None
-            self.checkpoint.save_point(self.point)
+            self.checkpoint.save_point(self.point, self.watermark)
             if self.durable:
                 self.checkpoint.sync()
                 self.durable = False

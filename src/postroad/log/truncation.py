@@ -27,7 +27,14 @@ def truncate(log: PartitionLog, offset: int, now_ms: int) -> Recovered:
     end = tail.offset_at(position, offset)
     old = log.checkpoint.current
     point = Point(tail.base_offset, position, end) if end < old.point.offset else old.point
-    log.checkpoint.retire(Checkpoint(min(old.start_offset, end), min(old.cleaned_offset, end), point))
+    log.checkpoint.retire(
+        old._replace(
+            start_offset=min(old.start_offset, end),
+            cleaned_offset=min(old.cleaned_offset, end),
+            point=point,
+            watermark=min(log.watermark, end),
+        )
+    )
     for segment in reversed(later):
         log.cache.drop(segment)
         segment.remove_files()
@@ -40,7 +47,8 @@ def truncate(log: PartitionLog, offset: int, now_ms: int) -> Recovered:
 
 def reset(log: PartitionLog, offset: int, now_ms: int) -> Recovered:
     """Nothing is left; the log goes on at `offset`. Raises OSError."""
-    log.checkpoint.retire(Checkpoint(offset, offset, Point(offset, 0, offset)))
+    copied = log.checkpoint.current.copied
+    log.checkpoint.retire(Checkpoint(offset, offset, Point(offset, 0, offset), offset, copied))
     for snapshot in numbered(log.disk.list(log.directory), SUFFIX):
         log.disk.remove(snapshot_path(log.directory, snapshot))
     log.disk.remove(f"{log.directory}/{EPOCHS_FILE}")

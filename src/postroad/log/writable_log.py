@@ -10,6 +10,8 @@ P3 a failed sync is final: nobody knows which pages were lost, and a second sync
    not synced is kept as far as it is whole, and written anew (recovery, R1). A sync that found no
    descriptor to open its file with has not been tried: it is put off.
 P4 a segment's base offset is the end of the one before; only the newest one is ever appended to.
+P5 leader epochs never fall along the log (L12): a leader begins its epoch before its first append, a
+   follower refuses a batch of an older one.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import struct
 from typing import Final, NamedTuple, NoReturn
 
 from postroad.errors import (
+    CorruptMessage,
     InvalidRecord,
     InvalidTimestamp,
     MessageTooLarge,
@@ -28,8 +31,9 @@ from postroad.errors import (
     StorageFailed,
 )
 from postroad.log.checkpoint import Point
+from postroad.log.copies import checked_copy
 from postroad.log.disk import DESCRIPTORS_SHORT
-from postroad.log.epochs import LeaderEpochs, encode_epochs
+from postroad.log.epochs import UNKNOWN, LeaderEpochs, encode_epochs
 from postroad.log.index import FLUSH_ENTRIES
 from postroad.log.recovery import Recovered
 from postroad.log.run import NO_BATCH, Run
@@ -37,7 +41,7 @@ from postroad.log.segment import NO_TIME, Segment
 from postroad.log.segment_cache import SegmentCache
 from postroad.log.settings import LOG_APPEND_TIME, LogSettings
 from postroad.log.sync import Snapshot, SyncJob
-from postroad.wire.batch import LENGTH_END, BatchHeader, Fields, stamp_append_time, walk
+from postroad.wire.batch import LENGTH_END, BatchHeader, Fields, stamp_append_time
 
 # The disk is full or descriptors are short: nothing is broken, and the next write may succeed.
 _PASSING: Final = DESCRIPTORS_SHORT | {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM}
@@ -68,9 +72,11 @@ class WritableLog:
         self.segments = found.segments
         self.active = found.segments[-1]
         self.checkpoint = found.checkpoint
+        self.watermark = found.watermark  # kept in the checkpoint as a hint; whoever knows it sets it
         self.leader_epochs = found.epochs
         self.producer_states = found.producers
-        self._epochs_before: list[tuple[int, int]] | None = None  # without those of the staged batches
+        self.led_epoch = UNKNOWN  # the epoch in which this node leads, if it does
+        self._epochs_before: list[tuple[int, int]] | None = None  # without those that have no written batch
         self._full_runs: list[Run] = []  # before the current one; each fills its segment
         self._run = self._run_of(self.active, found.first_ms)
         self._unsynced: list[Segment] = []  # rolled since the last sync
@@ -83,15 +89,39 @@ class WritableLog:
 
     # --- in
 
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """This node leads from here on: the epoch starts at the log's end, before anything is appended.
+
+        A follower that has batches of an epoch in between can so be told where it has parted (KIP-279). The
+        epoch is stored with its first batch.
+        """
+        self._begin_epoch(leader_epoch, self.end_offset)
+        self.led_epoch = leader_epoch
+
+    def end_epoch(self) -> None:
+        """This node leads no longer. An epoch in which nothing was appended is forgotten.
+
+        Else it would keep out the next leader's batches of an older one.
+        """
+        if self.led_epoch == UNKNOWN:
+            return
+        self.led_epoch = UNKNOWN
+        if self.end_offset == self.written_offset:
+            self._take_back_epochs()
+        entries = self.leader_epochs.entries
+        if entries and entries[-1][1] >= self.end_offset:
+            self.leader_epochs.truncate(self.end_offset)
+            self._unsaved_epochs = True
+
     def append(
         self, batch: memoryview, header: Fields, leader_epoch: int, now_ms: int, *, any_size: bool = False
     ) -> Appended:
         """Stage one producer's batch, checked by `wire.batch.check` and writable; it gets its offset.
 
-        The bytes must stay as they are until `write`. A duplicate is not staged. `any_size`: the limits are
-        for those who publish; where it is larger than a segment it is one by itself. Raises StorageFailed,
-        MessageTooLarge, InvalidTimestamp, InvalidRecord, OutOfOrderSequence, DuplicateSequence,
-        InvalidProducerEpoch; nothing has changed then.
+        `leader_epoch` is the one that was begun last. The bytes must stay as they are until `write`.
+        A duplicate is not staged. `any_size`: the limits are for those who publish; where it is larger than
+        a segment it is one by itself. Raises StorageFailed, MessageTooLarge, InvalidTimestamp, InvalidRecord,
+        OutOfOrderSequence, DuplicateSequence, InvalidProducerEpoch; nothing has changed then.
         """
         if self.failed is not None:
             raise self.failed.with_traceback(None)
@@ -104,6 +134,7 @@ class WritableLog:
         if count != delta + 1 or (too_large and not any_size):
             raise _refusal(size, settings)
         assert size == len(batch), "more than one batch, or less"
+        assert leader_epoch == self.led_epoch, f"epoch {leader_epoch} was not begun: {self.led_epoch} was"
         append_time = -1
         if settings.timestamp_type == LOG_APPEND_TIME:
             append_time = newest = now_ms
@@ -118,8 +149,6 @@ class WritableLog:
             )
             if repeated is not None:
                 return Appended(repeated[0], repeated[1] if append_time >= 0 else -1, True)
-        if leader_epoch != self.leader_epochs.last:
-            self._begin_epoch(leader_epoch, offset)
         _PLACE.pack_into(batch, 0, offset, length, leader_epoch)
         if append_time >= 0:
             stamp_append_time(batch, 0, size, now_ms)
@@ -142,16 +171,44 @@ class WritableLog:
         self.end_offset = offset + count
         return Appended(offset, append_time, False)
 
-    def append_copy(self, batches: memoryview, now_ms: int) -> None:
-        """Stage what a leader sent: offsets and epochs are set; offsets may have gaps but never fall."""
+    def append_copy(self, batches: memoryview, leader_epoch: int, now_ms: int) -> int:
+        """Stage what the leader of this epoch has sent, byte for byte; returns how many bytes were staged.
+
+        Each is checked: its CRC, and that neither offsets nor leader epochs fall; offsets may have gaps.
+        A batch that is cut at the end is left out. The bytes must stay as they are until `write`. Raises
+        StorageFailed, CorruptMessage, MisplacedBatch; the batches before the bad one are staged then.
+        """
         if self.failed is not None:
             raise self.failed.with_traceback(None)
-        for position, header in walk(batches):
-            assert header.base_offset >= self.end_offset, "a leader's batches go back"
-            if header.leader_epoch > self.leader_epochs.last:
-                self._begin_epoch(header.leader_epoch, header.base_offset)
-            self.producer_states.replay(header, now_ms)
-            self._stage(batches[position : position + header.size], header, now_ms)
+        self.end_epoch()
+        if not self.checkpoint.current.copied:
+            self._mark_copied()
+        position, last_epoch, settings = 0, self.leader_epochs.last, self.settings
+        while fields := checked_copy(batches, position, self.end_offset, last_epoch, leader_epoch):
+            base, length, epoch, _, _, _, delta, _, newest, producer, _, _, _ = fields
+            if epoch != last_epoch:
+                # From the log's end on, though a gap may follow: whoever has batches of an older epoch there
+                # has what this log lacks, and must hear so.
+                self._begin_epoch(epoch, self.end_offset)
+                last_epoch = epoch
+            if producer >= 0:
+                self.producer_states.replay(BatchHeader._make(fields), now_ms)
+            run, size = self._run, length + LENGTH_END
+            full = run.position + size > settings.segment_bytes
+            if not run.position or full or now_ms >= run.first_ms + settings.segment_ms:
+                run = self._begin_segment(now_ms)
+            if run.position >= run.due:
+                run.entries.append((base, run.position, run.max_timestamp))
+                run.due = run.position + settings.index_interval_bytes
+            if newest > run.max_timestamp:
+                run.max_timestamp = newest
+            run.buffers.append(batches[position : position + size])
+            run.position += size
+            self.end_offset = base + delta + 1
+            position += size
+        if not position and len(batches):
+            raise CorruptMessage("The leader sent no whole batch.")
+        return position
 
     def write(self) -> None:
         """All that is staged is in the file, in the kernel's hands, or none of it. Raises StorageFailed.
@@ -181,7 +238,7 @@ class WritableLog:
             return None
         active = self.active
         point = Point(active.base_offset, active.size, self.written_offset)
-        job = SyncJob(self.disk, self.directory, self.checkpoint, point)
+        job = SyncJob(self.disk, self.directory, self.checkpoint, point, self.watermark)
         job.segments = [*self._unsynced, active] if pending else []
         job.names, job.snapshot = self._unsynced_names, self._snapshot
         # Else a power cut could put closed segments in doubt again, and a damaged batch there would cost
@@ -247,19 +304,6 @@ class WritableLog:
 
     # --- staging
 
-    def _stage(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
-        run, settings = self._run, self.settings
-        full = run.position + header.size > settings.segment_bytes
-        if not run.position or full or now_ms >= run.first_ms + settings.segment_ms:
-            run = self._begin_segment(now_ms)
-        if run.position >= run.due:
-            run.entries.append((header.base_offset, run.position, run.max_timestamp))
-            run.due = run.position + settings.index_interval_bytes
-        run.max_timestamp = max(run.max_timestamp, header.max_timestamp)
-        run.buffers.append(batch)
-        run.position += header.size
-        self.end_offset = header.next_offset
-
     def _begin_segment(self, now_ms: int) -> Run:
         """The next batch is a segment's first: of the newest if that is empty, else of one to be made."""
         run = self._run
@@ -270,10 +314,25 @@ class WritableLog:
         run.first_ms = now_ms
         return run
 
+    def _mark_copied(self) -> None:
+        """For a log that was opened when it had no other replica; else opening has done it."""
+        try:
+            self.checkpoint.mark_copied()
+        except OSError as error:
+            raise StorageFailed(f"Writing failed: {error.strerror}. Nothing was appended.") from error
+
     def _begin_epoch(self, leader_epoch: int, offset: int) -> None:
-        if self._epochs_before is None:
-            self._epochs_before = list(self.leader_epochs.entries)
-        self.leader_epochs.begin(leader_epoch, offset)
+        if leader_epoch != self.leader_epochs.last:
+            if self._epochs_before is None:
+                self._epochs_before = list(self.leader_epochs.entries)
+            self.leader_epochs.begin(leader_epoch, offset)
+
+    def _take_back_epochs(self) -> None:
+        """Epochs without a written batch are forgotten: nothing is staged any more."""
+        if self._epochs_before is not None:
+            self.leader_epochs = LeaderEpochs(self._epochs_before)
+            self.leader_epochs.forget_before(self.start_offset)
+            self._epochs_before = None
 
     def _written_epochs(self) -> list[tuple[int, int]]:
         return self.leader_epochs.entries if self._epochs_before is None else self._epochs_before
@@ -348,9 +407,9 @@ class WritableLog:
         first_ms = (self._full_runs or [self._run])[0].first_ms
         self.end_offset = self.written_offset
         self.producer_states.rollback()
-        if self._epochs_before is not None:
-            self.leader_epochs = LeaderEpochs(self._epochs_before)
-            self._epochs_before = None
+        self._take_back_epochs()
+        if self.led_epoch != UNKNOWN:
+            self._begin_epoch(self.led_epoch, self.end_offset)
         self._full_runs = []
         self._run = self._run_of(active, first_ms if active.size else NO_BATCH)
         try:

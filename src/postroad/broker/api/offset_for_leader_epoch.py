@@ -35,7 +35,5 @@ def _epoch_end(node: Uses, topic: str, wanted: codec.OffsetForLeaderPartition) -
         partition.check_epoch(wanted.current_leader_epoch)
     except ApiError as error:
         return codec.EpochEndOffset(error.code, wanted.partition)
-    if wanted.leader_epoch == partition.leader_epoch:
-        return codec.EpochEndOffset(0, wanted.partition, partition.leader_epoch, partition.log.end_offset)
     epoch, end = partition.log.epoch_end(wanted.leader_epoch)
     return codec.EpochEndOffset(0, wanted.partition, epoch, end)
