@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from postroad.broker import produce_run
-from postroad.broker.partition import Committed, Partition
+from postroad.broker.commit_waiters import Committed
+from postroad.broker.partition import Partition
 from postroad.log import recovery
 from postroad.log.disk import File
 from postroad.log.producers import Producers
@@ -17,7 +18,7 @@ from simulator.mutants.mutant import Mutant
 
 
 def _acknowledge_at_once(_: Callable[..., Any]) -> Callable[..., Any]:
-    def when_committed(self: Partition, offset: int, call: Committed) -> None:
+    def when_committed(self: Partition, offset: int, call: Committed, deadline_ms: int = 0) -> None:
         call(self.log.failed)
 
     return when_committed

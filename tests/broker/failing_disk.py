@@ -84,7 +84,7 @@ class FailingFile(OsFile):
 def use_failing_disk(running: Running) -> FailingDisk:
     """For the logs of all topics that are created from here on."""
     disk = FailingDisk()
-    running.node.topics._disk = disk
+    running.node.replicas._disk = disk
     return disk
 
 

@@ -76,7 +76,7 @@ def test_message_that_a_seek_brings_back_is_delivered_though_it_was_being_buried
 def test_letters_of_a_partition_that_was_offline_are_written_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroad.broker.topics.REOPEN_S", 0.1)
+    monkeypatch.setattr("postroad.broker.replicas.REOPEN_S", 0.1)
     with running_node(tmp_path) as running:
         running.create("jobs")
         disk = use_failing_disk(running)

@@ -43,7 +43,7 @@ def test_topic_that_comes_while_the_state_is_being_loaded_is_held_from_its_first
 def test_topic_that_comes_while_the_state_is_offline_is_held_from_its_first_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroad.broker.topics.REOPEN_S", 0.1)
+    monkeypatch.setattr("postroad.broker.replicas.REOPEN_S", 0.1)
     with running_node(tmp_path) as running:
         name_topics(running, "late")
         home = Path(running.partition(STATE_TOPIC).log.directory)

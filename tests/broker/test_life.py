@@ -165,7 +165,7 @@ def commit(running: Running, group: str, offset: int) -> int:
 def test_a_group_whose_partition_is_offline_waits_and_the_others_are_served(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroad.broker.topics.REOPEN_S", 0.1)
+    monkeypatch.setattr("postroad.broker.replicas.REOPEN_S", 0.1)
     running = start(groups_offsets_partitions=3)
     running.create("t")
     groups = [f"group-{n}" for n in range(12)]
@@ -186,7 +186,7 @@ def test_a_group_whose_partition_is_offline_waits_and_the_others_are_served(
 def test_a_node_starts_though_its_groups_can_not_be_read(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroad.broker.topics.REOPEN_S", 0.1)
+    monkeypatch.setattr("postroad.broker.replicas.REOPEN_S", 0.1)
     running = start()
     running.create("t")
     directory = running.node.directory.logs / f"{running.node.image.topics[OFFSETS].id_text}-0"
@@ -273,12 +273,12 @@ def crash(data: Path, where: str, what: str) -> None:
     code = f"""
         import asyncio, os, signal
         from postroad.broker.node import Node
+        from postroad.broker.replicas import Replicas
         from postroad.broker.topics import Topics
         from postroad.config import load
 
-        async def killed(*_, **__):
+        def killed(*_, **__):
             os.kill(os.getpid(), signal.SIGKILL)
-            await asyncio.sleep(60)
 
         async def main():
             node = Node(load(environment={{}}, flags={{"kafka.port": "0", "data.dir": {str(data)!r}}}))
@@ -287,7 +287,7 @@ def crash(data: Path, where: str, what: str) -> None:
                 await node.topic_changes.create("kept")
             if {what!r} == "delete":
                 await node.topic_changes.create("doomed", partitions=3)
-            Topics.{where} = killed
+            {where} = killed
             if {what!r} == "create":
                 await node.topic_changes.create("born", partitions=3)
             else:
@@ -304,7 +304,7 @@ def directories(running: Running, topic_id: str) -> list[str]:
     return [name for name in os.listdir(running.node.directory.logs) if name.startswith(topic_id)]
 
 
-@pytest.mark.parametrize("where", ["_apply", "_open", "_open_one"])
+@pytest.mark.parametrize("where", ["Topics._take", "Replicas._open_all", "Replicas._open"])
 def test_a_topic_whose_creation_was_cut_short_is_there_after_a_restart(tmp_path: Path, where: str) -> None:
     crash(tmp_path, where, "create")
     with running_node(tmp_path) as running:
@@ -313,7 +313,9 @@ def test_a_topic_whose_creation_was_cut_short_is_there_after_a_restart(tmp_path:
         assert len(directories(running, running.node.image.topics["born"].id_text)) == 3
 
 
-@pytest.mark.parametrize("where", ["_apply", "_close", "close_partition", "finish_deletion"])
+@pytest.mark.parametrize(
+    "where", ["Topics._take", "Replicas._remove", "Replicas.close_partition", "Replicas.finish_deletion"]
+)
 def test_a_topic_whose_deletion_was_cut_short_is_gone_after_a_restart(tmp_path: Path, where: str) -> None:
     crash(tmp_path, where, "delete")
     assert len(os.listdir(tmp_path / "logs")) == 2 + 1 + 3, "internal topics, what is kept, what is doomed"

@@ -117,7 +117,7 @@ def test_messages_that_take_the_offsets_of_lost_ones_are_delivered(tmp_path: Pat
 def test_nothing_is_passed_over_while_it_can_not_be_written_that_messages_were_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroad.broker.topics.REOPEN_S", 0.1)
+    monkeypatch.setattr("postroad.broker.replicas.REOPEN_S", 0.1)
     with running_node(tmp_path) as running:
         key = subscribed(running)
         running.publish("jobs", *[b"old"] * 5)

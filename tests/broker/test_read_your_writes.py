@@ -47,7 +47,7 @@ def synced(start: Callable[..., Running]) -> Running:
 
 
 def disk_of(running: Running) -> FailingDisk:
-    disk = running.node.topics._disk
+    disk = running.node.replicas._disk
     assert isinstance(disk, FailingDisk)
     return disk
 

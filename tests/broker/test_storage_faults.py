@@ -209,7 +209,7 @@ def test_a_slow_sync_holds_up_nobody_else(start: Callable[..., Running]) -> None
     with running.connect() as waiting:
         waiting.send(frame(request_content(produce, 9, produce_request("slow", batch_of(b"x")), 1)))
         until(lambda: running.partition("slow").syncing, "the sync runs")
-        running.node.topics._disk = type(running.node.topics._disk)()
+        running.node.replicas._disk = type(running.node.replicas._disk)()
         running.create("quick")
         assert running.publish("quick", b"x") == 0
         assert running.fetch("quick", 0).high_watermark == 1
@@ -220,7 +220,7 @@ def test_a_slow_sync_holds_up_nobody_else(start: Callable[..., Running]) -> None
 def test_a_log_that_can_not_be_opened_is_offline_and_comes_back(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroad.broker.topics.REOPEN_S", 0.05)
+    monkeypatch.setattr("postroad.broker.replicas.REOPEN_S", 0.05)
     running = start()
     disk = use_failing_disk(running)
     disk.fail("open", "00000.log", errno.EIO)
@@ -236,21 +236,21 @@ def test_a_log_that_can_not_be_opened_is_offline_and_comes_back(
 def test_a_topic_deleted_while_its_log_is_reopened_stays_deleted(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postroad.broker.topics.REOPEN_S", 0.05)
+    monkeypatch.setattr("postroad.broker.replicas.REOPEN_S", 0.05)
     running = start()
     disk = use_failing_disk(running)
     disk.fail("open", "00000.log", errno.EIO)
     topic_id = running.create("doomed")
     name = running.node.image.topics["doomed"].id_text
     disk.gate.clear()
-    opening = running.node.topics._open_one
+    opening = running.node.replicas._open
 
     async def slowly(*given: Any, **more: Any) -> None:
         disk.heal()
         assert running.node.image.topics_by_id.pop(topic_id)  # as if the deletion came in between
         await opening(*given, **more)
 
-    monkeypatch.setattr(running.node.topics, "_open_one", slowly)
+    monkeypatch.setattr(running.node.replicas, "_open", slowly)
     disk.gate.set()
     directory = running.node.directory.logs / f"{name}-0"
     until(lambda: topic_id not in running.node.image.topics_by_id, "it is being reopened")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
-from postroad.errors import StorageFailed
+from postroad.errors import ApiError
 
 
 def answer_when_caught_up(
@@ -27,7 +27,7 @@ def answer_when_caught_up(
         return respond()
     parked, left = call.park(), len(behind)
 
-    def committed(_: StorageFailed | None) -> None:
+    def committed(_: ApiError | None) -> None:
         nonlocal left
         left -= 1
         if left or parked.abandoned:

@@ -85,7 +85,7 @@ class Housekeeping:
         A topic without subscriptions keeps everything, as long as its time limit lets it.
         """
         topic = self._node.image.topics_by_id.get(partition.topic_id)
-        settings = None if topic is None else self._node.topics.settings_of(topic)
+        settings = None if topic is None else self._node.replicas.settings_of(topic)
         if settings is None or not settings.retention_acknowledged or not self._node.subscriptions.loaded:
             return
         done = self._node.subscriptions.done_below(partition.topic_id, partition.index)

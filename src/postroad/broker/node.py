@@ -27,6 +27,7 @@ from postroad.broker.listener import Listener
 from postroad.broker.partitions import Partitions
 from postroad.broker.producer_ids import ProducerIds
 from postroad.broker.registration import Registration
+from postroad.broker.replicas import Replicas
 from postroad.broker.runtime import Runtime, SystemRuntime
 from postroad.broker.subscriptions.subscriptions import Subscriptions
 from postroad.broker.tasks import Tasks
@@ -90,13 +91,15 @@ class Node:
             self.store, self._my_entry(), self._commit_urgently, self.settings.cluster.lease_ms
         )
         self.topics = Topics(self, self.store, self.directory)
+        self.replicas = Replicas(self, self.directory)
         self.topic_changes = TopicChanges(self.topics, self.settings.topics, self.runtime.random)
         self.groups = GroupCoordination(self)
         self.subscriptions = Subscriptions(self)
         self.producer_ids = ProducerIds(self.topics)
         await self._join_cluster()
         self.tasks.start(self._follow(), "follow-store")
-        self.tasks.start(self.topics.reopen(), "reopen-partitions")
+        self.tasks.start(self.replicas.reopen(), "reopen-partitions")
+        self.tasks.start(self.replicas.run_timeouts(), "time-out-producers")
         await self.groups.start()
         await self.subscriptions.start()
         self.tasks.start(self.housekeeping.run_retention(), "retention")
@@ -113,7 +116,7 @@ class Node:
         await self.subscriptions.dead_letters.finish(DRAIN_S)
         self.subscriptions.close()
         await self.tasks.close()
-        closing = [self.topics.close_partition(partition) for partition in list(self.partitions)]
+        closing = [self.replicas.close_partition(partition) for partition in list(self.partitions)]
         clean = all(await asyncio.gather(*closing)) and not self.partitions.offline()
         await self.registration.end()
         await self.store.close()
@@ -142,7 +145,7 @@ class Node:
         await self.topics.catch_up(snapshot, clean)
         self._report_strays()
         for deleted in list(self.image.deleted.values()):
-            self.tasks.start(self.topics.finish_deletion(deleted), "finish-deletion")
+            self.tasks.start(self.replicas.finish_deletion(deleted), "finish-deletion")
 
     async def _commit_urgently(self, decision: Decision) -> int | None:
         return await self.topics.commit(decision, urgent=True)
@@ -158,8 +161,12 @@ class Node:
         try:
             await self.topics.follow()
         except Exception:
-            log.exception("the coordination store can't be followed: the node stops")
-            self.failed.set()
+            self.fail("the coordination store can't be followed")
+
+    def fail(self, reason: str) -> None:
+        """Called where an error is handled that the node can't go on with: it stops."""
+        log.exception("%s: the node stops", reason)
+        self.failed.set()
 
     def _report_strays(self) -> None:
         """Directories of topics that the store has never heard of: kept, and said."""

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from postroad.broker.commit_waiters import NEVER, Committed, CommitWaiters
 from postroad.broker.flusher import Flusher
 from postroad.broker.outage import Outage
 from postroad.broker.turn import Turn
@@ -41,8 +41,6 @@ class Reader(Protocol):
 
 
 Inspect = Callable[[memoryview, Fields], tuple[memoryview, Fields]]
-Committed = Callable[[StorageFailed | None], None]
-"""Called once when the offset is committed (None), or can't be (the error)."""
 
 
 class Partition:
@@ -102,7 +100,7 @@ class Partition:
         self.inspect = inspect  # only where the topic's configs ask to look inside batches
         self.opened_at = log.end_offset  # what lies before was here before this process was
         self.high_watermark = log.end_offset  # what recovery kept is committed: there is one copy
-        self.producers: deque[tuple[int, Committed]] = deque()
+        self.producers = CommitWaiters()
         self.readers: dict[Reader, None] = {}
         self.write_error: StorageFailed | None = None  # of this turn
         self.syncing = False
@@ -167,19 +165,22 @@ class Partition:
             self._commit(self.log.synced_offset)
         if self.log.failed is not None:
             log.error("partition %s-%d refuses appends: %s", self.topic, self.index, self.log.failed)
-            self._fail(_unknown(self.log.failed))
+            self.producers.fail(_unknown(self.log.failed))
         elif self.flush == FLUSH_SYNC and self.log.synced_offset < self.log.written_offset:
             self._flusher.request(self)
         self._turn.end()
 
-    def when_committed(self, offset: int, call: Committed) -> None:
-        """Call when everything below `offset` is committed; at once if it is already."""
+    def when_committed(self, offset: int, call: Committed, deadline_ms: int = NEVER) -> None:
+        """Call when everything below `offset` is committed, at once if it is already, or when it can't be.
+
+        After `deadline_ms`, on the monotonic clock, it is called with RequestTimedOut.
+        """
         if offset <= self.high_watermark:
             call(None)
         elif self.log.failed is not None:
             call(_unknown(self.log.failed))
         else:
-            self.producers.append((offset, call))
+            self.producers.add(offset, call, deadline_ms)
 
     def change_flush(self, flush: str, interval_ms: int) -> None:
         """A config was altered; what waits under the old promise is still kept to it."""
@@ -207,7 +208,7 @@ class Partition:
         self.closed = True
         if self.sync_timer is not None:
             self.sync_timer.cancel()
-        self._fail(StorageFailed("The partition was closed."))
+        self.producers.fail(StorageFailed("The partition was closed."))
         self._wake_readers()
 
     def with_ledger(self) -> tuple[Partition, ...]:
@@ -236,8 +237,8 @@ class Partition:
         if offset <= self.high_watermark:
             return
         self.high_watermark = offset
-        while self.producers and self.producers[0][0] <= offset:
-            _tell(self.producers.popleft()[1], None)
+        if self.producers:
+            self.producers.commit(offset)
         self._wake_readers()
 
     def _wake_readers(self) -> None:
@@ -251,20 +252,7 @@ class Partition:
         except Exception:  # other readers, and the producers of this turn, go on
             log.exception("a reader of %s-%d could not be woken", self.topic, self.index)
 
-    def _fail(self, error: StorageFailed) -> None:
-        waiting, self.producers = self.producers, deque()
-        for _, call in waiting:
-            _tell(call, error)
-
 
 def _unknown(failed: StorageFailed) -> StorageFailed:
     """For what is in the file though its sync failed: recovery keeps it if it is whole, or cuts it."""
     return StorageFailed(f"{failed} Whether this was kept shows when the node has been restarted.")
-
-
-def _tell(call: Committed, error: StorageFailed | None) -> None:
-    """One that can't be told must not keep the others from hearing."""
-    try:
-        call(error)
-    except Exception:
-        log.exception("a producer could not be told of its commit")

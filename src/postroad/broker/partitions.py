@@ -7,6 +7,7 @@ error, so that clients are told the truth, and opened again when its disk allows
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from postroad.broker.partition import Partition
 from postroad.errors import (
@@ -20,6 +21,9 @@ from postroad.errors import (
 TopicKey = str | bytes
 TopicPartition = tuple[bytes, int]
 """A topic's id and a partition's index."""
+
+
+ELSEWHERE: Final = NotLeaderOrFollower()
 
 
 class Partitions:
@@ -58,6 +62,10 @@ class Partitions:
         """Mark the partition as opening: clients get a retriable error until it is open."""
         if index not in self._topics.get(topic_id, ()):
             self.put(name, topic_id, index, NotLeaderOrFollower("The partition's log is being opened."))
+
+    def lead_elsewhere(self, name: str, topic_id: bytes, index: int) -> None:
+        """Another node leads the partition, and this one has nothing of it."""
+        self.put(name, topic_id, index, ELSEWHERE)
 
     def put(self, name: str, topic_id: bytes, index: int, partition: Partition | ApiError) -> None:
         there = self._topics.setdefault(name, {})

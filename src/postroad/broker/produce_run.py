@@ -17,7 +17,7 @@ from postroad.broker.admission import admit, waits_for_commit
 from postroad.broker.connection import Answer, Connection
 from postroad.broker.metrics.requests import ApiStats
 from postroad.broker.partition import Partition
-from postroad.errors import ApiError, StorageFailed
+from postroad.errors import ApiError
 from postroad.system.clock import stopwatch_ns
 from postroad.wire import framing, produce
 
@@ -34,7 +34,7 @@ def stage_run(
     partition = node.partitions.find(repetition.topic, repetition.index)
     if partition is None:
         return position
-    run = ProduceRun(connection, repetition, partition)
+    run = ProduceRun(connection, repetition, partition, node.clock.monotonic_ms() + repetition.timeout_ms)
     run.began, run.took = stopwatch_ns(), stats.took
     run.requests = run.stage(frames, position, node.clock.now_ms())
     stats.requests += run.requests
@@ -47,12 +47,19 @@ def stage_run(
 
 
 class ProduceRun(Answer):
-    __slots__ = ("_end", "_partition", "_repetition", "_staged")
+    __slots__ = ("_deadline_ms", "_end", "_partition", "_repetition", "_staged")
 
-    def __init__(self, connection: Connection, repetition: produce.Repetition, partition: Partition) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        repetition: produce.Repetition,
+        partition: Partition,
+        deadline_ms: int,
+    ) -> None:
         Answer.__init__(self, connection, 0, False)
         self._repetition = repetition
         self._partition = partition
+        self._deadline_ms = deadline_ms  # of its wait for the commit, on the monotonic clock
         self._staged: list[tuple[int, int, int]] = []  # correlation, base offset, append time
         self._end = 0  # acks=all waits until everything below this offset is committed
 
@@ -83,11 +90,11 @@ class ProduceRun(Answer):
         if partition.write_error is not None:
             self._finish(partition.write_error)
         elif waits_for_commit(partition, self._repetition.acks, self._end):
-            partition.when_committed(self._end, self._finish)
+            partition.when_committed(self._end, self._finish, self._deadline_ms)
         else:
             self._finish(None)
 
-    def _finish(self, error: StorageFailed | None) -> None:
+    def _finish(self, error: ApiError | None) -> None:
         if self.connection.closed:
             return
         if error is None:
@@ -98,7 +105,7 @@ class ProduceRun(Answer):
         self.framed = b"".join(answers) if len(answers) > 1 else answers[0]
         self.connection.answered()
 
-    def _refusal(self, correlation: int, error: StorageFailed) -> bytes:
+    def _refusal(self, correlation: int, error: ApiError) -> bytes:
         version = self._repetition.version
         answer = produce.PartitionAnswer(self._repetition.topic, self._repetition.index)
         answer.error, answer.message = error.code, str(error)

@@ -23,7 +23,6 @@ from postroad.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
     ProtocolError,
-    StorageFailed,
     TransactionalIdAuthorizationFailed,
 )
 from postroad.wire import produce as codec
@@ -48,7 +47,7 @@ def handle(node: Uses, call: Call) -> Result:
     if refusal is None and node.settings.kafka.short_ways and codec.can_repeat(request, call.version):
         tags = b"\0" if call.flexible else b""
         call.connection.last_produce = codec.Repetition(request, call.frame, call.version, tags)
-    answer = ProduceAnswer(call, request.acks)
+    answer = ProduceAnswer(call, request.acks, node.clock.monotonic_ms() + request.timeout_ms)
     now_ms = node.clock.now_ms()
     for topic, index, records in request.partitions:
         answer.stage(node.partitions, topic, index, records, now_ms, refusal)
@@ -84,12 +83,13 @@ class ProduceAnswer(Answer):
     With acks=0 it keeps its place in the order all the same, so that an error can close the connection.
     """
 
-    __slots__ = ("_acks", "_appends", "_open", "_version")
+    __slots__ = ("_acks", "_appends", "_deadline_ms", "_open", "_version")
 
-    def __init__(self, call: Call, acks: int) -> None:
+    def __init__(self, call: Call, acks: int, deadline_ms: int) -> None:
         super().__init__(call.connection, call.correlation, call.flexible)
         self.connection.park(self)
         self._acks = acks
+        self._deadline_ms = deadline_ms  # of its wait for commits, on the monotonic clock
         self._version = call.version
         self._appends: list[Append] = []
         self._open = 1  # what it waits for: the end of the turn, then each commit
@@ -128,10 +128,10 @@ class ProduceAnswer(Answer):
                 append.refuse(partition.write_error)
             elif waits_for_commit(partition, self._acks, append.end):
                 self._open += 1
-                partition.when_committed(append.end, partial(self._committed, append))
+                partition.when_committed(append.end, partial(self._committed, append), self._deadline_ms)
         self._done()
 
-    def _committed(self, append: Append, error: StorageFailed | None) -> None:
+    def _committed(self, append: Append, error: ApiError | None) -> None:
         if error is not None:
             append.refuse(error)
         self._done()

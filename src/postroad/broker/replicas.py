@@ -1,0 +1,305 @@
+"""The replicas that lie on this node: opened, given their role, altered and closed as the image says.
+
+A partition's state in the store names its replicas and its leader. What names this node is opened here, in a
+thread; whatever else there is of a topic is answered with NOT_LEADER_OR_FOLLOWER. Roles follow the store at
+once: they never wait for a log that is being opened, and a log that has been opened takes the role that the
+store names at that moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.data_directory import DataDirectory
+from postroad.broker.inspection import inspector
+from postroad.broker.ledger_logs import LedgerLogs
+from postroad.broker.log_settings import log_settings
+from postroad.broker.partition import Partition
+from postroad.broker.tasks import until_done
+from postroad.cluster import controller
+from postroad.cluster.controller import Decision
+from postroad.cluster.ids import id_text
+from postroad.cluster.image import Changes, DeletedTopic, Image, Topic
+from postroad.cluster.topic_config import TopicSettings, resolve
+from postroad.errors import ApiError, StorageFailed
+from postroad.log.partition_log import PartitionLog
+from postroad.log.segment_cache import SegmentCache
+from postroad.log.settings import LogSettings
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+REOPEN_S: Final = 5.0
+TIMEOUTS_S: Final = 0.5  # between two looks for producers that have waited long enough
+
+log = logging.getLogger(__name__)
+
+Opening = asyncio.Task[None]
+
+
+class Replicas:
+    def __init__(self, node: Node, directory: DataDirectory) -> None:
+        self._node = node
+        self._directory = directory
+        self._disk = node.runtime.disk
+        self._segment_cache = SegmentCache()  # one for all logs bounds the open files
+        self._ledgers = LedgerLogs(node, directory, self._segment_cache)
+        self._without_ledger: dict[Partition, bool] = {}  # its log is being opened, or (False) could not be
+
+    @property
+    def _image(self) -> Image:
+        return self._node.image
+
+    # --- as the image says
+
+    def apply(self, changes: Changes, clean: bool) -> list[Opening]:
+        """Follow what has changed. What is returned has to be awaited before new partitions can be used."""
+        for topic in changes.deleted:
+            self._remove(topic)
+        opening = [
+            task
+            for topic in changes.created
+            for task in self._open_all(topic, range(len(topic.partitions)), clean)
+        ]
+        for before, after in changes.altered:
+            self._alter(after)
+            opening += self._add_ledgers(after, clean)
+            opening += self._open_all(after, range(len(before.partitions), len(after.partitions)), clean)
+        return opening
+
+    def _open_all(self, topic: Topic, indexes: Iterable[int], clean: bool) -> list[Opening]:
+        """Begin to open those of the topic's partitions that lie on this node."""
+        partitions, tasks = self._node.partitions, self._node.tasks
+        here = []
+        for index in indexes:
+            if self._node.settings.node.id in topic.partitions[index].replicas:
+                partitions.expect(topic.name, topic.id, index)
+                here.append(index)
+            else:
+                partitions.lead_elsewhere(topic.name, topic.id, index)
+        settings = self.settings_of(topic)
+        open_log = self._opener(settings, clean)
+        return [
+            tasks.start(self._open(topic, index, settings, open_log, clean), "open-partition")
+            for index in here
+        ]
+
+    def _opener(self, settings: TopicSettings, clean: bool) -> Callable[[str], PartitionLog]:
+        return partial(
+            PartitionLog.open,
+            self._disk,
+            settings=self._log_settings(settings),
+            now_ms=self._node.clock.now_ms(),
+            clean=clean,
+            cache=self._segment_cache,
+        )
+
+    async def _open(
+        self,
+        topic: Topic,
+        index: int,
+        settings: TopicSettings,
+        open_log: Callable[[str], PartitionLog],
+        clean: bool,
+    ) -> None:
+        path = self._directory.partition_directory(topic.id, index)
+        made: Partition | StorageFailed
+        ledger: PartitionLog | None = None
+        try:
+            opened = await self._node.slow_workers.call(partial(open_log, path))
+            if self._has_ledger(topic.id, index):
+                ledger = await self._ledgers.open(topic.id, index, clean)
+        except Exception as error:  # whatever it is, the other partitions go on
+            log.error(
+                "partition %s-%d is offline: its log can't be opened: %s",
+                topic.name,
+                index,
+                error,
+                exc_info=None if isinstance(error, (OSError, ApiError)) else error,
+            )
+            made = StorageFailed(f"The log can't be opened: {error}")
+        else:
+            if topic.id not in self._image.topics_by_id:  # deleted meanwhile
+                logs = [opened] if ledger is None else [opened, ledger]
+                self._node.tasks.start(self._discard(logs, path), "discard-log")
+                return
+            made = self._partition(topic, index, opened, settings)
+            made.ledger = None if ledger is None else self._ledgers.ledger(made, ledger)
+            report = opened.recovery
+            if report.reason:
+                log.warning(
+                    "partition %s-%d: %d bytes that were never acknowledged as synced were cut: %s",
+                    topic.name,
+                    index,
+                    report.cut_bytes,
+                    report.reason,
+                )
+        self._node.partitions.put(topic.name, topic.id, index, made)
+
+    def _has_ledger(self, topic_id: bytes, index: int) -> bool:
+        topic = self._image.topics_by_id.get(topic_id)
+        return topic is not None and topic.partitions[index].ledger
+
+    async def _discard(self, logs: list[PartitionLog], path: str) -> None:
+        async def remove() -> None:
+            await self._node.slow_workers.call(partial(self._disk.remove, path))
+
+        for opened in logs:
+            with contextlib.suppress(OSError, ApiError):  # what is not written goes with the rest
+                await self._node.slow_workers.call(opened.close)
+        await until_done(remove, f"{path} of a deleted topic can't be removed")
+
+    async def reopen(self) -> None:
+        """For as long as the node lives: partitions that are offline are tried again."""
+        while True:
+            await asyncio.sleep(REOPEN_S)
+            for name, index in self._node.partitions.offline():
+                try:
+                    await self._reopen(name, index)
+                except Exception:  # the others are tried all the same, and this one again
+                    log.exception("partition %s-%d could not be opened again", name, index)
+            failed = [partition for partition, is_opening in self._without_ledger.items() if not is_opening]
+            await asyncio.gather(*(self._add_ledger(partition, clean=False) for partition in failed))
+
+    async def _reopen(self, name: str, index: int) -> None:
+        topic = self._image.topics.get(name)
+        if topic is not None:
+            await asyncio.gather(*self._open_all(topic, [index], clean=False))
+            self._node.groups.partition_opened(name, index)
+            self._node.subscriptions.partition_opened(name, index)
+
+    async def run_timeouts(self) -> None:
+        """For as long as the node lives: producers wait for a commit no longer than they asked for."""
+        while True:
+            await asyncio.sleep(TIMEOUTS_S)
+            now_ms = self._node.clock.monotonic_ms()
+            for partition in self._node.partitions:
+                if partition.producers:
+                    partition.producers.expire(now_ms)
+
+    def _partition(
+        self, topic: Topic, index: int, opened: PartitionLog, settings: TopicSettings
+    ) -> Partition:
+        return Partition(
+            topic.name,
+            topic.id,
+            index,
+            opened,
+            self._image.topics_by_id[topic.id].partitions[index].leader_epoch,
+            self._node.turn,
+            self._node.flusher,
+            settings.flush,
+            settings.flush_interval_ms,
+            inspector(settings.cleanup_compact, settings.compression_type),
+            topic.internal,
+            settings.min_insync_replicas,
+        )
+
+    def _alter(self, topic: Topic) -> None:
+        settings = self.settings_of(topic)
+        of_logs = self._log_settings(settings)
+        for partition in self._node.partitions.of(topic.id):
+            for each in partition.with_ledger():
+                each.lead(topic.partitions[partition.index].leader_epoch)
+            partition.log.settings = of_logs
+            partition.inspect = inspector(settings.cleanup_compact, settings.compression_type)
+            partition.min_insync_replicas = settings.min_insync_replicas
+            partition.change_flush(settings.flush, settings.flush_interval_ms)
+
+    def _add_ledgers(self, topic: Topic, clean: bool) -> list[Opening]:
+        """Begin to open the ledgers that the coordination store has begun to name."""
+        return [
+            self._node.tasks.start(self._add_ledger(partition, clean), "open-ledger")
+            for partition in self._node.partitions.of(topic.id)
+            if topic.partitions[partition.index].ledger and partition.ledger is None
+        ]
+
+    async def _add_ledger(self, partition: Partition, clean: bool) -> None:
+        """What can't be opened is tried again, by `reopen`."""
+        if self._without_ledger.get(partition):
+            return
+        self._without_ledger[partition] = True
+        try:
+            opened = await self._ledgers.open(partition.topic_id, partition.index, clean)
+        except (OSError, ApiError) as error:
+            where = partition.topic, partition.index
+            log.error("partition %s-%d: its ledger can't be opened: %s", *where, error)
+            self._without_ledger[partition] = False
+            return
+        self._without_ledger.pop(partition, None)
+        if partition.closed:  # its topic was deleted meanwhile
+            path = self._directory.partition_directory(partition.topic_id, partition.index)
+            self._node.tasks.start(self._discard([opened], path), "discard-log")
+        else:
+            self._node.partitions.add_ledger(partition, self._ledgers.ledger(partition, opened))
+
+    # --- the end
+
+    def _remove(self, topic: Topic) -> None:
+        """The topic is gone: nobody finds it any more, and its files go."""
+        removed = self._node.partitions.remove(topic.name, topic.id)
+        for partition in removed:
+            self._without_ledger.pop(partition, None)
+        self._node.tasks.start(self._close_deleted(topic, removed), "close-deleted")
+
+    async def _close_deleted(self, topic: Topic, removed: list[Partition]) -> None:
+        await asyncio.gather(*(self.close_partition(partition) for partition in removed))
+        deleted = self._image.deleted.get(topic.id)
+        if deleted is not None:
+            await self.finish_deletion(deleted)
+
+    async def finish_deletion(self, deleted: DeletedTopic) -> None:
+        """Remove the directories, then tell the store; also at start, where a crash came between.
+
+        An error is not the end of it: it is tried again until all of it is gone.
+        """
+        name = id_text(deleted.id)
+        await until_done(partial(self._finish_deletion, deleted), f"deleted topic {name} can't be removed")
+
+    async def _finish_deletion(self, deleted: DeletedTopic) -> None:
+        name = id_text(deleted.id)
+        for found, index in self._directory.partitions():
+            if found == name:
+                path = self._directory.partition_directory(deleted.id, index)
+                await self._node.slow_workers.call(partial(self._disk.remove, path))
+        node_id = self._node.settings.node.id
+        await self._node.topics.decide(
+            lambda image: (
+                controller.finish_deletion(image, image.deleted[deleted.id], node_id)
+                if deleted.id in image.deleted
+                else Decision([], [])
+            ),
+            urgent=True,
+        )
+
+    async def close_partition(self, partition: Partition) -> bool:
+        """Write, sync and close the partition's logs. False if that failed: they are closed all the same."""
+        return all(await asyncio.gather(*(self._close_log(each) for each in partition.with_ledger())))
+
+    async def _close_log(self, partition: Partition) -> bool:
+        try:
+            partition.close()
+            await asyncio.sleep(0)  # what was staged before is written now, by the turn and not by the thread
+            await self._node.housekeeping.stop_compaction(partition)
+            await partition.quiet()
+            await self._node.slow_workers.call(partition.log.close)
+        except (OSError, ApiError) as error:
+            log.error("partition %s-%d could not be closed: %s", partition.topic, partition.index, error)
+            return False
+        except Exception:  # the others are closed all the same
+            log.exception("partition %s-%d could not be closed", partition.topic, partition.index)
+            return False
+        return partition.log.failed is None
+
+    # --- settings
+
+    def settings_of(self, topic: Topic) -> TopicSettings:
+        return resolve(topic.config, self._node.settings.topic_defaults)
+
+    def _log_settings(self, settings: TopicSettings) -> LogSettings:
+        return log_settings(settings, self._node.settings.storage.producer_expiry_ms)
