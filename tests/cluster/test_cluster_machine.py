@@ -18,10 +18,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from postroad.cluster import controller
+from postroad.cluster import controller, leadership
 from postroad.cluster.controller import ConfigChange, ConfigOperation, Decision
 from postroad.cluster.image import Image, NodeEntry
 from postroad.cluster.sqlite import SqliteStore
+from postroad.cluster.topic_config import with_min_insync
 from postroad.errors import ApiError, InvalidTopic, TopicAlreadyExists
 from tests.cluster.applied import topic_id
 from tests.cluster.store_contract import next_events
@@ -43,10 +44,11 @@ GROUP_CONFIGS = st.dictionaries(
 
 
 class ModelTopic:
-    def __init__(self, number: int, partitions: int, config: dict[str, str]) -> None:
+    def __init__(self, number: int, partitions: int, config: dict[str, str], replicas: int = 1) -> None:
         self.id = topic_id(number)
         self.partitions = partitions
         self.config = config
+        self.replicas = replicas
         self.leaderships: dict[int, int] = {}  # node → unclean starts since the topic was created
 
 
@@ -111,7 +113,7 @@ class ClusterMachine(RuleBasedStateMachine):
             assert {name, *self.model} >= {"a.b", "a_b"}
         else:
             assert self.commit(decision)
-            self.model[name] = ModelTopic(self.created, partitions, dict(config))
+            self.model[name] = ModelTopic(self.created, partitions, dict(config), replicas)
 
     @precondition(lambda self: self.model)
     @rule(data=st.data())
@@ -175,7 +177,9 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(node=st.sampled_from(NODES), clean=st.booleans())
     def start_node(self, node: int, clean: bool) -> None:
-        for decision in list(controller.take_leadership(self.live, node, clean)):
+        for decision in leadership.start(
+            self.live, node, same_boot=False, clean=clean, is_synced=lambda topic: False
+        ):
             assert self.commit(decision)
         for topic in self.model.values() if not clean else ():
             topic.leaderships[node] = topic.leaderships.get(node, 0) + 1
@@ -231,9 +235,9 @@ class ClusterMachine(RuleBasedStateMachine):
             assert (topic.id, len(topic.partitions), topic.config) == (
                 expected.id,
                 expected.partitions,
-                expected.config,
+                with_min_insync(expected.config, expected.replicas),
             )
-            for state in topic.partitions:
+            for state in topic.partitions if expected.replicas == 1 else ():
                 assert state.leader_epoch == expected.leaderships.get(state.leader, 0)
 
 

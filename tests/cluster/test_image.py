@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from postroad.cluster import keys
 from postroad.cluster.controller import add_partitions, create_topic, delete_topic
 from postroad.cluster.ids import id_text
-from postroad.cluster.image import Image
+from postroad.cluster.image import Image, PartitionChange
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.store import Event, Put, Snapshot, StoreEntry
 from postroad.errors import CoordinationError
@@ -41,7 +42,7 @@ def test_catching_up_tells_what_changed_in_between(image: Image) -> None:
     entries += [StoreEntry(key, value, image.key_revision(key)) for key, value in written(image, "kept")]
     changes = image.catch_up(Snapshot(entries, 9))
     image.check()
-    assert changes == ([ahead.topics["new"]], [orders], [], [], [])
+    assert changes == ([ahead.topics["new"]], [orders], [], [], [], [])
     assert image.topics["kept"] is kept
     assert image.revision == 9
 
@@ -73,12 +74,12 @@ def test_a_topic_deleted_and_created_anew_is_both(image: Image) -> None:
     creation = create_topic(Image(), "orders", topic_id(2), nodes=[1]).operations
     changes = image.apply(deletion + [Event(op.key, getattr(op, "value", None), 3) for op in creation])
     image.check()
-    assert changes == ([image.topics["orders"]], [old], [], [], [])
+    assert changes == ([image.topics["orders"]], [old], [], [], [], [])
 
 
 def test_keys_of_a_newer_postroad_are_passed_over(image: Image) -> None:
     changes = image.apply([Event("acls/1", b"whatever", 2), Event("future", b"", 2)])
-    assert changes == ([], [], [], [], [])
+    assert changes == ([], [], [], [], [], [])
     assert image.revision == 2
     assert image.key_revision("future") == 0
 
@@ -120,9 +121,50 @@ def test_a_leader_epoch_never_falls_and_names_one_leader(image: Image) -> None:
             image.apply([Event(chunk, value, 2)])
 
 
+def test_an_apply_tells_which_partitions_changed_and_from_what() -> None:
+    image = Image()
+    commit(image, create_topic(image, "orders", topic_id(1), nodes=[1, 2], partitions=250, replicas=2))
+    before = image.topics["orders"]
+    states = list(before.partitions[100:200])
+    states[7] = PartitionState(-1, 1, (1, 2), (2,), (1,))
+    chunk = keys.chunk_key(before.id_text, 1)
+    changes = image.apply([Event(chunk, keys.encode(keys.ChunkValue(tuple(states))), 2)])
+    after = image.topics["orders"]
+    assert changes.altered == [(before, after)]
+    assert changes.partitions == [PartitionChange(after, 107, before.partitions[107], states[7])]
+    changes = commit(image, add_partitions(image, "orders", 260, nodes=[1, 2]))
+    assert changes.partitions == []
+
+
+def test_a_whole_partition_is_written_as_older_versions_wrote_it() -> None:
+    whole = keys.ChunkValue((PartitionState(1, 0, (1,), (1,)),))
+    assert keys.encode(whole) == b'{"states":[{"leader":1,"leader_epoch":0,"replicas":[1],"isr":[1]}]}'
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        PartitionState(1, 0, (1, 2), (1,), (1,)),
+        PartitionState(1, 0, (1, 2), (1,), (3,)),
+        PartitionState(1, 0, (1, 2), (1,), (2, 2)),
+        PartitionState(1, 0, (1, 2), (1,), (), (1,)),
+        PartitionState(1, 0, (1, 2), (1,), (), (2,), (2,)),
+        PartitionState(1, 0, (1, 2), (1,), (), (), (3,)),
+    ],
+)
+def test_a_state_that_contradicts_itself_is_found(wrong: PartitionState) -> None:
+    image = Image()
+    commit(image, create_topic(image, "orders", topic_id(1), nodes=[1, 2], replicas=2))
+    chunk = keys.chunk_key(image.topics["orders"].id_text, 0)
+    later = msgspec.structs.replace(wrong, leader_epoch=1)
+    image.apply([Event(chunk, keys.encode(keys.ChunkValue((later,))), 2)])
+    with pytest.raises(AssertionError):
+        image.check()
+
+
 def test_applying_nothing_changes_nothing(image: Image) -> None:
     before = image.revision
-    assert image.apply([]) == ([], [], [], [], [])
+    assert image.apply([]) == ([], [], [], [], [], [])
     assert image.revision == before
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from postroad.cluster.controller import add_ledgers, add_partitions, create_topic, take_leadership
+from postroad.cluster.controller import add_ledgers, add_partitions, create_topic
 from postroad.cluster.ids import ID_BYTES, ledger_id
 from postroad.cluster.image import Image
+from postroad.cluster.leadership import start
 from tests.cluster.applied import commit, topic_id
 
 
@@ -37,7 +38,7 @@ def test_nothing_is_decided_for_partitions_that_have_one_or_are_gone() -> None:
 def test_ledger_stays_when_leaders_change_and_the_topic_grows() -> None:
     image = with_topic(1)
     commit(image, add_ledgers(image, topic_id(1), {0}))
-    for decision in take_leadership(image, 1, clean=False):
+    for decision in start(image, 1, same_boot=False, clean=False, is_synced=lambda topic: False):
         commit(image, decision)
     commit(image, add_partitions(image, "jobs", 2, nodes=[1]))
     assert ledgers(image) == [0]

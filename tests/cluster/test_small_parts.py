@@ -47,6 +47,37 @@ def test_placement_is_even_and_never_puts_two_replicas_on_one_node(
     assert max(leads) - min(leads) <= 1
 
 
+@given(
+    racks=st.lists(st.sampled_from("abc"), min_size=1, max_size=8),
+    partitions=st.integers(1, 60),
+    start=st.integers(0, 2**32),
+    data=st.data(),
+)
+def test_replicas_are_striped_over_racks(
+    racks: list[str], partitions: int, start: int, data: st.DataObject
+) -> None:
+    replicas = data.draw(st.integers(1, len(racks)))
+    rack_of = dict(enumerate(racks))
+    placed = place(list(rack_of), range(partitions), replicas, start, rack_of)
+    assert placed == place(list(rack_of), range(partitions), replicas, start, rack_of)
+    leads = [sum(found[0] == node for found in placed) for node in rack_of]
+    assert max(leads) - min(leads) <= 1
+    for found in placed:
+        assert len(set(found)) == replicas
+        assert len({rack_of[node] for node in found}) == min(replicas, len(set(racks)))
+
+
+def test_followers_are_even_where_racks_are() -> None:
+    rack_of = dict(enumerate("aabbcc"))
+    placed = place(list(rack_of), range(60), 3, 7, rack_of)
+    assert all(29 <= sum(node in found for found in placed) <= 31 for node in rack_of)
+
+
+def test_the_partitions_of_one_leader_have_different_followers() -> None:
+    placed = place([1, 2, 3, 4], range(12), 2, 0)
+    assert sorted(followed for led, followed in placed if led == 1) == [2, 3, 4]
+
+
 def test_history_keeps_the_newest_revisions_within_its_bounds() -> None:
     history = History(10, revisions_max=3, bytes_max=100)
     for revision in range(11, 16):

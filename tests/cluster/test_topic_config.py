@@ -8,7 +8,7 @@ from postroad.cluster.config_changes import ConfigChange, ConfigOperation, alter
 from postroad.cluster.config_definition import ConfigSource, ConfigType
 from postroad.cluster.controller import create_topic
 from postroad.cluster.image import Image
-from postroad.cluster.topic_config import DEFINITIONS, describe, resolve, validate
+from postroad.cluster.topic_config import DEFINITIONS, describe, min_insync_replicas, resolve, validate
 from postroad.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from tests.cluster.applied import commit, topic_id
 
@@ -236,3 +236,22 @@ def test_configs_of_a_missing_topic_cannot_be_changed(image: Image) -> None:
         alter_config(image, "missing", [])
     with pytest.raises(UnknownTopicOrPartition):
         replace_config(image, "missing", {})
+
+
+@pytest.mark.parametrize(
+    ("explicit", "replicas", "effective"),
+    [(None, 1, 1), (None, 2, 1), (None, 3, 2), (None, 5, 4), ("2", 1, 1), ("1", 3, 1), ("3", 2, 2)],
+)
+def test_what_must_be_in_sync_is_the_topics_own_business_and_at_most_all(
+    explicit: str | None, replicas: int, effective: int
+) -> None:
+    overrides = {} if explicit is None else {"min.insync.replicas": explicit}
+    assert min_insync_replicas(overrides, replicas) == effective
+
+
+def test_acks_all_asks_for_what_was_set_and_a_replicated_topic_ignores_the_node() -> None:
+    node = {"min.insync.replicas": "3"}
+    assert resolve({}, node).min_insync_replicas == 3
+    assert resolve({"min.insync.replicas": "2"}, {}).min_insync_replicas == 2
+    assert resolve({}, node, replicas=3).min_insync_replicas == 2
+    assert resolve({"min.insync.replicas": "1"}, node, replicas=3).min_insync_replicas == 1

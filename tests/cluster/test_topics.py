@@ -157,6 +157,27 @@ def test_configs_are_checked_before_anything_is_written(image: Image) -> None:
         created(image, "orders", config={"leader.replication.throttled.replicas": "1:1," * 20_000})
 
 
+@pytest.mark.parametrize(
+    ("replicas", "asked", "node", "kept"),
+    [
+        (1, None, 1, None),
+        (1, None, 2, None),
+        (2, None, 1, "1"),
+        (3, None, 1, "2"),
+        (3, None, 3, "3"),
+        (2, None, 3, "2"),
+        (3, "1", 3, "1"),
+        (2, "3", 1, "3"),
+    ],
+)
+def test_a_replicated_topic_says_how_many_replicas_must_be_in_sync(
+    image: Image, replicas: int, asked: str | None, node: int, kept: str | None
+) -> None:
+    config = {"min.insync.replicas": asked} if asked else {}
+    created(image, "orders", replicas=replicas, config=config, default_min_insync=node)
+    assert image.topics["orders"].config.get("min.insync.replicas") == kept
+
+
 # --- widen ---------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from postroad.broker.data_directory import DataDirectory
 from postroad.broker.registration import Registration
-from postroad.cluster import controller
+from postroad.cluster import controller, leadership, membership
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import Image
 from postroad.cluster.store import Snapshot, Store
@@ -58,7 +58,12 @@ class Joining:
         cluster_id = await self._agree_on_cluster()
         await self._registration.begin(takes_over=True)
         clean = self._directory.is_clean()
-        for decision in controller.take_leadership(await self._read(), me.id, clean):
+        image = await self._read()
+        membership.check_level(image, me.level)
+        # Which boot of the machine left the logs is not known, so it counts as another one.
+        for decision in leadership.start(
+            image, me.id, same_boot=False, clean=clean, is_synced=lambda topic: False
+        ):
             if await self._commit(decision) is None:
                 raise StoreChanged("Another node changed partitions that this one leads.")
         snapshot = await self._store.list("")

@@ -299,7 +299,8 @@ class Replicas:
     # --- settings
 
     def settings_of(self, topic: Topic) -> TopicSettings:
-        return resolve(topic.config, self._node.settings.topic_defaults)
+        replicas = len(topic.partitions[0].replicas)
+        return resolve(topic.config, self._node.settings.topic_defaults, replicas)
 
     def _log_settings(self, settings: TopicSettings) -> LogSettings:
         return log_settings(settings, self._node.settings.storage.producer_expiry_ms)

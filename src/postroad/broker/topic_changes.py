@@ -51,6 +51,7 @@ class TopicChanges:
                 config=config,
                 default_partitions=self._defaults.partitions,
                 default_replicas=self._defaults.replicas,
+                default_min_insync=self._defaults.min_insync_replicas,
                 internal=internal,
             )
 

@@ -9,11 +9,11 @@ that lags behind the store can only note too little, so a race never makes a lat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
-from postroad.cluster import group_config, keys, topic_config
+from postroad.cluster import group_config, keys, partition_rules, topic_config
 from postroad.cluster.config_definition import ConfigType
 from postroad.cluster.config_table import ConfigTable, Overrides
 from postroad.cluster.decision import Decision
@@ -140,12 +140,24 @@ def _items(text: str) -> list[str]:
 
 def _put_topic(image: Image, topic: Topic, config: Mapping[str, str | None]) -> Decision:
     refuse_internal(topic.name, "its configs are fixed")
-    texts = topic_config.validate(config)
+    replicas = len(topic.partitions[0].replicas)
+    texts = topic_config.with_min_insync(topic_config.validate(config), replicas)
     if texts == topic.config:
         return Decision([], [])
     key = keys.topic_key(topic.name)
     value = keys.TopicValue(topic.name, topic.id_text, len(topic.partitions), texts)
-    return Decision([Compare(key, image.key_revision(key))], [Put(key, keys.encode(value))])
+    after = Topic(topic.name, topic.id, topic.partitions, texts)
+    puts = [Put(key, keys.encode(value)), *_without_needless_elrs(after)]
+    return Decision([Compare(put.key, image.key_revision(put.key)) for put in puts], puts)
+
+
+def _without_needless_elrs(topic: Topic) -> Iterator[Put]:
+    """A lower min.insync.replicas lets an ISR commit that was too small; its ELR is emptied in the same
+    commit, or a replica could be elected that lacks what is committed from now on."""
+    for number, states in keys.chunks(topic.partitions):
+        left = tuple(partition_rules.leave(topic, state, ()) if state.elr else state for state in states)
+        if left != states:
+            yield Put(keys.chunk_key(topic.id_text, number), keys.encode(keys.ChunkValue(left)))
 
 
 def replace_group_config(

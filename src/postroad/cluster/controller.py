@@ -5,13 +5,12 @@ takes effect only if that still holds; whoever gets None waits for the image to 
 Nothing here changes the image: the commit comes back as events.
 
 Topics are decided on in `topics`, configs of topics and groups in `config_changes`; both are gathered
-here, with the cluster's own identity, nodes, leadership and producer ids.
+here, with the cluster's own identity, registrations and producer ids. What nodes and the controller decide
+about replicated partitions is in `leadership`, `reconciliation` and `membership`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -29,10 +28,9 @@ from postroad.cluster.config_changes import (
 )
 from postroad.cluster.decision import Decision
 from postroad.cluster.ids import id_text, make_id
-from postroad.cluster.image import NO_LEADER, Image, NodeEntry
-from postroad.cluster.keys import PartitionState
+from postroad.cluster.image import Image, NodeEntry
 from postroad.cluster.ledgers import add_ledgers
-from postroad.cluster.store import ABSENT, OPERATIONS_MAX, Compare, Put
+from postroad.cluster.store import ABSENT, Compare, Put
 from postroad.cluster.topics import add_partitions, create_topic, delete_topic, finish_deletion
 from postroad.errors import NodeIdTaken
 
@@ -57,7 +55,6 @@ __all__ = [
     "register_node",
     "replace_config",
     "replace_group_config",
-    "take_leadership",
 ]
 
 # A node asks for this many at a time, so that InitProducerId seldom waits for the store. A restart
@@ -101,7 +98,9 @@ def register_node(image: Image, node: NodeEntry, lease: int, takes_over: bool = 
     """The node is there for as long as its lease lives. Raises what `check_node_id` raises."""
     check_node_id(image, node, takes_over)
     key = keys.node_key(node.id)
-    value = keys.encode(keys.NodeValue(node.host, node.port, node.incarnation, node.directory))
+    fields = msgspec.structs.asdict(node)
+    del fields["id"]
+    value = keys.encode(keys.NodeValue(**fields))
     return Decision([Compare(key, image.key_revision(key))], [Put(key, value, lease)])
 
 
@@ -119,31 +118,3 @@ def create_receipt_key(image: Image, random: bytes) -> Decision:
         return Decision([], [])
     value = keys.encode(keys.ReceiptsValue(random))
     return Decision([Compare(keys.RECEIPTS, ABSENT)], [Put(keys.RECEIPTS, value)])
-
-
-def take_leadership(image: Image, node: int, clean: bool) -> Iterator[Decision]:
-    """What a node that starts commits before it serves: partitions without a leader that it can lead.
-
-    After an unclean stop the tail of its logs may have been cut. Partitions that it led then get a new
-    epoch too, so that what was handed out under the old one can't be taken for the same (L2, L13).
-    Each decision stays within what a store takes in one commit.
-    """
-    puts = _leadership_changes(image, node, clean)
-    while batch := list(islice(puts, OPERATIONS_MAX)):
-        yield Decision([Compare(put.key, image.key_revision(put.key)) for put in batch], batch)
-
-
-def _leadership_changes(image: Image, node: int, clean: bool) -> Iterator[Put]:
-    for topic in image.topics.values():
-        for number, states in keys.chunks(topic.partitions):
-            led = tuple(_led_by(state, node, clean) for state in states)
-            if led != states:
-                yield Put(keys.chunk_key(topic.id_text, number), keys.encode(keys.ChunkValue(led)))
-
-
-def _led_by(state: PartitionState, node: int, clean: bool) -> PartitionState:
-    leaderless = state.leader == NO_LEADER and node in state.isr
-    uncertain = state.leader == node and not clean
-    if not (leaderless or uncertain):
-        return state
-    return msgspec.structs.replace(state, leader=node, leader_epoch=state.leader_epoch + 1)

@@ -5,7 +5,7 @@ live and after a restart, on every node. It is pure; between two applies it stan
 
 - I1 Each topic has all of its partition states, no more and no fewer.
 - I2 Names (also when '.' counts as '_') and ids are unique; no id is both a topic's and a deleted one's.
-- I3 Each partition state holds P1 and P2 (see `keys`).
+- I3 Each partition state holds P1 to P4 (see `keys`).
 - I4 A leader epoch never falls while its topic lives, and names one leader.
 - I5 A group is there only with overrides: one that was never configured, and one whose last override is
   gone, are the same.
@@ -54,6 +54,9 @@ class NodeEntry(msgspec.Struct, frozen=True):
     port: int
     incarnation: str
     directory: str = ""  # the id of its data directory; none if it runs an older version
+    state: str = keys.SERVING
+    rack: str = ""
+    level: int = keys.LEVEL
 
 
 class DeletedTopic(msgspec.Struct, frozen=True):
@@ -69,13 +72,31 @@ class Alteration(NamedTuple):
     after: Topic
 
 
+class PartitionChange(msgspec.Struct, frozen=True):
+    """A partition that was there before and has another state now; `topic` is the new one."""
+
+    topic: Topic
+    index: int
+    before: PartitionState
+    after: PartitionState
+
+
+class NodeChange(NamedTuple):
+    """A node whose entry was written or deleted. An entry that was only written anew has a new epoch."""
+
+    id: int
+    before: NodeEntry | None
+    after: NodeEntry | None
+
+
 class Changes(NamedTuple):
     """What an apply did. A topic deleted and created anew stands in both lists, under different ids."""
 
     created: list[Topic]
     deleted: list[Topic]
     altered: list[Alteration]  # config, number of partitions or a partition's state
-    nodes: list[int]  # ids of nodes that came, went or registered anew
+    partitions: list[PartitionChange]  # of topics in `altered`, without partitions that are new
+    nodes_changed: list[NodeChange]
     groups: list[str]  # ids of groups whose config changed or went away
 
 
@@ -91,6 +112,9 @@ class Image:
         self.existed: dict[str, dict[str, keys.KnownTopic]] = {}  # by group: named topics as they were then
         self.named_by: dict[str, dict[str, None]] = {}  # by topic name, existing or not: ids of groups
         self.nodes: dict[int, NodeEntry] = {}
+        self.controller: int | None = None  # the node that reconciles; None: nobody does
+        self.drains: dict[int, None] = {}  # ids of nodes that are to be emptied
+        self.level = 0  # what all nodes understand (`keys.LEVEL`)
         self.deleted: dict[bytes, DeletedTopic] = {}
         self.next_producer_id = 0
         self.receipt_key: bytes | None = None  # None: no gateway has asked for it
@@ -122,6 +146,14 @@ class Image:
         """For a Compare: the revision that last wrote the key, ABSENT if it is not there."""
         return self._revisions.get(key, ABSENT)
 
+    def node_epoch(self, node: int) -> int:
+        """The node's broker epoch (KIP-903), ABSENT if it is not registered.
+
+        It is the revision of the node's entry, so it rises with every registration and whenever the entry is
+        written anew. A follower sends the newest one that it knows; who lags behind joins a moment later.
+        """
+        return self.key_revision(keys.node_key(node))
+
     def catch_up(self, snapshot: Snapshot) -> Changes:
         """Makes the image equal to a list of the whole store; at start, and after HistoryCompacted."""
         present = {entry.key for entry in snapshot.entries}
@@ -136,7 +168,7 @@ class Image:
         Raises CoordinationError, and leaves the image unusable, if the store holds what it must not.
         """
         touched: dict[str, None] = {}  # keys of topics whose parts changed, in order
-        changes = Changes([], [], [], [], [])
+        changes = Changes([], [], [], [], [], [])
         for event in events:
             try:
                 self._take(event, touched, changes)
@@ -177,13 +209,18 @@ class Image:
             case "partitions":
                 touched |= dict.fromkeys(self._take_chunk(event, rest))
             case "nodes":
-                changes.nodes.append(int(rest))
-                self._take_node(event, int(rest))
+                changes.nodes_changed.append(self._take_node(event, int(rest)))
             case "groups":
                 changes.groups.append(rest)
                 self._take_group(event, rest)
             case "deleted":
                 self._take_deleted(event, id_bytes(rest))
+            case "drains":
+                self._take_drain(event, int(rest))
+            case keys.CONTROLLER:
+                self.controller = None if event.value is None else _decoded(event, keys.ControllerValue).node
+            case keys.LEVEL_KEY:
+                self.level = 0 if event.value is None else _decoded(event, keys.LevelValue).level
             case keys.CLUSTER:
                 self.cluster_id = None if event.value is None else _decoded(event, keys.ClusterValue).id
             case keys.PRODUCER_IDS:
@@ -222,12 +259,20 @@ class Image:
         if topic is not None:
             yield keys.topic_key(topic.name)
 
-    def _take_node(self, event: Event, node: int) -> None:
-        if event.value is None:
-            self.nodes.pop(node, None)
-        else:
+    def _take_node(self, event: Event, node: int) -> NodeChange:
+        before, after = self.nodes.pop(node, None), None
+        if event.value is not None:
             value = _decoded(event, keys.NodeValue)
-            self.nodes[node] = NodeEntry(node, value.host, value.port, value.incarnation, value.directory)
+            after = NodeEntry(node, *msgspec.structs.astuple(value))
+            self.nodes[node] = after
+        return NodeChange(node, before, after)
+
+    def _take_drain(self, event: Event, node: int) -> None:
+        if event.value is None:
+            self.drains.pop(node, None)
+        else:
+            _decoded(event, keys.DrainValue)
+            self.drains[node] = None
 
     def _take_group(self, event: Event, group_id: str) -> None:
         for name in named_topics(self.groups.pop(group_id, {})):
@@ -259,8 +304,8 @@ class Image:
         if before == after:
             return
         if before and after and before.id == after.id:
-            _check_epochs(before, after)
             changes.altered.append(Alteration(before, after))
+            changes.partitions.extend(_changed_partitions(before, after))
         else:
             if before:
                 changes.deleted.append(self._remove(key))
@@ -291,14 +336,21 @@ def _decoded(event: Event, kind: type[V]) -> V:
 
 
 def _check_state(state: PartitionState) -> None:
+    replicas = set(state.replicas)
     assert state.replicas
-    assert len(set(state.replicas)) == len(state.replicas)
-    assert len(set(state.isr)) == len(state.isr)
-    assert set(state.isr) <= set(state.replicas)
+    for part in (state.replicas, state.isr, state.elr, state.adding, state.removing):
+        assert len(set(part)) == len(part)
+        assert set(part) <= replicas
     assert state.leader == NO_LEADER or state.leader in state.isr
+    assert not set(state.elr) & set(state.isr)
+    assert not set(state.adding) & {*state.isr, *state.elr, *state.removing}
 
 
-def _check_epochs(before: Topic, after: Topic) -> None:
-    for old, new in zip(before.partitions, after.partitions, strict=False):
+def _changed_partitions(before: Topic, after: Topic) -> Iterator[PartitionChange]:
+    """States of chunks that nobody wrote are the same objects, so a large topic costs little; asserts I4."""
+    for index, (old, new) in enumerate(zip(before.partitions, after.partitions, strict=False)):
+        if old is new or old == new:
+            continue
         assert new.leader_epoch >= old.leader_epoch, f"{after.name}: a leader epoch fell"
         assert new.leader_epoch > old.leader_epoch or new.leader == old.leader, f"{after.name}: two leaders"
+        yield PartitionChange(after, index, old, new)

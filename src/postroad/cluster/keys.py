@@ -1,7 +1,10 @@
 """The coordination store's keys and values (docs/formats/coordination-store.md).
 
     cluster                         which cluster this is
-    nodes/<id>                      a running node; held by its lease
+    nodes/<id>                      a running node; held by its lease. The key's revision is the broker epoch
+    controller                      the node that reconciles the cluster; held by that node's lease
+    drains/<id>                     a node that is to be emptied
+    level                           the lowest level that all nodes understand (`LEVEL`)
     topics/<name, '.' as '_'>       a topic: id, number of partitions, config overrides
     partitions/<topic id>/<chunk>   the states of up to 100 partitions
     groups/<group id>               a group's config overrides, and which of the topics that it names existed
@@ -31,13 +34,25 @@ from postroad.errors import CoordinationError
 CLUSTER: Final = "cluster"
 PRODUCER_IDS: Final = "producer-ids"
 RECEIPTS: Final = "receipts"
+CONTROLLER: Final = "controller"
+LEVEL_KEY: Final = "level"
 NODES: Final = "nodes/"
+DRAINS: Final = "drains/"
 TOPICS: Final = "topics/"
 PARTITIONS: Final = "partitions/"
 GROUPS: Final = "groups/"
 DELETED: Final = "deleted/"
 
 PARTITIONS_PER_CHUNK: Final = 100
+
+# What this version understands. 0: a single node. 1: replicas (the fields of PartitionState after `isr`).
+# A node that does not know a field drops it when it rewrites the value.
+LEVEL: Final = 1
+
+# What a node's entry says of it. An entry of an older version says nothing, and its node serves.
+STARTING: Final = "starting"  # it has yet to commit what became of its replicas: it may not be elected
+SERVING: Final = "serving"
+DRAINING: Final = "draining"  # it hands its leaderships over and stops: it leads only what nobody else can
 
 
 class ClusterValue(msgspec.Struct, frozen=True):
@@ -49,6 +64,21 @@ class NodeValue(msgspec.Struct, frozen=True, omit_defaults=True):
     port: int
     incarnation: str  # random for each start: tells a process from its predecessor
     directory: str = ""  # the id of its data directory (`identity`); older versions wrote none
+    state: str = SERVING
+    rack: str = ""
+    level: int = 0  # older versions wrote none
+
+
+class ControllerValue(msgspec.Struct, frozen=True):
+    node: int
+
+
+class DrainValue(msgspec.Struct, frozen=True):
+    """A drain has no fields so far: its key says all."""
+
+
+class LevelValue(msgspec.Struct, frozen=True):
+    level: int
 
 
 class TopicValue(msgspec.Struct, frozen=True):
@@ -58,17 +88,26 @@ class TopicValue(msgspec.Struct, frozen=True):
     config: dict[str, str]
 
 
-class PartitionState(msgspec.Struct, frozen=True):
+class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who holds a partition.
 
     P1 isr ⊆ replicas, both without repetition, replicas not empty.
     P2 the leader is in the isr, or -1 if there is none; an epoch has one leader (L13).
+    P3 elr ⊆ replicas without repetition, elr ∩ isr = ∅. It is empty while the isr is large enough.
+    P4 adding and removing ⊆ replicas, without repetition and disjoint; adding ∩ (isr ∪ elr) = ∅.
+
+    Whatever has its default is left out of the store, where most partitions are whole.
     """
 
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]  # the first one is the preferred leader
     isr: tuple[int, ...]
+    # Replicas that left the isr when it was too small for anything to be committed since: they have all that
+    # is committed and may be elected (KIP-966). Those that left last come last.
+    elr: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()  # replicas that were never in sync; each leaves this when it joins the isr
+    removing: tuple[int, ...] = ()  # replicas that go once the others are in sync
     ledger: bool = False  # a ledger lies beside its messages: a subscription has begun there, once
 
 
@@ -120,6 +159,10 @@ def decode(key: str, value: bytes, kind: type[V]) -> V:
 
 def node_key(node: int) -> str:
     return f"{NODES}{node}"
+
+
+def drain_key(node: int) -> str:
+    return f"{DRAINS}{node}"
 
 
 def topic_key(name: str) -> str:

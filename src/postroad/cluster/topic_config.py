@@ -33,6 +33,7 @@ LONG, DOUBLE, LIST = ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
 
 DAY_MS: Final = 86_400_000
 NEVER: Final = str(LONG_MAX)
+MIN_INSYNC: Final = "min.insync.replicas"
 
 FlushMode: TypeAlias = Literal["sync", "os", "interval"]
 TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
@@ -80,8 +81,9 @@ _SUPPORTED: Final = (
     Definition("min.compaction.lag.ms", LONG, "0",
                "A record stays uncompacted at least this long.",
                at_least(0), "log.cleaner.min.compaction.lag.ms"),
-    Definition("min.insync.replicas", INT, "1",
-               "acks=all is answered only while this many replicas are in sync.",
+    Definition(MIN_INSYNC, INT, "1",
+               "acks=all is answered only while this many replicas are in sync. A topic of several "
+               "replicas that does not say gets one less than it has.",
                at_least(1), "min.insync.replicas"),
     Definition("postroad.flush", STRING, "sync",
                "sync: on disk before acks=all is answered. interval: every postroad.flush.interval.ms. "
@@ -189,11 +191,43 @@ def validate(config: Mapping[str, str | None]) -> dict[str, str]:
     return texts
 
 
-def resolve(overrides: Overrides, defaults: Overrides) -> TopicSettings:
-    """What holds for a topic. `defaults` are the node's, by topic config name.
+def default_min_insync(replicas: int) -> int:
+    """One replica may be away, if there is more than one."""
+    return max(1, replicas - 1)
+
+
+def min_insync_replicas(overrides: Overrides, replicas: int) -> int:
+    """How many replicas must be in sync for anything to be committed.
+
+    Nodes must agree on it whatever their own settings are: one that commits with fewer than another thinks
+    necessary would lose messages at the next election. So only what the store says counts. A topic that
+    asks for more than it has commits with all of them, or nothing in it could ever be read; whether acks=all
+    is refused for such a topic is another question (`TopicSettings.min_insync_replicas`).
+    """
+    explicit = overrides.get(MIN_INSYNC)
+    wanted = default_min_insync(replicas) if explicit is None else int(explicit)
+    return min(wanted, replicas)
+
+
+def with_min_insync(config: Overrides, replicas: int, node_default: int = 1) -> dict[str, str]:
+    """The overrides that are stored: a topic of several replicas always says how many must be in sync.
+
+    `node_default` is that of the node that creates it; 1 stands for the rule of `default_min_insync`.
+    """
+    texts = dict(config)
+    if replicas > 1 and MIN_INSYNC not in texts:
+        chosen = min(node_default, replicas) if node_default > 1 else default_min_insync(replicas)
+        texts[MIN_INSYNC] = str(chosen)
+    return texts
+
+
+def resolve(overrides: Overrides, defaults: Overrides, replicas: int = 1) -> TopicSettings:
+    """What holds for a topic of so many replicas. `defaults` are the node's, by topic config name.
 
     Both were validated when they were set. An override that a later Postroad knows is passed over.
     """
+    if replicas > 1:
+        overrides = with_min_insync(overrides, replicas)
 
     def integer(name: str) -> int:
         return _integer(name, overrides, defaults)
@@ -215,7 +249,7 @@ def resolve(overrides: Overrides, defaults: Overrides) -> TopicSettings:
         max_message_bytes=integer("max.message.bytes"),
         min_cleanable_dirty_ratio=cast(float, _value("min.cleanable.dirty.ratio", overrides, defaults)),
         min_compaction_lag_ms=integer("min.compaction.lag.ms"),
-        min_insync_replicas=integer("min.insync.replicas"),
+        min_insync_replicas=integer(MIN_INSYNC),
         retention_acknowledged=text("postroad.retention") == "acknowledged",
         retention_groups=cast(bool, _value("postroad.retention.groups", overrides, defaults)),
         retention_bytes=integer("retention.bytes"),

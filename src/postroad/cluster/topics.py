@@ -53,10 +53,13 @@ def create_topic(
     config: Mapping[str, str | None] | None = None,
     default_partitions: int = 1,
     default_replicas: int = 1,
+    default_min_insync: int = 1,
     internal: bool = False,
 ) -> Decision:
     """A topic under a fresh id (`ids.make_id`), spread over `nodes` unless assignments are given.
 
+    A topic of several replicas keeps how many must be in sync among its configs, as the request, the node
+    (`default_min_insync`, if above 1) or the rule says: nodes with other settings must agree on it.
     `internal`: it is a node that asks, for one of its own topics. Raises what is wrong with the request.
     """
     assert topic_id not in image.topics_by_id
@@ -70,12 +73,13 @@ def create_topic(
         _check_count(image, count, count)
         _check_factor(factor, nodes)
         start = int.from_bytes(topic_id[-4:], "big")
-        placed = place(nodes, range(count), factor, start)
+        placed = place(nodes, range(count), factor, start, _racks(image))
     elif partitions != DEFAULT or replicas != DEFAULT:
         raise InvalidRequest("Give either a replica assignment, or partitions and replication factor.")
     else:
         placed = _placed(assignments, 0, nodes)
         _check_count(image, len(placed), len(placed))
+    texts = topic_config.with_min_insync(texts, len(placed[0]), default_min_insync)
     return _creation(name, topic_id, placed, texts)
 
 
@@ -97,7 +101,8 @@ def add_partitions(
     factor = len(topic.partitions[0].replicas)
     if assignments is None:
         _check_factor(factor, nodes)
-        placed = place(nodes, range(old, count), factor, int.from_bytes(topic.id[-4:], "big"))
+        start = int.from_bytes(topic.id[-4:], "big")
+        placed = place(nodes, range(old, count), factor, start, _racks(image))
     else:
         placed = _placed(dict(enumerate(assignments, old)), old, nodes)
         if len(placed) != count - old or any(len(replicas) != factor for replicas in placed):
@@ -169,6 +174,10 @@ def _check_factor(factor: int, nodes: Sequence[int]) -> None:
         raise InvalidReplicationFactor(
             f"The replication factor must be from 1 to the {len(nodes)} nodes that run, not {factor}."
         )
+
+
+def _racks(image: Image) -> dict[int, str]:
+    return {node: entry.rack for node, entry in image.nodes.items()}
 
 
 def _placed(assignments: Assignments, first: int, nodes: Sequence[int]) -> list[tuple[int, ...]]:

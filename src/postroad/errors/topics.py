@@ -70,6 +70,21 @@ class InvalidConfig(RequestRefused):
     summary = "A config's name or value is not valid."
 
 
+class PreferredLeaderNotAvailable(RequestRefused):
+    code = 80
+    summary = "The preferred leader is not in sync, or its node does not run."
+
+
+class EligibleLeadersNotAvailable(RequestRefused):
+    code = 83
+    summary = "No replica that may lead the partition is on a node that runs."
+
+
+class ElectionNotNeeded(RequestRefused):
+    code = 84
+    summary = "The partition has the leader that was asked for."
+
+
 class PolicyViolation(RequestRefused):
     code = 44
     summary = "A policy of this cluster forbids it."

@@ -1,0 +1,129 @@
+"""Decisions about nodes: what an entry says, who is the controller, who is dead, who is drained.
+
+A node's entry and the controller's key hang on the node's lease. Neither is a lock: who holds one may be
+paused and hear of its end late. So every commit of a controller compares the key's revision, and a change of
+the ISR compares the entry of its leader and of whoever joins.
+
+The revision of an entry is the node's broker epoch. It changes when the entry is written anew, for a new
+process as for a new state or a fence; a process that only wrote its entry anew has lost nothing, so its old
+epoch could still be trusted, but nobody needs to: its next fetch carries the new one.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from postroad.cluster import keys
+from postroad.cluster.decision import Decision
+from postroad.cluster.image import Image
+from postroad.cluster.store import Compare, Delete, Operation, Put
+from postroad.errors import ConfigurationError
+
+NOTHING = Decision([], [])
+
+
+def own_entry(image: Image, node: int) -> Compare:
+    """Holds until the node's entry is written anew: what its dead process sent late has no effect."""
+    return Compare(keys.node_key(node), image.node_epoch(node))
+
+
+def is_controller(image: Image, node: int) -> Compare:
+    """Holds while the node has the controller's key that the image shows."""
+    assert image.controller == node
+    return Compare(keys.CONTROLLER, image.key_revision(keys.CONTROLLER))
+
+
+def serving(image: Image, node: int, lease: int) -> Decision:
+    """The node has committed what became of its replicas (`leadership.start`): it may be elected."""
+    return _change_state(image, node, keys.SERVING, lease)
+
+
+def draining(image: Image, node: int, lease: int) -> Decision:
+    """The node stops: nobody hands it a leadership, and it joins no ISR any more."""
+    return _change_state(image, node, keys.DRAINING, lease)
+
+
+def _change_state(image: Image, node: int, state: str, lease: int) -> Decision:
+    entry = image.nodes[node]
+    if entry.state == state:
+        return NOTHING
+    fields = msgspec.structs.asdict(entry) | {"state": state}
+    del fields["id"]
+    put = Put(keys.node_key(node), keys.encode(keys.NodeValue(**fields)), lease)
+    return Decision([own_entry(image, node)], [put])
+
+
+def claim_controller(image: Image, node: int, lease: int) -> Decision:
+    """The node becomes the controller if there is none; it must be registered under this lease, and serve.
+
+    A key whose node is gone counts as none: it stays for a moment where an entry was deleted before its
+    lease ended.
+    """
+    entry = image.nodes.get(node)
+    if entry is None or entry.state == keys.STARTING or image.controller in image.nodes:
+        return NOTHING
+    vacant = Compare(keys.CONTROLLER, image.key_revision(keys.CONTROLLER))
+    put = Put(keys.CONTROLLER, keys.encode(keys.ControllerValue(node)), lease)
+    return Decision([own_entry(image, node), vacant], [put])
+
+
+def declare_dead(image: Image, node: int) -> Decision:
+    """Delete the entry of a node that was found dead, and its controller's key with it; any peer may.
+
+    It takes effect only if the node has not registered anew. If it lives after all, epochs fence what it
+    leads, and it must register anew although its lease has not ended.
+    """
+    if node not in image.nodes:
+        return NOTHING
+    compares: list[Compare] = [own_entry(image, node)]
+    deletes: list[Operation] = [Delete(keys.node_key(node))]
+    if image.controller == node:
+        compares.append(is_controller(image, node))
+        deletes.append(Delete(keys.CONTROLLER))
+    return Decision(compares, deletes)
+
+
+def drain(image: Image, node: int) -> Decision:
+    """The node is to be emptied, be it alive or dead; until that is cancelled it gets nothing new."""
+    if node in image.drains:
+        return NOTHING
+    key = keys.drain_key(node)
+    return Decision([Compare(key, image.key_revision(key))], [Put(key, keys.encode(keys.DrainValue()))])
+
+
+def cancel_drain(image: Image, node: int) -> Decision:
+    """The node may hold and lead partitions again."""
+    if node not in image.drains:
+        return NOTHING
+    key = keys.drain_key(node)
+    return Decision([Compare(key, image.key_revision(key))], [Delete(key)])
+
+
+def may_lead(image: Image, node: int) -> bool:
+    """Whether a leadership may be handed to the node although another could have it."""
+    entry = image.nodes.get(node)
+    return entry is not None and entry.state == keys.SERVING and node not in image.drains
+
+
+def placeable(image: Image) -> list[int]:
+    """The nodes that may get new replicas, in order."""
+    return [node for node in sorted(image.nodes) if may_lead(image, node)]
+
+
+def check_level(image: Image, level: int) -> None:
+    """Raise ConfigurationError if a node that understands this level would drop what others have written."""
+    if level < image.level:
+        raise ConfigurationError(
+            f"The cluster has been updated to level {image.level}; this version understands level {level}. "
+            "Start the newer version."
+        )
+
+
+def raise_level(image: Image, controller: int) -> Decision:
+    """The controller notes what all nodes understand once that has risen; it never falls."""
+    lowest = min((entry.level for entry in image.nodes.values()), default=0)
+    if image.controller != controller or lowest <= image.level:
+        return NOTHING
+    compares = [is_controller(image, controller), *(own_entry(image, node) for node in sorted(image.nodes))]
+    compares.append(Compare(keys.LEVEL_KEY, image.key_revision(keys.LEVEL_KEY)))
+    return Decision(compares, [Put(keys.LEVEL_KEY, keys.encode(keys.LevelValue(lowest)))])
