@@ -25,9 +25,10 @@ class Rules:
     compares_broker_epochs: bool = True
     diverging_is_no_promise: bool = True
     truncates_by_epoch: bool = True
-    begins_epoch_at_election: bool = True
+    checks_epoch_of_fetch: bool = True
     syncs_before_promise: bool = True
     leaves_after_power_cut: bool = True
+    empties_elr: bool = True  # with the commit that lowers min.insync
 
 
 class Fetch(NamedTuple):
@@ -101,9 +102,8 @@ class ModelNode:
         self._keep_watermarks()
 
     def _become_leader(self, state: PartitionKey, now_ms: int) -> None:
-        if self.rules.begins_epoch_at_election:
-            for log in self.logs:
-                log.epochs.begin(state.epoch, log.end)
+        for log in self.logs:
+            log.epochs.begin(state.epoch, log.end)
         self.followers = []
         self.leader = self.rules.leader(
             self.node_id,
@@ -153,7 +153,7 @@ class ModelNode:
         leader = self.leader
         if leader is None:
             return FetchAnswer(fetch, NotLeaderOrFollower.code)
-        if fetch.epoch != leader.epoch:
+        if fetch.epoch != leader.epoch and self.rules.checks_epoch_of_fetch:
             is_old = fetch.epoch < leader.epoch
             return FetchAnswer(fetch, FencedLeaderEpoch.code if is_old else UnknownLeaderEpoch.code)
         log = self.logs[fetch.log]

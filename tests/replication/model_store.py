@@ -33,6 +33,7 @@ class ModelStore:
         self.nodes: dict[int, int] = {}  # the broker epoch of each that is registered
         self.leaders: dict[int, int] = {1: replicas[0]}  # by epoch, for L13
         self.compares_broker_epochs = True
+        self.empties_elr = True
 
     @property
     def minimum(self) -> int:
@@ -97,7 +98,8 @@ class ModelStore:
 
     def lower_minimum(self) -> None:
         """The config and the ELR change in one commit."""
-        self.write(min_insync=1, elr=elr_after(self.partition.isr, self.partition.elr, (), 1))
+        elr = elr_after(self.partition.isr, self.partition.elr, (), 1)
+        self.write(min_insync=1, elr=elr if self.empties_elr else self.partition.elr)
 
     def started(self, node: int, *, lost_data: bool) -> None:
         """A starting node's own commit: it resigns what it led, and leaves if it lost data."""

@@ -35,6 +35,7 @@ MESSAGES: Final = 0  # the first log of a partition
 LEDGER: Final = 1  # the second one, where the partition has queues
 
 RETRY_MS: Final = 100  # until a proposal follows one that failed: the store's watch is faster, mostly
+RETRY_MAX_MS: Final = 3_200  # doubled up to this: a thousand partitions must not flood a store in trouble
 SWEEPS: Final = 4  # how often in the lag time idle followers are noted as caught up, which bounds its error
 
 
@@ -43,6 +44,7 @@ class Leader:
         "_change",
         "_counted",
         "_deadline_ms",
+        "_failures",
         "_followers",
         "_in_doubt",
         "_joining",
@@ -95,6 +97,7 @@ class Leader:
         self._joining: set[int] = set()  # joiners of all proposals that may still come true
         self._change: IsrChange | None = None  # what is under way
         self._in_doubt = False  # an earlier proposal at this revision may still arrive
+        self._failures = 0  # of proposals since the key's last revision
         self._retry_ms = now_ms  # nothing is proposed before
         self._deadline_ms = now_ms + self._sweep_ms
         self._meet_followers(now_ms)
@@ -168,7 +171,7 @@ class Leader:
                 self._followers[node].caught_up_now(now_ms)  # it has the lag time, too
         self._change, self._in_doubt = None, False
         self._joining.clear()
-        self._retry_ms = now_ms
+        self._failures, self._retry_ms = 0, now_ms
         self.wants_change = True
         return self._recount()
 
@@ -212,12 +215,11 @@ class Leader:
         come.
 
         `serving`: the broker epochs of the nodes that may join and lead, as the store has them. Where the
-        change resigns, all services that need a current lease have ended before it is sent.
+        change resigns, all services that need a current lease have ended before it is sent. A change may
+        repeat what is committed: it is there for the revision, which ends the doubt about an earlier one.
         """
-        if now_ms < self._retry_ms:
-            return None
         self.wants_change = False
-        if self._change is not None:
+        if self._change is not None or now_ms < self._retry_ms:
             return None
         change = self._join(serving) or self._resign(now_ms, serving) or self._leave(now_ms)
         if change is None and (self._in_doubt or self._has_needless_elr()):
@@ -243,6 +245,8 @@ class Leader:
         if not self._followers or now_ms < self._deadline_ms:
             return
         due = now_ms + self._sweep_ms
+        if self._failures and now_ms < self._retry_ms:
+            due = min(due, self._retry_ms)
         for follower in self._counted:
             for progress, position in zip(self.logs, follower.positions, strict=True):
                 if position.offset >= progress.end_offset:
@@ -250,7 +254,7 @@ class Leader:
                 elif now_ms < position.caught_up_ms + self._lag_ms:
                     due = min(due, position.caught_up_ms + self._lag_ms)
         self._deadline_ms = due
-        if self._in_doubt or self._is_alone(now_ms) or self._leavers(now_ms):
+        if self._failures or self._is_alone(now_ms) or self._leavers(now_ms):
             self.wants_change = True
 
     # -- what others ask -------------------------------------------------------------------------------
@@ -412,6 +416,6 @@ class Leader:
 
     def _end_proposal(self, now_ms: int) -> None:
         self._change = None
-        self._retry_ms = now_ms + RETRY_MS
+        self._retry_ms = now_ms + min(RETRY_MS << min(self._failures, 8), RETRY_MAX_MS)
+        self._failures += 1
         self._deadline_ms = min(self._deadline_ms, self._retry_ms)
-        self.wants_change = True
