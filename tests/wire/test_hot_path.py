@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from postroad.errors import ProtocolError
 from postroad.wire import fetch, framing, produce
+from postroad.wire.leader_hints import CurrentLeader, NodeEndpoint
 from postroad.wire.messages import fetch as generated_fetch
 from postroad.wire.messages import produce as generated_produce
 
@@ -194,7 +195,12 @@ def test_fetch_requests_are_read_as_the_generated_codec_writes_them(version: int
                 **{key: topic},  # type: ignore[arg-type]
                 partitions=[
                     generated_fetch.FetchPartition(
-                        partition=index, current_leader_epoch=3, fetch_offset=1 << 40, partition_max_bytes=77
+                        partition=index,
+                        current_leader_epoch=3,
+                        fetch_offset=1 << 40,
+                        last_fetched_epoch=2,
+                        log_start_offset=1 << 35,
+                        partition_max_bytes=77,
                     )
                     for index in range(2)
                 ],
@@ -209,9 +215,14 @@ def test_fetch_requests_are_read_as_the_generated_codec_writes_them(version: int
     )
     decoded = fetch.decode(memoryview(generated_fetch.encode_request(request, version)), version)
     epoch = 3 if version >= 9 else -1
+    last_epoch = 2 if version >= 12 else -1
+    start = 1 << 35 if version >= 5 else -1
     assert decoded.partitions == [
-        fetch.PartitionFetch(topic, index, epoch, 1 << 40, 77) for topic in topics for index in range(2)
+        fetch.PartitionFetch(topic, index, epoch, 1 << 40, 77, last_epoch, start)
+        for topic in topics
+        for index in range(2)
     ]
+    assert decoded.rack == ("r1" if version >= fetch.RACKS_FROM else "")
     assert decoded[:5] == (-1, 500, 1, 1 << 20, 1)
     if version >= fetch.SESSIONS_FROM:
         assert (decoded.session_id, decoded.session_epoch) == (9, 4)
@@ -270,10 +281,88 @@ def test_single_fetch_answers_are_written_as_the_generated_codec_reads_them(
         assert generated_fetch.encode_response(response, version) == body
 
 
-def test_a_replica_is_known_by_its_tag() -> None:
-    state = generated_fetch.ReplicaState(replica_id=42, replica_epoch=1)
-    body = generated_fetch.encode_request(generated_fetch.FetchRequest(replica_state=state, rack_id="x"), 17)
-    assert fetch.decode(memoryview(body), 17).replica_id == 42
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+def test_a_replica_says_who_it_is(version: int) -> None:
+    tagged = version >= fetch.REPLICA_STATE_FROM
+    state = generated_fetch.ReplicaState(replica_id=42, replica_epoch=1 << 40) if tagged else None
+    request = generated_fetch.FetchRequest(
+        cluster_id="c" if version >= 12 else None,
+        replica_id=-1 if tagged else 42,
+        replica_state=state,
+        rack_id="x" if version >= fetch.RACKS_FROM else "",
+    )
+    decoded = fetch.decode(memoryview(generated_fetch.encode_request(request, version)), version)
+    assert (decoded.replica_id, decoded.replica_epoch) == (42, 1 << 40 if tagged else -1)
+
+
+@pytest.mark.parametrize("version", [11, 12, 17])
+def test_a_rack_may_be_null(version: int) -> None:
+    body = generated_fetch.encode_request(generated_fetch.FetchRequest(), version)
+    null = body[:-2] + (b"\xff\xff" if version == 11 else b"\0\0")
+    assert fetch.decode(memoryview(null), version).rack == ""
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_fetch_answers_tell_where_logs_part_and_who_leads(version: int, count: int) -> None:
+    topic = topics_of(version, fetch.TOPIC_IDS_FROM)[0]
+    hints = [
+        (None, CurrentLeader(7, 9)),
+        (fetch.EpochEnd(3, 1 << 40), None),
+        (fetch.EpochEnd(3, 4), CurrentLeader(1, 2)),
+    ]
+    nodes = [NodeEndpoint(7, "a.example", 9092, "r1"), NodeEndpoint(1, "b", 9093)]
+    answers = [
+        fetch.PartitionAnswer(topic, index, 6, 100, 99, 5, b"xy", diverging, leader, 8)
+        for index, (diverging, leader) in enumerate(hints[-count:])
+    ]
+    flexible = version >= fetch.FLEXIBLE_FROM
+    expected = generated_fetch.FetchResponse(
+        responses=[
+            generated_fetch.FetchableTopicResponse(
+                **{"topic_id" if version >= 13 else "topic": topic},  # type: ignore[arg-type]
+                partitions=[
+                    generated_fetch.PartitionData(
+                        index,
+                        6,
+                        100,
+                        99,
+                        5 if version >= 5 else -1,
+                        generated_fetch.EpochEndOffset(*diverging) if flexible and diverging else None,
+                        generated_fetch.LeaderIdAndEpoch(*leader) if flexible and leader else None,
+                        aborted_transactions=[],
+                        preferred_read_replica=8 if version >= 11 else -1,
+                        records=b"xy",
+                    )
+                    for index, (diverging, leader) in enumerate(hints[-count:])
+                ],
+            )
+        ],
+    )
+    assert joined(fetch.encode(answers, version)) == generated_fetch.encode_response(expected, version)
+    if version >= fetch.ENDPOINTS_FROM:
+        expected.node_endpoints = [generated_fetch.NodeEndpoint(*node) for node in nodes]
+    body = joined(fetch.encode(answers, version, endpoints=nodes))
+    assert body == generated_fetch.encode_response(expected, version)
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+@pytest.mark.parametrize("count", [1, 2])
+def test_produce_answers_tell_who_leads(version: int, count: int) -> None:
+    topic = topics_of(version, produce.TOPIC_IDS_FROM)[0]
+    answers = [answer_of(topic, index, 6, -1, -1, -1, None) for index in range(count)]
+    answers[0].leader = CurrentLeader(7, 9)
+    nodes = [NodeEndpoint(7, "a.example", 9092, "r1")]
+    plain = [answer_of(topic, index, 6, -1, -1, -1, None) for index in range(count)]
+    expected = generated_produce.decode_response(produce.encode(plain, version), version)
+    if version >= produce.LEADER_HINTS_FROM:
+        hint = generated_produce.LeaderIdAndEpoch(7, 9)
+        expected.responses[0].partition_responses[0].current_leader = hint
+    assert produce.encode(answers, version) == generated_produce.encode_response(expected, version)
+    if version >= produce.LEADER_HINTS_FROM:
+        expected.node_endpoints = [generated_produce.NodeEndpoint(*nodes[0])]
+    body = produce.encode(answers, version, endpoints=nodes)
+    assert body == generated_produce.encode_response(expected, version)
 
 
 @dataclass

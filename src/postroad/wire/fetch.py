@@ -3,19 +3,27 @@
 A request becomes plain tuples; a response is a list of parts in which records are never copied:
 each partition's records stand as the caller gave them (bytes, or a slice of a segment file that
 the connection hands to sendfile). Layouts as in KIP-98 (v4), KIP-227 (v7: sessions), KIP-320 (v9:
-leader epoch), KIP-392 (v11: rack), KIP-482 and KIP-595 (v12), KIP-516 (v13: topic ids), KIP-903
-(v15: replica state moves to a tag).
+leader epoch), KIP-392 (v11: rack), KIP-482 and KIP-595 (v12: diverging epochs), KIP-516 (v13: topic ids),
+KIP-903 (v15: replica state moves to a tag), KIP-951 (v16: where the leader is).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple, Protocol
 
 from postroad.errors import ProtocolError
 from postroad.wire.framing import read_uvarint, skip_tags, write_uvarint
+from postroad.wire.leader_hints import (
+    NO_TAGS,
+    CurrentLeader,
+    NodeEndpoint,
+    encode_leader,
+    endpoint_tags,
+    write_tags,
+)
 
 KEY: Final = 1
 MIN_VERSION: Final = 4
@@ -23,7 +31,9 @@ MAX_VERSION: Final = 18
 FLEXIBLE_FROM: Final = 12
 SESSIONS_FROM: Final = 7
 TOPIC_IDS_FROM: Final = 13
+RACKS_FROM: Final = 11
 REPLICA_STATE_FROM: Final = 15
+ENDPOINTS_FROM: Final = 16
 
 TopicKey = str | bytes
 """A topic's name, or from version 13 on its id (16 bytes)."""
@@ -43,6 +53,10 @@ _ANSWER_4: Final = Struct(">ihqqi")  # index, error, high watermark, stable, abo
 _ANSWER_5: Final = Struct(">ihqqqi")  # … log start
 _ANSWER_11: Final = Struct(">ihqqqii")  # … preferred replica
 _ANSWER_12: Final = Struct(">ihqqqBi")
+_REPLICA: Final = Struct(">iq")  # id, epoch
+_EPOCH_END: Final = Struct(">iqB")  # epoch, end offset, no tags
+
+_new: Final = tuple.__new__  # a NamedTuple without the call of its constructor
 
 
 class Sliced(Protocol):
@@ -62,6 +76,8 @@ class PartitionFetch(NamedTuple):
     leader_epoch: int
     offset: int
     max_bytes: int
+    last_epoch: int = -1  # of a follower's last batch; -1 if it has none, or from a consumer
+    start_offset: int = -1  # of a follower's log
 
 
 class FetchRequest(NamedTuple):
@@ -75,6 +91,13 @@ class FetchRequest(NamedTuple):
     partitions: list[PartitionFetch]
     forgotten: list[tuple[TopicKey, int]]
     offset_at: int  # where in the body the last partition's offset stands
+    replica_epoch: int = -1
+    rack: str = ""
+
+
+class EpochEnd(NamedTuple):
+    epoch: int
+    end_offset: int
 
 
 class PartitionAnswer(NamedTuple):
@@ -85,6 +108,9 @@ class PartitionAnswer(NamedTuple):
     stable_offset: int
     start_offset: int
     records: Records | None
+    diverging: EpochEnd | None = None  # where a follower's log parts from this one (v12)
+    leader: CurrentLeader | None = None  # who is asked instead (v12)
+    preferred_replica: int = -1  # which replica near the consumer it should ask (v11)
 
 
 class Repetition:
@@ -131,12 +157,22 @@ class Repetition:
 
     def request_from(self, offset: int) -> FetchRequest:
         """The whole request, with this offset."""
-        return self.request._replace(partitions=[self.wanted._replace(offset=offset)])
+        topic, index, epoch, _, max_bytes, last_epoch, start = self.wanted
+        wanted = _new(PartitionFetch, (topic, index, epoch, offset, max_bytes, last_epoch, start))
+        request = self.request
+        return _new(FetchRequest, (*request[:7], [wanted], *request[8:]))
 
     def response(self, high_watermark: int, start_offset: int, records: bytes) -> bytes:
         """The body of an answer without an error."""
         numbers = _numbers(
-            self._version, self.wanted.index, 0, high_watermark, high_watermark, start_offset, len(records)
+            self._version,
+            self.wanted.index,
+            0,
+            high_watermark,
+            high_watermark,
+            start_offset,
+            len(records),
+            -1,
         )
         return self._head + numbers + records + self._tail
 
@@ -151,10 +187,17 @@ def decode(body: memoryview, version: int) -> FetchRequest:
 
 
 def encode(
-    answers: Iterable[PartitionAnswer], version: int, error: int = 0, session_id: int = 0
+    answers: Iterable[PartitionAnswer],
+    version: int,
+    error: int = 0,
+    session_id: int = 0,
+    endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Part]:
-    """The response as parts in order; answers of one topic should stand together."""
-    if not error and not session_id and isinstance(answers, list) and len(answers) == 1:
+    """The response as parts in order; answers of one topic should stand together.
+
+    `endpoints` are those of the leaders that the answers name.
+    """
+    if not error and not session_id and not endpoints and isinstance(answers, list) and len(answers) == 1:
         return _encode_one(answers[0], version)
     flexible = version >= FLEXIBLE_FROM
     parts: list[Part] = []
@@ -166,8 +209,8 @@ def encode(
     for topic, group in topics:
         _topic_head(head, topic, len(group), flexible)
         for answer in group:
-            _, index, code, high, stable, start, records = answer
-            head += _numbers(version, index, code, high, stable, start, _size(records))
+            _, index, code, high, stable, start, records, diverging, leader, preferred = answer
+            head += _numbers(version, index, code, high, stable, start, _size(records), preferred)
             if records is not None:
                 if isinstance(records, bytes):
                     head += records
@@ -176,11 +219,14 @@ def encode(
                     parts.append(records)
                     head.clear()
             if flexible:
-                head.append(0)
+                if diverging is None and leader is None:
+                    head.append(0)
+                else:
+                    head += _partition_tags(diverging, leader)
         if flexible:
             head.append(0)
     if flexible:
-        head.append(0)
+        head += endpoint_tags(endpoints) if version >= ENDPOINTS_FROM else NO_TAGS
     if head:
         parts.append(bytes(head))
     return parts
@@ -188,14 +234,27 @@ def encode(
 
 def _encode_one(answer: PartitionAnswer, version: int) -> list[Part]:
     """One partition, no session: what a consumer of a single partition gets each time."""
-    topic, index, error, high, stable, start, records = answer
-    head = _head_of(version, topic) + _numbers(version, index, error, high, stable, start, _size(records))
+    topic, index, error, high, stable, start, records, diverging, leader, preferred = answer
+    head = _head_of(version, topic) + _numbers(
+        version, index, error, high, stable, start, _size(records), preferred
+    )
     tail = _TAGS if version >= FLEXIBLE_FROM else b""
+    if tail and (diverging is not None or leader is not None):
+        tail = _partition_tags(diverging, leader) + NO_TAGS + NO_TAGS
     if records is None:
         return [head + tail]
     if isinstance(records, bytes):
         return [head + records + tail]
     return [head, records, tail] if tail else [head, records]
+
+
+def _partition_tags(diverging: EpochEnd | None, leader: CurrentLeader | None) -> bytes:
+    fields = []
+    if diverging is not None:
+        fields.append((0, _EPOCH_END.pack(diverging.epoch, diverging.end_offset, 0)))
+    if leader is not None:
+        fields.append((1, encode_leader(leader)))
+    return write_tags(*fields)
 
 
 _TAGS: Final = b"\0\0\0"  # none, of the partition, its topic and the response
@@ -232,10 +291,15 @@ def _decode(body: memoryview, version: int) -> FetchRequest:
         at += 8
     partitions, at, offset_at = _partitions(body, at, version)
     forgotten: list[tuple[TopicKey, int]] = []
+    rack, replica_epoch = "", -1
     if version >= SESSIONS_FROM:
         forgotten, at = _forgotten(body, at, version)
-    if version >= REPLICA_STATE_FROM:
-        replica_id = _replica_id(body, at)
+    if version >= FLEXIBLE_FROM and body[at] <= 1:  # nearly all consumers have no rack
+        at += 1
+    elif version >= FLEXIBLE_FROM or (version >= RACKS_FROM and _SHORT.unpack_from(body, at)[0] > 0):
+        rack, at = _rack(body, at, version)
+    if version >= REPLICA_STATE_FROM and body[at]:
+        replica_id, replica_epoch = _replica_state(body, at)
     return FetchRequest(
         replica_id,
         max_wait_ms,
@@ -247,6 +311,8 @@ def _decode(body: memoryview, version: int) -> FetchRequest:
         partitions,
         forgotten,
         offset_at,
+        replica_epoch,
+        rack,
     )
 
 
@@ -260,21 +326,23 @@ def _partitions(body: memoryview, at: int, version: int) -> tuple[list[Partition
         topic, at = _topic(body, at, version)
         count, at = _count(body, at, flexible)
         for _ in range(count):
-            epoch = -1
+            epoch = last_epoch = start = -1
             begin = at
             if flexible:
-                index, epoch, offset, _, _, max_bytes = _PARTITION_12.unpack_from(body, at)
+                index, epoch, offset, last_epoch, start, max_bytes = _PARTITION_12.unpack_from(body, at)
                 at = skip_tags(body, at + 32)
             elif version >= 9:
-                index, epoch, offset, _, max_bytes = _PARTITION_9.unpack_from(body, at)
+                index, epoch, offset, start, max_bytes = _PARTITION_9.unpack_from(body, at)
                 at += 28
             elif version >= 5:
-                index, offset, _, max_bytes = _PARTITION_5.unpack_from(body, at)
+                index, offset, start, max_bytes = _PARTITION_5.unpack_from(body, at)
                 at += 24
             else:
                 index, offset, max_bytes = _PARTITION_4.unpack_from(body, at)
                 at += 16
-            partitions.append(PartitionFetch(topic, index, epoch, offset, max_bytes))
+            partitions.append(
+                _new(PartitionFetch, (topic, index, epoch, offset, max_bytes, last_epoch, start))
+            )
         if flexible:
             at = skip_tags(body, at)
     return partitions, at, begin + to_offset
@@ -295,30 +363,38 @@ def _forgotten(body: memoryview, at: int, version: int) -> tuple[list[tuple[Topi
     return forgotten, at
 
 
-def _replica_id(body: memoryview, at: int) -> int:
-    """Tag 1 of the request: a replica says who it is. Consumers leave it out."""
-    size, at = read_uvarint(body, at)  # rack id
-    at += max(size - 1, 0)
+def _replica_state(body: memoryview, at: int) -> tuple[int, int]:
+    """Tag 1 of the request: a replica says who it is (id, epoch). Consumers leave it out."""
     tags, at = read_uvarint(body, at)
     for _ in range(tags):
         tag, at = read_uvarint(body, at)
         size, at = read_uvarint(body, at)
         if tag == 1:
-            return int(_INT.unpack_from(body, at)[0])
+            replica_id, replica_epoch = _REPLICA.unpack_from(body, at)
+            return replica_id, replica_epoch
         at += size
-    return -1
+    return -1, -1
 
 
 def _topic(body: memoryview, at: int, version: int) -> tuple[TopicKey, int]:
     if version >= TOPIC_IDS_FROM:
         return bytes(_take(body, at, 16)), at + 16
+    size, at = _length(body, at, version)
+    return str(_take(body, at, size), "utf-8"), at + size
+
+
+def _rack(body: memoryview, at: int, version: int) -> tuple[str, int]:
+    """Where the consumer is; clients without a rack send an empty one or null."""
+    size, at = _length(body, at, version)
+    return (str(_take(body, at, size), "utf-8"), at + size) if size > 0 else ("", at)
+
+
+def _length(body: memoryview, at: int, version: int) -> tuple[int, int]:
+    """A string's length, -1 for null, and where it begins."""
     if version >= FLEXIBLE_FROM:
         size, at = read_uvarint(body, at)
-        size -= 1
-    else:
-        (size,) = _SHORT.unpack_from(body, at)
-        at += 2
-    return str(_take(body, at, size), "utf-8"), at + size
+        return size - 1, at
+    return _SHORT.unpack_from(body, at)[0], at + 2
 
 
 def _take(body: memoryview, at: int, size: int) -> memoryview:
@@ -365,12 +441,14 @@ def _size(records: Records | None) -> int:
     return len(records) if isinstance(records, bytes) else records.length
 
 
-def _numbers(version: int, index: int, error: int, high: int, stable: int, start: int, size: int) -> bytes:
+def _numbers(
+    version: int, index: int, error: int, high: int, stable: int, start: int, size: int, preferred: int
+) -> bytes:
     """What stands before a partition's records, their size included; nothing was aborted."""
     if version >= FLEXIBLE_FROM:
-        return _ANSWER_12.pack(index, error, high, stable, start, 1, -1) + write_uvarint(size + 1)
+        return _ANSWER_12.pack(index, error, high, stable, start, 1, preferred) + write_uvarint(size + 1)
     if version >= 11:
-        return _ANSWER_11.pack(index, error, high, stable, start, 0, -1) + _INT.pack(size)
+        return _ANSWER_11.pack(index, error, high, stable, start, 0, preferred) + _INT.pack(size)
     if version >= 5:
         return _ANSWER_5.pack(index, error, high, stable, start, 0) + _INT.pack(size)
     return _ANSWER_4.pack(index, error, high, stable, 0) + _INT.pack(size)

@@ -23,6 +23,7 @@ _LENGTH: Final = Struct(">i")
 REQUEST_HEADER: Final = Struct(">hhih")  # api key, version, correlation, length of the client id
 KEY_VERSION_CORRELATION: Final = Struct(">hhi")
 CORRELATION_END: Final = 8
+_SMALL: Final = [bytes([value]) for value in range(0x80)]
 _RESPONSE: Final = Struct(">ii")
 _RESPONSE_FLEXIBLE: Final = Struct(">iib")
 
@@ -191,6 +192,8 @@ def read_uvarint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def write_uvarint(value: int) -> bytes:
+    if value < 0x80:
+        return _SMALL[value]
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

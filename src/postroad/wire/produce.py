@@ -14,11 +14,20 @@ from typing import Final, NamedTuple
 
 from postroad.errors import ProtocolError
 from postroad.wire.framing import CORRELATION_END, read_uvarint, skip_tags, write_uvarint
+from postroad.wire.leader_hints import (
+    NO_TAGS,
+    CurrentLeader,
+    NodeEndpoint,
+    encode_leader,
+    endpoint_tags,
+    write_tags,
+)
 
 KEY: Final = 0
 MIN_VERSION: Final = 3
 MAX_VERSION: Final = 13
 FLEXIBLE_FROM: Final = 9
+LEADER_HINTS_FROM: Final = 10
 TOPIC_IDS_FROM: Final = 13
 
 TopicKey = str | bytes
@@ -57,6 +66,7 @@ class PartitionAnswer:
         "base_offset",
         "error",
         "index",
+        "leader",
         "message",
         "start_offset",
         "topic",
@@ -71,6 +81,7 @@ class PartitionAnswer:
         self.append_time_ms = -1
         self.start_offset = -1
         self.message: str | None = None
+        self.leader: CurrentLeader | None = None  # who is asked instead (v10)
         self.wrong_records: Sequence[int] = ()  # of the batch, if the error is theirs (KIP-467)
 
 
@@ -137,12 +148,14 @@ def decode(body: memoryview, version: int) -> ProduceRequest:
         raise ProtocolError("a Produce request has a string that is not UTF-8") from None
 
 
-def encode(answers: Answers, version: int, throttle_ms: int = 0) -> bytes:
-    """The response; answers of one topic stand together."""
-    if len(answers) == 1 and version >= 5 and not throttle_ms:
+def encode(
+    answers: Answers, version: int, throttle_ms: int = 0, endpoints: Sequence[NodeEndpoint] = ()
+) -> bytes:
+    """The response; answers of one topic stand together. `endpoints` are those of the leaders they name."""
+    if len(answers) == 1 and version >= 5 and not throttle_ms and not endpoints and not answers[0].leader:
         return _encode_one(answers[0], version)
     if version >= FLEXIBLE_FROM:
-        return _encode_flexible(answers, version, throttle_ms)
+        return _encode_flexible(answers, version, throttle_ms, endpoints)
     return _encode_classic(answers, version, throttle_ms)
 
 
@@ -276,7 +289,9 @@ def _encode_classic(answers: Answers, version: int, throttle_ms: int) -> bytes:
     return b"".join(parts)
 
 
-def _encode_flexible(answers: Answers, version: int, throttle_ms: int) -> bytes:
+def _encode_flexible(
+    answers: Answers, version: int, throttle_ms: int, endpoints: Sequence[NodeEndpoint]
+) -> bytes:
     topics = by_topic(answers)
     parts = [write_uvarint(len(topics) + 1)]
     for topic, group in topics:
@@ -291,13 +306,15 @@ def _encode_flexible(answers: Answers, version: int, throttle_ms: int) -> bytes:
             parts.append(
                 _ANSWER_START.pack(a.index, a.error, a.base_offset, a.append_time_ms, a.start_offset)
             )
-            if a.message is None:  # nor errors of single records, nor tags
-                parts.append(b"\1\0\0")
+            if a.message is None:  # nor errors of single records
+                parts.append(b"\1\0")
             else:
-                parts.append(_record_errors(a, version) + _compact(a.message) + b"\0")
-        parts.append(b"\0")
+                parts.append(_record_errors(a, version) + _compact(a.message))
+            leader = a.leader if version >= LEADER_HINTS_FROM else None
+            parts.append(NO_TAGS if leader is None else write_tags((0, encode_leader(leader))))
+        parts.append(NO_TAGS)
     parts.append(_INT.pack(throttle_ms))
-    parts.append(b"\0")
+    parts.append(endpoint_tags(endpoints) if version >= LEADER_HINTS_FROM else NO_TAGS)
     return b"".join(parts)
 
 

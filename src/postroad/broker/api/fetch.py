@@ -141,7 +141,7 @@ class Fetch:
         return failed or total >= request.min_bytes
 
     def _look(self, wanted: PartitionFetch, left: int, first: bool) -> PartitionAnswer:
-        topic, index, epoch, offset, max_bytes = wanted
+        topic, index, epoch, offset, max_bytes = wanted[:5]
         partition = self._node.partitions.lead(topic, index)
         self._partitions.append(partition)
         if epoch != -1:
