@@ -19,6 +19,9 @@ ADAPTERS = {  # each beside its port; `store.py` is the port of the coordination
     "cluster/store.py",
     "cluster/sqlite.py",
     "cluster/sqlite_file.py",
+    "cluster/etcd.py",
+    "cluster/etcd_gateway.py",
+    "cluster/etcd_watch.py",
 }
 IMPURE_NODES = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)
 IMPURE_CALLS = {"open", "input", "print", "exec", "eval", "breakpoint"}
@@ -72,6 +75,9 @@ PLANTED = [
     ("replication/leader.py", "postroad.cluster.keys"),
     ("replication/follower.py", "postroad.now"),
     ("replication/follower.py", "time"),
+    ("cluster/etcd_messages.py", "aiohttp"),
+    ("cluster/etcd_watch.py", "aiohttp"),
+    ("cluster/image.py", "asyncio"),
     ("config/values.py", "postroad.log.settings"),
     ("config/values.py", "postroad.replication.leader"),
     ("config/values.py", "postroad.broker.runtime"),

@@ -2,8 +2,9 @@
 
 The model is etcd's, so that either fits behind it unchanged:
 
-- R1 One counter, the revision, rises by one with every commit that changes something. A commit that
-  changes nothing (no operations, or only deletes of absent keys) leaves it where it is.
+- R1 One counter, the revision, rises with every commit that changes something, by one or by more: an
+  etcd that others use too counts their commits as well. A commit of ours that changes nothing (no
+  operations, or only deletes of absent keys) does not raise it.
 - R2 Each key knows the revision that last wrote it; a key that is deleted and written anew has a new
   one. Comparing it is therefore enough to know that nothing happened in between.
 - R3 A commit is all or nothing, and durable when it returns. A key stands in it at most once.
@@ -12,6 +13,12 @@ The model is etcd's, so that either fits behind it unchanged:
   caller lists again.
 - R5 A lease that ends, for whatever reason, takes its keys with it in one revision. A lease is not a
   lock: its holder may hear of the end late. Fence by comparing revisions, never by "I hold it".
+
+- R6 A watch of everything ("") reaches every revision that `commit`, `list` or an event has named: it
+  yields events of that revision or of a later one. Where the revision was somebody else's, so that it
+  has no events here, that is a mark of progress: one event with the key PROGRESS and no value. Nothing
+  has happened to any key then. Whoever ignores keys that it does not know need not look for marks; whoever
+  counts revisions or events must.
 
 A commit that raises may have happened or not. Never repeat it blindly: read, then decide anew.
 Keys are non-empty text without NUL, ordered by their UTF-8 bytes.
@@ -24,6 +31,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 NO_LEASE: Final = 0
 ABSENT: Final = 0
+PROGRESS: Final = ""  # the key of a mark of progress (R6); keys are not empty
 
 # etcd's own defaults (--max-txn-ops, --max-request-bytes); decisions stay below them on any adapter,
 # so that what works embedded works in a cluster.

@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from postroad.testing.ports import hold, may_be_held
+
 START_TIMEOUT_S: Final = 60.0  # some 0.3 s is usual; a machine under load takes longer
 STOP_TIMEOUT_S: Final = 60.0
 PORT_TIMEOUT_S: Final = 10.0  # for the gateway of a node that was killed to see that, and end
@@ -136,10 +138,10 @@ class Node:
     def _hold_ports(self, patience_s: float = 0) -> None:
         """Those it has been given; who still has one of them is waited for."""
         deadline = time.monotonic() + patience_s
-        for address in filter(_may_be_held, (self._listen, self._http_listen)):
+        for address in filter(may_be_held, (self._listen, self._http_listen)):
             while address not in self._held:
                 try:
-                    self._held[address] = _hold(address)
+                    self._held[address] = hold(address)
                 except OSError:
                     if time.monotonic() > deadline:
                         break
@@ -174,24 +176,6 @@ def node(
         running._release_ports()
         if directory is None:
             shutil.rmtree(home, ignore_errors=True)
-
-
-def _may_be_held(address: str) -> bool:
-    """Linux lets a node listen on what another process holds without listening; others don't."""
-    return sys.platform == "linux" and address != "" and not address.endswith(":0")
-
-
-def _hold(address: str) -> socket.socket:
-    """From here on the kernel gives the port to nobody who asks for any. OSError if somebody has it."""
-    host, _, port = address.rpartition(":")
-    held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    try:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind((host.strip("[]"), int(port)))
-    except OSError:
-        held.close()
-        raise
-    return held
 
 
 def _toml(config: Mapping[str, Setting]) -> str:
