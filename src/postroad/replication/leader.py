@@ -201,6 +201,10 @@ class Leader:
         self.wants_change = True
         return self._recount()
 
+    def serving_changed(self) -> None:
+        """Other nodes serve than before: one that caught up already, and fetches nothing more, may join."""
+        self.wants_change = self.wants_change or self._has_candidate()
+
     def add_log(self, begin: LogStart, now_ms: int) -> None:
         """The partition has a ledger from now on. Who is in sync has the lag time to begin with it."""
         self.logs.append(LogProgress(begin))
@@ -254,7 +258,7 @@ class Leader:
                 elif now_ms < position.caught_up_ms + self._lag_ms:
                     due = min(due, position.caught_up_ms + self._lag_ms)
         self._deadline_ms = due
-        if self._failures or self._is_alone(now_ms) or self._leavers(now_ms):
+        if now_ms >= self._retry_ms and self._has_reason(now_ms):
             self.wants_change = True
 
     # -- what others ask -------------------------------------------------------------------------------
@@ -303,6 +307,20 @@ class Leader:
         return all(
             position.offset >= progress.watermark and position.offset >= progress.start_offset
             for progress, position in zip(self.logs, follower.positions, strict=True)
+        )
+
+    def _has_candidate(self) -> bool:
+        return any(
+            not follower.is_counted and self._may_join(follower) for follower in self._followers.values()
+        )
+
+    def _has_reason(self, now_ms: int) -> bool:
+        """Whether time alone is a reason to propose something."""
+        return (
+            self._failures > 0
+            or self._is_alone(now_ms)
+            or self._has_candidate()
+            or bool(self._leavers(now_ms))
         )
 
     def _is_behind(self, follower: FollowerProgress, now_ms: int) -> bool:
