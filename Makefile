@@ -16,8 +16,11 @@ run: $(NODE)
 ONE_TRY   := broker cluster config faults groups log metrics queues wire
 TWO_TRIES := --reruns 1 --max-suite-reruns 3 --rerun-show-tracebacks $(ONE_TRY:%=--rerun-exclude-path tests/%)
 
+# One more than two cores: much of what tests do is to wait, for a client, a JVM or a time-out.
+PROCESSES := 3
+
 test: $(STAMP) $(DEBIAN)
-	$(BIN)/pytest -n 2 --dist worksteal $(TWO_TRIES) $(ARGS)
+	$(BIN)/pytest -n $(PROCESSES) --dist worksteal $(TWO_TRIES) $(ARGS)
 
 # Seeds of the deterministic simulation (docs/simulation.md): make simulate ARGS="--seeds 200"
 simulate: $(STAMP)
