@@ -59,6 +59,7 @@ class Drive:
         self.error_rates: dict[str, float] = {}
         self.short_write_rate = 0.0
         self.write_back_rate = 0.0
+        self.boots = 1
         self.names = Names()
         self.locks: dict[str, MountedLock] = {}
         self.costs = world.random(f"disk {host} costs")
@@ -79,6 +80,7 @@ class Drive:
         self._users.clear()
         self.names = self.names.after_power_cut(self.world.random(f"disk {self.host} power cuts"))
         self.locks.clear()
+        self.boots += 1
         self._armed = None
 
     def crash_after(self, operations: int, crash: Callable[[], None]) -> None:
@@ -369,6 +371,10 @@ class MountedDisk:
     def total_bytes(self, path: str = "") -> int:
         self._process.check()
         return self._drive.total_bytes()
+
+    def boot_id(self) -> str:
+        self._process.check()
+        return f"{self._drive.host} {self._drive.boots}"
 
     def _create(self, path: str, may_create: bool) -> PagedFile:
         if not may_create or not self._names.is_directory(posixpath.dirname(path)):

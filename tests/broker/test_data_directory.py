@@ -125,6 +125,46 @@ def test_the_marker_of_a_clean_stop_counts_once(tmp_path: Path, disk: Disk) -> N
     directory.close(clean=False)
 
 
+def test_a_kill_leaves_the_boot_and_a_power_cut_does_not() -> None:
+    disk = MemoryDisk()
+    directory = opened(Path("/data"), disk)
+    assert not directory.same_boot(), "nothing is known of a new directory"
+    directory.record_boot()
+    assert directory.same_boot()
+    assert opened(Path("/data"), disk.copy()).same_boot()
+    cut = disk.crash(all_lost)
+    after = opened(Path("/data"), cut)
+    assert not after.same_boot()
+    assert not after.same_boot(), "as long as nobody has recorded it"
+    after.record_boot()
+    assert opened(Path("/data"), cut.copy()).same_boot()
+
+
+def test_a_boot_that_is_not_known_is_another_one() -> None:
+    class Nameless(MemoryDisk):
+        def boot_id(self) -> str:
+            return ""
+
+    directory = opened(Path("/data"), Nameless())
+    directory.record_boot()
+    assert not directory.same_boot()
+
+
+def test_a_boot_that_can_not_be_recorded_stops_nothing() -> None:
+    disk = MemoryDisk()
+    directory = opened(Path("/data"), disk)
+    disk.capacity = 0
+    directory.record_boot()
+    assert not directory.same_boot()
+
+
+def test_the_operating_system_names_its_boot(tmp_path: Path) -> None:
+    first, second = opened(tmp_path / "a", OsDisk()), OsDisk()
+    assert second.boot_id() == OsDisk().boot_id()
+    first.record_boot()
+    assert first.same_boot() == bool(second.boot_id())
+
+
 def test_a_marker_that_can_not_be_left_stops_nothing(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     os.mkdir(tmp_path / "clean-shutdown")

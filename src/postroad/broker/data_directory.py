@@ -3,6 +3,7 @@
     lock             held (flock) by the process that uses the directory
     node.json        whose logs these are: ids of cluster, node and directory (`cluster.identity`)
     clean-shutdown   there only between a clean stop and the next start
+    boot-id          which start of the machine the logs were last used in
     coordination.sqlite  the embedded coordination store
     reserve          room for when the disk is full (`reserve`)
     logs/<topic id>-<partition>/   one directory for each partition
@@ -37,6 +38,8 @@ from postroad.errors import ConfigurationError
 from postroad.log.disk import Disk, Lock, LockHeld, read_file
 
 MARKER: Final = "clean-shutdown"
+BOOT_FILE: Final = "boot-id"
+_BOOT_BYTES_MAX: Final = 200  # a UUID has 36
 LEDGER: Final = "ledger"
 _PARTITION_NAME: Final = re.compile(r"([A-Za-z0-9_-]{22})-(\d+)")
 
@@ -53,6 +56,7 @@ class DataDirectory:
         self._disk = disk
         self._identity = str(path / FILE_NAME)
         self._marker = str(path / MARKER)
+        self._boot = str(path / BOOT_FILE)
         self._lock: Lock | None = None
 
     def open(self) -> None:
@@ -79,6 +83,27 @@ class DataDirectory:
             return False
         self._disk.sync_directory(str(self.path))
         return True
+
+    def same_boot(self) -> bool:
+        """Whether the machine has run on since `record_boot`, so that all that was written is there."""
+        boot_id = self._disk.boot_id().encode()
+        try:
+            recorded = read_file(self._disk, self._boot, _BOOT_BYTES_MAX)
+        except OSError:  # there is none, or it can't be read: another boot is the safe answer
+            return False
+        return bool(boot_id) and recorded == boot_id
+
+    def record_boot(self) -> None:
+        """Remember this start of the machine, durably.
+
+        Only after the cluster has been told what the start may have cost: a node that dies before that must
+        find out again. Where it can't be written the next start counts as one of another boot.
+        """
+        if not self.same_boot():
+            try:
+                self._disk.replace(self._boot, self._disk.boot_id().encode())
+            except OSError as error:
+                log.warning("the boot id could not be recorded: %s", error)
 
     def belong_to(self, cluster_id: str | None, node_id: int) -> None:
         """Raises unless the logs here and the coordination store are of one cluster (or both are new)."""

@@ -60,15 +60,16 @@ class Joining:
         clean = self._directory.is_clean()
         image = await self._read()
         membership.check_level(image, me.level)
-        # Which boot of the machine left the logs is not known, so it counts as another one.
+        same_boot = self._directory.same_boot()
         for decision in leadership.start(
-            image, me.id, same_boot=False, clean=clean, is_synced=lambda topic: False
+            image, me.id, same_boot=same_boot, clean=clean, is_synced=lambda topic: False
         ):
             if await self._commit(decision) is None:
                 raise StoreChanged("Another node changed partitions that this one leads.")
         snapshot = await self._store.list("")
         # Not before: a start that is refused changes nothing.
         self._directory.note(cluster_id, me.id, me.directory)
+        self._directory.record_boot()
         self._directory.take_marker()
         return Joined(snapshot, clean)
 

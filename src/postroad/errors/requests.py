@@ -83,3 +83,13 @@ class FetchSessionTopicIdError(TryAgain):
 class ThrottlingQuotaExceeded(TryAgain):
     code = 89
     summary = "The quota is used up; wait for the throttle time."
+
+
+class StaleBrokerEpoch(RequestRefused):
+    code = 77
+    summary = "The node has registered anew since it sent this."
+
+
+class BrokerIdNotRegistered(RequestRefused):
+    code = 102
+    summary = "No node is registered under this id."

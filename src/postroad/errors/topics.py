@@ -93,3 +93,23 @@ class PolicyViolation(RequestRefused):
 class TopicDeletionDisabled(RequestRefused):
     code = 73
     summary = "Deleting topics is turned off on this node."
+
+
+class ReassignmentInProgress(RequestRefused):
+    code = 60
+    summary = "The partition is being moved to other nodes; cancel that first, or wait."
+
+
+class NoReassignmentInProgress(RequestRefused):
+    code = 85
+    summary = "The partition is not being moved, so there is nothing to cancel."
+
+
+class IneligibleReplica(RequestRefused):
+    code = 107
+    summary = "The replica can't join those in sync: its node is starting, draining or gone."
+
+
+class NewLeaderElected(RequestRefused):
+    code = 108
+    summary = "Another node leads the partition since this change."

@@ -10,6 +10,7 @@ D3 a failed `append` may have written some of the bytes; `size` then says how ma
 D4 a lock is held by one process at a time, and is free when that process has ended, however it ended.
 D5 after a failed `sync` the bytes can still be read, and may never reach the disk: the kernel takes them
    for written, in the next process too. Only what is written once more is synced by the next `sync`.
+D6 only a crash of the machine loses what was written and not synced; a process may end as it likes.
 
 Errors are OSErrors. A symbolic link is refused wherever a file or directory is expected, so that
 nothing outside the data directory is ever read or written through it.
@@ -40,6 +41,7 @@ _FILE_MODE: Final = 0o600
 _DIRECTORY_MODE: Final = 0o700
 _PARENT_MODE: Final = 0o777  # as the user's mask has it: what leads to our directories is not ours
 _PID_BYTES: Final = 20
+_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -122,6 +124,12 @@ class Disk(Protocol):
 
     def total_bytes(self, path: str = "") -> int:
         """How large that file system is."""
+
+    def boot_id(self) -> str:
+        """Which start of the machine this is: within one, what was written is there, synced or not (D6).
+
+        Empty where that can't be known.
+        """
 
 
 class OsFile:
@@ -322,6 +330,13 @@ class OsDisk:
     def total_bytes(self, path: str = "") -> int:
         status = os.statvfs(self._path(path))
         return status.f_blocks * status.f_frsize
+
+    def boot_id(self) -> str:
+        try:
+            with open(_BOOT_ID, encoding="ascii") as file:
+                return file.read().strip()
+        except (OSError, UnicodeDecodeError):  # a system without it
+            return ""
 
     def _path(self, path: str) -> str:
         return os.path.join(self._root, path)

@@ -1,6 +1,6 @@
 """A disk in memory that keeps synced and unsynced apart, and fails on demand.
 
-For tests and the simulator. It promises exactly what `disk` promises (D1–D5) and no more: `crash`
+For tests and the simulator. It promises exactly what `disk` promises (D1–D6) and no more: `crash`
 hands back the disk that a machine might find after a power cut, where each unsynced write and each
 unsynced name was kept, lost or torn by itself, as `pick` chooses. `on_operation` is called
 before each change and may raise: an OSError to make it fail, anything else to stop the world there.
@@ -183,6 +183,7 @@ class MemoryDisk:
         self._pending: list[dict[str, _Node | None]] = []  # each: names changed together
         self._directories: set[str] = set()
         self._locks: set[str] = set()
+        self._boots = 1
 
     def mutex(self) -> threading.Lock:
         return threading.Lock()
@@ -197,6 +198,7 @@ class MemoryDisk:
         found._directories = set(self._directories)
         found._names = {path: names[path].after_crash(pick) for path in sorted(names)}
         found._synced_names = dict(found._names)
+        found._boots = self._boots + 1
         return found
 
     def copy(self) -> MemoryDisk:
@@ -206,6 +208,7 @@ class MemoryDisk:
         found._names, found._synced_names, found._pending = copy.deepcopy(
             (self._names, self._synced_names, self._pending)
         )
+        found._boots = self._boots
         return found
 
     def content(self, path: str) -> bytes:
@@ -309,6 +312,9 @@ class MemoryDisk:
 
     def total_bytes(self, path: str = "") -> int:
         return _UNBOUNDED_BYTES if self.capacity is None else self.capacity
+
+    def boot_id(self) -> str:
+        return f"boot {self._boots}"
 
     def _change(self, names: dict[str, _Node | None]) -> None:
         _apply(self._names, names)

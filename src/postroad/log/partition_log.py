@@ -116,24 +116,17 @@ class PartitionLog(WritableLog):
     def diverging(self, last_fetched_epoch: int, fetch_offset: int) -> EpochEnd | None:
         """On a leader: what to tell a follower whose log ends so and has parted from this one; else None.
 
-        It then truncates to its own `common_end` and fetches again (KIP-595). Raises OffsetOutOfRange
-        below the start, and where nothing is known of the epoch: such a follower begins anew.
+        It then truncates and fetches again (KIP-595). Raises OffsetOutOfRange below the start.
         """
         if fetch_offset < self.start_offset:
             raise OffsetOutOfRange(f"Offset {fetch_offset} is below the start, {self.start_offset}.")
         if last_fetched_epoch == UNKNOWN:  # an empty log has nothing that could differ
             return None
         end = self.epoch_end(last_fetched_epoch)
-        if end.epoch == UNKNOWN:
-            raise OffsetOutOfRange(f"Leader epoch {last_fetched_epoch} is above the last one here.")
+        if end.epoch == UNKNOWN:  # newer than all that is here: leaders count anew from a backup
+            return EpochEnd(self.last_epoch, self.written_offset)
         parted = end.epoch < last_fetched_epoch or end.end_offset < fetch_offset
         return end if parted else None
-
-    def common_end(self, leader_end: EpochEnd) -> int:
-        """On a follower: up to where its log may be the leader's, of which `diverging` told this end."""
-        own = self.epoch_end(leader_end.epoch)
-        end_offset = self.end_offset if own.epoch == UNKNOWN else own.end_offset
-        return min(leader_end.end_offset, end_offset)
 
     @property
     def last_epoch(self) -> int:
