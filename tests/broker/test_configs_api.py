@@ -187,7 +187,7 @@ def test_an_empty_cleanup_policy_keeps_everything_until_records_are_deleted(
     shared.publish(topic, b"a", b"b")
     assert value(shared, topic, "cleanup.policy") == ("", OVERRIDE)
     log = shared.partition(topic).log
-    assert shared.on_loop(lambda: log.expire(shared.began_ms + 10**9)) == []
+    assert shared.on_loop(lambda: log.expire(shared.began_ms + 10**9, log.end_offset)) == []
     wanted = delete_records.DeleteRecordsTopic(topic, [delete_records.DeleteRecordsPartition(0, 1)])
     answer = shared.call(delete_records, 2, delete_records.DeleteRecordsRequest([wanted], 10_000))
     assert answer.topics[0].partitions[0].error_code == 0

@@ -62,7 +62,7 @@ def test_an_offset_outside_the_log_is_out_of_range_at_once(shared: Running, topi
 def test_deleted_records_are_out_of_range(shared: Running, topic: str) -> None:
     shared.create(topic)
     shared.publish(topic, b"one", b"two", b"three")
-    shared.on_loop(lambda: shared.partition(topic).log.delete_before(2))
+    shared.on_loop(lambda: shared.partition(topic).log.delete_before(2, 2))
     assert shared.fetch(topic, 1).error_code == OUT_OF_RANGE
     assert offsets_of(shared.fetch(topic, 2)) == [2]
 

@@ -97,7 +97,7 @@ def test_a_name_is_refused_in_versions_before_its_own(
 def test_deleted_records_are_not_found(shared: Running, topic: str) -> None:
     shared.create(topic)
     shared.publish(topic, b"a", b"b", b"c")
-    shared.on_loop(lambda: shared.partition(topic).log.delete_before(2))
+    shared.on_loop(lambda: shared.partition(topic).log.delete_before(2, 2))
     assert place(shared, topic, EARLIEST) == (2, -1)
     assert place(shared, topic, 0)[0] == 2
     assert place(shared, topic, NEWEST)[0] == 2

@@ -147,7 +147,7 @@ def test_partition_says_nothing_more_of_what_it_can_not_read_when_that_is_delete
         running.publish("jobs", b"x")
         disk.fail("read", log_of(running, "jobs"), errno.EIO)
         assert worker.fetch(wait_ms=20).error == STORAGE_ERROR
-        running.on_loop(lambda: running.partition("jobs").log.delete_before(1))
+        running.on_loop(lambda: running.partition("jobs").log.delete_before(1, 1))
         until(lambda: worker.fetch(wait_ms=20).error == Error.NONE, "nothing is left that can't be read")
 
 

@@ -55,7 +55,7 @@ def put(log: PartitionLog, written: Written, compression: int = 0, now_ms: int =
 
 
 def compact(log: PartitionLog, now_ms: int = NOW, keys_max: int = KEYS_MAX) -> bool:
-    job = log.compaction(now_ms)
+    job = log.compaction(now_ms, log.end_offset)
     if job is None:
         return False
     job.keys_max = keys_max
@@ -177,7 +177,7 @@ def test_a_crash_while_an_interrupted_compaction_is_finished_is_safe_too() -> No
     disk = MemoryDisk()
     log, written = some_log(disk)
     known = state(log)
-    job = log.compaction(NOW)
+    job = log.compaction(NOW, log.end_offset)
     assert job is not None
     job.run()  # swapped, and then the machine stops
     for operation in range(40):
@@ -219,9 +219,9 @@ def test_readers_keep_the_old_segments_until_the_job_is_installed() -> None:
     slice_ = log.read(0, 10_000, log.written_offset)
     assert slice_ is not None
     held = slice_.file.read(slice_.position, slice_.length)
-    job = log.compaction(NOW)
+    job = log.compaction(NOW, log.end_offset)
     assert job is not None
-    assert log.compaction(NOW) is None, "one at a time"
+    assert log.compaction(NOW, log.end_offset) is None, "one at a time"
     job.run()
     assert stored(log) == before
     compaction_end = log.install(job)
@@ -279,15 +279,15 @@ def test_a_producers_last_batch_stays_if_only_empty() -> None:
 def test_an_open_transaction_is_not_compacted() -> None:
     log = open_log(MemoryDisk(), COMPACT)
     send(log, batch(key=b"k", producer=1, epoch=0, sequence=0, attributes=TRANSACTIONAL))
-    assert log.compaction(NOW) is None
-    assert closed(log).compaction(NOW) is None
+    assert log.compaction(NOW, log.end_offset) is None
+    assert closed(log).compaction(NOW, log.end_offset) is None
 
 
 def test_young_records_wait_for_the_lag() -> None:
     log, _ = some_log(MemoryDisk())
     log.settings = replace(COMPACT, min_compaction_lag_ms=1000)
-    assert log.compaction(NOW + 999) is None
-    assert log.compaction(NOW + 1000) is not None
+    assert log.compaction(NOW + 999, log.end_offset) is None
+    assert log.compaction(NOW + 1000, log.end_offset) is not None
 
 
 def test_a_log_is_compacted_when_it_is_dirty_enough_or_too_long_ago() -> None:
@@ -296,10 +296,10 @@ def test_a_log_is_compacted_when_it_is_dirty_enough_or_too_long_ago() -> None:
     put(log, [(1, b"x")])
     closed(log)
     log.settings = replace(COMPACT, min_cleanable_dirty_ratio=0.9)
-    assert log.compaction(NOW) is None
+    assert log.compaction(NOW, log.end_offset) is None
     log.settings = replace(log.settings, max_compaction_lag_ms=DAY_MS)
-    assert log.compaction(NOW + DAY_MS) is None
-    assert log.compaction(NOW + DAY_MS + 1) is not None
+    assert log.compaction(NOW + DAY_MS, log.end_offset) is None
+    assert log.compaction(NOW + DAY_MS + 1, log.end_offset) is not None
 
 
 def test_what_is_not_synced_is_not_compacted() -> None:
@@ -307,9 +307,9 @@ def test_what_is_not_synced_is_not_compacted() -> None:
     for number in range(20):
         put(log, [(1, b"%d" % number * 9)])
     assert len(log.segments) > 2
-    assert log.compaction(NOW) is None
+    assert log.compaction(NOW, log.end_offset) is None
     sync(log)
-    assert log.compaction(NOW) is not None
+    assert log.compaction(NOW, log.end_offset) is not None
 
 
 def test_more_keys_than_fit_into_memory_are_compacted_in_turns() -> None:
@@ -346,7 +346,7 @@ def test_closing_cancels_a_compaction_under_way() -> None:
     disk = MemoryDisk()
     log, _ = some_log(disk)
     known = state(log)
-    job = log.compaction(NOW)
+    job = log.compaction(NOW, log.end_offset)
     assert job is not None
     log.close()
     job.run()
@@ -357,7 +357,7 @@ def test_closing_cancels_a_compaction_under_way() -> None:
 def test_closing_finishes_a_compaction_that_is_not_installed() -> None:
     disk = MemoryDisk()
     log, written = some_log(disk)
-    job = log.compaction(NOW)
+    job = log.compaction(NOW, log.end_offset)
     assert job is not None
     job.run()
     log.close()
@@ -368,14 +368,14 @@ def test_compaction_and_retention_go_together() -> None:
     disk = MemoryDisk()
     log, _ = some_log(disk)
     log.settings = replace(COMPACT, cleanup_delete=True, retention_ms=DAY_MS)
-    job = log.compaction(NOW)
+    job = log.compaction(NOW, log.end_offset)
     assert job is not None
-    assert log.expire(NOW + 2 * DAY_MS) == [], "not while they are being compacted"
+    assert log.expire(NOW + 2 * DAY_MS, log.end_offset) == [], "not while they are being compacted"
     job.run()
     compaction_end = log.install(job)
-    assert log.expire(NOW + 2 * DAY_MS) == [], "nor before they have their names"
+    assert log.expire(NOW + 2 * DAY_MS, log.end_offset) == [], "nor before they have their names"
     compaction_end.run()
-    assert log.expire(NOW + 2 * DAY_MS) != []
+    assert log.expire(NOW + 2 * DAY_MS, log.end_offset) != []
     assert state(log) == {}
 
 
@@ -410,7 +410,7 @@ def test_an_error_while_old_files_go_is_made_up_for_and_the_log_is_compacted_aga
     disk = MemoryDisk()
     closed(some_log(disk)[0])
     log = open_log(disk, COMPACT)
-    job = log.compaction(NOW)
+    job = log.compaction(NOW, log.end_offset)
     assert job is not None
     job.run()
     compaction_end = log.install(job)
@@ -423,7 +423,7 @@ def test_an_error_while_old_files_go_is_made_up_for_and_the_log_is_compacted_aga
     with pytest.raises(OSError, match="once"):
         compaction_end.run()
     disk.on_operation = None
-    assert log.compaction(NOW) is None, "two at once would get into each other's way"
+    assert log.compaction(NOW, log.end_offset) is None, "two at once would get into each other's way"
     unfinished = log.unfinished_compaction
     assert unfinished is compaction_end
     unfinished.run()
@@ -434,3 +434,20 @@ def test_an_error_while_old_files_go_is_made_up_for_and_the_log_is_compacted_aga
     assert compact(log), "it goes on"
     assert state(log)[b"key-0"] == b"newer"
     assert state(open_log(disk.copy(), COMPACT)) == state(log)
+
+
+@examples(max_examples=60)
+@given(st.integers(0, 40))
+def test_what_is_not_committed_is_neither_compacted_nor_supersedes_anything(below: int) -> None:
+    log = open_log(MemoryDisk(), COMPACT)
+    for number in range(40):
+        put(log, [(number % 4, b"%d" % number)])
+    before = {record.offset: record for record in records(closed(log))}
+    job = log.compaction(NOW, below)
+    if job is not None:
+        job.run()
+        log.install(job).run()
+    after = {record.offset: record for record in records(log)}
+    assert all(after[offset] == record for offset, record in before.items() if offset >= below)
+    newest = {record.key: record for offset, record in sorted(before.items()) if offset < below}
+    assert all(after.get(record.offset) == record for record in newest.values())

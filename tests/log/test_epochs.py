@@ -157,7 +157,7 @@ def test_a_follower_is_told_where_it_has_parted() -> None:
     assert log.diverging(3, 2) == (1, 2), "it has an epoch that is not here"
     assert log.diverging(6, 4) == (4, 4), "also one that wrote at the very end"
     assert log.diverging(10, 4) == (9, 4), "newer than all"
-    log.delete_before(2)
+    log.delete_before(2, log.end_offset)
     with pytest.raises(OffsetOutOfRange):
         log.diverging(1, 1)
 
@@ -196,7 +196,7 @@ def with_single_records(epochs: list[int]) -> PartitionLog:
 
 def test_epochs_below_the_start_are_dropped() -> None:
     log = with_epochs(MemoryDisk(), 1, 4, 6)
-    log.delete_before(3)
+    log.delete_before(3, log.end_offset)
     assert log.leader_epochs.entries == [(4, 3), (6, 4)]
 
 

@@ -123,7 +123,7 @@ def test_wrong_offset_does_not_make_compaction_keep_an_older_value() -> None:
     for bit in OFFSET_BITS:
         damaged = flipped(disk, first, 8 * 0 + bit)
         again = open_log(damaged, settings, clean=True)
-        job = again.compaction(NOW)
+        job = again.compaction(NOW, again.end_offset)
         assert job is not None
         job.run()
         again.install(job).run()

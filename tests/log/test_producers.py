@@ -139,7 +139,7 @@ def test_idle_producers_are_forgotten_but_not_in_a_transaction() -> None:
     log = open_log(MemoryDisk())
     produced(log, 0, producer=1)
     send(log, batch(producer=2, epoch=0, sequence=0, attributes=TRANSACTIONAL))
-    log.expire(NOW + DAY_MS + 1)
+    log.expire(NOW + DAY_MS + 1, log.end_offset)
     assert [(p.producer_id, p.current_txn_start) for p in log.producers()] == [(2, 1)]
 
 
@@ -147,9 +147,9 @@ def test_named_producers_are_forgotten_after_ten_minutes() -> None:
     log = open_log(MemoryDisk())
     produced(log, 0, producer=1)
     produced(log, 5, producer=NAMED_PRODUCERS + 1)
-    log.expire(NOW + 600_000)
+    log.expire(NOW + 600_000, log.end_offset)
     assert len(log.producers()) == 2
-    log.expire(NOW + 600_001)
+    log.expire(NOW + 600_001, log.end_offset)
     assert [producer.producer_id for producer in log.producers()] == [1]
 
 

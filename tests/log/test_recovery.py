@@ -305,7 +305,7 @@ def test_a_lost_or_damaged_state_file_loses_nothing(name: str, content: bytes | 
 def test_a_start_offset_is_kept() -> None:
     disk = MemoryDisk()
     log = filled(disk)
-    assert log.delete_before(20) == 20
+    assert log.delete_before(20, log.end_offset) == 20
     assert open_log(disk.copy()).start_offset == 20, "over a kill at once"
     sync(log)
     assert open_log(disk.crash(all_lost)).start_offset == 20, "over a power cut after a sync"
@@ -318,7 +318,7 @@ def test_a_start_in_a_lost_end_deletes_no_later_messages(pick: Pick) -> None:
     log = filled(disk)
     kept = log.end_offset
     send(log, batch(5))
-    log.delete_before(log.end_offset)
+    log.delete_before(log.end_offset, log.end_offset)
     deleted = disk.content(CHECKPOINT)
     disk = disk.crash(all_lost)
     disk.damage(CHECKPOINT, deleted)

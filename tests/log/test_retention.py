@@ -2,6 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from postroad.errors import OffsetOutOfRange
 from postroad.log.memory_disk import MemoryDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.retention import RemovedSegment
@@ -14,7 +20,7 @@ KEEP_ALL = replace(SMALL, retention_ms=-1)
 
 
 def expire(log: PartitionLog, now_ms: int = NOW) -> list[RemovedSegment]:
-    removed = log.expire(now_ms)
+    removed = log.expire(now_ms, log.end_offset)
     for segment in removed:
         segment.run()
     return removed
@@ -56,7 +62,7 @@ def test_nothing_goes_without_a_limit_or_without_the_delete_policy() -> None:
 
 def test_segments_below_the_start_offset_go_whatever_the_policy() -> None:
     log = aged(MemoryDisk(), replace(KEEP_ALL, cleanup_delete=False, cleanup_compact=True))
-    log.delete_before(20)
+    log.delete_before(20, log.end_offset)
     expire(log)
     assert log.segments[0].base_offset <= 20 < log.segments[0].end_offset
     assert log.start_offset == 20
@@ -130,8 +136,38 @@ def test_unsynced_segments_may_go_and_the_log_still_syncs() -> None:
 def test_deleting_records_moves_the_start_and_nothing_else() -> None:
     log = filled(MemoryDisk())
     end = log.end_offset
-    assert log.delete_before(7) == 7
-    assert log.delete_before(3) == 7, "it never falls"
-    assert log.delete_before(end) == end
+    assert log.delete_before(7, log.end_offset) == 7
+    assert log.delete_before(3, log.end_offset) == 7, "it never falls"
+    assert log.delete_before(end, log.end_offset) == end
     assert stored(log) == []
     assert send(log, batch())[0].base_offset == end
+
+
+def test_records_above_the_watermark_can_not_be_deleted() -> None:
+    log = filled(MemoryDisk())
+    with pytest.raises(OffsetOutOfRange):
+        log.delete_before(11, below=10)
+    assert log.delete_before(10, below=10) == 10
+    with pytest.raises(OffsetOutOfRange):
+        log.delete_before(log.end_offset + 1, below=log.end_offset + 5)
+
+
+@examples(max_examples=100)
+@given(st.integers(0, 60), st.sampled_from(["time", "size", "both"]), st.integers(0, 3))
+def test_nothing_at_or_above_the_watermark_expires(below: int, limit: str, calls: int) -> None:
+    settings = replace(
+        SMALL,
+        retention_ms=1 if limit != "size" else -1,
+        retention_bytes=0 if limit != "time" else -1,
+    )
+    disk = MemoryDisk()
+    log = filled(disk, settings=settings)
+    kept = [entry for entry in stored(log) if entry.offset >= below]
+    for _ in range(calls):
+        for segment in log.expire(NOW + 1000 * HOUR_MS, below):
+            segment.run()
+        sync(log)
+        assert log.start_offset <= max(below, 0)
+        assert [entry for entry in stored(log) if entry.offset >= below] == kept
+        again = open_log(disk.crash(all_lost), settings)
+        assert [entry for entry in stored(again) if entry.offset >= below] == kept

@@ -29,7 +29,7 @@ def test_the_first_record_that_is_not_older_is_found(
     for time, count in sent:
         send(log, batch(count, time=NOW + time))
     sync(log)
-    log.delete_before(min(start_offset, log.end_offset))
+    log.delete_before(min(start_offset, log.end_offset), log.end_offset)
     if reopened:
         log.close()
         log = open_log(disk, clean=True)

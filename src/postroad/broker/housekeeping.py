@@ -59,7 +59,7 @@ class Housekeeping:
         """Segments past their time leave the log now; their files follow in a thread."""
         try:
             self._drop_acknowledged(partition)
-            removed = partition.log.expire(self._node.clock.now_ms())
+            removed = partition.log.expire(self._node.clock.now_ms(), partition.high_watermark)
         except (OSError, ApiError) as error:
             log.error("retention of %s-%d: %s", partition.topic, partition.index, error)
             return
@@ -94,7 +94,8 @@ class Housekeeping:
         if settings.retention_groups:
             done = self._node.groups.committed_below(partition.topic, partition.index, done)
         if done > partition.log.start_offset:
-            partition.log.delete_before(min(done, partition.high_watermark))
+            below = partition.high_watermark
+            partition.log.delete_before(min(done, below), below)
 
     async def compact(self, partition: Partition) -> None:
         """Bring the log's closed segments down to the latest record of each key, if it is worth it.
@@ -105,7 +106,9 @@ class Housekeeping:
             return
         if (unfinished := partition.log.unfinished_compaction) is not None:
             await self._finish_compaction(partition, unfinished)
-        job = None if partition.closed else partition.log.compaction(self._node.clock.now_ms())
+        if partition.closed:
+            return
+        job = partition.log.compaction(self._node.clock.now_ms(), partition.high_watermark)
         if job is None:
             return
         partition.busy = True

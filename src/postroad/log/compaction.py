@@ -9,6 +9,7 @@ K1 only segments that lie wholly below the recovery point are touched, and that 
    recovery would otherwise take a rewritten segment for a torn one.
 K2 a job is cancelled before it swaps or not at all. Should the disk fail between two swaps, those done
    count, and the log installs them at the latest when it is closed.
+K3 nothing at or above the watermark is touched, nor does it supersede anything: it may be taken back.
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ class Cancelled(Exception):
     """The log no longer wants the job."""
 
 
-def choose(log: PartitionLog, now_ms: int) -> CompactionJob | None:
-    """A job for what may be compacted (K1), if it is worth it."""
+def choose(log: PartitionLog, now_ms: int, below: int) -> CompactionJob | None:
+    """A job for what may be compacted (K1, K3), if it is worth it."""
     settings, checkpoint = log.settings, log.checkpoint.current
     if not settings.cleanup_compact:
         return None
-    limit = min(checkpoint.point.segment, log.producer_states.first_open_transaction(log.end_offset))
+    open_transaction = log.producer_states.first_open_transaction(log.end_offset)
+    limit = min(checkpoint.point.segment, open_transaction, below)
     closed = [segment for segment in log.segments[:-1] if segment.end_offset <= limit]
     segments = cleanable(closed, settings, now_ms)
     if not is_dirty_enough(segments, checkpoint.cleaned_offset, settings, now_ms):

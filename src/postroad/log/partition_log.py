@@ -139,32 +139,39 @@ class PartitionLog(WritableLog):
 
     # --- away
 
-    def delete_before(self, offset: int) -> int:
+    # `below` is the watermark: what lies at or above it may yet be another leader's to give away.
+
+    def delete_before(self, offset: int, below: int) -> int:
         """Records below the offset can't be read any more; returns the new start offset.
 
         It survives a kill at once and a power cut with the next sync, which `begin_sync` now asks for.
-        Raises OffsetOutOfRange above what is written, StorageFailed.
+        Raises OffsetOutOfRange above `below` and above what is written, StorageFailed.
         """
-        if offset > self.written_offset:
-            raise OffsetOutOfRange(f"Offset {offset} is above the end, {self.written_offset}.")
+        limit = min(below, self.written_offset)
+        if offset > limit:
+            raise OffsetOutOfRange(f"Offset {offset} is above what is committed, {limit}.")
         if offset > self.start_offset:
             self._move_start(offset)
             self._unsynced_checkpoint = True
         return self.start_offset
 
-    def expire(self, now_ms: int) -> list[RemovedSegment]:
+    def expire(self, now_ms: int, below: int) -> list[RemovedSegment]:
         """Segments that are too old, too many or below the start leave the log; their jobs delete them.
 
+        One that reaches above `below` stays.
         A segment that is older than segment.ms is closed, too, and idle producers are forgotten.
         """
-        return retention.expire(self, now_ms)
+        return retention.expire(self, now_ms, below)
 
-    def compaction(self, now_ms: int) -> CompactionJob | None:
-        """A job if the log is dirty enough: run it in a thread, then `install` it. One at a time."""
+    def compaction(self, now_ms: int, below: int) -> CompactionJob | None:
+        """A job if the log is dirty enough: run it in a thread, then `install` it. One at a time.
+
+        It leaves segments alone that reach above `below`.
+        """
         busy = self._compaction is not None and not self._compaction.ended
         if self.failed or busy or not all(segment.renamed for segment in self.segments):
             return None
-        self._compaction = compaction.choose(self, now_ms)
+        self._compaction = compaction.choose(self, now_ms, below)
         return self._compaction
 
     @property

@@ -5,6 +5,7 @@ T2 one call never removes the segment that was the newest when it began. If all 
    closed now and removed by the next call, if it still is too old then: a clock that jumped
    ahead and was put right between the two has cost nothing of it.
 T3 a segment without any timestamp does not grow old; only its size counts.
+T4 nothing at or above the watermark goes, however old or large it is: it is not committed yet.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ class RemovedSegment:
             self._disk.remove(path)
 
 
-def expire(log: PartitionLog, now_ms: int) -> list[RemovedSegment]:
+def expire(log: PartitionLog, now_ms: int, below: int) -> list[RemovedSegment]:
     """See PartitionLog.expire."""
     settings, newest = log.settings, log.active
     log.producer_states.expire(now_ms, settings.producer_expiry_ms)
     if newest.size and (log.is_roll_due(now_ms) or is_old(newest, settings, now_ms)):
         log.roll()
-    closed = log.segments[: log.segments.index(newest)]
+    closed = [s for s in log.segments[: log.segments.index(newest)] if s.end_offset <= below]
     count = outgrown(closed, log.size_bytes, log.start_offset, settings, now_ms)
     removed = list(itertools.takewhile(log.is_free, closed[:count]))
     log.drop(removed)

@@ -280,7 +280,7 @@ class QueueStates:
             self._snapshot(oldest)
         start = self._partition.log.start_offset
         if since - start >= self._prune_records or any(start <= d.first < since for d in self._damage):
-            self._partition.log.delete_before(since)
+            self._partition.log.delete_before(since, self._partition.high_watermark)
 
 
 def _busy() -> CoordinatorNotAvailable:
