@@ -18,7 +18,7 @@ from simulator.scenario import Result, Scenario
 from simulator.workloads import ALL, names_for
 from simulator.workloads.workload import Workload
 
-DRAWN: Final = 0.35  # the part of the seeds that a workload takes part in
+DRAWN: Final = 2  # workloads of a seed, in the mean
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class Campaign:
         if self.workloads is not None:
             return [kind for name, kind in ALL.items() if name in self.workloads]
         random, names = Random(f"{seed} workloads"), names_for(self.nodes)
-        drawn = [name for name in names if random.random() < DRAWN] or [random.choice(names)]
+        chance = DRAWN / len(names)
+        drawn = [name for name in names if random.random() < chance] or [random.choice(names)]
         return [ALL[name] for name in drawn]
 
 

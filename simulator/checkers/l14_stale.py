@@ -12,9 +12,10 @@ from simulator.workloads.group_history import GroupHistory
 
 
 def check(history: GroupHistory, cuts: Sequence[float]) -> Iterator[Violation]:
-    """`cuts`: power cuts that may have taken what had made an identity stale."""
+    """`cuts`: power cuts that may have taken what had made an identity stale, or the identity itself: then
+    the group counts anew, and may give it out once more."""
     for commit in history.stale:
-        if commit.is_taken and not any(cut >= commit.known_at for cut in cuts):
+        if commit.is_taken and not any(cut >= commit.since for cut in cuts):
             yield Violation(
                 "L14",
                 f"{history.group}: a commit of {commit.who} was taken, which had been stale since "

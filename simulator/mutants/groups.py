@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from postroad.broker.groups.coordinator import Coordinator, Token
 from postroad.errors import ApiError
 from postroad.groups.answers import Outcome
 from postroad.groups.consumer import Draft
-from postroad.groups.coordinator import Groups
+from postroad.groups.coordinator import Fetched, Groups
 from postroad.groups.group import Group
 from postroad.groups.requests import CommitRequest, TopicPartition
 from postroad.now import Now
@@ -48,6 +50,18 @@ def _always_free(_: Callable[..., Any]) -> Callable[..., Any]:
     return is_free_for
 
 
+def _begin_early(fetch: Callable[..., Any]) -> Callable[..., Any]:
+    def fetch_early(self: Groups, *request: Any) -> list[Fetched]:
+        return [
+            each
+            if each.value is None
+            else each._replace(value=replace(each.value, offset=max(0, each.value.offset - 1)))
+            for each in fetch(self, *request)
+        ]
+
+    return fetch_early
+
+
 ALL: Final = (
     Mutant(
         "stale-commit",
@@ -69,5 +83,12 @@ ALL: Final = (
         Draft,
         "is_free_for",
         _always_free,
+    ),
+    Mutant(
+        "begin-early",
+        "members begin at the last message that their group committed, not behind it",
+        Groups,
+        "fetch",
+        _begin_early,
     ),
 )

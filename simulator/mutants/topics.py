@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any, Final
 
+from postroad.broker.topic_changes import TopicChanges
+from postroad.cluster.image import Topic
 from postroad.log import compaction, retention
 from postroad.log.cleaner import KeyMap
 from postroad.log.partition_log import PartitionLog
@@ -59,6 +62,21 @@ def _leave_checkpoint_unsynced(begin_sync: Callable[..., Any]) -> Callable[..., 
     return begin
 
 
+def _leave_deletion_to_itself(delete: Callable[..., Any]) -> Callable[..., Any]:
+    async def answer_at_once(self: TopicChanges, topic: Topic) -> None:
+        self._topics._node.tasks.start(delete(self, topic), "delete-topic")
+
+    return answer_at_once
+
+
+def _derive_ids(create: Callable[..., Any]) -> Callable[..., Any]:
+    async def create_with_old_id(self: TopicChanges, name: str, **options: Any) -> Any:
+        self._random = Random(name)
+        return await create(self, name, **options)
+
+    return create_with_old_id
+
+
 ALL: Final = (
     Mutant("compact-newest", "compaction drops the newest value of a key", KeyMap, "is_newest", _drop_newest),
     Mutant(
@@ -88,5 +106,19 @@ ALL: Final = (
         WritableLog,
         "begin_sync",
         _leave_checkpoint_unsynced,
+    ),
+    Mutant(
+        "deletion-not-awaited",
+        "the deletion of a topic is answered before it is committed",
+        TopicChanges,
+        "delete",
+        _leave_deletion_to_itself,
+    ),
+    Mutant(
+        "ids-used-again",
+        "a topic that is made anew has the id, and so the files, of the one before it",
+        TopicChanges,
+        "create",
+        _derive_ids,
     ),
 )

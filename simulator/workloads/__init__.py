@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from typing import Final
 
+from simulator.workloads.at_most_once import AtMostOnce
 from simulator.workloads.compacted import Compacted
 from simulator.workloads.damaged import Damaged
 from simulator.workloads.groups import Groups
 from simulator.workloads.logs import Logs
 from simulator.workloads.membership import Membership
+from simulator.workloads.named import Named
 from simulator.workloads.queues import Queues
+from simulator.workloads.recreated import Recreated
+from simulator.workloads.redriven import Redriven
+from simulator.workloads.repeated import Repeated
 from simulator.workloads.retained import Retained
 from simulator.workloads.workload import Workload
 
-_KINDS: Final[tuple[type[Workload], ...]] = (Logs, Groups, Queues, Membership, Retained, Compacted, Damaged)
+_KINDS: Final[tuple[type[Workload], ...]] = (
+    Logs,
+    Groups,
+    Queues,
+    Membership,
+    Retained,
+    Compacted,
+    Damaged,
+    Recreated,
+    AtMostOnce,
+    Repeated,
+    Named,
+    Redriven,
+)
 
 ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}
 

@@ -47,11 +47,20 @@ class Given(NamedTuple):
     told: float
 
 
+class Superseded(NamedTuple):
+    """An identity that is no longer the group's: asked for at `since`, known to be stale at `known_at`."""
+
+    committer: Committer
+    since: float
+    known_at: float
+
+
 class StaleCommit(NamedTuple):
     """A commit by an identity that was no longer the group's when it was handed over."""
 
     who: str
-    known_at: float  # that it had become stale
+    since: float
+    known_at: float
     handed: float
     is_taken: bool
 
@@ -133,8 +142,8 @@ class GroupHistory:
         self.stretches: list[Stretch] = []
         self.pulses: list[Pulse] = []
         self.operated: list[tuple[float, float]] = []  # when an operator's commit was handed over, and taken
-        self.superseded: list[tuple[Committer, float]] = []  # and since when it is known
-        self._current: dict[Committer, None] = {}
+        self.superseded: list[Superseded] = []
+        self._current: dict[Committer, float] = {}  # and when it was asked for
 
     # --- who is a member
 
@@ -143,16 +152,16 @@ class GroupHistory:
         if committer in self._current:
             return False
         outdated = [known for known in self._current if self._is_outdated(known, committer)]
-        self._current[committer] = None
+        self._current[committer] = asked
         for known in outdated:
             self.fences(known, asked)
         return bool(outdated)
 
     def fences(self, committer: Committer, asked: float) -> None:
         """Somebody was told that this identity is no longer the group's."""
-        self._current.pop(committer, None)
-        if committer.generation > 0:
-            self.superseded.append((committer, asked))
+        since = self._current.pop(committer, None)
+        if since is not None and committer.generation > 0:
+            self.superseded.append(Superseded(committer, since, asked))
 
     def _is_outdated(self, known: Committer, committer: Committer) -> bool:
         if known.instance_id is not None and known.instance_id == committer.instance_id:

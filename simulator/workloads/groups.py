@@ -130,7 +130,7 @@ class Groups(Workload):
     async def _commit_stale(self, history: GroupHistory, client: Client) -> None:
         """By somebody who was a member once; it must be refused."""
         stage = self.stage
-        committer, known_at = stage.random.choice(history.superseded)
+        committer, since, known_at = stage.random.choice(history.superseded)
         part = TopicPartition(TOPIC, stage.random.randrange(PARTITIONS))
         handed, is_taken = stage.world.now, True
         try:
@@ -142,7 +142,7 @@ class Groups(Workload):
         except PostroadError:
             is_taken = False
         who = f"{committer.member_id} of {committer.generation}"
-        history.stale.append(StaleCommit(who, known_at, handed, is_taken))
+        history.stale.append(StaleCommit(who, since, known_at, handed, is_taken))
 
     async def _operate(self, client: Client) -> None:
         stage, random = self.stage, self.stage.random

@@ -12,13 +12,10 @@ from typing import Final
 
 from postroad.client import offsets, subscriptions, topics
 from postroad.client.client import Client
-from postroad.client.consumer import Consumer
 from postroad.client.metadata import TopicPartition
-from postroad.client.offsets import EARLIEST
 from postroad.cluster.internal_topics import SHARE_STATE_TOPIC
 from postroad.errors import PostroadError, TopicAlreadyExists
 from postroad.wire import header_names
-from postroad.wire.records import Record
 from simulator.checkers import (
     s1_ends,
     s2_one_holder,
@@ -41,6 +38,7 @@ from simulator.workloads.queue_member import QueueMember
 from simulator.workloads.queue_plan import QueuePlan
 from simulator.workloads.queue_producer import QueueProducer
 from simulator.workloads.queue_topic import FoundMessage, QueueTopic, due_ms
+from simulator.workloads.topic_reader import read_all
 from simulator.workloads.workload import Role, Stage, Workload
 
 CHECKS: Final = (
@@ -170,7 +168,7 @@ class Queues(Workload):
 
     async def _read_topic(self, client: Client, topic: QueueTopic) -> None:
         topic.first_offsets = await offsets.earliest(client, topic.topic_partitions())
-        for part, record in await _read_all(client, topic.topic_partitions()):
+        for part, record in await read_all(client, topic.topic_partitions()):
             position = Position(*part, record.offset)
             topic.found[position] = FoundMessage(
                 position, record.timestamp, record.key, record.value or b"", record.headers
@@ -180,7 +178,7 @@ class Queues(Workload):
         name = history.plan.dead_letter_topic
         if await client.topic_now(name) is None:
             return
-        for _, record in await _read_all(client, [TopicPartition(name, 0)]):
+        for _, record in await read_all(client, [TopicPartition(name, 0)]):
             headers = {name: value or b"" for name, value in record.headers}
             position = Position(
                 headers[header_names.DEAD_TOPIC].decode(),
@@ -230,14 +228,3 @@ def _draw_topics(stage: Stage) -> dict[str, QueueTopic]:
     else:
         found.append(QueueTopic("q-later", 1, {}, delayed=True))
     return {topic.name: topic for topic in found}
-
-
-async def _read_all(client: Client, parts: list[TopicPartition]) -> list[tuple[TopicPartition, Record]]:
-    ends = await offsets.latest(client, parts)
-    records: list[tuple[TopicPartition, Record]] = []
-    async with Consumer(client, reset=None) as consumer:
-        await consumer.assign(dict.fromkeys(parts, EARLIEST))
-        while any(consumer.positions[part] < end for part, end in ends.items()):
-            for part, found, _ in await consumer.poll(5.0):
-                records += [(part, record) for record in found]
-    return records

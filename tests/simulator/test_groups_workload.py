@@ -122,10 +122,11 @@ def test_gaps_and_steps_back_within_an_assignment_are_found(history: GroupHistor
 
 
 def test_a_stale_commit_that_is_taken_is_found(history: GroupHistory) -> None:
-    history.stale.append(StaleCommit("a of 1", known_at=2.0, handed=3.0, is_taken=False))
+    history.stale.append(StaleCommit("a of 1", since=1.0, known_at=2.0, handed=3.0, is_taken=False))
     assert not [*l14_stale.check(history, [])]
-    history.stale.append(StaleCommit("a of 1", known_at=2.0, handed=4.0, is_taken=True))
-    assert len([*l14_stale.check(history, [1.0])]) == 1
+    history.stale.append(StaleCommit("a of 1", since=1.0, known_at=2.0, handed=4.0, is_taken=True))
+    assert len([*l14_stale.check(history, [0.5])]) == 1
+    assert not [*l14_stale.check(history, [1.5])], "the group may have begun to count anew"
     assert not [*l14_stale.check(history, [2.5])], "the group may have forgotten the later generation"
 
 
@@ -141,7 +142,7 @@ def test_a_later_generation_makes_those_before_it_stale(history: GroupHistory) -
     assert not history.joins(Committer("a", 1), 1.0)
     assert not history.joins(Committer("b", 1), 1.0)
     assert history.joins(Committer("b", 2), 2.0)
-    assert history.superseded == [(Committer("a", 1), 2.0), (Committer("b", 1), 2.0)]
+    assert history.superseded == [(Committer("a", 1), 1.0, 2.0), (Committer("b", 1), 1.0, 2.0)]
     apart = GroupHistory("readers", "news")
     assert not apart.joins(Committer("a", 1), 1.0)
     assert not apart.joins(Committer("b", 2), 1.0)

@@ -11,7 +11,7 @@ import pytest
 
 from simulator.campaign import Campaign, play_apart
 from simulator.faults import KINDS
-from simulator.mutants import groups, logs, queues, topics
+from simulator.mutants import groups, logs, queues, repetitions, topics
 
 SEEDS = range(1, 25)
 
@@ -50,6 +50,14 @@ CAUGHT_BY = {
     "tombstones-at-once": Catch("compacted", (1, 2, 3, 4)),
     "retention-early": Catch("retained", (1, 2, 3, 4)),
     "start-in-memory": Catch("retained", (1, 2, 3)),
+    "deletion-not-awaited": Catch("recreated", (1, 2)),
+    "ids-used-again": Catch("recreated", (1, 2, 3)),
+    "begin-early": Catch("at-most-once", (1, 2)),
+    "duplicates-for-ever": Catch("repeated", (1, 2)),
+    "no-lookback": Catch("repeated", (1, 2)),
+    "names-forgotten": Catch("named", (1, 2)),
+    "struck-off-first": Catch("redriven", (3, 4, 5, 6)),
+    "redriven-to-all": Catch("redriven", (1, 2)),
     "checkpoint-unsynced": Catch("damaged", (1, 2, 3, 4, 5, 6), ("flip", "power", "kill", "stop")),
 }
 
@@ -89,4 +97,5 @@ def test_a_mutant_is_caught(name: str) -> None:
 
 
 def test_every_mutant_of_one_node_is_tried() -> None:
-    assert CAUGHT_BY.keys() == {mutant.name for mutant in (*logs.ALL, *groups.ALL, *queues.ALL, *topics.ALL)}
+    mutants = (*logs.ALL, *groups.ALL, *queues.ALL, *topics.ALL, *repetitions.ALL)
+    assert CAUGHT_BY.keys() == {mutant.name for mutant in mutants}

@@ -1,0 +1,170 @@
+"""A topic that is created, given more partitions, deleted and created again while it is in use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final
+
+from postroad.client import offsets, topics
+from postroad.client.client import Client
+from postroad.client.metadata import Topic, TopicPartition
+from postroad.client.producer import Delivery, Producer
+from postroad.errors import PostroadError
+from simulator.checkers import l1_acknowledged, l2_one_value, l3_once, t1_changes, t2_incarnations
+from simulator.violation import Violation
+from simulator.workloads.log_history import Position, Told
+from simulator.workloads.log_writer import lost_until, saw, unseen_until
+from simulator.workloads.recreated_history import Change, ChangeKind, Look, RecreatedHistory
+from simulator.workloads.topic_reader import read_all
+from simulator.workloads.workload import Role, Stage, Workload
+
+TOPIC: Final = "recreated"
+CONFIG: Final = {"segment.bytes": "1500", "retention.ms": "-1"}
+PARTITIONS_MAX: Final = 4
+CHANGE_S: Final = 3.0  # between two changes, in the mean
+SEND_S: Final = 0.5
+BURST_MAX: Final = 6
+SIZE_MAX: Final = 150
+PRODUCER_S: Final = 6.0  # then another one begins, which knows nothing of the topic
+
+
+class Recreated(Workload):
+    name = "recreated"
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._history = RecreatedHistory(TOPIC)
+        self._last_id = b""  # of the topic that is there in the end
+
+    def roles(self) -> Mapping[str, Role]:
+        return {"operator": self._operate, "producer": self._produce, "reader": self._read}
+
+    # --- the operator
+
+    async def _operate(self, client: Client) -> None:
+        while True:
+            await asyncio.sleep(self.stage.random.expovariate(1 / CHANGE_S))
+            topic = await self._look(client)
+            if topic is None:
+                await self._create(client)
+            elif not self.stage.calm:
+                await self._change(client, len(topic.partitions))
+
+    async def _look(self, client: Client) -> Topic | None:
+        asked = self.stage.world.now
+        topic = await client.topic_now(TOPIC)
+        found = (None, 0) if topic is None else (topic.id, len(topic.partitions))
+        self._history.looks.append(Look(asked, self.stage.world.now, *found))
+        return topic
+
+    async def _create(self, client: Client) -> None:
+        count = self.stage.random.randint(1, 2)
+        change = self._begin(ChangeKind.CREATE, count)
+        await topics.create(client, TOPIC, partitions=count, config=CONFIG)
+        self._end(change)
+
+    async def _change(self, client: Client, count: int) -> None:
+        if count < PARTITIONS_MAX and self.stage.random.random() < 0.4:
+            change = self._begin(ChangeKind.GROW, count + 1)
+            await topics.add_partitions(client, TOPIC, count + 1)
+        else:
+            change = self._begin(ChangeKind.DELETE, 0)
+            await topics.delete(client, [TOPIC])
+        self._end(change)
+
+    def _begin(self, kind: ChangeKind, partitions: int) -> Change:
+        change = Change(kind, self.stage.world.now, partitions)
+        self._history.changes.append(change)
+        return change
+
+    def _end(self, change: Change) -> None:
+        change.told = self.stage.world.now
+        self.stage.world.sometimes(f"recreated: {change.kind} was answered")
+
+    # --- who uses it
+
+    async def _produce(self, client: Client) -> None:
+        stage, random = self.stage, self.stage.random
+        ends_at = stage.world.now + random.expovariate(1 / PRODUCER_S)
+        topic = await client.topic_now(TOPIC)
+        async with Producer(client) as producer:
+            while topic is not None and not stage.calm and stage.world.now < ends_at:
+                for _ in range(random.randrange(1, BURST_MAX)):
+                    await self._send(producer, random.randrange(len(topic.partitions)))
+                await asyncio.sleep(random.expovariate(1 / SEND_S))
+                topic = await client.topic_now(TOPIC)
+
+    async def _send(self, producer: Producer, partition: int) -> Delivery:
+        sent, now = self._history.sent, self.stage.world.now
+        value = b"%d.%s" % (len(sent), b"x" * self.stage.random.randrange(SIZE_MAX))
+        sent[value] = now
+        delivery = await producer.send(TOPIC, value, partition=partition)
+        delivery.then(partial(self._delivered, delivery, value))
+        return delivery
+
+    def _delivered(self, delivery: Delivery, value: bytes) -> None:
+        try:
+            sent = delivery.result()
+        except (PostroadError, asyncio.CancelledError):
+            return
+        if sent.offset < 0:
+            return
+        incarnation, position = (
+            self._history.incarnation(sent.topic_id),
+            Position(sent.partition, sent.offset),
+        )
+        before = incarnation.acknowledged.get(position)
+        if before is not None and before.at > lost_until(self.stage):
+            self.stage.broken("L2", f"{TOPIC}: two messages were acknowledged at {tuple(position)}")
+        incarnation.acknowledged[position] = Told(value, self._history.sent[value])
+
+    async def _read(self, client: Client) -> None:
+        """Everything that is there; it counts where the topic is the same before and after."""
+        await asyncio.sleep(self.stage.random.uniform(0.5, 3.0))
+        topic = await self._look(client)
+        if topic is None:
+            return
+        found = await self._read_all(client, topic)
+        after = await self._look(client)
+        if after is None or after.id != topic.id:
+            self.stage.world.sometimes("recreated: a topic was deleted while somebody read it")
+            return
+        for position, value in found.items():
+            saw(self.stage, self._history.incarnation(topic.id), position, value)
+
+    async def _read_all(self, client: Client, topic: Topic) -> dict[Position, bytes]:
+        client.forget()
+        parts = [TopicPartition(TOPIC, part.number) for part in topic.partitions]
+        starts = await offsets.earliest(client, parts)
+        self._history.first_offsets += [(topic.id, part.partition, at) for part, at in starts.items()]
+        return {
+            Position(part.partition, record.offset): record.value or b""
+            for part, record in await read_all(client, parts)
+        }
+
+    # --- the end
+
+    async def finish(self, client: Client) -> None:
+        topic = await self._look(client)
+        while topic is None:  # the operator creates it, for it is calm
+            await asyncio.sleep(0.5)
+            topic = await self._look(client)
+        client.forget()
+        async with Producer(client) as producer:  # it can be written
+            for part in topic.partitions:
+                await (await self._send(producer, part.number))
+        self._last_id = topic.id
+        incarnation = self._history.incarnation(topic.id)
+        incarnation.final = await self._read_all(client, topic)
+        if len(self._history.incarnations) > 1 and len(incarnation.acknowledged) > len(topic.partitions):
+            self.stage.world.sometimes("recreated: messages of a topic made anew outlived all faults")
+
+    def check(self) -> Iterator[Violation]:
+        yield from t1_changes.check(self._history)
+        yield from t2_incarnations.check(self._history)
+        incarnation = self._history.incarnation(self._last_id)
+        yield from l1_acknowledged.check(incarnation, lost_until(self.stage))
+        yield from l2_one_value.check(incarnation, unseen_until(self.stage))
+        yield from l3_once.check(incarnation)
