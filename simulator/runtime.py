@@ -41,6 +41,6 @@ class SimulatedRuntime(ClientRuntime):
     def listen(self, host: str, port: int, backlog: int) -> Listening:
         return self.network.listen(self.process, host, port, backlog)
 
-    async def open_store(self, path: Path) -> Store:
-        """A session with the store that all nodes share; the path of an embedded one is of no use here."""
+    async def open_store(self, path: Path, address: str) -> Store:
+        """A session with the store that all nodes share; neither path nor address is of use here."""
         return self._store.session(self.process)

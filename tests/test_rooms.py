@@ -22,6 +22,8 @@ ADAPTERS = {  # each beside its port; `store.py` is the port of the coordination
     "cluster/etcd.py",
     "cluster/etcd_gateway.py",
     "cluster/etcd_watch.py",
+    "cluster/remote.py",
+    "cluster/store_server.py",
 }
 IMPURE_NODES = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)
 IMPURE_CALLS = {"open", "input", "print", "exec", "eval", "breakpoint"}
@@ -78,6 +80,7 @@ PLANTED = [
     ("cluster/etcd_messages.py", "aiohttp"),
     ("cluster/etcd_watch.py", "aiohttp"),
     ("cluster/image.py", "asyncio"),
+    ("cluster/store_frames.py", "socket"),
     ("config/values.py", "postroad.log.settings"),
     ("config/values.py", "postroad.replication.leader"),
     ("config/values.py", "postroad.broker.runtime"),

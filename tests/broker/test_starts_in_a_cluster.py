@@ -25,8 +25,8 @@ class WithEntry(SystemRuntime):
 
     directory = ""
 
-    async def open_store(self, path: Path) -> Store:
-        store = await super().open_store(path)
+    async def open_store(self, path: Path, address: str) -> Store:
+        store = await super().open_store(path, address)
         value = keys.encode(keys.NodeValue("elsewhere", 9092, "other", self.directory))
         await store.commit([], [Put(keys.node_key(1), value, await store.grant(600_000))])
         return store
@@ -82,8 +82,8 @@ def test_a_start_without_a_store_changes_nothing(
             raise StoreUnavailable()
 
     class Cluster(SystemRuntime):
-        async def open_store(self, path: Path) -> Store:
-            return Away(await super().open_store(path))
+        async def open_store(self, path: Path, address: str) -> Store:
+            return Away(await super().open_store(path, address))
 
     running = start()
     running.stop()
@@ -120,8 +120,8 @@ class Faster(StoreBehind):
 
 def test_a_node_that_comes_second_joins_what_the_first_one_made(tmp_path: Path) -> None:
     class Cluster(SystemRuntime):
-        async def open_store(self, path: Path) -> Store:
-            return Faster(await super().open_store(path))
+        async def open_store(self, path: Path, address: str) -> Store:
+            return Faster(await super().open_store(path, address))
 
     running = Running(tmp_path)
     running.runtime = Cluster

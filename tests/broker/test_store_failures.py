@@ -216,8 +216,8 @@ def test_a_node_that_is_cut_off_serves_on_says_so_once_and_follows_again(
     monkeypatch.setattr(topics, "FOLLOW_RETRY_S", 0.01)
 
     class Cluster(SystemRuntime):
-        async def open_store(self, path: Path) -> Store:
-            return CutOff(await super().open_store(path))
+        async def open_store(self, path: Path, address: str) -> Store:
+            return CutOff(await super().open_store(path, address))
 
     running = Running(tmp_path)
     running.runtime = Cluster

@@ -87,6 +87,15 @@ def test_settings_are_written_as_toml_that_can_be_read_back(tmp_path: Path) -> N
     assert f'"value": 9999,\n    "from": "{file}"' in again.output
 
 
+def test_a_store_on_the_command_line_is_a_setting_and_is_checked() -> None:
+    given = CliRunner().invoke(main, ["config", "--store", "etcd://10.0.0.1:2379/postroad"])
+    assert 'store = "etcd://10.0.0.1:2379/postroad"  # from command line' in given.output
+    wrong = CliRunner().invoke(main, ["serve", "--store", "10.0.0.1:2379"])
+    assert wrong.exit_code == 1
+    assert "cluster.store = '10.0.0.1:2379'" in wrong.stderr
+    assert "it must be an address such as etcd://" in wrong.stderr
+
+
 def test_wrong_setting_is_named_with_the_one_that_was_meant() -> None:
     result = CliRunner().invoke(main, ["config", "--set", "topics.partition=3"])
     assert result.exit_code == 1

@@ -114,6 +114,6 @@ def test_the_runtimes_have_what_nodes_and_clients_ask_for() -> None:
 
 
 async def open_store(runtime: Runtime) -> list[object]:
-    store = await runtime.open_store(Path("/data/store"))
+    store = await runtime.open_store(Path("/data/store"), "")
     await asyncio.sleep(0)
     return list((await store.list("")).entries)

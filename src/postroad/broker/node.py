@@ -86,7 +86,7 @@ class Node:
         self.listener = Listener(self.loop, self.turn, limits, descriptors, self.dispatcher.handle, listen)
         self.directory.open()
         self.port = self.listener.bind(self.settings.kafka.host, self.settings.kafka.port)
-        self.store: Store = await self.runtime.open_store(self.directory.store)
+        self.store: Store = await self.runtime.open_store(self.directory.store, self.settings.cluster.store)
         self.registration = Registration(
             self.store, self._my_entry(), self._commit_urgently, self.settings.cluster.lease_ms
         )

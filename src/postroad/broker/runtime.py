@@ -12,8 +12,10 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import Protocol
 
+from postroad.cluster import store_address
 from postroad.cluster.sqlite import SqliteStore
 from postroad.cluster.store import Store
+from postroad.cluster.store_address import EtcdAddress
 from postroad.log.disk import Disk, OsDisk
 from postroad.system import sockets
 from postroad.system.clock import Clock, SystemClock
@@ -39,8 +41,8 @@ class Runtime(Protocol):
 
     async def connect(self, host: str, port: int) -> Stream: ...
 
-    async def open_store(self, path: Path) -> Store:
-        """The coordination store; embedded, it lies in this file."""
+    async def open_store(self, path: Path, address: str) -> Store:
+        """The coordination store at this address (`cluster.store`); without one it lies in the file."""
 
 
 class SystemRuntime:
@@ -56,5 +58,15 @@ class SystemRuntime:
     def workers(self, count: int, name: str) -> Workers:
         return Threads(asyncio.get_running_loop(), count, name)
 
-    async def open_store(self, path: Path) -> Store:
-        return await SqliteStore.open(path)
+    async def open_store(self, path: Path, address: str) -> Store:
+        if not address:
+            return await SqliteStore.open(path)
+        # Imported when they are chosen: a single node starts without an HTTP client.
+        parsed = store_address.parse(address)
+        if isinstance(parsed, EtcdAddress):
+            from postroad.cluster.etcd import EtcdStore
+
+            return EtcdStore(parsed)
+        from postroad.cluster.remote import RemoteStore
+
+        return RemoteStore(parsed)

@@ -21,6 +21,7 @@ def config(
     kafka: str | None,
     http: str | None,
     no_http: bool,
+    store: str | None,
     file: Path | None,
     overrides: Sequence[str],
     insecure: bool,
@@ -34,7 +35,7 @@ def config(
     """
     from postroad.config import to_toml
 
-    loaded = load_settings(file, overrides, insecure, node_flags(data, kafka, http, no_http))
+    loaded = load_settings(file, overrides, insecure, node_flags(data, kafka, http, no_http, store))
     if not as_json:
         click.echo(to_toml(loaded), nl=False)
         return

@@ -20,6 +20,7 @@ def serve(
     kafka: str | None,
     http: str | None,
     no_http: bool,
+    store: str | None,
     file: Path | None,
     overrides: Sequence[str],
     insecure: bool,
@@ -30,7 +31,7 @@ def serve(
     Settings come from a file, the environment (POSTROAD_SECTION_NAME) and these options. Options win over
     the environment, and the environment wins over the file.
     """
-    loaded = load_settings(file, overrides, insecure, node_flags(data, kafka, http, no_http))
+    loaded = load_settings(file, overrides, insecure, node_flags(data, kafka, http, no_http, store))
     from postroad.broker.serve import run
 
     sys.exit(run(loaded, ready_file))

@@ -24,6 +24,12 @@ def node_options(command: F) -> F:
     for option in (
         click.option("--no-http", is_flag=True, help="Don't start a gateway."),
         click.option(
+            "--store",
+            metavar="URL",
+            help="The coordination store of a cluster, such as etcd://10.0.0.1:2379/postroad. "
+            "[default: a file in the data directory]",
+        ),
+        click.option(
             "--kafka", metavar="HOST:PORT", help="Where Kafka clients connect. [default: 127.0.0.1:9092]"
         ),
         click.option(
@@ -83,13 +89,17 @@ def ready_file_option(command: F) -> F:
     )(command)
 
 
-def node_flags(data: Path | None, kafka: str | None, http: str | None, no_http: bool) -> dict[str, str]:
+def node_flags(
+    data: Path | None, kafka: str | None, http: str | None, no_http: bool, store: str | None
+) -> dict[str, str]:
     """The options of `node_options` as settings."""
     flags = gateway_flags(http)
     if no_http:
         flags["http.enabled"] = "false"
     if data is not None:
         flags["data.dir"] = str(data)
+    if store is not None:
+        flags["cluster.store"] = store
     if kafka is not None:
         flags["kafka.host"], flags["kafka.port"] = _address(kafka, "--kafka")
     return flags

@@ -24,6 +24,7 @@ from postroad.config.values import (
     path,
     secret,
     size,
+    store_url,
     switch,
     text,
 )
@@ -61,6 +62,12 @@ class Data(Section):
 class Cluster(Section):
     """How the nodes of a cluster know of each other, through the coordination store."""
 
+    store: str = setting(
+        "",
+        store_url(),
+        "The coordination store that all nodes share, such as etcd://10.0.0.1:2379,10.0.0.2:2379/postroad; "
+        "empty: a file in the data directory, for a single node.",
+    )
     # Not below two seconds: etcd would make it longer, and a pause of the machine would look like its end.
     lease_ms: int = setting(
         10_000,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from postroad.cluster.config_definition import INT_MAX, LONG_MAX, ConfigType
+from postroad.cluster.store_address import parse
 
 UNLIMITED: Final = -1
 
@@ -70,6 +71,19 @@ def base_url() -> ValueKind:
         if given == "" or (isinstance(given, str) and _BASE_URL.fullmatch(given)):
             return given
         raise ValueError("http:// or https:// with a host, perhaps a port and a path")
+
+    return ValueKind(read, ConfigType.STRING)
+
+
+def store_url() -> ValueKind:
+    """Empty, or the address of a coordination store."""
+
+    def read(given: object) -> str:
+        if not isinstance(given, str):
+            raise ValueError("a text")
+        if given:
+            parse(given)
+        return given
 
     return ValueKind(read, ConfigType.STRING)
 
