@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from postroad.broker.topics import Topics
-from postroad.cluster import controller
+from postroad.cluster import controller, membership
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import make_id
 from postroad.cluster.image import Image, Topic
@@ -44,7 +44,7 @@ class TopicChanges:
                 image,
                 name,
                 topic_id,
-                nodes=sorted(image.nodes),
+                nodes=_placeable(image),
                 partitions=partitions,
                 replicas=replicas,
                 assignments=assignments,
@@ -86,7 +86,7 @@ class TopicChanges:
 
         def decision(image: Image) -> Decision:
             return controller.add_partitions(
-                image, name, count, nodes=sorted(image.nodes), assignments=assignments
+                image, name, count, nodes=_placeable(image), assignments=assignments
             )
 
         if validate_only:
@@ -100,6 +100,11 @@ class TopicChanges:
             make(self._topics.image)
         else:
             await self._topics.decide(make, urgent=True)
+
+
+def _placeable(image: Image) -> Sequence[int]:
+    """The nodes that get new replicas; all of them while none serves, as when the first one starts."""
+    return membership.placeable(image) or sorted(image.nodes)
 
 
 def _imagined(decision: Decision, name: str) -> Topic:

@@ -1,6 +1,6 @@
 """The steps that a partition's state may take: elect, join, leave, resign, restart.
 
-Each was checked in a TLA+ model of the replication. Why they lose nothing: a leader counts a message as
+Each was checked in a TLA+ model (docs/spec). Why they lose nothing: a leader counts a message as
 committed when every member of its ISR has it, and counts on members that left until it has read that they
 did. So a state that was written behind its back has fewer members than it waits for, and each of them has all
 that is committed. The ELR has it too, because nothing is committed while the ISR is too small, and the step

@@ -35,10 +35,16 @@ def reconcile(image: Image, controller: int, topics: Iterable[Topic] | None = No
     if image.controller != controller:
         return []
 
+    # Most partitions need nothing, and look like others: whether they do is found out once for all of them.
+    whole: set[tuple[int, tuple[int, ...]]] = set()
+
     def rule(topic: Topic, _: int, state: PartitionState) -> PartitionState:
-        if not _is_able(image, state.leader):
-            state = _with_leader(image, topic, state)
-        return _without_dead(image, topic, state) if _is_able(image, state.leader) else state
+        if not state.elr and (state.leader, state.isr) in whole:
+            return state
+        after = _reconciled(image, topic, state)
+        if after is state and not state.elr:
+            whole.add((state.leader, state.isr))
+        return after
 
     changes = changed_chunks(image.topics.values() if topics is None else topics, rule, _replaced)
     return commits(image, changes, [is_controller(image, controller)])
@@ -108,6 +114,12 @@ def _is_able(image: Image, node: int) -> bool:
 def _by_right(state: PartitionState) -> tuple[int, ...]:
     """The replicas that have all that is committed."""
     return (*state.isr, *state.elr)
+
+
+def _reconciled(image: Image, topic: Topic, state: PartitionState) -> PartitionState:
+    if not _is_able(image, state.leader):
+        state = _with_leader(image, topic, state)
+    return _without_dead(image, topic, state) if _is_able(image, state.leader) else state
 
 
 def _with_leader(image: Image, topic: Topic, state: PartitionState) -> PartitionState:
