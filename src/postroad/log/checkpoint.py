@@ -10,7 +10,8 @@ File `checkpoint`: two slots, at byte 0 and at byte 512 (two sectors), written i
     i64   position          of the recovery point in that segment
     i64   offset            of the recovery point: every batch below it is on the disk
     i64   watermark         what was committed when the slot was written, a hint; -1 if unknown
-    u32   flags             bit 0: copied from a leader, so that offsets may have gaps anywhere
+    u32   flags             bit 0: copied from a leader, so that offsets may have gaps anywhere;
+                            bit 1: everything in the directory is to go, the log begins at the point
     u32   CRC32C of the slot before this field
 
 A slot of the magic "PRck" has neither watermark nor flags.
@@ -40,6 +41,7 @@ _OLD_MAGIC: Final = b"PRck"
 _SLOT: Final = struct.Struct(">4sQqqqqqqI")
 _OLD_SLOT: Final = struct.Struct(">4sQqqqqq")
 _COPIED: Final = 1
+_RESETTING: Final = 2
 _CRC: Final = struct.Struct(">I")
 _SLOT_BYTES: Final = _SLOT.size + _CRC.size
 _SLOT_STRIDE: Final = 512
@@ -59,6 +61,7 @@ class Checkpoint(NamedTuple):
     point: Point
     watermark: int = UNKNOWN
     copied: bool = False  # from a leader: offsets may have gaps
+    resetting: bool = False  # whatever lies in the directory is to be removed
 
 
 class CheckpointFile:
@@ -66,7 +69,7 @@ class CheckpointFile:
     for that of a truncation: a slow disk would hold up the loop.
 
     When a log is truncated it gets a new one, and this one is `retired`: a sync that was begun before can
-    no longer tell its point.
+    no longer tell its point. It holds `telling` while it tells that and what belongs to it.
     """
 
     def __init__(self, disk: Disk, directory: str, sequence: int, current: Checkpoint) -> None:
@@ -74,6 +77,7 @@ class CheckpointFile:
         self._path = f"{directory}/{FILE_NAME}"
         self._file: File | None = None  # open since the first save: there is one after each sync
         self._lock = disk.mutex()
+        self.telling = disk.mutex()
         self._sequence = sequence
         self.current = current
         self.retired = False
@@ -97,12 +101,13 @@ class CheckpointFile:
     def save_offsets(self, start_offset: int, cleaned_offset: int) -> None:
         """It survives a kill; with the next `sync` a power cut, too. Raises OSError."""
         with self._lock:
-            changed = self.current._replace(start_offset=start_offset, cleaned_offset=cleaned_offset)
-            self._save(changed, sync=False)
+            if not self.retired:
+                changed = self.current._replace(start_offset=start_offset, cleaned_offset=cleaned_offset)
+                self._save(changed, sync=False)
 
     def retire(self, last: Checkpoint) -> None:
         """Before a truncation: this is durable when the call returns, and nothing is saved after it."""
-        with self._lock:
+        with self.telling, self._lock:
             self._save(last, sync=True)
             self.retired = True
             self._file = None
@@ -165,8 +170,8 @@ def read_checkpoint(disk: Disk, directory: str) -> tuple[int, Checkpoint] | None
 
 
 def _encode(sequence: int, checkpoint: Checkpoint) -> bytes:
-    start_offset, cleaned_offset, point, watermark, copied = checkpoint
-    flags = _COPIED if copied else 0
+    start_offset, cleaned_offset, point, watermark, copied, resetting = checkpoint
+    flags = (_COPIED if copied else 0) | (_RESETTING if resetting else 0)
     slot = _SLOT.pack(_MAGIC, sequence, start_offset, cleaned_offset, *point, watermark, flags)
     return slot + _CRC.pack(crc32c(slot))
 
@@ -177,8 +182,9 @@ def _decode(slot: bytes) -> tuple[int, Checkpoint] | None:
         return sequence, Checkpoint(start_offset, cleaned_offset, Point(*point))
     if slot[:4] == _MAGIC and _holds(slot, _SLOT):
         _, sequence, start_offset, cleaned_offset, *point, watermark, flags = _SLOT.unpack_from(slot)
-        copied = bool(flags & _COPIED)
-        return sequence, Checkpoint(start_offset, cleaned_offset, Point(*point), watermark, copied)
+        copied, resetting = bool(flags & _COPIED), bool(flags & _RESETTING)
+        known = Checkpoint(start_offset, cleaned_offset, Point(*point), watermark, copied, resetting)
+        return sequence, known
     return None
 
 

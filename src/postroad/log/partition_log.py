@@ -8,11 +8,11 @@ the event loop; the jobs are handed out to be run in another one.
 from __future__ import annotations
 
 import contextlib
+import errno
 from bisect import bisect_right
-from collections.abc import Iterator
 
 from postroad.errors import OffsetOutOfRange, StorageFailed
-from postroad.log import compaction, retention, truncation
+from postroad.log import compaction, retention
 from postroad.log.compaction import CompactionEnd, CompactionJob
 from postroad.log.disk import Disk
 from postroad.log.epochs import UNKNOWN, EpochEnd, LeaderEpochs
@@ -25,6 +25,7 @@ from postroad.log.segment_cache import SegmentCache
 from postroad.log.settings import LogSettings
 from postroad.log.sync import SyncJob, save_snapshot
 from postroad.log.times import TimePosition, max_timestamp, offset_for_time
+from postroad.log.truncation import TruncationJob
 from postroad.log.writable_log import Appended, WritableLog
 
 __all__ = ["Appended", "EpochEnd", "PartitionLog", "Slice", "SyncJob", "TimePosition"]
@@ -147,6 +148,7 @@ class PartitionLog(WritableLog):
         It survives a kill at once and a power cut with the next sync, which `begin_sync` now asks for.
         Raises OffsetOutOfRange above `below` and above what is written, StorageFailed.
         """
+        assert self._truncation is None, "the log is being truncated"
         limit = min(below, self.written_offset)
         if offset > limit:
             raise OffsetOutOfRange(f"Offset {offset} is above what is committed, {limit}.")
@@ -161,7 +163,7 @@ class PartitionLog(WritableLog):
         One that reaches above `below` stays.
         A segment that is older than segment.ms is closed, too, and idle producers are forgotten.
         """
-        return retention.expire(self, now_ms, below)
+        return [] if self._truncation else retention.expire(self, now_ms, below)
 
     def compaction(self, now_ms: int, below: int) -> CompactionJob | None:
         """A job if the log is dirty enough: run it in a thread, then `install` it. One at a time.
@@ -169,7 +171,7 @@ class PartitionLog(WritableLog):
         It leaves segments alone that reach above `below`.
         """
         busy = self._compaction is not None and not self._compaction.ended
-        if self.failed or busy or not all(segment.renamed for segment in self.segments):
+        if self.failed or busy or self._truncation or not all(segment.renamed for segment in self.segments):
             return None
         self._compaction = compaction.choose(self, now_ms, below)
         return self._compaction
@@ -182,6 +184,8 @@ class PartitionLog(WritableLog):
 
     def install(self, job: CompactionJob) -> CompactionEnd:
         """On the loop, after `run`: readers find the new segments. Then run what is returned in a thread."""
+        if job is not self._compaction:  # a truncation came first, and has installed it
+            return CompactionEnd(self.disk, self.directory, [])
         self._compaction = None
         self._compaction_end = CompactionEnd(self.disk, self.directory, job.rewritten)
         for new in job.rewritten:
@@ -193,35 +197,71 @@ class PartitionLog(WritableLog):
             self.checkpoint.save_offsets(self.start_offset, job.cleaned_offset)
         return self._compaction_end
 
-    def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Everything from the batch that holds `offset` on is gone, durably. For followers; blocks.
+    # --- back, on a follower
 
-        Raises StorageFailed; the log is offline then.
-        """
-        self.end_epoch()
-        if offset < self.end_offset:
-            with self._offline_if_it_fails():
-                self._end_compaction()
-                cut = min(max(offset, self.start_offset), self.written_offset)
-                self._adopt(truncation.truncate(self, cut, now_ms))
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """`begin_truncation`, `run` and `finish_truncation` in one; blocks. Raises StorageFailed."""
+        self._cut(self.begin_truncation(offset, now_ms))
 
     def reset_to(self, offset: int, now_ms: int) -> None:
-        """The log is empty and goes on at `offset`, durably. For followers; blocks. Raises StorageFailed."""
-        with self._offline_if_it_fails():
-            self._end_compaction()
-            self._adopt(truncation.reset(self, offset, now_ms))
+        """`begin_reset`, `run` and `finish_truncation` in one; blocks. Raises StorageFailed."""
+        self._cut(self.begin_reset(offset, now_ms))
 
-    @contextlib.contextmanager
-    def _offline_if_it_fails(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
+    def begin_truncation(self, offset: int, now_ms: int) -> TruncationJob | None:
+        """A job that durably removes all from the batch that holds `offset` on; None if nothing is there.
+
+        Run it in a thread, then finish it. Until then the log takes nothing in and begins no other job.
+        What is staged is dropped.
+        """
+        self.end_epoch()
+        if offset >= self.end_offset:
+            return None
+        self._stop_compaction()
+        self._unstage()
+        cut = min(max(offset, self.start_offset), self.written_offset)
+        self._truncation = TruncationJob(self, cut, now_ms, reset=False)
+        return self._truncation
+
+    def begin_reset(self, offset: int, now_ms: int) -> TruncationJob:
+        """As `begin_truncation`: the log will be empty and go on at `offset`, where a batch begins."""
+        self.end_epoch()
+        self._stop_compaction()
+        self._unstage()
+        self._truncation = TruncationJob(self, offset, now_ms, reset=True)
+        return self._truncation
+
+    def finish_truncation(self, job: TruncationJob, error: OSError | None) -> None:
+        """On the loop, after `run`: the log is what the job has left, or offline with its error."""
+        self._truncation = None
+        for segment in self.segments:
+            self.cache.drop(segment)
+        if error is not None:
             self._fail(error)
-            raise StorageFailed(f"Truncating failed: {error.strerror}. The log is offline.") from error
+        elif job.found is not None:
+            self._adopt(job.found)
+        elif self.checkpoint.retired:  # else it was refused, and nothing has changed
+            self._fail(OSError(errno.EIO, "it could not be opened after it was truncated"))
+
+    def _cut(self, job: TruncationJob | None) -> None:
+        if job is None:
+            return
+        failed: OSError | None = None
+        try:
+            job.run()
+        except OSError as error:
+            failed = error
+        finally:
+            self.finish_truncation(job, failed)
+        if failed is not None:
+            raise StorageFailed(f"Truncating failed: {failed.strerror}. The log is offline.") from failed
+
+    def _stop_compaction(self) -> None:
+        """One that has swapped its files counts; any other has changed nothing."""
+        if self._compaction is not None and not self._compaction.cancel():
+            self.install(self._compaction)
 
     def _end_compaction(self) -> None:
-        if self._compaction and not self._compaction.cancel():
-            self.install(self._compaction)
+        self._stop_compaction()
         if self._compaction_end:
             self._compaction_end.run()
 

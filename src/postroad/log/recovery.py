@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from postroad.log import compaction_files
 from postroad.log.checkpoint import FILE_NAME as CHECKPOINT_FILE
@@ -33,13 +33,16 @@ from postroad.log.disk import Disk, File
 from postroad.log.epochs import FILE_NAME as EPOCHS_FILE
 from postroad.log.epochs import LeaderEpochs, encode_epochs, read_epochs
 from postroad.log.order import in_order
+from postroad.log.producers import SUFFIX as SNAPSHOT_SUFFIX
 from postroad.log.producers import Producers
 from postroad.log.replay import replay
 from postroad.log.run import NO_BATCH
 from postroad.log.scan import CHUNK_BYTES_MAX, OFFSET_MAX, DamagedBatch, scan, scan_unordered, walk
-from postroad.log.segment import Segment
+from postroad.log.segment import INDEX_SUFFIX, LOG_SUFFIX, Segment
 from postroad.log.settings import LogSettings
 from postroad.wire.batch import HEADER_BYTES, LENGTH_END, BatchHeader, read_header
+
+_LOG_FILES: Final = (LOG_SUFFIX, INDEX_SUFFIX, SNAPSHOT_SUFFIX, EPOCHS_FILE)
 
 
 class Report(NamedTuple):
@@ -72,6 +75,9 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
     disk.make_directory(directory)
     names = compaction_files.finish_all(disk, directory)
     found = read_checkpoint(disk, directory)
+    resetting = found is not None and found[1].resetting
+    if resetting:
+        names = _remove_all(disk, directory, names)
     segments = _find_segments(disk, directory, names, settings, found[1].start_offset if found else 0)
     unsynced_names = not segments or not found  # the first checkpoint comes after the first segment
     if not segments:
@@ -91,6 +97,9 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
     current = Checkpoint(start_offset, cleaned_offset, known.point, watermark, known.copied)
     checkpoint = CheckpointFile(disk, directory, found[0] if found else 0, current)
     end = Point(newest.base_offset, newest.size, end_offset)
+    if resetting:  # or the next opening would remove what is appended now: both slots are written
+        checkpoint.save_point(end, watermark)
+        checkpoint.sync()
     with contextlib.suppress(OSError):  # a full disk: the point lags, and the log still opens
         if epochs.entries != (saved or []):
             disk.replace(f"{directory}/{EPOCHS_FILE}", encode_epochs(epochs.entries))
@@ -121,6 +130,18 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
         sealed=(clean and not report.scanned_bytes and not report.reason) or _is_empty(segments, end_offset),
         report=report,
     )
+
+
+def _remove_all(disk: Disk, directory: str, names: list[str]) -> list[str]:
+    """A reset was begun: of the log's files only the checkpoint stays. Returns the names that are there then.
+
+    What else lies in the directory is not this log's.
+    """
+    gone = [name for name in names if name.endswith(_LOG_FILES)]
+    for name in gone:
+        disk.remove(f"{directory}/{name}")
+    disk.sync_directory(directory)
+    return [name for name in names if name not in gone]
 
 
 def _find_segments(

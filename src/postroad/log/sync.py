@@ -75,14 +75,18 @@ class SyncJob:
             self._disk.sync_directory(self._directory)
         # The messages are safe from here on. What follows spares a recovery some reading: it may
         # fail for want of room and lag behind, but the point never passes an epoch that is not saved.
-        with contextlib.suppress(OSError):
-            if self.snapshot is not None:
-                save_snapshot(self._disk, self._directory, self.snapshot)
-                self.snapshot = None
-            if self.epochs is not None:
-                self._disk.replace(f"{self._directory}/{epochs.FILE_NAME}", self.epochs)
-                self.epochs = None
-            self.checkpoint.save_point(self.point, self.watermark)
-            if self.durable:
-                self.checkpoint.sync()
-                self.durable = False
+        with contextlib.suppress(OSError), self.checkpoint.telling:
+            if not self.checkpoint.retired:  # else it would tell of a log that was truncated meanwhile
+                self._tell()
+
+    def _tell(self) -> None:
+        if self.snapshot is not None:
+            save_snapshot(self._disk, self._directory, self.snapshot)
+            self.snapshot = None
+        if self.epochs is not None:
+            self._disk.replace(f"{self._directory}/{epochs.FILE_NAME}", self.epochs)
+            self.epochs = None
+        self.checkpoint.save_point(self.point, self.watermark)
+        if self.durable:
+            self.checkpoint.sync()
+            self.durable = False

@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import struct
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from postroad.errors import (
     CorruptMessage,
@@ -42,6 +42,9 @@ from postroad.log.segment_cache import SegmentCache
 from postroad.log.settings import LOG_APPEND_TIME, LogSettings
 from postroad.log.sync import Snapshot, SyncJob
 from postroad.wire.batch import LENGTH_END, BatchHeader, Fields, stamp_append_time
+
+if TYPE_CHECKING:
+    from postroad.log.truncation import TruncationJob
 
 # The disk is full or descriptors are short: nothing is broken, and the next write may succeed.
 _PASSING: Final = DESCRIPTORS_SHORT | {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM}
@@ -86,6 +89,7 @@ class WritableLog:
         self._unsaved_epochs = False
         self._snapshot: Snapshot | None = None
         self._sync: SyncJob | None = None  # under way
+        self._truncation: TruncationJob | None = None  # under way: nothing else may change the log
 
     # --- in
 
@@ -180,6 +184,7 @@ class WritableLog:
         """
         if self.failed is not None:
             raise self.failed.with_traceback(None)
+        assert self._truncation is None, "the log is being truncated"
         self.end_epoch()
         if not self.checkpoint.current.copied:
             self._mark_copied()
@@ -234,7 +239,8 @@ class WritableLog:
     def begin_sync(self) -> SyncJob | None:
         """What is written but not durable; None if nothing, or while another sync is under way."""
         pending = self.written_offset > self.synced_offset or self._unsynced_names or self._unsynced
-        if self._sync or self.failed or not (pending or self._unsynced_checkpoint or self._unsaved_epochs):
+        busy = self._sync or self._truncation or self.failed
+        if busy or not (pending or self._unsynced_checkpoint or self._unsaved_epochs):
             return None
         active = self.active
         point = Point(active.base_offset, active.size, self.written_offset)
@@ -295,7 +301,7 @@ class WritableLog:
 
     def roll(self) -> None:
         """Close the newest segment though it has room; if that is not possible now, it stays open."""
-        if self.failed or self.end_offset != self.written_offset:
+        if self.failed or self._truncation or self.end_offset != self.written_offset:
             return
         with contextlib.suppress(OSError):
             self._roll(self._make_segment(self.written_offset))
@@ -403,7 +409,20 @@ class WritableLog:
 
     def _give_up_write(self, error: OSError, made: list[Segment]) -> NoReturn:
         """As before the staged batches were appended; the log is usable if the cause may pass."""
-        active = self.active
+        self._unstage()
+        try:
+            for segment in made:
+                self.disk.remove(segment.path)
+            self.active.cut_back()
+        except OSError as second:
+            self._fail(second)
+        if error.errno in _PASSING and self.failed is None:
+            raise StorageFailed(f"Writing failed: {error.strerror}. Nothing was appended.") from error
+        self._fail(error)
+        raise StorageFailed(f"Writing failed: {error.strerror}. The log is offline.") from error
+
+    def _unstage(self) -> None:
+        """Staged batches are forgotten."""
         first_ms = (self._full_runs or [self._run])[0].first_ms
         self.end_offset = self.written_offset
         self.producer_states.rollback()
@@ -411,17 +430,7 @@ class WritableLog:
         if self.led_epoch != UNKNOWN:
             self._begin_epoch(self.led_epoch, self.end_offset)
         self._full_runs = []
-        self._run = self._run_of(active, first_ms if active.size else NO_BATCH)
-        try:
-            for segment in made:
-                self.disk.remove(segment.path)
-            active.cut_back()
-        except OSError as second:
-            self._fail(second)
-        if error.errno in _PASSING and self.failed is None:
-            raise StorageFailed(f"Writing failed: {error.strerror}. Nothing was appended.") from error
-        self._fail(error)
-        raise StorageFailed(f"Writing failed: {error.strerror}. The log is offline.") from error
+        self._run = self._run_of(self.active, first_ms if self.active.size else NO_BATCH)
 
     def _run_of(self, segment: Segment, first_ms: int) -> Run:
         """What is staged next goes behind what the segment holds, with an entry in the index."""
