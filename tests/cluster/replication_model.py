@@ -121,7 +121,7 @@ class Replication:
         if not self.store.commit(*sent.decision):
             return False
         self._follow(self.truth)
-        self.truth.check()
+        self.check_store()
         for name, state in before.items():
             after = self.truth.topics[name].partitions[0]
             self._check_step(sent, state, after, alive, key)
@@ -405,6 +405,10 @@ class Replication:
 
     def _promised(self, topic: str) -> bool:
         return topic == SYNC or not self.lossy
+
+    def check_store(self) -> None:
+        """What the store says after each commit does not contradict itself."""
+        self.truth.check()
 
     def _check_logs(self, logs: list[Log]) -> None:
         for one in logs:

@@ -126,7 +126,7 @@ def test_an_apply_tells_which_partitions_changed_and_from_what() -> None:
     commit(image, create_topic(image, "orders", topic_id(1), nodes=[1, 2], partitions=250, replicas=2))
     before = image.topics["orders"]
     states = list(before.partitions[100:200])
-    states[7] = PartitionState(-1, 1, (1, 2), (2,), (1,))
+    states[7] = PartitionState(-1, 1, (1, 2), (), (1,))
     chunk = keys.chunk_key(before.id_text, 1)
     changes = image.apply([Event(chunk, keys.encode(keys.ChunkValue(tuple(states))), 2)])
     after = image.topics["orders"]
@@ -145,6 +145,7 @@ def test_a_whole_partition_is_written_as_older_versions_wrote_it() -> None:
     "wrong",
     [
         PartitionState(1, 0, (1, 2), (1,), (1,)),
+        PartitionState(1, 0, (1, 2), (1,), (2,)),
         PartitionState(1, 0, (1, 2), (1,), (3,)),
         PartitionState(1, 0, (1, 2), (1,), (2, 2)),
         PartitionState(1, 0, (1, 2), (1,), (), (1,)),

@@ -25,6 +25,7 @@ from postroad.cluster.internal_topics import INTERNAL_TOPICS
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.named_topics import named_topics
 from postroad.cluster.store import ABSENT, Event, Snapshot
+from postroad.cluster.topic_config import min_insync_replicas
 from postroad.errors import CoordinationError, UnknownTopicOrPartition
 
 V = TypeVar("V")
@@ -197,6 +198,8 @@ class Image:
             assert self._by_key[keys.topic_key(name)] is topic
             for state in topic.partitions:
                 _check_state(state)
+                counted = len(state.replicas) - len(state.adding)
+                assert not state.elr or len(state.isr) < min_insync_replicas(topic.config, counted)
 
     # --- one event -----------------------------------------------------------------------------
 

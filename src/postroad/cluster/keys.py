@@ -93,7 +93,7 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     P1 isr ⊆ replicas, both without repetition, replicas not empty.
     P2 the leader is in the isr, or -1 if there is none; an epoch has one leader (L13).
-    P3 elr ⊆ replicas without repetition, elr ∩ isr = ∅. It is empty while the isr is large enough.
+    P3 elr ⊆ replicas without repetition, elr ∩ isr = ∅. It is empty if the isr has min.insync.replicas.
     P4 adding and removing ⊆ replicas, without repetition and disjoint; adding ∩ (isr ∪ elr) = ∅.
 
     Whatever has its default is left out of the store, where most partitions are whole.
