@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -10,8 +11,9 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from postroad.errors import CorruptMessage, MisplacedBatch, StorageFailed
-from postroad.log.memory_disk import MemoryDisk
+from postroad.log.memory_disk import MemoryDisk, Pick
 from postroad.log.partition_log import PartitionLog
+from postroad.wire.records import Record, encode_batch
 
 from .logs import (
     NOW,
@@ -189,7 +191,7 @@ def test_an_epoch_that_begins_behind_a_gap_starts_where_the_log_ended() -> None:
 
 
 @pytest.mark.parametrize("crash", [all_lost, all_kept])
-def test_a_copy_with_gaps_is_whole_after_a_crash(crash: object) -> None:
+def test_a_copy_with_gaps_is_whole_after_a_crash(crash: Pick) -> None:
     leader, disk = filled(MemoryDisk()), MemoryDisk()
     settings = replace(SMALL, copied=True)
     copy = open_log(disk, settings)
@@ -198,4 +200,74 @@ def test_a_copy_with_gaps_is_whole_after_a_crash(crash: object) -> None:
     copy.write()
     assert stored(open_log(disk.copy(), settings)) == kept
     sync(copy)
-    assert stored(open_log(disk.crash(crash), settings)) == kept  # type: ignore[arg-type]
+    assert stored(open_log(disk.crash(crash), settings)) == kept
+
+
+def test_a_follower_that_was_killed_has_what_lies_behind_gaps() -> None:
+    leader, disk = open_log(MemoryDisk(), replace(SMALL, segment_bytes=100_000)), MemoryDisk()
+    send(leader, *(batch() for _ in range(11)))
+    kept = [entry for entry in stored(leader) if entry.offset in (0, 1, 5, 9, 10)]
+    settings = replace(SMALL, copied=True)
+    copy = open_log(disk, settings)
+    copy.append_copy(memoryview(b"".join(entry.content for entry in kept)), 0, NOW)
+    copy.write()
+    again = open_log(disk.copy(), settings)
+    assert again.end_offset == 11
+    assert stored(again) == kept
+
+
+@examples(max_examples=150)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4), st.booleans(), st.booleans()), max_size=25),
+    st.integers(0, 1 << 16),
+)
+def test_a_copy_that_was_cut_off_is_a_beginning_with_all_that_was_synced(
+    steps: list[tuple[int, int, bool, bool]], seed: int
+) -> None:
+    """Each step: a batch's records, the gap before it, whether it is written, whether that is synced."""
+    disk, settings = MemoryDisk(), replace(SMALL, copied=True)
+    copy, offset, epoch = open_log(disk, settings), 0, 0
+    written: list[bytes] = []
+    staged: list[bytes] = []
+    for count, gap, is_written, is_synced in steps:
+        offset, epoch = offset + gap, epoch + (gap == 4)
+        content = encode_batch(
+            [Record(offset + i, NOW, None, b"v" * 30) for i in range(count)],
+            base_offset=offset,
+            leader_epoch=epoch,
+        )
+        staged.append(bytes(content))
+        copy.append_copy(memoryview(staged[-1]), epoch, NOW)
+        offset += count
+        if is_written:
+            copy.write()
+            written, staged = written + staged, []
+            if is_synced:
+                sync(copy)
+    for found, safe in (
+        (disk.crash(Random(seed).randrange), copy.synced_offset),
+        (disk.copy(), copy.written_offset),
+    ):
+        again = open_log(found, settings)
+        survivors = [entry.content for entry in stored(again)]
+        assert survivors == written[: len(survivors)]
+        assert again.end_offset >= safe
+        assert stored(open_log(found.crash(all_lost), settings)) == stored(again)
+
+
+def test_the_watermark_is_kept_as_a_hint() -> None:
+    disk, settings = MemoryDisk(), replace(SMALL, copied=True)
+    copy = open_log(disk, settings)
+    assert copy.watermark == -1
+    copy.append_copy(memoryview(content_of(leader_log())), 2, NOW)
+    copy.write()
+    copy.watermark = 12
+    sync(copy)
+    assert open_log(disk.copy(), settings).watermark == 12
+    copy.watermark = 30
+    copy.close()
+    copy = open_log(disk, settings, clean=True)
+    assert copy.watermark == 30
+    copy.truncate_to(20, NOW)
+    assert copy.watermark == 20
+    assert open_log(disk.crash(all_lost), settings).watermark == 20

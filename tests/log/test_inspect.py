@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from postroad.log.inspect import iterate_batches, verify_directory
 from postroad.log.memory_disk import MemoryDisk
+from postroad.log.partition_log import PartitionLog
 from postroad.log.scan import DamagedBatch
+from postroad.log.settings import LogSettings
 
-from .logs import DIRECTORY, batch, filled, open_log, send, stored
+from .logs import DIRECTORY, NOW, SMALL, batch, filled, open_log, send, stored, sync
 
 
 def altered(disk: MemoryDisk, path: str, position: int) -> None:
@@ -93,3 +97,38 @@ def test_listing_stops_at_a_batch_that_is_none() -> None:
     with pytest.raises(DamagedBatch):
         list(iterate_batches(disk, DIRECTORY))
     assert open_log(disk).end_offset == log.end_offset
+
+
+def with_raised_offset(disk: MemoryDisk, settings: LogSettings, synced: bool) -> PartitionLog:
+    """The last batch of the newest segment claims an offset that is too high."""
+    log = open_log(disk, settings)
+    for _ in range(3):
+        send(log, batch(2))
+    if synced:
+        sync(log)
+    position = log.active.size - len(stored(log)[-1].content)
+    content = bytearray(disk.content(log.active.path))
+    content[position + 7] ^= 0x40
+    disk.damage(log.active.path, bytes(content))
+    return log
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_a_gap_at_the_end_is_found_as_recovery_finds_it(synced: bool) -> None:
+    disk = MemoryDisk()
+    with_raised_offset(disk, SMALL, synced)
+    (finding,) = (found for found in verify_directory(disk, DIRECTORY) if found.file.endswith(".log"))
+    assert finding.harmless is not synced
+    assert "offset" in finding.text
+    assert open_log(disk).end_offset == (6 if synced else 4), "cut if it is in doubt"
+
+
+def test_a_gap_in_a_copied_log_is_none_of_its_faults() -> None:
+    disk = MemoryDisk()
+    log = open_log(disk, replace(SMALL, copied=True))
+    for entry in stored(filled(MemoryDisk()))[::2]:
+        log.append_copy(memoryview(entry.content), 0, NOW)
+    log.write()
+    assert verify_directory(disk, DIRECTORY) == []
+    assert open_log(disk).end_offset == log.end_offset, "also where the topic has one replica by now"
+    assert verify_directory(disk, DIRECTORY) == []

@@ -13,7 +13,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from postroad.errors import StorageFailed
-from postroad.log.memory_disk import MemoryDisk
+from postroad.log.memory_disk import MemoryDisk, Pick
 from postroad.log.partition_log import PartitionLog
 from postroad.log.producers import SUFFIX
 
@@ -58,7 +58,7 @@ def is_beginning(log: PartitionLog, whole: list[Stored]) -> bool:
     return survivors == whole[: len(survivors)]
 
 
-def pick_of(seed: int) -> object:
+def pick_of(seed: int) -> Pick:
     return (all_lost, all_kept)[seed] if seed < 2 else random.Random(seed).randrange
 
 
@@ -73,7 +73,7 @@ def test_a_crash_anywhere_in_a_truncation_leaves_a_beginning(
     stop_at(disk, operation, Crash())
     with contextlib.suppress(Crash):
         log.truncate_to(offset, NOW)
-    again = open_log(crashed(disk, pick_of(seed)), SETTINGS)  # type: ignore[arg-type]
+    again = open_log(crashed(disk, pick_of(seed)), SETTINGS)
     assert is_beginning(again, whole)
     assert again.end_offset >= min(offset - 1, safe), "no more is lost than was to go, or never was synced"
     check_state(again)
@@ -90,7 +90,7 @@ def test_a_crash_anywhere_in_a_reset_leaves_all_or_nothing(
     stop_at(disk, operation, Crash())
     with contextlib.suppress(Crash):
         log.reset_to(offset, NOW)
-    again = open_log(crashed(disk, pick_of(seed)), SETTINGS)  # type: ignore[arg-type]
+    again = open_log(crashed(disk, pick_of(seed)), SETTINGS)
     if (again.start_offset, again.end_offset) == (offset, offset) and not stored(again):
         assert again.leader_epochs.entries == []
         assert again.producers() == []

@@ -77,8 +77,13 @@ def iterate_batches(disk: Disk, directory: str, from_offset: int = 0) -> Iterato
 def _verify_segment(
     disk: Disk, directory: str, base: int, following: int | None, checkpoint: Checkpoint | None
 ) -> tuple[list[Finding], int]:
-    """What is wrong with it and its index, and the offset where it ends. `following` is the next base."""
+    """What is wrong with it and its index, and the offset where it ends. `following` is the next base.
+
+    In the newest segment of a log that was not copied no gap can be right (see `recovery`, R5).
+    """
     findings, starts, end = [], {0: base}, base
+    adjoins = following is None and checkpoint is not None and not checkpoint.copied
+    expected: int | None = base  # where the next batch begins if there is no gap; None behind damage
     name = _name(log_path("", base))
     file = disk.open(log_path(directory, base))
     try:
@@ -87,12 +92,15 @@ def _verify_segment(
         while position < size:
             try:
                 for at, header, right in in_order(scan_unordered(file, position, size), end, ceiling):
-                    if not right:
+                    gap = adjoins and expected is not None and header.base_offset != expected
+                    if gap or not right:
                         text = f"claims offset {header.base_offset}, which is not its own"
                         findings.append(Finding(name, at, text, _is_in_doubt(checkpoint, base, at)))
                     starts[at] = header.base_offset
+                    expected = header.next_offset if right else None
                     position, end = at + header.size, header.next_offset if right else end
             except DamagedBatch as damage:
+                expected = None
                 doubtful = _is_in_doubt(checkpoint, base, damage.position)
                 findings.append(Finding(name, damage.position, damage.reason, doubtful))
                 further = first_whole(file, damage.position, size, end, ceiling)

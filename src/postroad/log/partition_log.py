@@ -287,6 +287,9 @@ class PartitionLog(WritableLog):
                 with contextlib.suppress(OSError):  # they only spare the next opening some reading
                     self.active.seal()
                     save_snapshot(self.disk, self.directory, self._take_snapshot())
+            if self.watermark != self.checkpoint.current.watermark:
+                with contextlib.suppress(OSError):  # it is a hint
+                    self.checkpoint.save_point(self.checkpoint.current.point, self.watermark)
         self.checkpoint.release()
         for segment in self.segments:
             self.cache.drop(segment)
