@@ -21,7 +21,6 @@ class Conditions:
     retention_check_ms: int
     compaction_check_ms: int
     offsets_partitions: int
-    share_state_partitions: int
     share_state_snapshot_bytes: int  # small, so that states are often written as a whole
     share_state_prune_records: int
 
@@ -34,7 +33,6 @@ class Conditions:
             retention_check_ms=random.choice((500, 2_000, 10_000)),
             compaction_check_ms=random.choice((500, 2_000, 10_000)),
             offsets_partitions=random.choice((1, 1, 4)),
-            share_state_partitions=random.choice((1, 1, 3)),
             share_state_snapshot_bytes=random.choice((100, 1_000, 4_000)),
             share_state_prune_records=random.choice((1, 20, 200)),
         )
@@ -50,7 +48,6 @@ class Conditions:
             "storage.retention_check_ms": str(self.retention_check_ms),
             "storage.compaction_check_ms": str(self.compaction_check_ms),
             "groups.offsets_partitions": str(self.offsets_partitions),
-            "groups.share_state_partitions": str(self.share_state_partitions),
             "groups.share_state_snapshot_bytes": str(self.share_state_snapshot_bytes),
             "groups.share_state_prune_records": str(self.share_state_prune_records),
             "groups.consumer_session_ms": str(GROUP_SESSION_MS),

@@ -8,7 +8,8 @@ from typing import Any, Final
 from postroad.broker.replies import Reply
 from postroad.broker.subscriptions.dead_letters import DeadLetters
 from postroad.broker.subscriptions.queue import Queue
-from postroad.broker.subscriptions.states import Kept, QueueStates
+from postroad.broker.subscriptions.replay import Kept
+from postroad.broker.subscriptions.states import QueueStates
 from postroad.broker.subscriptions.subscriptions import Subscriptions
 from postroad.errors import ApiError
 from postroad.now import Now

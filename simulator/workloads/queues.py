@@ -13,7 +13,6 @@ from typing import Final
 from postroad.client import offsets, subscriptions, topics
 from postroad.client.client import Client
 from postroad.client.metadata import TopicPartition
-from postroad.cluster.internal_topics import SHARE_STATE_TOPIC
 from postroad.errors import PostroadError, TopicAlreadyExists
 from postroad.wire import header_names
 from simulator.checkers import (
@@ -30,6 +29,7 @@ from simulator.checkers import (
     s11_dead_letters,
     s12_moves,
 )
+from simulator.service import Service
 from simulator.violation import Violation
 from simulator.workloads.queue_admin import QueueAdmin
 from simulator.workloads.queue_case import QueueCase
@@ -135,9 +135,7 @@ class Queues(Workload):
     async def _look_for_deletions(self, client: Client) -> None:
         """Rare events that leave their trace in where logs begin."""
         world = self.stage.world
-        partitions = self.stage.conditions.share_state_partitions
-        state = [TopicPartition(SHARE_STATE_TOPIC, index) for index in range(partitions)]
-        if any((await offsets.earliest(client, state)).values()) and self._crashes_at_prune is None:
+        if self._crashes_at_prune is None and any(map(_has_pruned_ledger, self.stage.services)):
             world.sometimes("queues: a state was written as a whole, and what it replaces deleted")
             self._crashes_at_prune = self._crashes()
         if self._crashes_at_prune is not None and self._crashes() > self._crashes_at_prune:
@@ -213,6 +211,11 @@ class Queues(Workload):
     def _admin(self, history: QueueHistory) -> QueueAdmin:
         own = [self._topics[name] for name in history.plan.topics]
         return QueueAdmin(self.stage, history, own, self._members[history.plan.name])
+
+
+def _has_pruned_ledger(service: Service) -> bool:
+    partitions = () if service.node is None else service.node.partitions
+    return any(each.ledger is not None and each.ledger.log.start_offset for each in partitions)
 
 
 def _draw_topics(stage: Stage) -> dict[str, QueueTopic]:

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from postroad.broker.metrics.collect import collect
+from postroad.broker.partition import Partition
 from postroad.wire.batch import HEADER_BYTES, walk
 from postroad.wire.messages import offset_commit, offset_fetch
 from tests.broker.harness import Running, running_node
-from tests.broker.test_queues import GROUP, STATE_TOPIC, configure, publish_together
+from tests.broker.test_queues import GROUP, configure, ledger_of, publish_together
 from tests.clients.share_session import Error, Fate, Word, session
 from tests.clients.wait import until
 
@@ -41,9 +42,9 @@ def committed(running: Running, group: str) -> int:
     return int(answer.topics[0].partitions[0].committed_offset)
 
 
-def batches_of(running: Running, topic: str) -> list[StoredBatch]:
-    """Each batch in the topic's only partition."""
-    directory = running.node.directory.logs / f"{running.node.image.topics[topic].id_text}-0"
+def batches_of(partition: Partition) -> list[StoredBatch]:
+    """Each batch in the log of a partition or ledger."""
+    directory = Path(partition.log.directory)
     found = []
     for segment in sorted(directory.glob("*.log")):
         found += [(segment, at, header.size) for at, header in walk(memoryview(segment.read_bytes()))]
@@ -84,7 +85,7 @@ def stopped(tmp_path: Path) -> list[StoredBatch]:
         for offset in (5, 7):
             for group in GROUPS:
                 commit(running, group, offset)
-        return batches_of(running, OFFSETS_TOPIC)
+        return batches_of(running.partition(OFFSETS_TOPIC))
 
 
 def test_one_flipped_bit_costs_nothing(tmp_path: Path, stopped: list[StoredBatch]) -> None:
@@ -123,7 +124,7 @@ def test_group_whose_only_commit_is_damaged_begins_at_the_first_message(tmp_path
         running.publish("orders", *[b"x"] * 10)
         commit(running, "billing", 7)
         commit(running, "mail", 7)
-        segment, position, size = batches_of(running, OFFSETS_TOPIC)[-1]
+        segment, position, size = batches_of(running.partition(OFFSETS_TOPIC))[-1]
     overwrite(segment, position + size - 9, 4)  # in the value: it can be seen whose it was
     with running_node(tmp_path) as running:
         assert committed(running, "mail") == 0, "else auto.offset.reset=latest would pass messages over"
@@ -163,7 +164,7 @@ def accept(running: Running, group: str, first: int, last: int) -> StoredBatch:
         while not held >= set(range(first, last + 1)):
             held |= {one.offset for one in member.fetch_some().held}
         assert member.acknowledge(Word(first, last, [Fate.ACCEPT])) == Error.NONE
-        return batches_of(running, STATE_TOPIC)[-1]
+        return batches_of(ledger_of(running))[-1]
 
 
 def delivered(running: Running, group: str) -> set[int]:
@@ -186,10 +187,10 @@ def work_off(running: Running, *groups: str) -> StoredBatch:
 
 
 def test_damaged_state_of_subscriptions_costs_second_deliveries_and_no_message(tmp_path: Path) -> None:
-    """Whichever batch of `__share_group_state` is hit: what was not accepted is delivered."""
+    """Whichever batch of the ledger is hit: what was not accepted is delivered."""
     with running_node(tmp_path) as running:
         work_off(running, GROUP, "other")
-        found = batches_of(running, STATE_TOPIC)
+        found = batches_of(ledger_of(running))
     segment = found[0][0]
     files = {path: path.read_bytes() for path in segment.parent.iterdir()}
     for number, (_, position, size) in enumerate(found):
@@ -207,7 +208,7 @@ def test_log_of_subscriptions_begins_behind_the_damage_once_all_is_written_anew(
         segment, position, size = work_off(running, GROUP)
     overwrite(segment, position + size - 9, 5)
     with running_node(tmp_path) as running:
-        state = running.partition(STATE_TOPIC).log
+        state = ledger_of(running).log
         until(lambda: state.start_offset > 2, "what lies before, and the damage, is deleted")
         assert f'subscription="{GROUP}"' in doubts(running, "subscription")
         assert "in doubt: " in cli(running, "subscription", "describe", GROUP)

@@ -23,7 +23,7 @@ from tests.broker.harness import Running, running_node
 from tests.faults.raw import batch_of, send_batch
 
 INVALID_TOPIC, POLICY = 17, 44
-OFFSETS, SHARE_STATE = INTERNAL = "__consumer_offsets", "__share_group_state"
+INTERNAL = ("__consumer_offsets",)
 TOPIC = 2
 DESTRUCTIVE = {
     "retention.ms": "1",
@@ -96,6 +96,12 @@ def test_internal_topics_can_neither_be_deleted_widened_nor_written(shared: Runn
 @pytest.mark.parametrize("topic", INTERNAL)
 def test_configs_of_internal_topics_are_shown_as_read_only(shared: Running, topic: str) -> None:
     assert {read_only for _, read_only in configs_of(shared, topic).values()} == {True}
+
+
+def test_name_of_the_topic_that_older_versions_kept_for_subscriptions_stays_reserved(shared: Running) -> None:
+    assert "__share_group_state" not in shared.node.image.topics
+    with pytest.raises(AssertionError, match="kept by the nodes themselves"):
+        shared.create("__share_group_state")
 
 
 def test_destructive_configs_stored_by_an_older_version_are_ignored(

@@ -8,19 +8,21 @@ import errno
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 
+from postroad.broker.replies import replied
 from postroad.broker.subscriptions.states import QueueStates
 from postroad.queues.ledger import Ledger
+from postroad.queues.update import Key
 from postroad.system.workers import Workers
 from postroad.wire.messages import create_partitions
 from tests.broker.failing_disk import FailingDisk, put_back
 from tests.broker.harness import WAIT_S, Running, running_node
 from tests.broker.test_forgotten_topics import forget
-from tests.broker.test_queues import GROUP, STATE_TOPIC, configure, refuse_writes_of_state
+from tests.broker.test_queues import GROUP, configure, refuse_writes_of_state
 from tests.clients.share_session import Error, Fate, one, session
 from tests.clients.wait import until
 from tests.simulator.simulated_node import SimulatedNode
@@ -29,31 +31,32 @@ MESSAGES = [b"%d" % n for n in range(10)]
 
 
 def test_topic_that_comes_while_the_state_is_being_loaded_is_held_from_its_first_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running_node(tmp_path) as running:
         name_topics(running, "others, late")
     with loading(monkeypatch) as loaded, running_node(tmp_path) as running:
         create_and_publish(running, "late")
-        assert any("caught up" in record.message for record in caplog.records)
         loaded.set()
         assert held_of(running, "late") == MESSAGES
 
 
-def test_topic_that_comes_while_the_state_is_offline_is_held_from_its_first_message(
+def test_partition_that_is_offline_when_its_topic_is_named_is_held_once_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postroad.broker.replicas.REOPEN_S", 0.1)
     with running_node(tmp_path) as running:
-        name_topics(running, "late")
-        home = Path(running.partition(STATE_TOPIC).log.directory)
+        running.create("jobs")
+        running.publish("jobs", b"before")
+        home = Path(running.partition("jobs").log.directory)
     aside = tmp_path / "aside"
     home.rename(aside)
     home.write_bytes(b"no directory")
     with running_node(tmp_path) as running:
-        create_and_publish(running, "late")
+        name_topics(running, "jobs")
+        assert ledgers(running) == []
         put_back(running, aside, home)
-        assert held_of(running, "late") == MESSAGES
+        until(lambda: [ledger.start for ledger in ledgers(running)] == [1], "it is held")
 
 
 def test_topic_that_comes_while_the_state_can_not_be_written_is_held_from_its_first_message(
@@ -141,38 +144,34 @@ def test_what_is_published_while_the_state_loads_is_held_though_its_ledger_is_ye
 def test_retention_of_what_is_acknowledged_waits_for_a_subscription_without_a_ledger(
     start: Callable[..., Running],
 ) -> None:
-    running = start(groups_share_state_partitions=2)
-    quick, slow = group_on_partition(0), group_on_partition(1)
-    for group in (quick, slow):
-        name_topics(running, "late", group)
-    disk = full_disk(running, 1)
-    running.create("late", postroad_retention="acknowledged")
-    running.publish("late", *MESSAGES)
-    accept_all(running, quick, "late")
-    assert start_after_retention(running, "late") == 0
+    running = start()
+    running.create("jobs", postroad_retention="acknowledged")
+    name_topics(running, "jobs", "quick")
+    running.publish("jobs", *MESSAGES)
+    accept_all(running, "quick", "jobs")
+    disk = full_disk(running)
+    with pytest.raises(AssertionError):
+        configure(running, "slow", share_auto_offset_reset="earliest", postroad_topics="jobs")
+    assert start_after_retention(running, "jobs") == 0
     disk.heal()
-    assert held_of(running, "late", slow) == MESSAGES
-    accept_all(running, slow, "late")
-    assert start_after_retention(running, "late") == len(MESSAGES)
+    assert held_of(running, "jobs", "slow") == MESSAGES
+    accept_all(running, "slow", "jobs")
+    assert start_after_retention(running, "jobs") == len(MESSAGES)
 
 
 def test_retention_of_what_is_acknowledged_waits_for_a_subscription_that_holds_other_partitions(
     start: Callable[..., Running],
 ) -> None:
-    running = start(groups_share_state_partitions=2)
-    quick, slow = group_on_partition(0), group_on_partition(1)
-    running.create("jobs", postroad_retention="acknowledged")
-    for group in (quick, slow):
+    running = start()
+    topic_id = running.create("jobs", partitions=2, postroad_retention="acknowledged")
+    for group in ("quick", "slow"):
         with session(running.bootstrap, group, "jobs"):
-            pass
-    disk = full_disk(running, 1)
-    widen(running, "jobs", 2)
+            until(lambda: len(ledgers(running, group)) == 2, "both partitions are held")  # noqa: B023
+    leaders = running.node.subscriptions.leaders
+    running.run(replied(partial(leaders.remove, Key("slow", topic_id, 1))))  # as if it had not been made
     running.publish("jobs", *MESSAGES, partition=1)
-    accept_all(running, quick, "jobs", partition=1)
+    accept_all(running, "quick", "jobs", partition=1)
     assert start_after_retention(running, "jobs", 1) == 0
-    disk.heal()
-    until(lambda: len(ledgers(running, slow)) == 2, "the new partition is held")
-    assert [ledger.start for ledger in ledgers(running, slow)] == [0, 0]
 
 
 def test_late_topic_whose_state_was_forgotten_begins_where_new_ones_do(
@@ -204,6 +203,7 @@ def loading(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
     monkeypatch.setattr(QueueStates, "load", load_later)
     monkeypatch.setattr(Running, "load_wait_s", 0.01)
+    monkeypatch.setattr("postroad.broker.subscriptions.ledgers.PREPARE_S", 0.1)
     try:
         yield gate
     finally:
@@ -215,10 +215,10 @@ def name_topics(running: Running, names: str, group: str = GROUP) -> None:
     configure(running, group, share_auto_offset_reset="latest", postroad_topics=names)
 
 
-def full_disk(running: Running, index: int = 0) -> FailingDisk:
-    """From now on no ledger of that partition can be written."""
-    disk = refuse_writes_of_state(running, index)
-    disk.fail("append", "", errno.ENOSPC)
+def full_disk(running: Running) -> FailingDisk:
+    """From now on no ledger can be written."""
+    disk = refuse_writes_of_state(running)
+    disk.fail("append", "/ledger/0", errno.ENOSPC)
     return disk
 
 
@@ -261,8 +261,3 @@ def start_after_retention(running: Running, topic: str, index: int = 0) -> int:
     partition = running.partition(topic, index)
     running.on_loop(lambda: running.node.housekeeping.expire(partition))
     return partition.log.start_offset
-
-
-def group_on_partition(index: int) -> str:
-    """A group whose state lies in this one of two partitions."""
-    return next(name for n in range(99) if crc32((name := f"group-{n}").encode()) % 2 == index)

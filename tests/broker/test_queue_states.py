@@ -17,8 +17,8 @@ from tests.broker.harness import Running, running_node
 from tests.broker.test_forgotten_topics import poll, poll_some, subscribed
 from tests.broker.test_queues import (
     GROUP,
-    STATE_TOPIC,
     configure,
+    ledger_of,
     publish_together,
     refuse_writes_of_state,
     settle_as,
@@ -45,7 +45,7 @@ def test_s4_accept_that_was_under_way_when_a_snapshot_was_made_is_final(
         key = subscribed(running)
         publish_together(running, "jobs", 3)
         assert poll_some(running, key, "gateway") == [0, 1, 2]
-        disk, state = refuse_writes_of_state(running), running.partition(STATE_TOPIC)
+        disk, state = refuse_writes_of_state(running), ledger_of(running)
         disk.gate.clear()
         first, accepts = state.log.written_offset, []
         for offset in (2, 1):  # the second is written while the first is synced
@@ -66,7 +66,7 @@ def test_large_state_is_written_in_parts_of_which_none_holds_up_others(
     with running_node(tmp_path, durability_flush="os", **SNAPSHOT_OFTEN) as running:
         subscribed(running)
         configure(running, share_record_lock_duration_ms=600_000)
-        state = running.partition(STATE_TOPIC).log
+        state = ledger_of(running).log
         for _ in range(6):
             publish_together(running, "jobs", 10_000)
         with session(running.bootstrap, GROUP, "jobs") as member:
@@ -153,7 +153,7 @@ def position_of(running: Running, offset: int) -> int:
 
 
 def batch_sizes(running: Running) -> list[int]:
-    log = running.partition(STATE_TOPIC).log
+    log = ledger_of(running).log
     found = log.read(log.start_offset, 1 << 30, log.written_offset)
     assert found is not None
     return [header.size for _, header in walk(memoryview(found.file.read(found.position, found.length)))]

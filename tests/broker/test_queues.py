@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from postroad.broker.partition import Partition
 from postroad.queues.update import Key
 from postroad.wire.messages import incremental_alter_configs, list_groups, share_acknowledge, share_fetch
 from postroad.wire.records import Record, encode_batch
@@ -23,7 +24,7 @@ from tests.clients.wait import until
 from tests.faults.raw import batch_of, send_batch
 from tests.simulator.simulated_node import SimulatedNode
 
-GROUP, STATE_TOPIC = "workers", "__share_group_state"
+GROUP = "workers"
 SET, GROUP_RESOURCE = 0, 32
 NOT_AVAILABLE = 15
 
@@ -51,12 +52,22 @@ def publish_with_header(running: Running, topic: str, name: str, value: int, tex
         assert send_batch(connection, topic, encode_batch([record])).error_code == 0
 
 
-def refuse_writes_of_state(running: Running, index: int = 0) -> FailingDisk:
+def ledger_of(running: Running, topic: str = "jobs", index: int = 0) -> Partition:
+    """What subscriptions are done with there, as a log."""
+    ledger = running.partition(topic, index).ledger
+    assert ledger is not None
+    return ledger
+
+
+def refuse_writes_of_state(running: Running) -> FailingDisk:
     """From now on the disk under the state of subscriptions can be told to fail."""
     disk = FailingDisk()
-    log = running.partition(STATE_TOPIC, index).log
-    log.disk = log.active.disk = disk
-    running.on_loop(log.active.let_file_go)
+    setattr(running.node.runtime, "disk", disk)  # noqa: B010  (for ledgers that come)
+    for partition in running.node.partitions:
+        if partition.ledger is not None:
+            log = partition.ledger.log
+            log.disk = log.active.disk = disk
+            running.on_loop(log.active.let_file_go)
     return disk
 
 
@@ -87,7 +98,7 @@ def test_accept_is_answered_when_it_is_on_the_disk(start: Callable[..., Running]
         with ThreadPoolExecutor() as threads:
             try:
                 accept = threads.submit(member.acknowledge, one(0, Fate.ACCEPT))
-                until(lambda: running.partition(STATE_TOPIC).syncing, "it waits for the disk")
+                until(lambda: ledger_of(running).syncing, "it waits for the disk")
                 with pytest.raises(TimeoutError):
                     accept.result(0.2)
             finally:
@@ -281,7 +292,7 @@ def test_state_is_written_as_a_whole_now_and_then_and_what_is_older_goes(
             assert len(member.fetch_some().held) == 300
             for offset in range(0, 300, 3):  # holes, so that there is something to remember
                 assert member.acknowledge(one(offset, Fate.ACCEPT)) == Error.NONE
-        state = running.partition(STATE_TOPIC).log
+        state = ledger_of(running).log
         until(lambda: state.start_offset > 0, "what snapshots tell is deleted")
         until(lambda: state.end_offset - state.start_offset < 100, "so that little is left")
         (ledger,) = running.node.subscriptions.ledgers(GROUP)

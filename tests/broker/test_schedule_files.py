@@ -136,7 +136,6 @@ def test_after_a_seek_the_schedule_of_before_says_nothing(tmp_path: Path) -> Non
 def test_subscription_made_anew_gets_what_the_one_before_had_accepted(tmp_path: Path) -> None:
     with with_schedule(tmp_path) as (running, _):
         administration = running.node.subscriptions.administration
-        topic_id = running.node.image.topics["jobs"].id
         with session(running.bootstrap, GROUP, "jobs") as member:
             assert member.fetch_some().offsets == [DELAYED]
             assert member.acknowledge(one(DELAYED, Fate.ACCEPT)) == Error.NONE
@@ -145,7 +144,7 @@ def test_subscription_made_anew_gets_what_the_one_before_had_accepted(tmp_path: 
         with session(running.bootstrap, GROUP, "jobs") as member:
             assert member.fetch_some().offsets == [2 * DELAYED + 1]
         until(lambda: written_schedule(tmp_path, 2 * DELAYED), "it is written without what is done")
-        running.run(administration.remove(GROUP, [Key(GROUP, topic_id, 0)]))
+        running.run(administration.remove(GROUP, running.node.image.topics["jobs"]))
         with session(running.bootstrap, GROUP, "jobs") as member:
             assert member.fetch_some().offsets == [DELAYED]
 

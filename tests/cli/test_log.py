@@ -28,6 +28,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         options = ["-b", running.bootstrap]
         call("publish", "orders", *"01234", "-k", "key", *options)
         call("publish", "orders", *"56789", "-z", "zstd", *options)
+        call("subscription", "create", "workers", "--topic", "orders", "--start", "earliest", *options)
     return home / "data"
 
 
@@ -83,6 +84,25 @@ def test_records_are_dumped_as_consume_writes_them(data: str) -> None:
     records = read_lines(call("log", "dump", "orders", "--records", "--from", "3", "--data", data).stdout)
     assert [record["value"] for record in records] == ["3", "4", "5", "6", "7", "8", "9"]
     assert records[0]["key"] == "key"
+
+
+def test_ledger_is_dumped_when_it_is_asked_for(data: str) -> None:
+    (record,) = read_lines(call("log", "dump", "orders", "--ledger", "--records", "--data", data).stdout)
+    assert record["key"].startswith('["queue","workers",')
+    assert record["value"] == '{"generation":1,"start":0}'
+    said = call("log", "dump", "__consumer_offsets", "--ledger", "--data", data, code=1).stderr
+    assert said.startswith("postroad: no subscription has ever begun with __consumer_offsets")
+
+
+def test_damaged_ledger_is_found_and_placed(data: str) -> None:
+    (path,) = [found for found in Path(data).glob("logs/*/ledger/*.log") if found.stat().st_size]
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(content)
+    result = call("log", "verify", "orders", "--data", data, "--json", code=1)
+    found = [each for each in read_json(result.stdout)["findings"] if not each["harmless"]]
+    assert {(each["topic"], each["partition"]) for each in found} == {("orders", 0)}
+    assert f"ledger/{path.name}" in {each["file"] for each in found}
 
 
 def test_damaged_batch_ends_the_dump_with_an_error(data: str) -> None:

@@ -86,7 +86,7 @@ class Housekeeping:
         """
         topic = self._node.image.topics_by_id.get(partition.topic_id)
         settings = None if topic is None else self._node.replicas.settings_of(topic)
-        if settings is None or not settings.retention_acknowledged or not self._node.subscriptions.loaded:
+        if settings is None or not settings.retention_acknowledged:
             return
         done = self._node.subscriptions.done_below(partition.topic_id, partition.index)
         if done is None:

@@ -36,6 +36,11 @@ KeyValue = tuple[bytes, bytes | None]
 log = logging.getLogger(__name__)
 
 
+def coordinator_not_available(error: ApiError) -> ApiError:
+    """What members of groups are told: they look for their coordinator, and repeat."""
+    return CoordinatorNotAvailable(str(error))
+
+
 class Stored(NamedTuple):
     """A record as it was read back."""
 
@@ -45,8 +50,16 @@ class Stored(NamedTuple):
 
 
 class RecordLog:
-    def __init__(self, partition: Partition, clock: Clock, turn: Turn) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        clock: Clock,
+        turn: Turn,
+        refusal: Callable[[ApiError], ApiError] = coordinator_not_available,
+    ) -> None:
+        """`refusal` is what those are told whose records could not be written."""
         self.partition = partition
+        self._refusal = refusal
         self._clock = clock
         self._turn = turn
         self._gathered: list[tuple[Sequence[KeyValue], Reply]] = []
@@ -90,7 +103,7 @@ class RecordLog:
         else:
             if not self.partition.closed:  # the node stops: nothing is wrong with the disk
                 self._outage.failed(error)
-            error = CoordinatorNotAvailable(str(error))
+            error = self._refusal(error)
         for reply in replies:
             try:
                 reply(error)

@@ -140,6 +140,8 @@ class Replicas:
                     report.reason,
                 )
         self._node.partitions.put(topic.name, topic.id, index, made)
+        if isinstance(made, Partition):
+            self._node.subscriptions.partition_led(made)
 
     def _has_ledger(self, topic_id: bytes, index: int) -> bool:
         topic = self._image.topics_by_id.get(topic_id)
@@ -171,7 +173,6 @@ class Replicas:
         if topic is not None:
             await asyncio.gather(*self._open_all(topic, [index], clean=False))
             self._node.groups.partition_opened(name, index)
-            self._node.subscriptions.partition_opened(name, index)
 
     async def run_timeouts(self) -> None:
         """For as long as the node lives: producers wait for a commit no longer than they asked for."""
@@ -237,6 +238,7 @@ class Replicas:
             self._node.tasks.start(self._discard([opened], path), "discard-log")
         else:
             self._node.partitions.add_ledger(partition, self._ledgers.ledger(partition, opened))
+            self._node.subscriptions.partition_led(partition, is_new=True)
 
     # --- the end
 

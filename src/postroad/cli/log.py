@@ -59,7 +59,7 @@ def log() -> None:
 @json_option
 @click.pass_context
 def verify(context: click.Context, topic_partitions: Sequence[str], data: Path, as_json: bool) -> None:
-    """Check every batch, index and checkpoint, by default of all topics.
+    """Check every batch, index and checkpoint, by default of all topics and their ledgers.
 
     The exit code is 1 if a message is damaged. Harmless findings (a torn tail after a crash, a stale index)
     are repaired when the node starts.
@@ -70,7 +70,8 @@ def verify(context: click.Context, topic_partitions: Sequence[str], data: Path, 
         chosen = _chosen(stored, topic_partitions)
         rows = _verify(chosen)
     if as_json:
-        output.write_json({"partitions": len(chosen), "findings": output.objects(FINDING_COLUMNS, rows)})
+        count = sum(not stored.is_ledger for stored in chosen)
+        output.write_json({"partitions": count, "findings": output.objects(FINDING_COLUMNS, rows)})
     else:
         _report(chosen, rows)
     if not all(row[-1] for row in rows):
@@ -89,15 +90,21 @@ def verify(context: click.Context, topic_partitions: Sequence[str], data: Path, 
     help="Print at most this many batches.",
 )
 @click.option("--records", is_flag=True, help="Print the records themselves, as lines of JSON.")
+@click.option("--ledger", is_flag=True, help="Print the ledgers: what subscriptions are done with.")
 @data_option
 @json_option
-def dump(topic_partition: str, offset: int, count: int, records: bool, data: Path, as_json: bool) -> None:
+def dump(
+    topic_partition: str, offset: int, count: int, records: bool, ledger: bool, data: Path, as_json: bool
+) -> None:
     """Print a topic's batches as they are stored, one per line."""
     from postroad.cli.offline import choose, stored_partitions
     from postroad.errors import CorruptMessage
 
     with stored_partitions(data) as stored:
-        for chosen in choose(stored, topic_partition):
+        found = [each for each in choose(stored, topic_partition) if each.is_ledger == ledger]
+        if not found:
+            raise Failed(f"no subscription has ever begun with {topic_partition}: there is no ledger")
+        for chosen in found:
             try:
                 _dump(chosen, offset, count, records, as_json)
             except CorruptMessage as error:
@@ -124,8 +131,10 @@ def _verify(partitions: Sequence[StoredPartition]) -> list[tuple[output.Cell, ..
     done = 0
     with output.progress(sum(stored.bytes for stored in partitions), "verify") as advance:
         for stored in partitions:
-            findings = verify_directory(OsDisk(), stored.path)
-            rows.extend((stored.topic, stored.partition, *finding) for finding in findings)
+            within = "ledger/" if stored.is_ledger else ""
+            found = verify_directory(OsDisk(), stored.path)
+            named = (finding._replace(file=within + finding.file) for finding in found)
+            rows.extend((stored.topic, stored.partition, *finding) for finding in named)
             done += stored.bytes
             advance(done)
     return rows
@@ -137,8 +146,9 @@ def _report(partitions: Sequence[StoredPartition], rows: Sequence[Sequence[outpu
     size = sum(stored.bytes for stored in partitions)
     damaged = sum(not row[-1] for row in rows)
     verdict = f"{damaged} damaged" if damaged else "no message is damaged"
-    noun = "partition" if len(partitions) == 1 else "partitions"
-    click.echo(f"{len(partitions)} {noun}, {size:,} bytes: {verdict}", err=True)
+    count = sum(not stored.is_ledger for stored in partitions)
+    noun = "partition" if count == 1 else "partitions"
+    click.echo(f"{count} {noun}, {size:,} bytes: {verdict}", err=True)
 
 
 def _dump(stored: StoredPartition, offset: int, count: int, records: bool, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from postroad.broker.data_directory import DataDirectory
+from postroad.broker.data_directory import LEDGER, DataDirectory
 from postroad.cli.session import Failed
 from postroad.cluster.image import Image
 from postroad.cluster.sqlite import SqliteStore
@@ -22,15 +22,21 @@ from postroad.log.disk import OsDisk
 
 
 class StoredPartition(NamedTuple):
+    """One log: a partition's messages, or its ledger."""
+
     topic: str
     partition: int
+    is_ledger: bool
     path: str
     bytes: int
 
 
 @contextmanager
 def stored_partitions(data: Path) -> Iterator[list[StoredPartition]]:
-    """All partitions in it, by topic and number. Failed if a node runs there, or never ran there."""
+    """All logs in it, by topic and partition, ledgers behind their messages.
+
+    Failed if a node runs there, or never ran there.
+    """
     directory = DataDirectory(data, OsDisk())
     if not _is_directory(directory.logs):
         raise Failed(f"{data} is no data directory of a node: name one with --data")
@@ -41,8 +47,9 @@ def stored_partitions(data: Path) -> Iterator[list[StoredPartition]]:
     try:
         names = asyncio.run(_names(directory.store)) if directory.store.exists() else {}
         yield sorted(
-            _stored(directory, names.get(topic_id, topic_id), topic_id, number)
+            stored
             for topic_id, number in directory.partitions()
+            for stored in _stored(directory, names.get(topic_id, topic_id), topic_id, number)
         )
     finally:
         directory.close(clean=False)
@@ -56,7 +63,7 @@ def _is_directory(path: Path) -> bool:
 
 
 def choose(partitions: list[StoredPartition], wanted: str) -> list[StoredPartition]:
-    """Those of `TOPIC` or `TOPIC/PARTITION`. Failed if there are none."""
+    """The logs of `TOPIC` or `TOPIC/PARTITION`. Failed if there are none."""
     topic, _, number = wanted.partition("/")
     found = [
         stored for stored in partitions if stored.topic == topic and number in ("", str(stored.partition))
@@ -67,10 +74,15 @@ def choose(partitions: list[StoredPartition], wanted: str) -> list[StoredPartiti
     return found
 
 
-def _stored(directory: DataDirectory, name: str, topic_id: str, number: int) -> StoredPartition:
-    path = str(directory.logs / f"{topic_id}-{number}")
-    size = sum(entry.stat().st_size for entry in os.scandir(path) if entry.name.endswith(".log"))
-    return StoredPartition(name, number, path, size)
+def _stored(directory: DataDirectory, name: str, topic_id: str, number: int) -> Iterator[StoredPartition]:
+    path = directory.logs / f"{topic_id}-{number}"
+    yield StoredPartition(name, number, False, str(path), _size(path))
+    if (path / LEDGER).is_dir():
+        yield StoredPartition(name, number, True, str(path / LEDGER), _size(path / LEDGER))
+
+
+def _size(path: Path) -> int:
+    return sum(entry.stat().st_size for entry in os.scandir(path) if entry.name.endswith(".log"))
 
 
 async def _names(store_file: Path) -> dict[str, str]:

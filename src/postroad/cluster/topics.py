@@ -112,10 +112,14 @@ def add_partitions(
     return _growth(image, topic, placed)
 
 
-def delete_topic(image: Image, name: str) -> Decision:
-    """The topic is gone once this is committed; its nodes then remove their directories."""
+def delete_topic(image: Image, name: str, *, internal: bool = False) -> Decision:
+    """The topic is gone once this is committed; its nodes then remove their directories.
+
+    `internal`: it is a node that asks, for a topic of its own that it has no use for any more.
+    """
     topic = image.topic(name)
-    refuse_internal(name, "it can't be deleted")
+    if not internal:
+        refuse_internal(name, "it can't be deleted")
     holders = sorted({node for state in topic.partitions for node in state.replicas})
     note = keys.encode(keys.DeletedValue(name, tuple(holders)))
     key, deleted = keys.topic_key(name), keys.deleted_key(topic.id_text)

@@ -350,12 +350,6 @@ class Groups(Section):
         "Partitions of __consumer_offsets; fixed when the first group appears.",
         kafka="offsets.topic.num.partitions",
     )
-    share_state_partitions: int = setting(
-        1,
-        number(1, 1000),
-        "Partitions of __share_group_state; fixed when the node starts for the first time.",
-        kafka="share.coordinator.state.topic.num.partitions",
-    )
     share_state_snapshot_bytes: int = setting(
         64 * 1024,
         size(1),
@@ -365,7 +359,7 @@ class Groups(Section):
     share_state_prune_records: int = setting(
         10_000,
         number(1),
-        "How many records that no state needs any more __share_group_state gathers before they are deleted.",
+        "How many records that nobody needs any more a ledger gathers before they are deleted.",
     )
     offset_metadata_bytes_max: int = setting(
         4096,

@@ -1,4 +1,4 @@
-"""`Update`: what changes in the hard state of one share partition, as a record of `__share_group_state`.
+"""`Update`: what changes in the hard state of one share partition, as a record of the partition's ledger.
 
     key    ["queue", group, topic id (hex), partition]
     value  Update as JSON; null: the state is gone (the group or the topic was deleted)
@@ -61,6 +61,17 @@ class Update(msgspec.Struct, frozen=True, omit_defaults=True):
     def begins(self) -> bool:
         """Whether a generation can begin with it."""
         return self.start is not None or self.end is not None
+
+    def below(self, end: int) -> Update:
+        """What it says of offsets below this one."""
+        return Update(
+            self.generation,
+            None if self.start is None else min(self.start, end),
+            [(first, min(last, end - 1)) for first, last in self.done if first < end],
+            [each._replace(last=min(each.last, end - 1)) for each in self.released if each.first < end],
+            [each._replace(last=min(each.last, end - 1)) for each in self.dying if each.first < end],
+            None if self.end is None else min(self.end, end),
+        )
 
 
 class Key(NamedTuple):

@@ -48,10 +48,7 @@ async def _forget(node: Uses, group_id: str, name: str) -> codec.DeleteShareGrou
             raise UnknownTopicOrPartition()
         if name in node.subscriptions.members.topics_of(group_id):
             raise GroupSubscribedToTopic()
-        ledgers = node.subscriptions.ledgers(group_id)
-        await node.subscriptions.administration.remove(
-            group_id, [ledger.key for ledger in ledgers if ledger.key.topic_id == topic.id]
-        )
+        await node.subscriptions.administration.remove(group_id, topic)
     except ApiError as error:
         answer.error_code, answer.error_message = error.code, str(error)
     return answer

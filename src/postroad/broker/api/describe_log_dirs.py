@@ -46,4 +46,5 @@ def _topics(node: Uses, request: codec.DescribeLogDirsRequest) -> list[codec.Des
 
 
 def _size(partition: Partition) -> codec.DescribeLogDirsPartition:
-    return codec.DescribeLogDirsPartition(partition.index, partition.log.size_bytes)
+    size = sum(each.log.size_bytes for each in partition.with_ledger())
+    return codec.DescribeLogDirsPartition(partition.index, size)

@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.parts import HasImage, HasPartitions, HasSubscriptions
-from postroad.broker.subscriptions.lag import lag
+from postroad.broker.parts import HasImage, HasSubscriptions
 from postroad.cluster.image import Topic
 from postroad.errors import ApiError, GroupIdNotFound, UnknownTopicOrPartition
-from postroad.queues.ledger import Ledger
 from postroad.queues.update import Key
 from postroad.wire.messages import describe_share_group_offsets as codec
 
@@ -23,7 +21,7 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 UNKNOWN: Final = -1  # the subscription has not met the partition
 
 
-class Uses(HasImage, HasPartitions, HasSubscriptions, Protocol):
+class Uses(HasImage, HasSubscriptions, Protocol):
     """What this handler uses of the node."""
 
 
@@ -40,32 +38,29 @@ def _describe(
 ) -> codec.DescribeShareGroupOffsetsResponseGroup:
     answer = codec.DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id)
     try:
-        ledgers = {ledger.key: ledger for ledger in node.subscriptions.ledgers(group.group_id)}
         if not node.subscriptions.exists(group.group_id):
             raise GroupIdNotFound()
     except ApiError as error:
         answer.error_code, answer.error_message = error.code, str(error)
         return answer
-    for name, indexes in _wanted(node, group, ledgers):
+    for name, indexes in _wanted(node, group):
         topic = node.image.topics.get(name)
         answer.topics.append(
             codec.DescribeShareGroupOffsetsResponseTopic(
                 name,
                 bytes(16) if topic is None else topic.id,
-                [_partition(node, group.group_id, topic, index, ledgers) for index in indexes],
+                [_partition(node, group.group_id, topic, index) for index in indexes],
             )
         )
     return answer
 
 
-def _wanted(
-    node: Uses, group: codec.DescribeShareGroupOffsetsRequestGroup, ledgers: dict[Key, Ledger]
-) -> list[tuple[str, list[int]]]:
+def _wanted(node: Uses, group: codec.DescribeShareGroupOffsetsRequestGroup) -> list[tuple[str, list[int]]]:
     """Topics and partitions that are asked for; null: all that the subscription has met."""
     if group.topics is not None:
         return [(topic.topic_name, topic.partitions) for topic in group.topics]
     met: dict[str, list[int]] = {}
-    for key in sorted(ledgers):
+    for key in sorted(ledger.key for ledger in node.subscriptions.ledgers(group.group_id)):
         topic = node.image.topics_by_id.get(key.topic_id)
         if topic is not None:
             met.setdefault(topic.name, []).append(key.partition)
@@ -73,7 +68,7 @@ def _wanted(
 
 
 def _partition(
-    node: Uses, group_id: str, topic: Topic | None, index: int, ledgers: dict[Key, Ledger]
+    node: Uses, group_id: str, topic: Topic | None, index: int
 ) -> codec.DescribeShareGroupOffsetsResponsePartition:
     answer = codec.DescribeShareGroupOffsetsResponsePartition(
         partition_index=index, start_offset=UNKNOWN, leader_epoch=0, lag=UNKNOWN
@@ -81,12 +76,9 @@ def _partition(
     try:
         if topic is None:
             raise UnknownTopicOrPartition()
-        partition = node.partitions.lead(topic.id, index)
-        ledger = ledgers.get(Key(group_id, topic.id, index))
-        if ledger is not None:
-            answer.start_offset = max(ledger.start, partition.log.start_offset)
-            answer.leader_epoch = partition.leader_epoch
-            answer.lag = lag(ledger, partition.log.start_offset, partition.high_watermark)
+        found = node.subscriptions.leaders.position(Key(group_id, topic.id, index))
+        if found is not None:
+            answer.start_offset, answer.leader_epoch, answer.lag = found
     except ApiError as error:
         answer.error_code, answer.error_message = error.code, str(error)
     return answer

@@ -28,7 +28,7 @@ def handle(node: Uses, call: Call) -> Result:
         found = coordinator.groups.list(request.states_filter, request.types_filter)
         response.groups += [codec.ListedGroup(*group) for group in found]
     subscriptions = node.subscriptions
-    if not subscriptions.loaded:
+    if subscriptions.loading:
         response.error_code = CoordinatorLoadInProgress.code
     found = subscriptions.members.list(
         request.states_filter, request.types_filter, existing=sorted(subscriptions.ids())

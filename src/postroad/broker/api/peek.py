@@ -36,6 +36,7 @@ def handle(node: Uses, call: Call) -> Result:
 
 def _queue(node: Uses, request: codec.PeekRequest) -> Queue:
     node.subscriptions.check_ready(request.group)
+    node.subscriptions.leaders.check_loaded(request.topic_id, request.partition)
     queue = node.subscriptions.queue(request.group, request.topic_id, request.partition)
     if queue is None:
         raise GroupIdNotFound("There is no subscription of this name on this partition.")

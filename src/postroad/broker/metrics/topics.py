@@ -26,7 +26,7 @@ def write_partitions(page: Page, node: Node) -> Iterator[None]:
         given = labels(topic=partition.topic, partition=partition.index)
         end.add(partition.high_watermark, given)
         start.add(partition.log.start_offset, given)
-        size.add(partition.log.size_bytes, given)
+        size.add(sum(each.log.size_bytes for each in partition.with_ledger()), given)
         yield
 
 

@@ -10,31 +10,37 @@ coordination store has it (`Image.came_later`), so that it is the same after a c
 not loaded, offline or on a full disk when the partition came. For topics that only members name the ledgers
 of lower partitions tell it: a higher one came later.
 
+A partition's first subscription begins with its ledger's log: the coordination store is told first, so that
+it is there on every replica (`Ledgers.prepare`).
+
 What could not be made is owed. `_owed` remembers where it will begin: the first message, or the offset that
-was the right one when it was asked for. It is tried again once a second, when the group's state was loaded
-and when the partition was opened. After a restart `hold_named` finds again whatever `postroad.topics` asks
-for and has no ledger; what was published since the start is held then, also with `latest`. Until the ledger
-is there nobody may delete messages as acknowledged by all (`is_waited_for`).
+was the right one when it was asked for. It is tried again once a second, and when the partition's ledger was
+loaded. After a restart `hold_named` and `partition_loaded` find again whatever `postroad.topics` asks for and
+has no ledger; what was published since the start is held then, also with `latest`. Until the ledger is there
+nobody may delete messages as acknowledged by all (`is_waited_for`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply
+from postroad.broker.subscriptions.ledgers import Ledgers
+from postroad.broker.subscriptions.partition_ledgers import Beginning, PartitionLedgers
 from postroad.broker.subscriptions.starting import starting_offset
-from postroad.broker.subscriptions.state_topic import StateTopic
+from postroad.broker.subscriptions.states import QueueStates
 from postroad.cluster.group_config import settings_of
 from postroad.cluster.image import Topic
 from postroad.cluster.named_topics import named_topics
 from postroad.cluster.start_at import StartAt
-from postroad.errors import ApiError, CoordinatorNotAvailable
+from postroad.errors import ApiError, CoordinatorLoadInProgress, CoordinatorNotAvailable, InvalidGroupId
 from postroad.groups.share import ShareGroups
+from postroad.queues.ledger import Ledger
 from postroad.queues.update import Key
 
 if TYPE_CHECKING:
@@ -42,9 +48,6 @@ if TYPE_CHECKING:
 
 RETRY_S: Final = 1.0  # after a ledger could not be written
 GROUPS_TOLD_MAX: Final = 5  # by name, in one line of the log
-
-Beginning = int | StartAt | None
-"""An offset; what is to be found out as soon as the log can be read; None: the first message."""
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +57,10 @@ def _heard(error: ApiError | None) -> None:
 
 
 class LedgerCreation:
-    def __init__(self, node: Node, states: StateTopic, members: ShareGroups) -> None:
+    def __init__(self, node: Node, ledgers: Ledgers, leaders: PartitionLedgers, members: ShareGroups) -> None:
         self._node = node
-        self._states = states
+        self._ledgers = ledgers
+        self._leaders = leaders
         self._members = members
         self._creating: dict[Key, list[Reply]] = {}  # ledgers that are on their way to the disk
         self._owed: dict[Key, Beginning] = {}  # at most one for each partition that a group has named
@@ -70,23 +74,30 @@ class LedgerCreation:
 
     def ensure(self, group_id: str, topic_names: Iterable[str], done: Reply) -> None:
         """`done` hears when every partition of these topics (as far as they exist) has its ledger."""
-        try:
-            states = self._states.ready(group_id)
-        except ApiError as error:
-            done(error)
+        if not group_id:
+            done(InvalidGroupId())
             return
-        keys = self._keys(group_id, topic_names)
-        self._create_all([key for key in keys if states.find(key) is None], done)
+        missing: list[Key] = []
+        for key in self._keys(group_id, topic_names):
+            states = self._ledgers.find(key.topic_id, key.partition)
+            if states is not None and not states.loaded:
+                done(CoordinatorLoadInProgress())
+                return
+            if states is None or states.find(key) is None:
+                missing.append(key)
+        self._create_all(missing, done)
 
     def hold_named(self, group_id: str, done: Reply = _heard, since_start: bool = False) -> None:
         """`done` hears when all topics in `postroad.topics` are held, or why not yet: then it is tried again.
 
-        `since_start`: the group named them before this node was started."""
-        states = self._states.find_ready(group_id)
-        keys = self._keys(group_id, named_topics(self._node.image.groups.get(group_id, {})))
-        owed = [key for key in keys if states is None or not states.knows(key)]
-        for key in owed:
-            self._owe(key, since_start)
+        `since_start`: the group named them before this node was started. Partitions that have a ledger are
+        then left to `partition_loaded`."""
+        owed: list[Key] = []
+        for key in self._keys(group_id, named_topics(self._node.image.groups.get(group_id, {}))):
+            states = self._ledgers.find(key.topic_id, key.partition)
+            if states is None or not (since_start or states.knows(key)):
+                owed.append(key)
+                self._owe(key, since_start)
         self._make(owed, done)
 
     def hold_new(self, topic: Topic, first: int) -> None:
@@ -104,18 +115,27 @@ class LedgerCreation:
 
     def begin(self, key: Key) -> None:
         """A member asks for messages of a partition that the subscription has not met."""
-        self._create(key, _heard)
+        self._create_all([key], _heard)
 
-    def partition_opened(self, partition: Partition) -> None:
-        """A partition that was offline is back."""
-        for group_id in self._node.image.named_by.get(partition.topic, ()):
-            self.hold_named(group_id)
-        self.retry()
+    def partition_loaded(self, states: QueueStates, is_new: bool) -> None:
+        """The partition's ledger was loaded: whoever should hold the partition and does not is owed it.
+
+        `is_new`: the ledger was just made for somebody who is owed it, or asks."""
+        topic_id, index = states.messages.topic_id, states.messages.index
+        for group_id in () if is_new else self._node.image.named_by.get(states.messages.topic, ()):
+            key = Key(group_id, topic_id, index)
+            if not states.knows(key):
+                self._owe(key, since_start=True)
+        self._make([key for key in self._owed if key[1:] == (topic_id, index)], _heard)
 
     def forget(self, group_id: str) -> None:
         """The group is deleted, or is to begin anew."""
         for key in [key for key in self._owed if key.group == group_id]:
             del self._owed[key]
+
+    def is_under_way(self, group_id: str) -> bool:
+        """Whether ledgers of the group are just being made."""
+        return any(key.group == group_id for key in self._creating)
 
     def is_waited_for(self, topic: Topic, index: int, holders: set[str]) -> bool:
         """Whether somebody besides these groups, who have a ledger of the partition, is to get one."""
@@ -123,12 +143,12 @@ class LedgerCreation:
             return True
         if any(key[1:] == (topic.id, index) for key in self._owed):
             return True
-        return any(ledger.key.group not in holders for ledger in self._states.of_topic(topic.id))
+        return any(ledger.key.group not in holders for ledger in self._ledgers.of_topic(topic))
 
     def _interested_in(self, topic: Topic) -> dict[str, None]:
         """Groups that were created for the topic, have begun with it, or have members that name it."""
         found = dict(self._node.image.named_by.get(topic.name, {}))
-        found |= dict.fromkeys(ledger.key.group for ledger in self._states.of_topic(topic.id))
+        found |= dict.fromkeys(ledger.key.group for ledger in self._ledgers.of_topic(topic))
         for group in self._members.list():
             if topic.name in self._members.topics_of(group.group_id):
                 found[group.group_id] = None
@@ -181,13 +201,13 @@ class LedgerCreation:
         ready: list[Key] = []
         refused: ApiError | None = None
         for key in keys:
-            try:
-                if self._states.ready(key.group).knows(key):
-                    self._owed.pop(key, None)
-                else:
-                    ready.append(key)
-            except ApiError as error:  # it comes again when they are loaded
-                refused = error
+            states = self._ledgers.find(key.topic_id, key.partition)
+            if states is not None and not states.loaded:
+                refused = CoordinatorLoadInProgress()  # it comes again when they are loaded
+            elif states is not None and states.knows(key):
+                self._owed.pop(key, None)
+            else:
+                ready.append(key)
 
         def made(error: ApiError | None) -> None:
             if error is not None:
@@ -215,56 +235,62 @@ class LedgerCreation:
             done(None)
             return
         all_done = After(len(keys), done)
+        begun: list[Key] = []
         for key in keys:
-            self._create(key, all_done)
+            if key not in self._creating:
+                begun.append(key)
+            self._creating.setdefault(key, []).append(all_done)
+        unprepared = [key for key in begun if self._ledgers.find(key.topic_id, key.partition) is None]
+        if unprepared:
+            self._node.tasks.start(self._prepare(unprepared), "prepare-ledgers")
+        for key in begun:
+            if key not in unprepared:
+                self._create(key)
 
-    def _create(self, key: Key, done: Reply) -> None:
-        waiting = self._creating.get(key)
-        if waiting is not None:
-            waiting.append(done)
+    async def _prepare(self, keys: list[Key]) -> None:
+        """These are of partitions that have no ledger: make it, then write to it."""
+        try:
+            await self._ledgers.prepare({(key.topic_id, key.partition) for key in keys})
+        except ApiError as error:
+            for key in keys:
+                self._created(key, error)
             return
-        self._creating[key] = [done]
-        states = self._states.find(key.group)
-        assert states is not None  # who asks has seen them
+        except Exception:  # whoever waits must not hang
+            for key in keys:
+                self._created(key, CoordinatorNotAvailable())
+            raise
+        for key in keys:
+            self._create(key)
+
+    def _create(self, key: Key) -> None:
         partition = self._node.partitions.find(key.topic_id, key.partition)
-        if partition is None or states.find(key) is not None:
+        if partition is None:
             self._created(key, None)
             return
-        try:
-            # Where a part of the state is lost it may have begun before, and nobody knows: the first message.
-            offset = partition.log.start_offset if states.is_damaged else self._start_of(key, partition)
-        except (ApiError, OSError) as error:
-            self._created(key, error if isinstance(error, ApiError) else CoordinatorNotAvailable(str(error)))
-            return
-        states.create(key, offset, partial(self._created, key))
+        owed = key in self._owed
+        beginning = self._owed[key] if owed else self._unowed_beginning(key, partition)
+        offset = self._leaders.create(key, beginning, partial(self._created, key))
+        if offset is not None and key in self._owed:
+            self._owed[key] = offset  # what comes from now on is held, also if this can't be written
 
     def _created(self, key: Key, error: ApiError | None) -> None:
-        states = self._states.find(key.group)
+        states = self._ledgers.find(key.topic_id, key.partition)
         if error is None and states is not None and states.find(key) is not None:
             self._owed.pop(key, None)
         for done in self._creating.pop(key):
             done(error)
-
-    def _start_of(self, key: Key, partition: Partition) -> int:
-        """Raises what reading the log raises."""
-        owed = key in self._owed
-        beginning = self._owed[key] if owed else self._unowed_beginning(key, partition)
-        if isinstance(beginning, int):
-            return max(beginning, partition.log.start_offset)
-        offset = starting_offset(partition, beginning, self._node.clock.now_ms())
-        if owed:
-            self._owed[key] = offset  # what comes from now on is held, also if this can't be written
-        return offset
 
     def _unowed_beginning(self, key: Key, partition: Partition) -> Beginning:
         """A member asks: of what `postroad.topics` names the store knows more than the ledgers."""
         topic = self._node.image.topics_by_id[key.topic_id]
         if key.group in self._node.image.named_by.get(topic.name, ()):
             return self._beginning(key, partition, since_start=False)
-        states = self._states.find(key.group)
-        assert states is not None
-        came_later = any(states.find(key._replace(partition=n)) for n in range(key.partition))
+        lower = range(key.partition)
+        came_later = any(ledger.key.partition in lower for ledger in self._held(key.group, key.topic_id))
         return None if came_later else self._policy(key.group)
+
+    def _held(self, group_id: str, topic_id: bytes) -> Iterator[Ledger]:
+        return (ledger for ledger in self._ledgers.of_group(group_id) if ledger.key.topic_id == topic_id)
 
     def _policy(self, group_id: str) -> StartAt:
         config, defaults = self._node.image.groups.get(group_id, {}), self._node.settings.group_defaults

@@ -89,7 +89,7 @@ class Queue:
         self._quiet_until = 0  # the state can't be written: until then nothing is settled unasked
         now = self.now()
         self._wall_ahead = now.wall_ms - now.ms
-        self._unknown_below = partition.opened_at  # of messages here it is not known who held them before
+        self._unknown_below = states.led_from  # of messages here it is not known who held them before
 
     # --- out
 

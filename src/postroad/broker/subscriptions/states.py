@@ -1,4 +1,4 @@
-"""The ledgers of one partition of `__share_group_state`, and how their updates become durable.
+"""What subscriptions are done with on one partition: its ledger, and how updates of it become durable.
 
 An update is appended, committed, applied to its ledger, and only then does whoever decided it hear of it
 (S4). So that a start needn't read for ever, a ledger is written as a whole now and then, and what lies before
@@ -6,33 +6,33 @@ the oldest of these snapshots is deleted:
 
 N1 a ledger can be rebuilt from the records from `since` on. A snapshot tells the state up to the last applied
    record; updates that are still on their way lie before it in the log, so they, too, must be kept, and are
-   applied when the snapshot has begun their ledger (`_early`).
+   applied when the snapshot has begun their ledger (`replay`).
 N2 behind a tombstone nothing is written of the ledger that it ended, or a start would find it again. So while
    a ledger comes, goes or is corrected nobody finds it, and nothing else is written of its key.
-N3 where a batch is damaged, what it held is read as costing messages a second delivery, never their only one:
-   what was accepted in it comes again; a ledger or a generation whose beginning it held begins at the first
-   message; a ledger whose end it held is back. All ledgers are then written anew, and the log begins behind
-   the damage.
+N3 where a batch is damaged (`replay`) all ledgers are written anew, and the log begins behind the damage.
+N4 a record counts only for messages that it was written for. It speaks of messages that were committed, and
+   has the leader epoch of its time; if the log of the messages has since lost its end, a later epoch begins
+   there, and what the record says of offsets from there on is said of messages that are gone. This follows
+   from the two logs alone: nothing has to be written, so no second crash can undo it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-import msgspec
-
-from postroad.broker.doubts import DamagedRange
 from postroad.broker.partition import Partition
-from postroad.broker.record_log import RecordLog, Stored
-from postroad.broker.replies import Reply
+from postroad.broker.record_log import RecordLog
+from postroad.broker.replies import Reply, replied
+from postroad.broker.subscriptions.replay import Kept, Replay
 from postroad.broker.turn import Turn
 from postroad.config.sections import Groups
-from postroad.errors import ApiError, CoordinatorNotAvailable
+from postroad.errors import ApiError, CoordinatorNotAvailable, NotLeaderOrFollower
+from postroad.log.epochs import UNKNOWN
 from postroad.queues.ledger import Ledger
-from postroad.queues.update import Key, Update, decode, encode_key, encode_update
+from postroad.queues.update import Key, Update, encode_update
 from postroad.system.clock import Clock
 from postroad.system.workers import Workers
 
@@ -42,42 +42,45 @@ RECORDS_MAX: Final = (
 )
 
 
-class Kept:
-    """A ledger and where the log can rebuild it from."""
-
-    __slots__ = ("bytes", "key", "ledger", "since", "snapshot_bytes", "snapshotting")
-
-    def __init__(self, ledger: Ledger, since: int) -> None:
-        self.ledger = ledger
-        self.key = encode_key(ledger.key)
-        self.since = since
-        self.bytes = 0  # of updates since the last snapshot
-        self.snapshot_bytes = 0
-        self.snapshotting = False
-
-
 class QueueStates:
-    def __init__(self, partition: Partition, clock: Clock, turn: Turn, settings: Groups) -> None:
+    def __init__(
+        self,
+        messages: Partition,
+        clock: Clock,
+        turn: Turn,
+        settings: Groups,
+        by_group: dict[str, dict[Key, Ledger]],
+    ) -> None:
+        """`by_group` has all ledgers of this node, and gets those that are found here."""
+        partition = messages.ledger
+        assert partition is not None
+        self.messages = messages
         self.loaded = False
+        self.led_from = messages.log.end_offset  # messages before it were taken under other leaders
         self._snapshot_bytes = settings.share_state_snapshot_bytes  # updates since the last snapshot
         self._prune_records = settings.share_state_prune_records  # the log's start moves in steps of so many
         self._partition = partition
-        self._log = RecordLog(partition, clock, turn)
+        self._log = RecordLog(partition, clock, turn, refusal)
+        self._begins_at = partition.log.end_offset  # everything of former leaders lies before it
         self._kept: dict[Key, Kept] = {}
-        self._groups: dict[str, dict[Key, Ledger]] = {}  # the same, by group
+        self._by_group = by_group
+        self._resigned = False
         self._changing: set[Key] = set()  # coming, going, corrected: that is on its way to the disk (N2)
-        self._early: dict[Key, list[tuple[int, Update]]] = {}  # read before their ledger's beginning (N1)
-        self._damage: list[DamagedRange] = []  # what was passed over while it was loaded
+        self._replay = Replay(self._placed)
         self._applied_to = 0  # below it everything is applied: one offset for each record that was committed
 
     async def load(self, workers: Workers) -> None:
-        """Rebuild every ledger. Raises what reading raises; call it again."""
-        await self._log.load(self._replay, workers, self._damaged)
+        """Rebuild every ledger. Raises what reading raises; call it again.
+
+        What former leaders wrote and this one has not seen committed may still be undone: it waits for that,
+        or an acknowledgement that is repeated would be answered for a record that goes (S4).
+        """
+        await replied(partial(self._partition.when_committed, self._begins_at))
+        await self._replay.run(self._log, workers)
         self._applied_to = self._partition.high_watermark
-        if self.is_damaged:
-            self._begin_lost()
-        self._early.clear()
-        self.loaded = True
+        for kept in self._replay.found.values():
+            self._keep(kept)
+        self.loaded = not self._resigned
         if self.is_damaged:
             for kept in list(self._kept.values()):
                 self._snapshot(kept)
@@ -85,84 +88,50 @@ class QueueStates:
     @property
     def is_damaged(self) -> bool:
         """Whether batches had to be passed over when it was loaded: nobody knows what they held (N3)."""
-        return bool(self._damage)
+        return bool(self._replay.damage)
 
-    def _replay(self, stored: Stored) -> None:
-        found = decode(stored.key, stored.value)
-        if found is None:
-            return
-        key, update = found
-        if update is None:
-            self._early.pop(key, None)
-            self._drop(key)
-        else:
-            self._tell(key, stored.offset, update)
-
-    def _damaged(self, damaged: DamagedRange) -> None:
-        """A batch is lost (N3); where it seems to have held a ledger's beginning, that is not forgotten."""
-        self._damage.append(damaged)
-        for suspect in damaged.suspects:
-            try:
-                found = decode(suspect.key, suspect.value)
-            except (msgspec.MsgspecError, ValueError):
-                continue
-            if found is None:
-                continue
-            key, update = found
-            if update is not None and update.begins and update.generation > self._generation(key):
-                self._tell(key, damaged.first, Update(update.generation, start=0))
-
-    def _begin_lost(self) -> None:
-        """Updates of generations whose beginning is nowhere: it was in a damaged batch."""
-        for key, waiting in list(self._early.items()):
-            for offset, update in list(waiting):
-                if update.generation > self._generation(key):
-                    self._tell(key, offset, Update(update.generation, start=0))
-
-    def _generation(self, key: Key) -> int:
-        kept = self._kept.get(key)
-        return 0 if kept is None else kept.ledger.generation
-
-    def _tell(self, key: Key, offset: int, update: Update) -> None:
-        """While loading: apply it, now or when its generation has begun."""
-        kept = self._kept.get(key)
-        if not update.begins and update.generation > self._generation(key):
-            self._early.setdefault(key, []).append((offset, update))
-            return
-        if kept is None:
-            since, _ = self._early.get(key, [(offset, update)])[0]
-            kept = Kept(Ledger(key), since)
-            self._keep(kept)
-        kept.ledger.apply(update)
-        if update.begins:
-            for each in self._early.pop(key, ()):
-                self._tell(key, *each)
+    def _placed(self, offset: int, update: Update) -> Update:
+        """What the record says of messages that are still there (N4)."""
+        epoch, messages = self._partition.log.leader_epochs.at(offset), self.messages.log
+        if not UNKNOWN < epoch < messages.last_epoch:
+            return update
+        _, end = messages.epoch_end(epoch)
+        return update.below(end)
 
     def _keep(self, kept: Kept) -> None:
         key = kept.ledger.key
-        self._kept[key] = kept
-        self._groups.setdefault(key.group, {})[key] = kept.ledger
+        if not self._resigned:
+            self._kept[key] = kept
+            self._by_group.setdefault(key.group, {})[key] = kept.ledger
 
     def _drop(self, key: Key) -> None:
         if self._kept.pop(key, None) is not None:
-            of_group = self._groups[key.group]
+            of_group = self._by_group[key.group]
             del of_group[key]
             if not of_group:
-                del self._groups[key.group]
+                del self._by_group[key.group]
+
+    def resign(self) -> None:
+        """Another node leads the partition, or it is gone: nobody is served from here any more.
+
+        Those who wait for a record hear of it from the partition.
+        """
+        self._resigned, self.loaded = True, False
+        for key in list(self._kept):
+            self._drop(key)
 
     def ledgers(self) -> Iterator[Ledger]:
         for kept in self._kept.values():
             yield kept.ledger
 
-    def groups(self) -> Collection[str]:
-        return self._groups.keys()
-
-    def of_group(self, group_id: str) -> list[Ledger]:
-        return list(self._groups.get(group_id, {}).values())
-
     def knows(self, key: Key) -> bool:
         """Whether there is a ledger, also while it is corrected or goes."""
         return key in self._kept
+
+    def ledger(self, key: Key) -> Ledger | None:
+        """The ledger to look at, also while it is corrected or goes."""
+        kept = self._kept.get(key)
+        return None if kept is None else kept.ledger
 
     def find(self, key: Key) -> Ledger | None:
         """The ledger to work with; None also while nobody may (N2)."""
@@ -279,8 +248,13 @@ class QueueStates:
         if oldest is not None and self._applied_to - since > RECORDS_MAX:
             self._snapshot(oldest)
         start = self._partition.log.start_offset
-        if since - start >= self._prune_records or any(start <= d.first < since for d in self._damage):
+        if since - start >= self._prune_records or any(start <= d.first < since for d in self._replay.damage):
             self._partition.log.delete_before(since, self._partition.high_watermark)
+
+
+def refusal(error: ApiError) -> ApiError:
+    """Who settles messages is told to look for the partition's leader where this node is that no more."""
+    return error if isinstance(error, NotLeaderOrFollower) else CoordinatorNotAvailable(str(error))
 
 
 def _busy() -> CoordinatorNotAvailable:

@@ -1,39 +1,40 @@
 """All subscriptions of this node, and their queues.
 
-Beside them: who is a member (`membership`), how ledgers begin (`ledger_creation`) and meet their partitions
-after a restart (`reconciliation`), and what operators do (`administration`).
+Beside them: who is a member (`membership`), the ledgers of the partitions that this node leads (`ledgers`),
+how they begin (`ledger_creation`) and meet their messages when they were loaded (`reconciliation`), and what
+operators do (`administration`).
 
-A subscription is there as soon as it has a ledger (`states`): when a member names a topic, or when it is
+A subscription is there as soon as it stands in a ledger: when a member names a topic, or when it is
 created with `postroad.topics`. From then on it holds the topic's messages, from the offset on that
 `share.auto.offset.reset` chose then. A partition or a topic that comes later is held from its first message.
 """
 
 from __future__ import annotations
 
-import logging
+import asyncio
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply, replied
 from postroad.broker.subscriptions.administration import Administration
 from postroad.broker.subscriptions.dead_letters import DeadLetters
 from postroad.broker.subscriptions.ledger_creation import LedgerCreation
+from postroad.broker.subscriptions.ledgers import Ledgers
 from postroad.broker.subscriptions.letter_routes import LetterRoutes
 from postroad.broker.subscriptions.lookback import needed_from
 from postroad.broker.subscriptions.membership import Membership
+from postroad.broker.subscriptions.migration import migrate
+from postroad.broker.subscriptions.partition_ledgers import PartitionLedgers
 from postroad.broker.subscriptions.queue import Queue
 from postroad.broker.subscriptions.reconciliation import Reconciliation
 from postroad.broker.subscriptions.schedule_file import remove_strays
-from postroad.broker.subscriptions.state_topic import StateTopic
 from postroad.broker.subscriptions.states import QueueStates
 from postroad.broker.subscriptions.subscription import Subscription, queue_settings
 from postroad.cluster.group_config import GroupSettings, settings_of
-from postroad.cluster.image import Changes, Topic
-from postroad.errors import (
-    ApiError,
-    UnknownTopicId,
-)
+from postroad.cluster.image import Changes
+from postroad.errors import CoordinatorLoadInProgress, InvalidGroupId, UnknownTopicId
 from postroad.queues.ledger import Ledger
 from postroad.queues.share_partition import SharePartition
 from postroad.queues.tally import Tally
@@ -43,7 +44,7 @@ from postroad.wire.subscription_names import BOOKKEEPING_CONFIG, TOPICS_CONFIG
 if TYPE_CHECKING:
     from postroad.broker.node import Node
 
-log = logging.getLogger(__name__)
+GROUPS_AT_ONCE: Final = 200  # are looked at when the node is started; then others have their turn
 
 
 class Subscriptions:
@@ -54,10 +55,11 @@ class Subscriptions:
         self.letter_routes = LetterRoutes(node)
         self.dead_letters = DeadLetters(node)
         self._node = node
-        self._topic = StateTopic(node, self._loaded)
-        self._creation = LedgerCreation(node, self._topic, self.members)
-        self._reconciliation = Reconciliation(node, self._topic, self._creation)
-        self.administration = Administration(node, self._topic, self._creation)
+        self._ledgers = Ledgers(node, self._loaded)
+        self.leaders = PartitionLedgers(node, self._ledgers)
+        self._creation = LedgerCreation(node, self._ledgers, self.leaders, self.members)
+        self._reconciliation = Reconciliation(node, self._creation)
+        self.administration = Administration(node, self._ledgers, self.leaders, self._creation)
         self._subscriptions: dict[str, Subscription] = {}  # those that were asked for
 
     # --- start and end
@@ -66,17 +68,31 @@ class Subscriptions:
         topic_ids = {topic.id_text for topic in self._node.image.topics.values()}
         disk, schedules = self._node.runtime.disk, str(self._node.directory.schedules)
         await self._node.slow_workers.call(partial(remove_strays, disk, schedules, topic_ids))
-        await self._topic.start(self._node.settings.groups.share_state_partitions)
+        await migrate(self._node)
+        await self._ledgers.start()
+        for count, group_id in enumerate(list(self._node.image.groups), 1):
+            self._creation.hold_named(group_id, since_start=True)
+            if count % GROUPS_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
-    def partition_opened(self, topic: str, index: int) -> None:
-        """A partition that was offline is back, perhaps one of ours."""
-        self._topic.partition_opened(topic, index)
-        partition = self._node.partitions.find(topic, index)
-        if partition is not None:
-            self._reconciliation.partition_opened(partition)
+    def partition_led(self, partition: Partition, is_new: bool = False) -> None:
+        """This node leads the partition: its ledger is loaded, and then its subscriptions are served.
 
-    async def _loaded(self, states: QueueStates) -> None:
-        await self._reconciliation.loaded(states)
+        Call it before anything is appended under the new leadership. `is_new`: the ledger was just made."""
+        self._ledgers.lead(partition, is_new)
+
+    def partition_resigned(self, topic_id: bytes, index: int) -> None:
+        """Another node leads the partition, or it is gone: whoever waits there is answered.
+
+        Call it when `Partitions` knows that already: answers then say where to go on."""
+        self._ledgers.resign(topic_id, index)
+        for subscription in self._subscriptions.values():
+            queue = subscription.queues.pop((topic_id, index), None)
+            if queue is not None:
+                queue.close()
+
+    def _loaded(self, states: QueueStates, is_new: bool) -> None:
+        self._reconciliation.loaded(states, is_new)
 
     def close(self) -> None:
         self._creation.close()
@@ -97,7 +113,7 @@ class Subscriptions:
 
     def ids(self) -> set[str]:
         """The ids of all subscriptions, with and without members."""
-        found = self._topic.groups()
+        found = set(self._ledgers.groups())
         found |= {group for group, config in self._node.image.groups.items() if config.get(TOPICS_CONFIG)}
         return found | {group.group_id for group in self.members.list((), ())}
 
@@ -107,32 +123,40 @@ class Subscriptions:
         return config.get(BOOKKEEPING_CONFIG, "").strip().lower() == "true"
 
     def ledgers(self, group_id: str) -> list[Ledger]:
-        return self._topic.of_group(group_id)
+        return self._ledgers.of_group(group_id)
 
     def is_in_doubt(self, group_id: str) -> bool:
         """Whether messages that it has accepted may be delivered again: its state was damaged."""
-        states = self._topic.find(group_id)
-        return states is not None and states.is_damaged
+        found = (self._ledgers.find(*ledger.key[1:]) for ledger in self._ledgers.of_group(group_id))
+        return any(states is not None and states.is_damaged for states in found)
 
     def done_below(self, topic_id: bytes, index: int) -> int | None:
         """The offset below which every subscription is done with the partition, and needs nothing more to
         tell duplicates by; None without any, and while one that should hold it has no ledger yet. Raises what
         reading the log raises."""
         topic = self._node.image.topics_by_id.get(topic_id)
-        ledgers = [ledger for ledger in self._topic.of_topic(topic_id) if ledger.key.partition == index]
+        states = self._ledgers.find_loaded(topic_id, index)
+        if topic is None or states is None or not self._ledgers.knows_topic(topic):
+            return None
+        ledgers = list(states.ledgers())
         holders = {ledger.key.group for ledger in ledgers}
-        if topic is None or not ledgers or self._creation.is_waited_for(topic, index, holders):
+        if not ledgers or self._creation.is_waited_for(topic, index, holders):
             return None
         done = min(ledger.start for ledger in ledgers)
         window_ms = max(self.settings(ledger.key.group).deduplicate_ms for ledger in ledgers)
-        partition = self._node.partitions.find(topic_id, index)
-        if window_ms and partition is not None:
-            done = min(done, needed_from(partition, window_ms, self._node.clock.now_ms()))
+        if window_ms:
+            done = min(done, needed_from(states.messages, window_ms, self._node.clock.now_ms()))
         return done
 
     @property
     def loaded(self) -> bool:
-        return self._topic.loaded
+        """Whether every subscription is known."""
+        return self._ledgers.complete
+
+    @property
+    def loading(self) -> bool:
+        """Whether more of them will be known in a moment."""
+        return self._ledgers.loading
 
     def settings(self, group_id: str) -> GroupSettings:
         """What holds for the group, whether there is one or not."""
@@ -189,8 +213,8 @@ class Subscriptions:
         if topic is None or topic.internal:
             raise UnknownTopicId()
         self._node.partitions.lead(topic_id, index)  # raises if it is not here
-        states = self._topic.find(group_id)
-        if states is None or not states.loaded:
+        states = self._ledgers.find(topic_id, index)
+        if states is not None and not states.loaded:
             return None
         key = Key(group_id, topic_id, index)
         found = self.open_queue(key)
@@ -207,16 +231,15 @@ class Subscriptions:
 
     def open_queue(self, key: Key) -> Queue | None:
         """A new queue over the ledger; None if one of its parts is not there."""
-        states = self._topic.find(key.group)
-        ledger = None if states is None or not states.loaded else states.find(key)
-        partition = self._node.partitions.find(key.topic_id, key.partition)
-        if states is None or ledger is None or partition is None:
+        states = self._ledgers.find_loaded(key.topic_id, key.partition)
+        ledger = None if states is None else states.find(key)
+        if states is None or ledger is None or states.messages.closed:
             return None
         self.close_queue(key)  # of a partition that was closed and has been opened anew
         subscription = self.subscription(key.group)
         chance = self._node.runtime.random.random
         core = SharePartition(ledger, queue_settings(subscription.settings), subscription.holdings, chance)
-        queue = Queue(self._node, subscription, partition, core, states)
+        queue = Queue(self._node, subscription, states.messages, core, states)
         subscription.queues[key.topic_id, key.partition] = queue
         if ledger.dying:  # archived, and perhaps not copied
             self.dead_letters.take(queue)
@@ -239,7 +262,7 @@ class Subscriptions:
 
     def changed(self, changes: Changes) -> None:
         """Topics came or went, or groups were configured, here or by another node's hand."""
-        if not self._topic.started:
+        if not self._ledgers.started:
             return
         for group_id in changes.groups:
             if group_id in self._subscriptions:
@@ -247,21 +270,12 @@ class Subscriptions:
                 self.subscription(group_id).configure(settings, self._node.clock.now())
             self._creation.hold_named(group_id)
         for topic in changes.deleted:
-            self._forget(topic)
+            for index in range(len(topic.partitions)):
+                self.partition_resigned(topic.id, index)
         for topic in changes.created:
             self._creation.hold_new(topic, 0)
         for before, after in changes.altered:
             self._creation.hold_new(after, len(before.partitions))
-
-    def _forget(self, topic: Topic) -> None:
-        for states in self._topic.states.values():
-            for key in [ledger.key for ledger in states.ledgers() if ledger.key.topic_id == topic.id]:
-                self.remove_ledger(states, key, _ignore)
-
-    def remove_ledger(self, states: QueueStates, key: Key, done: Reply) -> None:
-        """The ledger goes, and its queue at once. No other can come up over it: nobody finds the ledger."""
-        states.remove(key, done)
-        self.close_queue(key)
 
     def close_queue(self, key: Key) -> None:
         """Whoever waits there is answered; the next one who asks opens another."""
@@ -271,10 +285,8 @@ class Subscriptions:
             queue.close()
 
     def check_ready(self, group_id: str) -> None:
-        """Raises what clients should be told while the group's state can't be had."""
-        self._topic.ready(group_id)
-
-
-def _ignore(error: ApiError | None) -> None:
-    if error is not None:
-        log.debug("a subscription's state could not be written: %s", error)  # its log has said so once
+        """Raises what clients should be told while it is not known whether there is such a group."""
+        if not group_id:
+            raise InvalidGroupId()
+        if not self._ledgers.started:
+            raise CoordinatorLoadInProgress()
