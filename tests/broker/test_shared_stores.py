@@ -85,3 +85,14 @@ def test_a_node_with_a_store_of_its_own_loads_no_client_of_another() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_without_etcd_messages_go_on_and_with_it_creations_too(tmp_path: Path) -> None:
+    with etcd() as alone, running_node(tmp_path, cluster_store=alone.url()) as running:
+        running.create("known")
+        lease = running.node.registration.lease
+        alone.members[0].kill()
+        assert running.publish("known", b"one", b"two") == 1
+        alone.start()
+        running.create("later")
+        assert running.node.registration.lease == lease

@@ -17,7 +17,7 @@ from tests.cluster.store_contract import next_events, put
 
 LEASE_MS = 5_000
 KEEP_ALIVE_S = 0.5
-BOUNDED_S = 30.0  # a commit gives up after 3 s; a busy machine is slower
+BOUNDED_S = 30.0  # a commit gives up after 2 s; a busy machine is slower
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from postroad.cluster import etcd as etcd_store
 from postroad.cluster.etcd import PAGE_KEYS, EtcdStore
 from postroad.cluster.store import OPERATIONS_MAX, PROGRESS, VALUE_BYTES_MAX, Compare, Event, Put, Store
 from postroad.cluster.store_address import EtcdAddress, parse
@@ -62,6 +63,12 @@ def elapse() -> Elapse:
 
 class TestEtcdStore(StoreContract):
     ends_after_ms = 3000  # etcd's shortest is 2 s, and whoever commits with it must be faster
+
+    @pytest.fixture(autouse=True)
+    def be_patient(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """None of these is about time-outs, and a machine under load is slow."""
+        for name in ("COMMIT_S", "READ_S", "KEEP_ALIVE_S"):
+            monkeypatch.setattr(etcd_store, name, 60.0)
 
 
 # --- an etcd that others use too -----------------------------------------------------------------

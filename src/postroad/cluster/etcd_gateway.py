@@ -22,10 +22,12 @@ from postroad.errors import CoordinationError, StoreUnavailable
 A = TypeVar("A")
 
 CONNECT_S: Final = 0.5
-# Each is far below the shortest lease (2 s), so that a member that is silent does not cost a node its own.
+# Below the shortest lease (2 s), all tries together: members that are silent must not cost a node its lease.
 KEEP_ALIVE_S: Final = 1.5
 READ_S: Final = 3.0
-COMMIT_S: Final = 3.0  # an election of etcd's takes about one second, and commits wait for its end
+# A commit takes some milliseconds. One that was under way when etcd's leader died is lost there, and its
+# answer never comes; elections take about one second.
+COMMIT_S: Final = 2.0
 TRIES: Final = 3  # a request that may be repeated asks so many members within its time
 PAUSE_S: Final = 0.1  # after all members failed
 # The first answer to a watch; a member that is stopped accepts connections all the same.
@@ -64,6 +66,7 @@ class EtcdGateway:
     def __init__(self, endpoints: Sequence[str]) -> None:
         self.endpoints = tuple(endpoints)
         self.closed = asyncio.Event()
+        self._tries = min(TRIES, len(endpoints))  # with nobody else to ask, one is given all the time
         self._first = 0  # the member that is asked first
         self._calls = 0  # under way
         self._idle = asyncio.Event()
@@ -71,7 +74,7 @@ class EtcdGateway:
         self._streams: dict[WatchStream, None] = {}
         # No limit: watches keep their connections, and a keep-alive must never wait for one.
         connector = aiohttp.TCPConnector(limit=0, use_dns_cache=False)
-        self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
+        self._session = aiohttp.ClientSession(connector=connector)
 
     # --- requests
 
@@ -82,18 +85,18 @@ class EtcdGateway:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
-        try_s = within_s / min(TRIES, len(self.endpoints))
-        tries = 0
+        left_s, tries = within_s, 0
         while True:
             tries += 1
-            left_s = deadline - loop.time()
             try:
-                return await self._call(path, request, answer, min(try_s, left_s))
+                return await self._call(path, request, answer, min(within_s / self._tries, left_s))
             except NoAnswer as error:
-                if loop.time() + PAUSE_S >= deadline:
-                    raise StoreUnavailable(str(error)) from error
+                reason = error
             if tries % len(self.endpoints) == 0:
                 await self.pause(PAUSE_S)
+            left_s = deadline - loop.time()
+            if left_s <= 0:  # which aiohttp would take for "no limit"
+                raise StoreUnavailable(str(reason)) from reason
 
     async def ask_once(self, path: str, request: Request, answer: type[A], within_s: float) -> A:
         """The answer to a request that must not be sent twice.
@@ -135,7 +138,10 @@ class EtcdGateway:
             ) as response:
                 data = await response.read()
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise NotSent(f"etcd at {endpoint} can't be reached: {_reason(error)}.") from error
+            raise NotSent(
+                f"etcd at {endpoint} can't be reached: {_reason(error)}. "
+                "Is it running, and is cluster.store right?"
+            ) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoAnswer(f"etcd at {endpoint} did not answer: {_reason(error)}.") from error
         if response.status != 200:
@@ -252,7 +258,13 @@ def _refusal(endpoint: str, status: int, data: bytes) -> CoordinationError:
 
 
 def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    """What happened, in the system's words where it has some."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, ConnectionRefusedError):
+        return "connection refused"  # asyncio's text repeats the address
+    if isinstance(cause, TimeoutError):
+        return "no answer in time"
+    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
 
 
 def _shown(data: bytes) -> str:

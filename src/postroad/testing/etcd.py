@@ -199,15 +199,13 @@ class Etcd:
             member.release_ports()
 
 
-def is_installed() -> bool:
-    return shutil.which("etcd") is not None
-
-
 @contextmanager
 def etcd(
     members: int = 1, *, heartbeat_ms: int = HEARTBEAT_MS, election_ms: int = ELECTION_MS
 ) -> Iterator[Etcd]:
-    """An etcd with data of its own, for as long as the block runs."""
+    """An etcd with data of its own, for as long as the block runs. EtcdFailed if it is not installed."""
+    if shutil.which("etcd") is None:
+        raise EtcdFailed("the program 'etcd' is missing (Debian: apt-get install etcd-server)")
     home = Path(tempfile.mkdtemp(prefix="postroad-etcd-"))
     running = Etcd(home, members, heartbeat_ms, election_ms)
     try:
