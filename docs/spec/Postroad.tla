@@ -53,7 +53,8 @@ VARIABLES
   req,     \* req[k][f]: the newest fetch of f, perhaps late
   com,     \* history: longest prefix that was ever below a leader's watermark
   n,       \* n[k]: records appended so far
-  bud      \* faults left; bud.ans is a history: accepts answered from memory (only by a mutant)
+  bud      \* faults left; bud.ans is a history: accepts answered from memory (only by a mutant);
+           \* bud.old is a fetch that later ones of its sender overtake
 
 store == <<st, live, inc>>
 disk  == <<log, synced>>
@@ -92,7 +93,8 @@ Init ==
   /\ com = [k \in Logs |-> IF k = "m" THEN First ELSE <<>>]
   /\ n = [k \in Logs |-> IF k = "m" THEN Base ELSE 0]
   /\ bud = [kill |-> MaxKill, cut |-> MaxCut, exp |-> MaxExp, shrink |-> MaxShrink,
-            move |-> MaxMove, min |-> MaxMin, ans |-> {}]
+            move |-> MaxMove, min |-> MaxMin, ans |-> {},
+            overtaken |-> IF Has("overtakenFetch") THEN 1 ELSE 0, old |-> None]
 
 -----------------------------------------------------------------------------
 (* The commit rule *)
@@ -318,6 +320,30 @@ Handle(k, l, f) == \E arrives \in BOOLEAN :
   /\ req' = [req EXCEPT ![k][f] = None]
   /\ UNCHANGED <<store, up, boot, view, cur, estart, prop, n, bud>>
 
+\* One fetch stays on its way while its sender goes on, over other connections and to other leaders.  Its
+\* answer is dropped (see above), so only the promise counts.
+Overtake(k, f) ==
+  /\ bud.overtaken > 0 /\ MayFetch(k, f)
+  /\ bud' = [bud EXCEPT !.overtaken = @ - 1, !.old = [k |-> k, f |-> f, q |-> Request(k, f)]]
+  /\ UNCHANGED <<store, up, boot, view, cur, disk, hw, estart, prog, prop, req, com, n>>
+
+HandleOld(l) ==
+  /\ bud.old # None
+  /\ LET k == bud.old.k
+         f == bud.old.f
+         q == bud.old.q
+         L == log[k][l]
+         end == EndOf(L, q.last)
+         diverging == EpochAt(L, end) # q.last \/ end < q.off
+         pr == IF diverging /\ ~Has("divergingCounts") THEN prog
+               ELSE [prog EXCEPT ![k][l][f] = [off |-> Min2(q.off, Len(L)), be |-> q.be]]
+     IN /\ IsLeader(l) /\ l # f
+        /\ q.le = view[l].epoch \/ Has("noEpochCheck")
+        /\ prog' = pr
+        /\ Advance(l, view[l], prop[l], log, synced, pr)
+  /\ bud' = [bud EXCEPT !.old = None]
+  /\ UNCHANGED <<store, up, boot, view, cur, disk, estart, prop, req, n>>
+
 \* wrong: at the change of leader the follower cuts at its own watermark (before KIP-101)
 CutAtChange(r) ==
   /\ Has("truncateToWatermark") /\ up[r] /\ view[r].leader \notin {None, r}
@@ -464,10 +490,10 @@ Next ==
   \/ \E r \in R : \/ Elect(r) \/ RemoveDead(r) \/ Move(r) \/ Apply(r) \/ Learn(r)
                   \/ Produce(r) \/ Forget(r) \/ CutAtChange(r) \/ Accept(r) \/ AnswerFromMemory(r)
                   \/ Kill(r) \/ Cut(r) \/ LeaseEnds(r) \/ Expire(r) \/ Register(r)
-                  \/ RecordBootFirst(r) \/ Restart(r)
+                  \/ RecordBootFirst(r) \/ Restart(r) \/ HandleOld(r)
   \/ LowerMin
   \/ \E l, f \in R : l # f /\ (Shrink(l, f) \/ Join(l, f))
-  \/ \E k \in Logs, f \in R : Fetch(k, f) \/ Sync(k, f)
+  \/ \E k \in Logs, f \in R : Fetch(k, f) \/ Sync(k, f) \/ Overtake(k, f)
   \/ \E k \in Logs, l, f \in R : Handle(k, l, f)
   \/ Done
 Spec == Init /\ [][Next]_vars

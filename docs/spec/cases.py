@@ -79,6 +79,8 @@ REPLICATION: Final = {
     "os-move1-kill1": Case(records=1, moves=1, kills=1),
     # No message is lost if a leader is moved behind its back; only queues suffer (aq-moveByController).
     "os-moveByController1-kill1": Case(records=1, moves=1, kills=1, mutations=("moveByController",)),
+    "os-overtaken-move3": Case(records=1, moves=3, mutations=("overtakenFetch",)),
+    "os-overtaken-cut1-kill1": Case(records=1, power_cuts=1, kills=1, mutations=("overtakenFetch",)),
     "os-watermark-rises": Case(kills=1, expiries=1, properties=("WatermarkRises",)),
     "os-one-kill2": Case(start="one", records=1, kills=2),
     "os-one-cut1-kill1": Case(start="one", base=1, power_cuts=1, kills=1),
@@ -103,7 +105,8 @@ MUTANTS: Final = _must_fail(
         "m-shrinkEarly": Case(mutations=("shrinkEarly",), records=1, shrinks=1, kills=1),
         "m-noBrokerEpoch": Case(mutations=("noBrokerEpoch",), start="two", base=1, power_cuts=1, kills=1),
         "m-ackBeforeSync": Case(mutations=("ackBeforeSync",), flush="sync", records=1, power_cuts=1, kills=1),
-        "m-noEpochCheck": Case(mutations=("noEpochCheck",), late=True, expiries=1),
+        # Without the overtaken fetch it is not caught: every promise that arrives is still true.
+        "m-noEpochCheck": Case(mutations=("overtakenFetch", "noEpochCheck"), records=1, moves=3),
         "m-noResign": Case(mutations=("noResign",), flush="sync", power_cuts=1),
         "m-divergingCounts": Case(mutations=("divergingCounts",), expiries=1, kills=1),
         "m-noMinIsr": Case(mutations=("noMinIsr",), start="one", records=1, kills=1),
