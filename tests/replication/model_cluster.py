@@ -7,28 +7,58 @@ naive model has it, which keeps the promises by itself and counts from the begin
 from __future__ import annotations
 
 from postroad.replication.follower import Step
-from postroad.replication.leader import Leader
 from tests.replication.model_log import ModelLog, Record
 from tests.replication.model_node import LAG_MS, Fetch, FetchAnswer, ModelNode, Rules
-from tests.replication.model_store import ModelStore, Transaction
+from tests.replication.model_store import ModelStore, PartitionKey, Transaction
 
 
 class NaiveLeader:
-    """What a leader may know: its committed ISR, who may have joined meanwhile, and each promise."""
+    """What a leader may know of its followers, kept as plainly as can be."""
 
-    def __init__(self, leader: Leader, watermarks: list[int]) -> None:
-        self.leader = leader
-        self.revision = leader.revision
+    def __init__(self, node_id: int, state: PartitionKey, watermarks: list[int]) -> None:
+        self.node_id = node_id
+        self.state = state  # as far as the leader has learned
         self.joining: set[int] = set()
-        self.promises: dict[tuple[int, int], tuple[int, int]] = {}  # (node, log): (broker epoch, offset)
+        self.proposal: Transaction | None = None
+        self.in_doubt = False
+        self.promises: dict[tuple[int, int], int] = {}  # (node, log): everything below
+        self.broker_epochs: dict[int, int] = {}
         self.watermarks = watermarks
 
-    def watermark(self, number: int, log: ModelLog, minimum: int) -> int:
-        isr = set(self.leader.isr)
-        if len(isr) >= minimum and not self.leader.elr:
-            others = (isr | self.joining) - {self.leader.node_id}
-            offsets = [self.promises.get((node, number), (0, 0))[1] for node in others]
-            self.watermarks[number] = max(min([log.safe, *offsets]), self.watermarks[number])
+    def learned(self, state: PartitionKey) -> None:
+        if state.revision != self.state.revision:
+            self.state = state
+            self.joining.clear()
+            self.proposal, self.in_doubt = None, False
+
+    def proposed(self, transaction: Transaction) -> None:
+        self.proposal = transaction
+        self.joining.update(node for node, _ in transaction.change.joiners)
+
+    def lost(self, transaction: Transaction) -> None:
+        if transaction is self.proposal:
+            self.proposal, self.in_doubt = None, True
+
+    def refused(self, transaction: Transaction) -> None:
+        if transaction is self.proposal:
+            self.proposal = None
+            if not self.in_doubt:
+                self.joining.clear()
+
+    def promised(self, fetch: Fetch) -> None:
+        known = self.broker_epochs.get(fetch.follower, -1)
+        if fetch.broker_epoch > known:
+            self.broker_epochs[fetch.follower] = fetch.broker_epoch
+            self.promises = {key: offset for key, offset in self.promises.items() if key[0] != fetch.follower}
+        if fetch.broker_epoch >= known:
+            self.promises[fetch.follower, fetch.log] = fetch.offset
+
+    def watermark(self, number: int, log: ModelLog, replicas: int) -> int:
+        isr = set(self.state.isr)
+        if len(isr) >= min(self.state.min_insync, replicas) and not self.state.elr:
+            others = (isr | self.joining) - {self.node_id}
+            lowest = min([log.safe, *(self.promises.get((node, number), 0) for node in others)])
+            self.watermarks[number] = max(lowest, self.watermarks[number])
         return self.watermarks[number]
 
 
@@ -95,7 +125,7 @@ class ModelCluster:
             return None
         answer = node.answer(fetch, self.now_ms)
         if not answer.error and answer.parting is None:
-            self._promised(fetch)
+            self.naive[fetch.epoch].promised(fetch)
         self.answers.append(answer)
         return answer
 
@@ -109,24 +139,15 @@ class ModelCluster:
         answer = self.handle(fetch) if fetch else None
         return self.deliver(answer) if answer else None
 
-    def _promised(self, fetch: Fetch) -> None:
-        naive = self.naive[fetch.epoch]
-        epoch = max((e for (node, _), (e, _) in naive.promises.items() if node == fetch.follower), default=-1)
-        if fetch.broker_epoch < epoch:
-            return
-        if fetch.broker_epoch > epoch:
-            for log in self.logs:
-                naive.promises[fetch.follower, log] = (fetch.broker_epoch, 0)
-        naive.promises[fetch.follower, fetch.log] = (fetch.broker_epoch, fetch.offset)
-
     # -- the store -------------------------------------------------------------------------------------
 
     def learn(self, node: int) -> None:
         member = self.nodes[node]
         before = [log.watermark for log in member.logs]
         member.learn(self.now_ms)
-        if member.leader is not None and member.leader.epoch not in self.naive:
-            self.naive[member.leader.epoch] = NaiveLeader(member.leader, before)
+        if member.leader is not None:
+            state = self.store.partition
+            self.naive.setdefault(state.epoch, NaiveLeader(node, state, before)).learned(state)
 
     def learn_all(self) -> None:
         for node in self.nodes.values():
@@ -139,9 +160,10 @@ class ModelCluster:
         change = leader.propose(self.now_ms, self.store.nodes)
         if change is None:
             return None
-        self._naive_of(leader).joining.update(joiner for joiner, _ in change.joiners)
-        self.transactions.append(Transaction(node, change))
-        return self.transactions[-1]
+        transaction = Transaction(node, leader.epoch, change)
+        self.naive[leader.epoch].proposed(transaction)
+        self.transactions.append(transaction)
+        return transaction
 
     def commit(self, transaction: Transaction) -> bool:
         """The transaction arrives at the store. The answer is on its way."""
@@ -154,25 +176,18 @@ class ModelCluster:
         """The store's answer arrives. That of a commit means nothing: the watch brings it."""
         self.outcomes.remove(outcome)
         transaction, written = outcome
-        leader = self.nodes[transaction.node].leader
-        if leader is not None and not written:
-            in_doubt = leader._in_doubt
-            if transaction.change is leader._change and not in_doubt:
-                self._naive_of(leader).joining.clear()
-            leader.refused(transaction.change, self.now_ms)
+        if not written:
+            self.naive[transaction.epoch].refused(transaction)
+            leader = self.nodes[transaction.node].leader
+            if leader is not None:
+                leader.refused(transaction.change, self.now_ms)
 
     def lose(self, transaction: Transaction) -> None:
         """The leader gives up waiting for the answer; the transaction may still arrive."""
+        self.naive[transaction.epoch].lost(transaction)
         leader = self.nodes[transaction.node].leader
         if leader is not None:
             leader.unknown(transaction.change, self.now_ms)
-
-    def _naive_of(self, leader: Leader) -> NaiveLeader:
-        naive = self.naive[leader.epoch]
-        if leader.revision != naive.revision:
-            naive.revision = leader.revision
-            naive.joining.clear()
-        return naive
 
     # -- time and faults -------------------------------------------------------------------------------
 
@@ -262,7 +277,7 @@ class ModelCluster:
         for node in self.leaders():
             assert node.leader is not None
             watermark = node.leader.watermark(log)
-            naive = self._naive_of(node.leader).watermark(log, node.logs[log], node.leader.minimum)
+            naive = self.naive[node.leader.epoch].watermark(log, node.logs[log], len(self.nodes))
             assert watermark == naive or self.only_harm, f"L11: watermark {watermark}, the model has {naive}"
             below = node.logs[log].records[:watermark]
             assert len(below) == watermark, "L11: the watermark is beyond the log"

@@ -22,6 +22,7 @@ class Transaction(NamedTuple):
     """A leader's commit on its way to the store."""
 
     node: int
+    epoch: int
     change: IsrChange
 
 

@@ -13,7 +13,7 @@ from tests.replication.model_node import LAG_MS, Rules
 
 NODES = st.sampled_from([1, 2, 3])
 INDEX = st.integers(0, 5)
-IN_FLIGHT_MAX = 6  # of each kind: older ones are lost
+IN_FLIGHT_MAX = 4  # of each kind: older ones are lost
 
 
 class ReplicationMachine(RuleBasedStateMachine):
@@ -25,17 +25,31 @@ class ReplicationMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.cuts_left = self.power_cuts
+        self.was_cut = False
         self.cluster = ModelCluster(logs=self.logs, syncs=self.syncs, rules=self.kept)
 
     def teardown(self) -> None:
         self.cluster.heal()
 
     @initialize(
-        min_insync=st.sampled_from([1, 2, 2, 2]),
-        replicas=st.sampled_from([2, 3, 3, 3]),
+        min_insync=st.sampled_from([2, 2, 1]),
+        replicas=st.sampled_from([3, 3, 2]),
+        outside=st.integers(0, 2),
+        committed=st.integers(0, 1),
     )
-    def begin(self, min_insync: int, replicas: int) -> None:
+    def begin(self, min_insync: int, replicas: int, outside: int, committed: int) -> None:
+        """Some messages are committed, and the last replicas are out of the ISR; all run."""
         self.cluster = ModelCluster(replicas, min_insync, self.logs, syncs=self.syncs, rules=self.kept)
+        for _ in range(committed):
+            self.produce(0, 0)
+            self.replicate_all(2)
+        gone = self.cluster.store.replicas[1:][::-1][:outside]
+        for node in gone:
+            self.kill(node, ends=True)
+            self.remove_dead(node)
+        for node in gone:
+            self.come_back(node)
+        self.cluster.learn_all()
 
     def node(self, number: int) -> int:
         return min(number, len(self.cluster.nodes))
@@ -55,6 +69,14 @@ class ReplicationMachine(RuleBasedStateMachine):
             if self.syncs and self.cluster.nodes[number].is_up:
                 self.cluster.nodes[number].sync(log % self.logs)
             self.cluster.replicate(number, log % self.logs)
+            self.holds()
+
+    @rule(times=st.integers(1, 2))
+    def replicate_all(self, times: int) -> None:
+        for _ in range(times):
+            for node in self.cluster.nodes:
+                for log in self.cluster.logs:
+                    self.replicate(node, log, 1)
 
     @rule(node=NODES, log=st.integers(0, 1))
     def send_fetch(self, node: int, log: int) -> None:
@@ -127,7 +149,7 @@ class ReplicationMachine(RuleBasedStateMachine):
 
     @rule(index=INDEX)
     def lower_minimum(self, index: int) -> None:
-        if index == 0 and self.cluster.store.partition.min_insync > 1:
+        if index == 0 and self.cluster.store.partition.min_insync > 1 and (self.syncs or not self.was_cut):
             self.cluster.store.lower_minimum()
 
     # -- time and faults -------------------------------------------------------------------------------
@@ -141,14 +163,25 @@ class ReplicationMachine(RuleBasedStateMachine):
         number = self.node(node)
         if self.cluster.nodes[number].is_up:
             self.cluster.kill(number)
-            if ends:
-                self.cluster.end_lease(number)
+        if ends and number in self.cluster.store.nodes:
+            self.cluster.end_lease(number)
+
+    @rule(index=INDEX)
+    def fail_over(self, index: int) -> None:
+        """The leader dies, and another one takes over at once."""
+        leader = self.cluster.store.partition.leader
+        if leader in self.cluster.nodes:
+            self.kill(leader, ends=True)
+            self.elect(index)
+            self.cluster.learn_all()
 
     @rule(node=NODES, data=st.data())
     def power_cut(self, node: int, data: Any) -> None:
-        if self.cuts_left == 0:
-            return
+        alone_suffices = self.cluster.store.partition.min_insync == 1 and not self.syncs
+        if self.cuts_left == 0 or alone_suffices:
+            return  # what one replica alone committed, a power cut may take
         self.cuts_left -= 1
+        self.was_cut = True
         number = self.node(node)
         logs = self.cluster.nodes[number].logs
         self.cluster.power_cut(number, [data.draw(st.integers(0, log.end)) for log in logs])
@@ -180,7 +213,7 @@ class LedgerMachine(ReplicationMachine):
     logs = 2
 
 
-for machine, examples in ((ReplicationMachine, 150), (SyncMachine, 80), (LedgerMachine, 60)):
+for machine, examples in ((ReplicationMachine, 120), (SyncMachine, 60), (LedgerMachine, 60)):
     machine.TestCase.settings = settings(max_examples=examples, stateful_step_count=60, deadline=None)
 
 TestReplication = ReplicationMachine.TestCase
