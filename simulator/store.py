@@ -19,6 +19,7 @@ from postroad.cluster.store import (
     ABSENT,
     NO_LEASE,
     OPERATIONS_MAX,
+    PROGRESS,
     VALUE_BYTES_MAX,
     Compare,
     Delete,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from simulator.world import World
 
 LEASE_CHECK_S: Final = 0.5  # etcd looks for leases that have ended this often: they end late, never early
+MARK_S: Final = 0.25  # a revision that is not ours is followed by a mark of progress after this time
 
 
 @dataclass
@@ -52,6 +54,7 @@ class StoreFaults:
     watch_lag_s: float = 0.0  # the longest that an event is late
     watch_broken: float = 0.5  # an outage or a cut ends a session's watches, instead of leaving them silent
     patience_s: float = 2.0  # a session then gives up: StoreUnavailable
+    neighbour: float = 0.0  # a commit is followed by one of another cluster in the same store
 
 
 @dataclass
@@ -70,6 +73,7 @@ class StoreServer:
         self.chances = world.random("store faults")
         self.lags = world.random("store watches")
         self._lease_ends = world.random("store leases")
+        self._neighbours = world.random("store neighbours")
         self._deaf_to: dict[str, None] = {}  # hosts whose requests don't arrive
         self._mute_to: dict[str, None] = {}  # hosts that answers and events don't reach
         self._sessions: dict[StoreSession, None] = {}
@@ -126,6 +130,23 @@ class StoreServer:
             del self._history[revision]
         self._compacted = oldest
         self.world.note("store", "compacted", oldest)
+
+    def commit_elsewhere(self) -> None:
+        """Another cluster that shares the store commits: the revision rises, and nobody here has events."""
+        if self.down:
+            return
+        self._publish(self.revision + 1, [])
+        self.world.after(MARK_S, self._mark, self.revision)
+
+    def _mark(self, revision: int) -> None:
+        """Some node writes a mark of progress, unless all have heard of something later meanwhile."""
+        if any(self._history.get(later) for later in range(revision + 1, self.revision + 1)):
+            return
+        if self.down:
+            self.world.after(MARK_S, self._mark, revision)
+            return
+        self.world.sometimes("mark of progress")
+        self._publish(self.revision + 1, [Event(PROGRESS, None, self.revision + 1)])
 
     def _disturb(self, sessions: Sequence[StoreSession]) -> None:
         """Watches break, sooner or later, or hang."""
@@ -201,6 +222,11 @@ class StoreServer:
         events = [event for operation in operations if (event := self._do(operation, revision))]
         if not events:
             return
+        self._publish(revision, events)
+        if self.faults.neighbour and self._neighbours.random() < self.faults.neighbour:
+            self.world.after(self._neighbours.uniform(0, MARK_S), self.commit_elsewhere)
+
+    def _publish(self, revision: int, events: Events) -> None:
         self.revision = revision
         self._history[revision] = events
         changed = ", ".join(("" if event.value is not None else "-") + event.key for event in events)

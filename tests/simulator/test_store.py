@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import pytest
 
-from postroad.cluster.store import Compare, Event, Events, Put, Store
+from postroad.cluster.store import PROGRESS, Compare, Event, Events, Put, Store
 from postroad.errors import HistoryCompacted, LeaseLost, StoreUnavailable
 from simulator.process import Process
+from simulator.scenario import Scenario
 from simulator.store import StoreFaults, StoreServer
+from simulator.workloads import ALL, names_for
 from simulator.world import World
 from tests.cluster.store_contract import StoreContract, keys, next_events, put
 
@@ -42,17 +44,21 @@ def finish(process: Process, work: Coroutine[Any, Any, T], within: float = 600.0
     return task.result()
 
 
+async def first_of(watch: AsyncIterator[Events]) -> Events:
+    return await anext(watch)
+
+
 async def elapse(ms: int) -> None:
     await asyncio.sleep(ms / 1000)
 
 
-@pytest.mark.parametrize("lag_s", [0.0, 0.5])
+@pytest.mark.parametrize("faults", [StoreFaults(), StoreFaults(watch_lag_s=0.5), StoreFaults(neighbour=1.0)])
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("promise", PROMISES)
-def test_it_keeps_the_contract_of_every_store(promise: str, seed: int, lag_s: float) -> None:
+def test_it_keeps_the_contract_of_every_store(promise: str, seed: int, faults: StoreFaults) -> None:
     with World(seed) as world:
         process = Process(world, NODE)
-        store = StoreServer(world, StoreFaults(watch_lag_s=lag_s)).session(process)
+        store = StoreServer(world, faults).session(process)
         test: Callable[..., Coroutine[Any, Any, None]] = getattr(StoreContract(), promise)
         wanted = inspect.signature(test).parameters
         given = {"store": store, "elapse": elapse}
@@ -327,3 +333,26 @@ def test_a_commit_that_etcd_would_refuse_is_a_fault_of_the_node(server: StoreSer
         server.commit([Compare(f"key/{number}", 0) for number in range(129)], [])
     with pytest.raises(AssertionError, match="bytes"):
         server.commit([], [Put("a", bytes(1024 * 1024 + 1))])
+
+
+# --- a store that others use too -----------------------------------------------------------------
+
+
+def test_a_watch_reaches_the_revision_of_a_neighbour(world: World, server: StoreServer) -> None:
+    process = Process(world, NODE)
+    store = server.session(process)
+    watch = store.watch("", finish(process, put(store, "a")))
+    server.commit_elsewhere()
+    revision = finish(process, store.list("")).revision
+    (mark,) = finish(process, first_of(watch))
+    assert mark == Event(PROGRESS, None, mark.revision)
+    assert mark.revision > revision
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nodes_hold_their_promises_in_a_store_that_others_use_too(seed: int) -> None:
+    scenario = Scenario(seed, [ALL[name] for name in names_for(3)], seconds=30.0, nodes=3)
+    scenario.store.faults.neighbour = 0.5
+    result = scenario.run()
+    assert result.violations == []
+    assert result.sometimes["mark of progress"]
