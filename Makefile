@@ -13,7 +13,7 @@ run: $(NODE)
 
 # A test that fails is tried once more and shown, three of them at most; not where chance plays no part or
 # messages may be lost (docs/adr/0012).
-ONE_TRY   := broker cluster config faults groups log metrics queues wire
+ONE_TRY   := broker cluster config faults groups log metrics queues replication wire
 TWO_TRIES := --reruns 1 --max-suite-reruns 3 --rerun-show-tracebacks $(ONE_TRY:%=--rerun-exclude-path tests/%)
 
 # One more than two cores: much of what tests do is to wait, for a client, a JVM or a time-out.
