@@ -83,6 +83,14 @@ class ReplicationMachine(RuleBasedStateMachine):
         self.cluster.send_fetch(self.node(node), log % self.logs)
         del self.cluster.fetches[:-IN_FLIGHT_MAX]
 
+    @rule(node=NODES, log=st.integers(0, 1))
+    def fetch_without_answer(self, node: int, log: int) -> None:
+        """The leader hears the promise; its answer is late, or lost."""
+        fetch = self.cluster.send_fetch(self.node(node), log % self.logs)
+        if fetch is not None:
+            self.cluster.handle(fetch)
+            del self.cluster.answers[:-IN_FLIGHT_MAX]
+
     @precondition(lambda self: self.cluster.fetches)
     @rule(index=INDEX)
     def handle_late_fetch(self, index: int) -> None:
