@@ -27,7 +27,7 @@ class Catch(NamedTuple):
 
 CAUGHT_BY = {
     "acknowledge-before-sync": Catch("logs", (1, 5)),
-    "forget-failed-sync": Catch("logs", (12, 14), ("fail", "power")),
+    "forget-failed-sync": Catch("logs", (7, 12, 14), ("fail", "power")),
     "append-again": Catch("logs", (22, 26), ("kill", "cut", "reset")),
     "show-unsynced": Catch("logs", (1, 6), ("power", "slow")),
     "serve-torn-tail": Catch("logs", (1, 2), ("power", "crash")),
