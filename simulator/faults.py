@@ -10,6 +10,8 @@ FIRST_S: Final = 2.0  # the nodes have started by then
 PAUSE_MEAN_S: Final = 4.0  # between two faults
 FLIP_MEAN_S: Final = 15.0  # between two flipped bits
 FLIP: Final = "flip"
+INDEX_MEAN_S: Final = 20.0  # between two damaged indexes
+INDEX: Final = "index"
 
 # Each kind with the longest time that it lasts (0: it is over at once).
 KINDS: Final[dict[str, float]] = {
@@ -29,6 +31,7 @@ KINDS: Final[dict[str, float]] = {
     "compact": 0.0,  # the store forgets its history
     "clock": 0.0,  # the node's wall clock jumps
     FLIP: 0.0,  # kill -9, and a bit of what lies on the disk is wrong, in a topic that is there to bear it
+    INDEX: 0.0,  # kill -9, and indexes of some segments are cut, altered or gone: they are hints
 }
 
 
@@ -51,12 +54,14 @@ class Flip(NamedTuple):
 def make_plan(random: Random, seconds: float, nodes: int, kinds: Collection[str]) -> list[Fault]:
     """Faults at random times until the last quarter second; they may overlap.
 
-    Flipped bits come on top: they harm nobody but the topics that are there for them.
+    Damage comes on top: flipped bits harm nobody but the topics that are there for them, and indexes nobody.
     """
-    wanted = sorted(kind for kind in kinds if kind != FLIP)
+    wanted = sorted(kind for kind in kinds if kind not in (FLIP, INDEX))
     plan = _faults(random, seconds, nodes, wanted, PAUSE_MEAN_S)
     if FLIP in kinds:
         plan += _faults(random, seconds, nodes, [FLIP], FLIP_MEAN_S)
+    if INDEX in kinds:
+        plan += _faults(random, seconds, nodes, [INDEX], INDEX_MEAN_S)
     return sorted(plan)
 
 

@@ -114,6 +114,15 @@ class PagedFile:
             if random.random() < 0.5:
                 self._pages[number] = self._page(number)
 
+    def overwrite(self, content: bytes) -> None:
+        """Put this on the disk in the place of all that was there, and into the cache."""
+        self.content[:] = content
+        self.dirty.clear()
+        self._dropped.clear()
+        self._pages = {number: self._page(number) for number in range(_pages(len(content)))}
+        self._size = len(content)
+        self._sizes.clear()
+
     def flip_bit(self, position: int, bit: int) -> None:
         """Damage what is on the disk; whoever reads it sees it."""
         number, offset = divmod(position, PAGE_BYTES)

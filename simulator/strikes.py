@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from postroad.log.index import ENTRY_BYTES
+from postroad.log.segment import INDEX_SUFFIX
 from simulator.faults import Fault, Flip
 from simulator.partition_files import is_cold
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 SLOWNESS: Final = 50.0
 ERROR_RATE: Final = 0.02
 ERRORS: Final = ("write", "sync", "truncate", "create", "rename", "sync_directory")
-WRITE_BACK_RATE: Final = 0.05
+INDEXES_MAX: Final = 40  # that are damaged at a time
 SKEW_S: Final = 3000.0  # how wrong a wall clock may get; producers' timestamps may be an hour ahead
 OPERATIONS_MAX: Final = 400  # a crash comes within this many disk operations, mostly within a few
 ROOM_BYTES: Final = 2048  # what a disk that fills up has left, at most
@@ -131,6 +133,24 @@ def _flip(scenario: Scenario, fault: Fault) -> None:
         scenario.flips.append(Flip(scenario.world.now, *found))
 
 
+def _damage_indexes(scenario: Scenario, fault: Fault) -> None:
+    """While nobody runs. Indexes are hints: of any topic they may be damaged in any way."""
+    service = scenario.services[fault.node]
+    service.kill()
+    random, drive = scenario.world.random("indexes"), service.machine.drive
+    found = [(path, file) for path, file in drive.files() if path.endswith(INDEX_SUFFIX) and file.content]
+    for path, file in random.sample(found, min(len(found), 1 + int(fault.amount * INDEXES_MAX))):
+        content = bytearray(file.content)
+        how = random.choice(("flipped", "flipped", "cut", "emptied"))
+        if how == "flipped":
+            for _ in range(1 + len(content) // ENTRY_BYTES):
+                content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+        else:
+            del content[0 if how == "emptied" else random.randrange(len(content)) :]
+        file.overwrite(bytes(content))
+        scenario.world.note(drive.host, f"index {how}", path)
+
+
 STRIKES: Final[dict[str, Strike]] = {
     "kill": _kill,
     "power": _cut_power,
@@ -148,4 +168,5 @@ STRIKES: Final[dict[str, Strike]] = {
     "compact": _compact_store,
     "clock": _jump,
     "flip": _flip,
+    "index": _damage_indexes,
 }

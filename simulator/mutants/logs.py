@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -10,8 +11,10 @@ from postroad.broker.commit_waiters import Committed
 from postroad.broker.partition import Partition
 from postroad.log import recovery
 from postroad.log.disk import File
+from postroad.log.index import SparseIndex
 from postroad.log.producers import Producers
-from postroad.log.scan import walk
+from postroad.log.scan import DamagedBatch, walk, walk_unordered
+from postroad.log.segment import Segment
 from postroad.log.sync import SyncJob
 from postroad.log.writable_log import WritableLog
 from simulator.mutants.mutant import Mutant
@@ -58,6 +61,30 @@ def _never_wait(_: Callable[..., Any]) -> Callable[..., Any]:
     return lambda partition, acks, end: False
 
 
+def _take_all_entries(_: Callable[..., Any]) -> Callable[..., Any]:
+    def valid_entries(self: SparseIndex, checks: array[int]) -> int:
+        return len(checks)
+
+    return valid_entries
+
+
+def _trust_the_index(locate: Callable[..., Any]) -> Callable[..., Any]:
+    def trust(self: Segment, offset: int) -> int:
+        entry = self.index.before_offset(offset)
+        if not entry.position or entry.position >= self.size:
+            position: int = locate(self, offset)
+            return position
+        try:
+            for at, header in walk_unordered(self.file, entry.position, self.size):
+                if header.last_offset >= offset:
+                    return at
+        except DamagedBatch:
+            return entry.position
+        return self.size
+
+    return trust
+
+
 ALL: Final = (
     Mutant(
         "acknowledge-before-sync",
@@ -100,5 +127,13 @@ ALL: Final = (
         produce_run,
         "waits_for_commit",
         _never_wait,
+    ),
+    Mutant(
+        "index-trusted",
+        "what an index says is taken for true",
+        SparseIndex,
+        "_valid_entries",
+        _take_all_entries,
+        also=(Mutant("look-ups", "where an entry leads nobody checks", Segment, "locate", _trust_the_index),),
     ),
 )

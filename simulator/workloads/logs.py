@@ -8,22 +8,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from postroad.client import offsets, topics
+from postroad.client import topics
 from postroad.client.client import Client
 from postroad.client.consumer import Consumer
 from postroad.client.metadata import TopicPartition
-from postroad.client.offsets import EARLIEST, LATEST
+from postroad.client.offsets import EARLIEST
 from postroad.client.producer import Delivery, Producer
 from postroad.errors import PostroadError, TopicAlreadyExists
 from postroad.wire.records import Record
-from simulator.checkers import l1_acknowledged, l2_one_value, l3_once
+from simulator.checkers import f1_found, l1_acknowledged, l2_one_value, l3_once
 from simulator.violation import Violation
 from simulator.workloads.log_history import LogHistory, Position, Told
+from simulator.workloads.lookups import look_up
+from simulator.workloads.topic_reader import read_all
 from simulator.workloads.workload import Role, Stage, Workload
 
 PARTITIONS: Final = 3
 PAUSE_S: Final = 0.4  # between the bursts of a producer, in the mean; the same between two polls of a reader
 BURST_MAX: Final = 8
+SHORT_SEGMENTS: Final = ("log-plain", "log-leader")  # an index is written when its segment is full
+SEGMENT_BYTES: Final = 3_000
 NEVER: Final = -1.0
 ON_ITS_WAY_S: Final = 15.0  # an answer takes no longer, cuts of the network included
 
@@ -40,6 +44,7 @@ class Logs(Workload):
             "careless": LogHistory("log-careless", acks=0, idempotent=False),
         }
         self._numbers = 0
+        self._misled: list[Violation] = []  # seen when all was read in the end
 
     def roles(self) -> Mapping[str, Role]:
         producers = {name: partial(self._produce, name, found) for name, found in self._histories.items()}
@@ -48,9 +53,12 @@ class Logs(Workload):
     # --- roles
 
     async def _ensure(self, client: Client, topic: str) -> None:
-        """The topic exists afterwards, with an index that is dense enough to meet crashes."""
+        """The topic exists afterwards, with dense indexes, some on the disk: they are to meet faults."""
+        config = {"index.interval.bytes": "200"}
+        if topic in SHORT_SEGMENTS:
+            config["segment.bytes"] = str(SEGMENT_BYTES)
         with contextlib.suppress(TopicAlreadyExists):
-            await topics.create(client, topic, partitions=PARTITIONS, config={"index.interval.bytes": "200"})
+            await topics.create(client, topic, partitions=PARTITIONS, config=config)
 
     async def _produce(self, name: str, history: LogHistory, client: Client) -> None:
         stage, random = self.stage, self.stage.random
@@ -92,20 +100,24 @@ class Logs(Workload):
         history.acknowledged[position] = told
 
     async def _read(self, client: Client) -> None:
-        """Follows all topics from their beginnings for a while; the next one begins anew."""
+        """Follows all topics for a while, each from some offset on; the next one begins anew."""
         histories = {history.topic: history for history in self._histories.values()}
         for topic in histories:
             await self._ensure(client, topic)
         ends_at = self.stage.world.now + self.stage.random.uniform(5, 40)
-        following: dict[TopicPartition, int] = {}
+        parts = [TopicPartition(topic, n) for topic in histories for n in range(PARTITIONS)]
+        following = {part: self._beginning(histories[part.topic], part.partition) for part in parts}
         async with Consumer(client, reset=EARLIEST) as consumer:
-            await consumer.assign(
-                {TopicPartition(topic, n): EARLIEST for topic in histories for n in range(PARTITIONS)}
-            )
+            await consumer.assign(following)
             while self.stage.world.now < ends_at:
                 for part, records, _ in await consumer.poll(1.0):
                     self._follow(histories[part.topic], part, records, following)
                 await asyncio.sleep(self.stage.random.expovariate(1 / PAUSE_S))
+
+    def _beginning(self, history: LogHistory, partition: int) -> int:
+        """The start, or in the midst of what is there."""
+        known = [position.offset for position in history.acknowledged if position.partition == partition]
+        return self.stage.random.choice([0, *known]) if self.stage.random.random() < 0.5 else 0
 
     def _follow(
         self,
@@ -116,7 +128,7 @@ class Logs(Workload):
     ) -> None:
         """L5: neither a gap nor a step back."""
         for record in records:
-            expected = following.get(part, 0)
+            expected = following[part]
             if record.offset != expected and not self.stage.may_lose_what_was_acknowledged:
                 self.stage.broken("L5", f"{part}: {record.offset} came where {expected} was next")
             following[part] = record.offset + 1
@@ -140,16 +152,15 @@ class Logs(Workload):
         async with Producer(client) as producer:
             for part in parts:  # it can be written again
                 await self._send(producer, "probe", history, part.partition)
-        found = await offsets.find(client, dict.fromkeys(parts, LATEST))
-        ends = {part: at.offset for part, at in found.items()}
-        async with Consumer(client, reset=None) as consumer:
-            await consumer.assign(dict.fromkeys(parts, EARLIEST))
-            while any(consumer.positions[part] < end for part, end in ends.items()):
-                for part, records, _ in await consumer.poll(5.0):
-                    for record in records:
-                        history.final[Position(part.partition, record.offset)] = record.value or b""
+        records: dict[TopicPartition, list[Record]] = {part: [] for part in parts}
+        for part, record in await read_all(client, parts):
+            records[part].append(record)
+            history.final[Position(part.partition, record.offset)] = record.value or b""
+        found = await look_up(client, self.stage.random, records)
+        self._misled += f1_found.check(found, records)
 
     def check(self) -> Iterator[Violation]:
+        yield from self._misled
         for history in self._histories.values():
             lost_until = self.lost_until(history)
             yield from l1_acknowledged.check(history, lost_until)

@@ -153,6 +153,15 @@ def test_named_producers_are_forgotten_after_ten_minutes() -> None:
     assert [producer.producer_id for producer in log.producers()] == [1]
 
 
+def test_a_name_that_is_repeated_is_remembered_from_then_on() -> None:
+    log = open_log(MemoryDisk())
+    send(log, batch())
+    assert produced(log, 5, producer=NAMED_PRODUCERS + 1) == 1
+    send(log, batch(producer=NAMED_PRODUCERS + 1, epoch=0, sequence=5), now_ms=NOW + 500_000)
+    log.expire(NOW + 1_100_000, log.end_offset)
+    assert produced(log, 5, producer=NAMED_PRODUCERS + 1) == -1
+
+
 def test_a_marker_ends_the_transaction() -> None:
     disk = MemoryDisk()
     log = open_log(disk)

@@ -32,6 +32,7 @@ CAUGHT_BY = {
     "show-unsynced": Catch("logs", (1, 6), ("power", "slow")),
     "serve-torn-tail": Catch("logs", (1, 2), ("power", "crash")),
     "short-way-unchecked": Catch("logs", (16, 37), ("power", "slow")),
+    "index-trusted": Catch("logs", (1, 3, 7)),
     "stale-commit": Catch("groups", (1, 2)),
     "commit-before-durable": Catch("groups", (3, 4)),
     "two-owners": Catch("groups", (1, 2)),

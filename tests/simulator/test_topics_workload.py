@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from postroad.client.metadata import TopicPartition
+from postroad.wire.records import Record
 from simulator.campaign import Campaign, play_apart
-from simulator.checkers import d1_damage, k1_latest, k2_active, r1_start, r2_kept, r3_deleted
+from simulator.checkers import d1_damage, f1_found, k1_latest, k2_active, r1_start, r2_kept, r3_deleted
 from simulator.workloads.compacted_history import CompactedHistory, Scan, Version
+from simulator.workloads.found import Found
 from simulator.workloads.log_history import LogHistory, Position, Told
 from simulator.workloads.log_writer import timestamp_ms
 from simulator.workloads.retained_history import RetainedHistory, Start, Step
@@ -139,3 +142,19 @@ def test_damage_that_costs_more_than_what_it_hit_is_seen() -> None:
     assert list(d1_damage.check(history, [], [1], NEVER)), "nobody said that it is damaged"
     history.final = {first: b"x", second: b"b"}
     assert list(d1_damage.check(history, [], [1], NEVER)), "it was served"
+
+
+# --- look-ups
+
+
+def test_a_look_up_that_leads_elsewhere_is_seen() -> None:
+    part = TopicPartition("t", 0)
+    there = [Record(offset, 100 + offset // 2, None, b"%d" % offset, []) for offset in range(6)]
+    right = Found(part, there[3], there[3], 2)
+    assert not list(f1_found.check([right], {part: there}))
+    for wrong in (
+        right._replace(by_offset=there[4]),
+        right._replace(by_offset=None),
+        right._replace(by_time=3),
+    ):
+        assert [found.invariant for found in f1_found.check([wrong], {part: there})] == ["F1"]

@@ -88,7 +88,9 @@ class Producers:
             known_epoch, known_last, _, coordinator_epoch, transaction, window = state
             if epoch == known_epoch:
                 if first != (known_last + 1) & _SEQUENCE_MASK:
-                    return _repeated(first, last, known_last, window)
+                    repeated = _repeated(first, last, known_last, window)
+                    self._states[producer_id] = (epoch, known_last, now_ms, *state[3:])  # it is in use
+                    return repeated
             elif epoch < known_epoch:
                 raise InvalidProducerEpoch()
             elif first != 0:
