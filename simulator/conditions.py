@@ -9,6 +9,11 @@ from typing import Final
 from postroad.cluster.topic_config import FlushMode
 
 FLUSH_MODES: Final[tuple[FlushMode, ...]] = ("sync", "sync", "sync", "interval", "os")
+REPLICAS: Final = 3
+CLUSTER: Final = {
+    "cluster.lease_ms": "2000",
+    "cluster.replica_lag_ms": "2000",
+}  # short: they end in a scenario
 GROUP_SESSION_MS: Final = 6_000  # the shortest that a member may ask for: sessions end within a scenario
 GROUP_HEARTBEAT_MS: Final = 2_000
 
@@ -37,9 +42,11 @@ class Conditions:
             share_state_prune_records=random.choice((1, 20, 200)),
         )
 
-    def flags(self) -> dict[str, str]:
-        """As `postroad serve` would be told them."""
+    def flags(self, nodes: int = 1) -> dict[str, str]:
+        """As `postroad serve` would be told them, by each of so many nodes."""
         return {
+            **(CLUSTER if nodes > 1 else {}),
+            "topics.replicas": str(min(nodes, REPLICAS)),
             "durability.flush": self.flush,
             "durability.flush_interval_ms": "200",
             "kafka.short_ways": str(self.short_ways).lower(),

@@ -63,6 +63,7 @@ class Scenario:
     ) -> None:
         self.seed = seed
         self.seconds = seconds
+        self.nodes = nodes
         self.world = world = World(seed, trace)
         self.conditions = conditions or Conditions.draw(world.random("conditions"))
         self.plan = make_plan(world.random("faults"), seconds, nodes, kinds) if plan is None else plan

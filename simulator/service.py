@@ -27,7 +27,7 @@ class Service:
         self._scenario = scenario
         self._world = scenario.world
         self._random = scenario.world.random(f"service {number}")
-        self._loaded = load_settings(machine.host, number, scenario.conditions)
+        self._loaded = load_settings(machine.host, number, scenario.conditions, scenario.nodes)
 
     @property
     def address(self) -> str:
@@ -97,8 +97,8 @@ class Service:
             self._ended()
 
 
-def load_settings(host: str, number: int, conditions: Conditions) -> Loaded:
-    """Those of a node on this host."""
+def load_settings(host: str, number: int, conditions: Conditions, nodes: int = 1) -> Loaded:
+    """Those of a node on this host, in a cluster of so many."""
     return load(
         environment={},
         flags={
@@ -107,6 +107,6 @@ def load_settings(host: str, number: int, conditions: Conditions) -> Loaded:
             "kafka.port": str(KAFKA_PORT),
             "kafka.insecure": "true",
             "data.dir": f"/{host}",
-            **conditions.flags(),
+            **conditions.flags(nodes),
         },
     )

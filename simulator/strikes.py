@@ -56,10 +56,11 @@ def _pause(scenario: Scenario, fault: Fault) -> None:
 
 
 def _cut(scenario: Scenario, fault: Fault) -> None:
-    """Between the node and one client or all of them, in one direction or in both."""
+    """Between the node and one peer or all of them, in one direction or in both."""
     random = scenario.world.random("cuts")
     host = scenario.services[fault.node].machine.host
     peers = [process.host for process in scenario.clients]
+    peers += [service.machine.host for service in scenario.services if service.machine.host != host]
     if fault.amount < 0.5:
         peers = [random.choice(peers)]
     one_way, outward = random.random() < 0.3, random.random() < 0.5

@@ -34,6 +34,7 @@ ON_ITS_WAY_S: Final = 15.0  # an answer takes no longer, cuts of the network inc
 
 class Logs(Workload):
     name = "logs"
+    many_nodes = True
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -95,7 +96,8 @@ class Logs(Workload):
         before = history.acknowledged.get(position)
         if before is not None and before.at > self.lost_until(history):
             self.stage.broken("L2", f"{history.topic}: two messages were acknowledged at {tuple(position)}")
-        if not history.rises(producer, position) and not self.stage.power_cuts:
+        may_fall = self.stage.power_cuts or self._may_be_lost(history)
+        if not history.rises(producer, position) and not may_fall:
             self.stage.broken("L6", f"{history.topic}: {producer} was told {tuple(position)} too late")
         history.acknowledged[position] = told
 
@@ -170,9 +172,15 @@ class Logs(Workload):
     def lost_until(self, history: LogHistory) -> float:
         """The last power cut that may have taken what was acknowledged before it."""
         cuts = self.stage.power_cuts
+        if self._may_be_lost(history):
+            return self.stage.world.now
         if not cuts or (history.acks == -1 and self.stage.conditions.survives_power_cuts):
             return NEVER
         return cuts[-1]
+
+    def _may_be_lost(self, history: LogHistory) -> bool:
+        """Whether only the leader has what it acknowledges: the next one may have less."""
+        return len(self.stage.services) > 1 and history.acks != -1
 
     def _unseen_until(self) -> float:
         """The same for what was read: consumers see what is as safe as acks=all. An answer may have been on

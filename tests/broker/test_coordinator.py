@@ -56,7 +56,8 @@ class Bench:
         self.workers = HeldWorkers(loop)
         turn = Turn(loop)
         log = PartitionLog.open(OsDisk(), str(directory), LogSettings(), 0, clean=False)
-        partition = Partition("t", b"\0" * 16, 0, log, 0, turn, Flusher(loop, self.workers))
+        partition = Partition("t", b"\0" * 16, 0, log, turn, Flusher(loop, self.workers))
+        partition.become_leader(0, None)
         self.coordinator = Coordinator(
             partition, Groups(GroupSettings(), lambda: NO_TOPICS), SystemClock(), turn, loop
         )

@@ -75,7 +75,7 @@ def test_a_leader_epoch_that_is_old_or_unknown_is_fenced(shared: Running, topic:
         for epoch in (current + 1,)
     ]
     assert codes == [UNKNOWN_EPOCH]
-    shared.on_loop(lambda: shared.partition(topic).lead(current + 5))
+    shared.on_loop(lambda: shared.partition(topic).become_leader(current + 5, None))
     request = fetch_request(topic, wanted(epoch=current), wait_ms=10_000)
     assert only(shared.call(fetch, 12, request)).error_code == FENCED_EPOCH
 

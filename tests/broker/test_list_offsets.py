@@ -115,5 +115,5 @@ def test_the_leader_epoch_is_fenced_and_told(shared: Running, topic: str) -> Non
     assert ask(shared, topic, LATEST, epoch=current + 1).error_code == UNKNOWN_EPOCH
     assert ask(shared, topic, LATEST, epoch=current).leader_epoch == current
     assert ask(shared, topic, 0).leader_epoch == current
-    shared.on_loop(lambda: shared.partition(topic).lead(current + 1))
+    shared.on_loop(lambda: shared.partition(topic).become_leader(current + 1, None))
     assert ask(shared, topic, LATEST, epoch=current).error_code == FENCED_EPOCH

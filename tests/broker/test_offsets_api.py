@@ -75,13 +75,13 @@ def test_commits_of_a_partition_that_is_offline_are_taken(shared: Running, topic
 
     topic_id = shared.create(topic)
     partition = shared.partition(topic)
-    put = shared.node.partitions.put
-    shared.on_loop(lambda: put(topic, topic_id, 0, StorageFailed("for a while")))
+    partitions = shared.node.partitions
+    shared.on_loop(lambda: partitions.fail(topic, topic_id, 0, StorageFailed("for a while")))
     try:
         assert commit(shared, 9, "patient", topic, (0, 8)) == [0]
         assert committed(shared, "patient", topic, 0) == [8]
     finally:
-        shared.on_loop(lambda: put(topic, topic_id, 0, partition))
+        shared.on_loop(lambda: partitions.show(partition))
 
 
 def test_commits_in_a_row_are_answered_in_order_and_the_last_one_counts(shared: Running, topic: str) -> None:

@@ -155,7 +155,7 @@ def test_every_version_tells_where_an_epoch_ended(start: Callable[..., Running],
     running.create("t")
     first = running.partition("t").leader_epoch
     running.publish("t", b"a", b"b")
-    running.on_loop(lambda: running.partition("t").lead(first + 1))
+    running.on_loop(lambda: running.partition("t").become_leader(first + 1, None))
     running.publish("t", b"c")
     assert epoch_end(running, "t", first, version=version) == (0, first, 2)
     assert epoch_end(running, "t", first + 1, version=version) == (0, first + 1, 3)

@@ -62,7 +62,9 @@ class Machine:
         incarnation, directory = random.randbytes(8).hex(), self.directory.known_id(random.randbytes(8).hex())
         me = NodeEntry(self.node_id, self.process.host, 9092, incarnation, directory)
         registration = Registration(store, me, commit, LEASE_MS)
-        joining = Joining(store, self.directory, registration, commit, random.randbytes(16))
+        joining = Joining(
+            store, self.directory, registration, commit, random.randbytes(16), lambda topic: True
+        )
         joined = await patiently(joining.join, LEASE_MS)
         self.process.start(registration.keep())
         return joined

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from postroad.broker.partition import REPLICAS, Partition
+from postroad.broker.partition import Partition
 from postroad.errors import ApiError, InvalidRequest, InvalidTopic, NotEnoughReplicas
 from postroad.wire import batch as batches
 
@@ -21,7 +21,7 @@ def admit(partition: Partition, records: memoryview, acks: int, now_ms: int) -> 
 
     Raises ApiError, and has changed nothing then. What comes of a staged batch is known when the turn ends.
     """
-    if partition.internal or (partition.min_insync_replicas > REPLICAS and acks == ACKS_ALL):
+    if partition.internal or (partition.lacks_replicas and acks == ACKS_ALL):
         raise _closed_to_clients(partition)
     header = batches.only_batch(records)
     if header[batches.ATTRIBUTES] & _NOT_FROM_CLIENTS:

@@ -41,5 +41,4 @@ class Descriptors:
         )
 
     def _kept(self) -> int:
-        logs = self._partitions.count + self._partitions.ledgers
-        return NODE_DESCRIPTORS + OPEN_SEGMENTS_MAX + PARTITION_DESCRIPTORS * logs
+        return NODE_DESCRIPTORS + OPEN_SEGMENTS_MAX + PARTITION_DESCRIPTORS * self._partitions.count

@@ -15,7 +15,9 @@ from zlib import crc32
 
 from postroad.broker.joining import patiently
 from postroad.broker.partition import Partition
+from postroad.broker.replies import replied
 from postroad.cluster.internal_topics import INTERNAL_TOPICS
+from postroad.cluster.membership import placeable
 from postroad.errors import ApiError, TopicAlreadyExists
 from postroad.system.workers import Workers
 
@@ -32,6 +34,9 @@ class InternalState(Protocol):
     """What the records of one partition add up to."""
 
     loaded: bool
+
+    def resign(self) -> None:
+        """Another node has it from here on. Whoever waits is told."""
 
     async def load(self, workers: Workers) -> None:
         """Read all of them. Raises what reading them raises; call it again."""
@@ -54,36 +59,55 @@ class InternalTopic(Generic[S]):
         self._node = node
         self._make = make
         self._when_loaded = when_loaded
-        self._partitions = 0
+        self._loading: dict[int, asyncio.Task[None]] = {}
 
     async def start(self, partitions: int) -> None:
         """Create the topic, so large, if there is none, and load what it holds."""
         node = self._node
         if self.name not in node.image.topics:
             await patiently(partial(self._create, partitions), node.settings.cluster.lease_ms)
-        self._partitions = len(node.image.topics[self.name].partitions)
-        loading = [self._lead(partition) for partition in node.partitions.of(self.name)]
-        if loading:
-            await asyncio.wait(loading, timeout=LOAD_WAIT_S)
+        if self._loading:
+            await asyncio.wait(self._loading.values(), timeout=LOAD_WAIT_S)
 
     async def _create(self, partitions: int) -> None:
         node, config = self._node, INTERNAL_TOPICS[self.name]
+        # The controller adds replicas as nodes come.
+        replicas = min(node.settings.topics.internal_replicas, len(placeable(node.image)) or 1)
         try:
-            await node.topic_changes.create(self.name, partitions=partitions, config=config, internal=True)
+            await node.topic_changes.create(
+                self.name, partitions=partitions, replicas=replicas, config=config, internal=True
+            )
         except TopicAlreadyExists:  # another node that starts was faster; or a name collides with it
             if self.name not in node.image.topics:
                 raise
             await node.topics.reach(node.image.revision)
 
-    def partition_opened(self, topic: str, index: int) -> None:
-        """A partition that was offline is back, perhaps one of ours."""
-        partition = self._node.partitions.find(topic, index)
-        if topic == self.name and partition is not None and index not in self.states:
-            self._lead(partition)
+    def partition_led(self, partition: Partition) -> None:
+        """This node leads the partition, perhaps one of ours: its state is loaded."""
+        if partition.topic == self.name:
+            self.partition_resigned(partition)
+            state = self.states[partition.index] = self._make(partition)
+            loading = self._load(state, partition, partition.log.end_offset)
+            self._loading[partition.index] = self._node.tasks.start(loading, f"load-{self.name}")
+
+    def partition_resigned(self, partition: Partition) -> None:
+        """Another node leads the partition, or nobody: its state is let go."""
+        if partition.topic == self.name and partition.index in self.states:
+            self._loading.pop(partition.index).cancel()
+            self.states.pop(partition.index).resign()
 
     @property
     def started(self) -> bool:
         return self._partitions > 0
+
+    @property
+    def _partitions(self) -> int:
+        topic = self._node.image.topics.get(self.name)
+        return 0 if topic is None else len(topic.partitions)
+
+    def index_of(self, group_id: str) -> int:
+        """The partition that holds the group."""
+        return crc32(group_id.encode()) % max(self._partitions, 1)
 
     @property
     def loaded(self) -> bool:
@@ -92,15 +116,14 @@ class InternalTopic(Generic[S]):
 
     def find(self, group_id: str) -> S | None:
         """The state that the group is part of, loaded or not; None while its partition is offline."""
-        return self.states.get(crc32(group_id.encode()) % max(self._partitions, 1))
+        return self.states.get(self.index_of(group_id))
 
-    def _lead(self, partition: Partition) -> asyncio.Task[None]:
-        state = self.states[partition.index] = self._make(partition)
-        return self._node.tasks.start(self._load(state, partition.index), f"load-{self.name}")
-
-    async def _load(self, state: S, index: int) -> None:
+    async def _load(self, state: S, partition: Partition, epoch_start: int) -> None:
+        """Everything from before this leadership is committed first, or an acknowledged change is missed."""
+        index = partition.index
         while True:
             try:
+                await replied(partial(partition.when_committed, epoch_start))
                 await state.load(self._node.slow_workers)
                 break
             except (OSError, ApiError) as error:

@@ -17,7 +17,7 @@ from postroad.broker.data_directory import DataDirectory
 from postroad.broker.registration import Registration
 from postroad.cluster import controller, leadership, membership
 from postroad.cluster.decision import Decision
-from postroad.cluster.image import Image
+from postroad.cluster.image import Image, Topic
 from postroad.cluster.store import Snapshot, Store
 from postroad.errors import LeaseLost, NodeIdTaken, RequestTimedOut, StoreChanged
 
@@ -44,13 +44,18 @@ class Joining:
         registration: Registration,
         commit: Callable[[Decision], Awaitable[int | None]],
         random: bytes,
+        is_synced: Callable[[Topic], bool],
     ) -> None:
-        """`commit` hands a decision to the store and returns its answer; `random`: a new cluster's id."""
+        """`commit` hands a decision to the store and returns its answer; `random`: a new cluster's id.
+
+        `is_synced`: whether the topic's messages are synced before they are acknowledged.
+        """
         self._store = store
         self._directory = directory
         self._registration = registration
         self._commit = commit
         self._random = random
+        self._is_synced = is_synced
 
     async def join(self) -> Joined:
         """Register the node and take the leadership that is its own. Raises what keeps it from starting."""
@@ -62,7 +67,7 @@ class Joining:
         membership.check_level(image, me.level)
         same_boot = self._directory.same_boot()
         for decision in leadership.start(
-            image, me.id, same_boot=same_boot, clean=clean, is_synced=lambda topic: False
+            image, me.id, same_boot=same_boot, clean=clean, is_synced=self._is_synced
         ):
             if await self._commit(decision) is None:
                 raise StoreChanged("Another node changed partitions that this one leads.")

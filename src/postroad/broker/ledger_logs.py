@@ -46,7 +46,6 @@ class LedgerLogs:
             ledger_id(messages.topic_id),
             messages.index,
             opened,
-            messages.leader_epoch,
             self._node.turn,
             self._node.flusher,
             self._settings.flush,

@@ -15,6 +15,7 @@ from typing import Final
 
 from postroad import process
 from postroad.broker import api
+from postroad.broker.controlling import Controlling
 from postroad.broker.data_directory import DataDirectory
 from postroad.broker.descriptors import Descriptors
 from postroad.broker.dispatch import Dispatcher
@@ -24,10 +25,13 @@ from postroad.broker.groups.coordination import GroupCoordination
 from postroad.broker.housekeeping import Housekeeping
 from postroad.broker.joining import Joining, patiently
 from postroad.broker.listener import Listener
+from postroad.broker.partition import Partition
 from postroad.broker.partitions import Partitions
 from postroad.broker.producer_ids import ProducerIds
 from postroad.broker.registration import Registration
+from postroad.broker.replica_sessions import ReplicaSessions
 from postroad.broker.replicas import Replicas
+from postroad.broker.roles import Roles
 from postroad.broker.runtime import Runtime, SystemRuntime
 from postroad.broker.subscriptions.subscriptions import Subscriptions
 from postroad.broker.tasks import Tasks
@@ -36,7 +40,8 @@ from postroad.broker.topics import Topics
 from postroad.broker.turn import Turn
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text, make_id
-from postroad.cluster.image import Changes, Image, NodeEntry
+from postroad.cluster.image import NO_LEADER, Changes, Image, NodeEntry
+from postroad.cluster.keys import STARTING
 from postroad.cluster.store import Store
 from postroad.config import Loaded
 
@@ -92,6 +97,9 @@ class Node:
         )
         self.topics = Topics(self, self.store, self.directory)
         self.replicas = Replicas(self, self.directory)
+        self.roles = Roles(self)
+        self.replica_sessions = ReplicaSessions(self)
+        self.controlling = Controlling(self)
         self.topic_changes = TopicChanges(self.topics, self.settings.topics, self.runtime.random)
         self.groups = GroupCoordination(self)
         self.subscriptions = Subscriptions(self)
@@ -100,6 +108,8 @@ class Node:
         self.tasks.start(self._follow(), "follow-store")
         self.tasks.start(self.replicas.reopen(), "reopen-partitions")
         self.tasks.start(self.replicas.run_timeouts(), "time-out-producers")
+        self.tasks.start(self.roles.isr_writer.run(), "write-isr")
+        self.tasks.start(self.controlling.run(), "control")
         await self.groups.start()
         await self.subscriptions.start()
         self.tasks.start(self.housekeeping.run_retention(), "retention")
@@ -139,10 +149,13 @@ class Node:
     async def _join_cluster(self) -> None:
         """Agree with the store on who we are, then open what we should have."""
         random, commit = self.runtime.random.randbytes(16), self._commit_urgently
-        joining = Joining(self.store, self.directory, self.registration, commit, random)
+        joining = Joining(
+            self.store, self.directory, self.registration, commit, random, self.replicas.is_synced
+        )
         snapshot, clean = await patiently(joining.join, self.settings.cluster.lease_ms)
         self.tasks.start(self.registration.keep(), "keep-lease")  # logs may take longer than a lease
         await self.topics.catch_up(snapshot, clean)
+        await patiently(self.registration.serve, self.settings.cluster.lease_ms)
         self._report_strays()
         for deleted in list(self.image.deleted.values()):
             self.tasks.start(self.replicas.finish_deletion(deleted), "finish-deletion")
@@ -154,7 +167,10 @@ class Node:
         host, port = self.settings.kafka.host_to_advertise, self.advertised_port
         random = self.runtime.random
         directory = self.directory.known_id(id_text(make_id(random.randbytes(16))))
-        return NodeEntry(self.settings.node.id, host, port, random.randbytes(8).hex(), directory)
+        incarnation = random.randbytes(8).hex()
+        return NodeEntry(
+            self.settings.node.id, host, port, incarnation, directory, STARTING, self.settings.node.rack
+        )
 
     async def _follow(self) -> None:
         """A node that can't follow the store any more must not go on as if it could."""
@@ -200,9 +216,20 @@ class Node:
 
     @property
     def controller_id(self) -> int:
-        return self.settings.node.id  # alone, every node is its own controller
+        """The node that reconciles the cluster; -1 while nobody does."""
+        return NO_LEADER if self.image.controller is None else self.image.controller
 
     def topics_changed(self, changes: Changes) -> None:
         """Called after partitions were opened and closed accordingly."""
         self.groups.topics_changed(changes)
         self.subscriptions.changed(changes)
+
+    def partition_led(self, partition: Partition) -> None:
+        """This node leads the partition from here on."""
+        self.groups.partition_led(partition)
+        self.subscriptions.partition_led(partition)
+
+    def partition_resigned(self, partition: Partition) -> None:
+        """This node does not lead the partition any more; clients are told so already."""
+        self.groups.partition_resigned(partition)
+        self.subscriptions.partition_resigned(partition.topic_id, partition.index)

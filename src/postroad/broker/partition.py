@@ -1,15 +1,20 @@
-"""A partition on this node: its log, its high watermark, and who waits for it.
+"""A partition on this node: its log, its role, its high watermark, and who waits for it.
 
-High watermark. A record may be read and an acks=all answer may leave only when the record is as
-safe as its topic promises: with flush `sync` when it is on the disk, with `os` and `interval` when
-it is in the file (the kernel keeps it over a crash of the process). L11: log start ≤ high watermark
-≤ log end, and it never falls.
+Role. A partition leads or follows, as the coordination store says (`roles`); a change is synchronous, so no
+request ever meets half of one. Who leads takes appends. Who follows copies what its leader has
+(`replica_fetcher`). Where there is one replica its leader is alone, and `leadership` is None.
+
+High watermark. A record may be read and an acks=all answer may leave only when the record is as safe as its
+topic promises. On one replica it is safe when it is on the disk (flush `sync`) or in the file (`os` and
+`interval`: the kernel keeps it over a crash of the process); with several replicas, when it is so on all
+that are in sync (`replication.leader`). L11: log start ≤ high watermark ≤ log end; while a node leads it
+never falls.
 
 A sync that fails leaves it where it is, and those who wait hear an error that means "unknown": the next
 opening can't tell their records from others that were synced just before a crash, and keeps what is whole.
 
-Waiting. `producers` wait for an offset to be committed, in the order of their appends; `readers`
-are long polls that any new committed record wakes.
+Waiting. `producers` wait for an offset to be committed; `readers` are long polls that any new committed
+record wakes; `replica_reads` are followers' fetches, which see what is written before it is committed.
 """
 
 from __future__ import annotations
@@ -17,17 +22,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 from postroad.broker.commit_waiters import NEVER, Committed, CommitWaiters
 from postroad.broker.flusher import Flusher
 from postroad.broker.outage import Outage
 from postroad.broker.turn import Turn
-from postroad.errors import FencedLeaderEpoch, StorageFailed, UnknownLeaderEpoch
+from postroad.errors import (
+    ApiError,
+    FencedLeaderEpoch,
+    NotLeaderOrFollower,
+    StorageFailed,
+    UnknownLeaderEpoch,
+)
 from postroad.log.partition_log import Appended, PartitionLog, Slice
+from postroad.replication.follower import Follower
+from postroad.replication.leader import MESSAGES, Leader
 from postroad.wire.batch import Fields
-
-REPLICAS: Final = 1  # of every partition, for as long as a cluster is one node
 
 FLUSH_SYNC = "sync"
 FLUSH_INTERVAL = "interval"
@@ -38,6 +49,26 @@ log = logging.getLogger(__name__)
 class Reader(Protocol):
     def wake(self) -> None: ...
     def expire(self) -> None: ...
+
+
+class ReplicaRead(Protocol):
+    """A follower that copies the log."""
+
+    def written(self) -> None:
+        """There is more to fetch, or the partition is not led any more."""
+
+    def committed(self) -> None:
+        """The high watermark or the log's start has moved."""
+
+
+class Copying(Protocol):
+    """What fetches for a partition that follows."""
+
+    def safe(self, partition: Partition) -> None:
+        """Everything that was appended is safe."""
+
+    def failed(self, partition: Partition) -> None:
+        """What was appended can't be made safe: the log refuses to go on."""
 
 
 Inspect = Callable[[memoryview, Fields], tuple[memoryview, Fields]]
@@ -52,19 +83,26 @@ class Partition:
         "_turn",
         "busy",
         "closed",
+        "copying",
         "flush",
         "flush_interval_ms",
+        "follower",
         "high_watermark",
         "index",
         "inspect",
         "internal",
+        "lacks_replicas",
         "leader_epoch",
+        "leadership",
         "ledger",
         "log",
+        "log_number",
         "min_insync_replicas",
         "opened_at",
         "producers",
         "readers",
+        "refusal",
+        "replica_reads",
         "sync_timer",
         "syncing",
         "topic",
@@ -78,7 +116,6 @@ class Partition:
         topic_id: bytes,
         index: int,
         log: PartitionLog,
-        leader_epoch: int,
         turn: Turn,
         flusher: Flusher,
         flush: str = FLUSH_SYNC,
@@ -91,15 +128,22 @@ class Partition:
         self.topic_id = topic_id
         self.index = index
         self.log = log
-        self.lead(leader_epoch)
+        self.leader_epoch = -1
+        self.refusal: ApiError | None = NotLeaderOrFollower()  # what appends are told; None: it leads
+        self.leadership: Leader | None = None  # where it leads and there are other replicas
+        self.follower: Follower | None = None  # where it follows
+        self.copying: Copying | None = None  # where it has a leader to follow
+        self.log_number = MESSAGES  # which of the partition's logs this is, to `leadership`
+        self.lacks_replicas = False  # acks=all is refused
+        self.replica_reads: dict[ReplicaRead, None] = {}
         self.flush = flush
         self.flush_interval_ms = flush_interval_ms
-        self.min_insync_replicas = min_insync_replicas  # acks=all needs so many; there is one so far
+        self.min_insync_replicas = min_insync_replicas  # acks=all needs so many
         self.ledger: Partition | None = None  # what subscriptions are done with, where any ever was
         self.internal = internal  # of a topic that the nodes keep for themselves
         self.inspect = inspect  # only where the topic's configs ask to look inside batches
         self.opened_at = log.end_offset  # what lies before was here before this process was
-        self.high_watermark = log.end_offset  # what recovery kept is committed: there is one copy
+        self.high_watermark = min(max(log.watermark, log.start_offset), log.end_offset)
         self.producers = CommitWaiters()
         self.readers: dict[Reader, None] = {}
         self.write_error: StorageFailed | None = None  # of this turn
@@ -113,24 +157,85 @@ class Partition:
         self._flusher = flusher
         self._outage = Outage(logging.getLogger(__name__), f"partition {topic}-{index}")
 
-    # --- in
+    # --- roles
 
-    def lead(self, leader_epoch: int) -> None:
-        """This node leads the partition in this epoch from here on."""
+    @property
+    def leads(self) -> bool:
+        return self.refusal is None
+
+    def become_leader(self, leader_epoch: int, leadership: Leader | None, log_number: int = MESSAGES) -> None:
+        """This node leads from here on, alone or with the other replicas that `leadership` counts."""
+        self.follower = self.copying = None
         self.leader_epoch = leader_epoch
         self.log.begin_epoch(leader_epoch)
+        self.log_number = log_number
+        self.refusal = None
+        self.share_leadership(leadership)
+
+    def share_leadership(self, leadership: Leader | None) -> None:
+        """The replicas, or who of them is in sync, have changed while this node leads."""
+        self.leadership = leadership
+        self.lacks_replicas = (
+            self.min_insync_replicas > 1 if leadership is None else not leadership.enough_replicas
+        )
+        self._advance(self.safe_offset)
+
+    def become_follower(self, leader_epoch: int) -> None:
+        """Another node leads, or nobody. Whoever waits is told, and asks there."""
+        if self._staged:  # a follower knows what is in its file, and promises no more
+            self.write()
+        self.leadership = None
+        self.leader_epoch = leader_epoch
+        self.log.end_epoch()
+        self.log_number = MESSAGES
+        self.refusal = NotLeaderOrFollower()
+        if self.follower is None:
+            self.follower = Follower(
+                log_start=self.log.start_offset,
+                end_offset=self.log.end_offset,
+                last_epoch=self.log.last_epoch,
+                safe_offset=self.safe_offset,
+                watermark=self.high_watermark,
+            )
+        self.producers.fail(NotLeaderOrFollower("Another node leads the partition; the outcome is unknown."))
+        self.expire_readers()
+        for read in list(self.replica_reads):
+            read.written()
+
+    @property
+    def safe_offset(self) -> int:
+        """Everything below is as safe on this node as the topic's flush mode promises."""
+        return self.log.synced_offset if self.flush == FLUSH_SYNC else self.log.written_offset
+
+    # --- in
 
     def append(self, batch: memoryview, header: Fields, now_ms: int, *, any_size: bool = False) -> Appended:
         """Stage a checked batch; it is in the file when this turn has ended (or `write_error` is set).
 
         `any_size`: the topic's limits are not for this one."""
-        if self.closed:
-            raise StorageFailed("The partition is closing.")
+        if self.refusal is not None:
+            raise self.refusal.with_traceback(None)
         appended = self.log.append(batch, header, self.leader_epoch, now_ms, any_size=any_size)
         if not self._staged:
             self._staged = True
             self._turn.stage(self)
         return appended
+
+    def append_copy(self, batches: memoryview, now_ms: int) -> None:
+        """Stage what the leader has sent; it is in the file when this turn has ended.
+
+        Raises ApiError if it can't be what the leader has; what came before may be staged.
+        """
+        try:
+            self.log.append_copy(batches, self.leader_epoch, now_ms)
+        finally:
+            if not self._staged and self.log.end_offset > self.log.written_offset:
+                self._staged = True
+                self._turn.stage(self)
+
+    def copied(self) -> None:
+        """What was staged by `append_copy` is in the file, and the follower knows of it."""
+        self._advance(self.safe_offset)
 
     def write(self) -> None:
         """Called by the turn: staged batches reach the file, then the watermark or a sync moves on."""
@@ -146,10 +251,12 @@ class Partition:
             self.write_error = self.log.failed = StorageFailed("A defect stopped this partition.")
         else:
             self._outage.worked()
+        for read in self.replica_reads:
+            read.written()
         if self.flush == FLUSH_SYNC:
             self._flusher.request(self)
             return
-        self._commit(self.log.written_offset)
+        self._advance(self.log.written_offset)
         if self.flush == FLUSH_INTERVAL:
             self._flusher.request_later(self, self.flush_interval_ms)
         elif self.log.has_rolled:  # a start after a crash reads and writes anew what was never synced
@@ -162,10 +269,12 @@ class Partition:
         """
         self._turn.begin()
         if self.flush == FLUSH_SYNC:
-            self._commit(self.log.synced_offset)
+            self._advance(self.log.synced_offset)
         if self.log.failed is not None:
             log.error("partition %s-%d refuses appends: %s", self.topic, self.index, self.log.failed)
             self.producers.fail(_unknown(self.log.failed))
+            if self.copying is not None:
+                self.copying.failed(self)
         elif self.flush == FLUSH_SYNC and self.log.synced_offset < self.log.written_offset:
             self._flusher.request(self)
         self._turn.end()
@@ -179,6 +288,8 @@ class Partition:
             call(None)
         elif self.log.failed is not None:
             call(_unknown(self.log.failed))
+        elif self.refusal is not None:
+            call(self.refusal)
         else:
             self.producers.add(offset, call, deadline_ms)
 
@@ -187,7 +298,7 @@ class Partition:
         self.flush, self.flush_interval_ms = flush, interval_ms
         self._flusher.request(self)
         if flush != FLUSH_SYNC and self.log.failed is None:
-            self._commit(self.log.written_offset)
+            self._advance(self.log.written_offset)
 
     # --- out
 
@@ -206,6 +317,7 @@ class Partition:
     def close(self) -> None:
         """No appends from here on; everyone who waits is told. The log is closed by the caller."""
         self.closed = True
+        self.refusal = StorageFailed("The partition is closing.")
         if self.sync_timer is not None:
             self.sync_timer.cancel()
         self.producers.fail(StorageFailed("The partition was closed."))
@@ -233,10 +345,29 @@ class Partition:
 
     # --- helpers
 
-    def _commit(self, offset: int) -> None:
+    def _advance(self, safe_offset: int) -> None:
+        """Everything below the offset is safe on this node."""
+        if self.follower is not None:
+            self._advance_copy(self.follower, safe_offset)
+        elif self.leadership is None:
+            if self.refusal is None:
+                self.commit(safe_offset)
+        elif self.leadership.own(self.log_number, safe_offset):
+            self.commit(self.leadership.watermark(self.log_number))
+
+    def _advance_copy(self, follower: Follower, safe_offset: int) -> None:
+        follower.safe(safe_offset)
+        self.high_watermark = follower.watermark
+        if self.copying is not None and follower.safe_offset >= follower.offset:
+            self.copying.safe(self)
+
+    def commit(self, offset: int) -> None:
+        """The high watermark moves to the offset, unless it is there already."""
         if offset <= self.high_watermark:
             return
         self.high_watermark = offset
+        for read in self.replica_reads:
+            read.committed()
         if self.producers:
             self.producers.commit(offset)
         self._wake_readers()

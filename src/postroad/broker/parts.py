@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from postroad.broker.housekeeping import Housekeeping
     from postroad.broker.partitions import Partitions
     from postroad.broker.producer_ids import ProducerIds
+    from postroad.broker.replica_sessions import ReplicaSessions
     from postroad.broker.runtime import Runtime
     from postroad.broker.subscriptions.subscriptions import Subscriptions
     from postroad.broker.tasks import Tasks
@@ -103,6 +104,11 @@ class HasPartitions(Protocol):
 class HasProducerIds(Protocol):
     @property
     def producer_ids(self) -> ProducerIds: ...
+
+
+class HasReplicaSessions(Protocol):
+    @property
+    def replica_sessions(self) -> ReplicaSessions: ...
 
 
 class HasRuntime(Protocol):

@@ -19,7 +19,13 @@ from postroad.broker.own_batch import append_own
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply
 from postroad.broker.turn import Turn
-from postroad.errors import ApiError, CoordinatorNotAvailable, CorruptMessage
+from postroad.errors import (
+    ApiError,
+    CoordinatorNotAvailable,
+    CorruptMessage,
+    NotCoordinator,
+    NotLeaderOrFollower,
+)
 from postroad.log.partition_log import PartitionLog, Slice
 from postroad.log.scan import DamagedBatch
 from postroad.system.clock import Clock
@@ -37,7 +43,9 @@ log = logging.getLogger(__name__)
 
 
 def coordinator_not_available(error: ApiError) -> ApiError:
-    """What members of groups are told: they look for their coordinator, and repeat."""
+    """What a coordinator tells its clients: try again, here or where its partition is led now."""
+    if isinstance(error, NotLeaderOrFollower):
+        return NotCoordinator()
     return CoordinatorNotAvailable(str(error))
 
 
@@ -101,7 +109,7 @@ class RecordLog:
         if error is None:
             self._outage.worked()
         else:
-            if not self.partition.closed:  # the node stops: nothing is wrong with the disk
+            if self.partition.leads:  # else the node stops, or another leads: nothing is wrong with the disk
                 self._outage.failed(error)
             error = self._refusal(error)
         for reply in replies:

@@ -16,6 +16,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import msgspec
+
 from postroad.cluster import controller, keys
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import Image, NodeEntry
@@ -67,6 +69,12 @@ class Registration:
         """
         async with self._turn:
             await self._begin(takes_over)
+
+    async def serve(self) -> None:
+        """The entry says that the node serves, so that it may lead. Raises what `begin` raises."""
+        async with self._turn:
+            self.me = msgspec.structs.replace(self.me, state=keys.SERVING)
+            await (self._write(self._lease) if self._registered else self._begin())
 
     async def fence(self) -> None:
         """Write the entry anew. Whatever this node has sent before and nobody answered comes too late then.

@@ -19,9 +19,9 @@ from postroad.broker.data_directory import DataDirectory
 from postroad.broker.inspection import inspector
 from postroad.broker.ledger_logs import LedgerLogs
 from postroad.broker.log_settings import log_settings
-from postroad.broker.partition import Partition
+from postroad.broker.partition import FLUSH_SYNC, Partition
 from postroad.broker.tasks import until_done
-from postroad.cluster import controller
+from postroad.cluster import controller, leadership
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text
 from postroad.cluster.image import Changes, DeletedTopic, Image, Topic
@@ -46,6 +46,7 @@ class Replicas:
     def __init__(self, node: Node, directory: DataDirectory) -> None:
         self._node = node
         self._directory = directory
+        self._me = node.settings.node.id
         self._disk = node.runtime.disk
         self._segment_cache = SegmentCache()  # one for all logs bounds the open files
         self._ledgers = LedgerLogs(node, directory, self._segment_cache)
@@ -66,6 +67,10 @@ class Replicas:
             for topic in changes.created
             for task in self._open_all(topic, range(len(topic.partitions)), clean)
         ]
+        self._node.roles.follow_changes(changes)
+        for change in changes.partitions:
+            if self._me in change.after.replicas and self._me not in change.before.replicas:
+                opening += self._open_all(change.topic, [change.index], clean)
         for before, after in changes.altered:
             self._alter(after)
             opening += self._add_ledgers(after, clean)
@@ -77,7 +82,7 @@ class Replicas:
         partitions, tasks = self._node.partitions, self._node.tasks
         here = []
         for index in indexes:
-            if self._node.settings.node.id in topic.partitions[index].replicas:
+            if self._me in topic.partitions[index].replicas:
                 partitions.expect(topic.name, topic.id, index)
                 here.append(index)
             else:
@@ -108,7 +113,6 @@ class Replicas:
         clean: bool,
     ) -> None:
         path = self._directory.partition_directory(topic.id, index)
-        made: Partition | StorageFailed
         ledger: PartitionLog | None = None
         try:
             opened = await self._node.slow_workers.call(partial(open_log, path))
@@ -122,7 +126,8 @@ class Replicas:
                 error,
                 exc_info=None if isinstance(error, (OSError, ApiError)) else error,
             )
-            made = StorageFailed(f"The log can't be opened: {error}")
+            offline = StorageFailed(f"The log can't be opened: {error}")
+            self._node.partitions.fail(topic.name, topic.id, index, offline)
         else:
             if topic.id not in self._image.topics_by_id:  # deleted meanwhile
                 logs = [opened] if ledger is None else [opened, ledger]
@@ -139,9 +144,8 @@ class Replicas:
                     report.cut_bytes,
                     report.reason,
                 )
-        self._node.partitions.put(topic.name, topic.id, index, made)
-        if isinstance(made, Partition):
-            self._node.subscriptions.partition_led(made)
+            self._node.partitions.put(made)
+            self._node.roles.assume(made)
 
     def _has_ledger(self, topic_id: bytes, index: int) -> bool:
         topic = self._image.topics_by_id.get(topic_id)
@@ -172,7 +176,36 @@ class Replicas:
         topic = self._image.topics.get(name)
         if topic is not None:
             await asyncio.gather(*self._open_all(topic, [index], clean=False))
-            self._node.groups.partition_opened(name, index)
+
+    def begin_anew(self, log: Partition) -> None:
+        """The disk of one of a partition's logs has failed: nobody knows what it has kept.
+
+        So the replica is out of sync, and leads no more, before it is opened again. Where it is the only one
+        its reads go on instead, until the node is started anew (`Partition.synced`).
+        """
+        partition = self._node.partitions.parent_of(log)
+        if partition.leads:
+            self._node.roles.stop_leading(partition)
+        self._node.roles.fetchers.remove(partition)
+        self._node.partitions.drop(partition)
+        self._node.partitions.lead_elsewhere(partition.topic, partition.topic_id, partition.index)
+        self._node.tasks.start(self._begin_anew(partition), "begin-anew")
+
+    async def _begin_anew(self, partition: Partition) -> None:
+        where = partition.topic_id, partition.index
+
+        def decide(image: Image) -> Decision:
+            decisions = leadership.begin_anew(image, self._me, [where])
+            return decisions[0] if decisions else Decision([], [])
+
+        async def leave() -> None:
+            await self._node.topics.decide(decide)
+
+        await self.close_partition(partition)
+        await until_done(leave, f"{partition.topic}-{partition.index} can't be said to be out of sync")
+        topic = self._image.topics_by_id.get(partition.topic_id)
+        if topic is not None:
+            await asyncio.gather(*self._open_all(topic, [partition.index], clean=False))
 
     async def run_timeouts(self) -> None:
         """For as long as the node lives: producers wait for a commit no longer than they asked for."""
@@ -191,7 +224,6 @@ class Replicas:
             topic.id,
             index,
             opened,
-            self._image.topics_by_id[topic.id].partitions[index].leader_epoch,
             self._node.turn,
             self._node.flusher,
             settings.flush,
@@ -204,19 +236,18 @@ class Replicas:
     def _alter(self, topic: Topic) -> None:
         settings = self.settings_of(topic)
         of_logs = self._log_settings(settings)
-        for partition in self._node.partitions.of(topic.id):
-            for each in partition.with_ledger():
-                each.lead(topic.partitions[partition.index].leader_epoch)
+        for partition in self._node.partitions.replicas_of(topic.id):
             partition.log.settings = of_logs
             partition.inspect = inspector(settings.cleanup_compact, settings.compression_type)
             partition.min_insync_replicas = settings.min_insync_replicas
             partition.change_flush(settings.flush, settings.flush_interval_ms)
+            self._node.roles.altered(partition)
 
     def _add_ledgers(self, topic: Topic, clean: bool) -> list[Opening]:
         """Begin to open the ledgers that the coordination store has begun to name."""
         return [
             self._node.tasks.start(self._add_ledger(partition, clean), "open-ledger")
-            for partition in self._node.partitions.of(topic.id)
+            for partition in self._node.partitions.replicas_of(topic.id)
             if topic.partitions[partition.index].ledger and partition.ledger is None
         ]
 
@@ -238,7 +269,7 @@ class Replicas:
             self._node.tasks.start(self._discard([opened], path), "discard-log")
         else:
             self._node.partitions.add_ledger(partition, self._ledgers.ledger(partition, opened))
-            self._node.subscriptions.partition_led(partition, is_new=True)
+            self._node.roles.ledger_added(partition)
 
     # --- the end
 
@@ -299,6 +330,10 @@ class Replicas:
         return partition.log.failed is None
 
     # --- settings
+
+    def is_synced(self, topic: Topic) -> bool:
+        """Whether the topic's messages are synced before they are acknowledged."""
+        return self.settings_of(topic).flush == FLUSH_SYNC
 
     def settings_of(self, topic: Topic) -> TopicSettings:
         replicas = len(topic.partitions[0].replicas)

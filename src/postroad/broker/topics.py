@@ -96,7 +96,7 @@ class Topics:
                 revision = await self.commit(Decision([*compares, self._fence()], operations), urgent=urgent)
             except StoreUnavailable:
                 unknown = True
-                await self._fence_off()
+                await self.fence_off()
                 continue
             if revision is not None:
                 await self.reach(revision)
@@ -104,7 +104,7 @@ class Topics:
             await self.reach(seen + 1)  # somebody was faster: decide anew on what came of it
         raise RequestTimedOut("The coordination store changed under every attempt. Try again.")
 
-    async def _fence_off(self) -> None:
+    async def fence_off(self) -> None:
         """A request that is late must not take effect any more: what it creates may be deleted by then.
 
         The image then shows what came of it. Raises StoreUnavailable if nobody can say.

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from postroad.cluster import keys, partition_rules
-from postroad.cluster.chunk_changes import changed_chunks, chunks_with, commits
+from postroad.cluster.chunk_changes import ChunkChange, changed_chunks, chunks_with, commits
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import NO_LEADER, Image, Topic
 from postroad.cluster.keys import PartitionState
@@ -80,6 +80,19 @@ def start(
     return decisions + commits(image, changes, [own_entry(image, node)])
 
 
+def begin_anew(image: Image, node: int, partitions: Iterable[tuple[bytes, int]]) -> list[Decision]:
+    """The same for some partitions (topic id, index) of a node that runs: their disk has failed, and what
+    becomes of their logs is seen when they are opened again."""
+    wanted = set(partitions)
+
+    def rule(topic: Topic, index: int, state: PartitionState) -> PartitionState:
+        if (topic.id, index) not in wanted or node not in state.replicas:
+            return state
+        return partition_rules.restart(state, node, lost=True, clean=False)
+
+    return commits(image, chunks_with(image, sorted(wanted), rule), [own_entry(image, node)])
+
+
 # --- a leader --------------------------------------------------------------------------------------
 
 
@@ -111,6 +124,18 @@ def change_isr(image: Image, node: int, wanted: Iterable[IsrChange]) -> list[Dec
         return partition_rules.join(topic, state, joins) if joins else state
 
     return commits(image, chunks_with(image, by_partition, rule, based_on), [own_entry(image, node)])
+
+
+def write_again(image: Image, node: int, partitions: Iterable[tuple[bytes, int]]) -> list[Decision]:
+    """Give the chunks of these partitions (topic id, index) another revision: what was sent before and
+    compares the old one comes too late then."""
+    changes = [
+        ChunkChange(topic, number, topic.partitions[first : first + keys.PARTITIONS_PER_CHUNK])
+        for topic_id, number in sorted({(t, index // keys.PARTITIONS_PER_CHUNK) for t, index in partitions})
+        if (topic := image.topics_by_id.get(topic_id)) is not None
+        for first in [number * keys.PARTITIONS_PER_CHUNK]
+    ]
+    return commits(image, changes, [own_entry(image, node)])
 
 
 def resign(

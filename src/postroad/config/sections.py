@@ -44,6 +44,9 @@ class Node(Section):
         "The node's number, unique in its cluster; kept in the data directory, it never changes.",
         kafka="node.id",
     )
+    rack: str = setting(
+        "", text(), "Where the node stands: replicas are spread over racks.", kafka="broker.rack"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +78,12 @@ class Cluster(Section):
         "A node that has not renewed its entry in the coordination store for this long counts as gone. It "
         "renews it three times within that.",
         kafka="broker.session.timeout.ms",
+    )
+    replica_lag_ms: int = setting(
+        10_000,
+        duration(500, 10 * MINUTE_MS),
+        "A follower that has not caught up with its leader for this long is out of sync.",
+        kafka="replica.lag.time.max.ms",
     )
 
 
@@ -203,6 +212,12 @@ class Topics(Section):
         number(1, 100),
         "Replicas of a topic whose creator does not say how many.",
         kafka="default.replication.factor",
+    )
+    internal_replicas: int = setting(
+        3,
+        number(1, 32767),
+        "How many replicas the nodes' own topics have, as soon as there are so many nodes.",
+        kafka="offsets.topic.replication.factor",
     )
     retention_ms: int = topic_default("retention.ms", 7 * DAY_MS, duration(UNLIMITED))
     retention_bytes: int = topic_default("retention.bytes", UNLIMITED, size(UNLIMITED))

@@ -118,6 +118,17 @@ class Groups:
             if group.consumer is not None:
                 heartbeat.resume(group.consumer, now)
 
+    def parked(self) -> list[object]:
+        """The tokens of all requests that wait here: when another coordinator takes over they are told."""
+        return [
+            token
+            for group in self._groups.values()
+            if group.classic is not None
+            for member in group.classic.members.values()
+            for token in (member.join_token, member.sync_token)
+            if token is not None
+        ]
+
     # --- time ---
 
     def next_deadline(self) -> int | None:

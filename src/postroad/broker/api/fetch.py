@@ -18,7 +18,14 @@ from postroad.broker.connection import Answer, Body, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.fetch_sessions import FINAL_EPOCH, FetchSession
 from postroad.broker.partition import Partition
-from postroad.broker.parts import HasColdWorkers, HasFetchSessions, HasLoop, HasPartitions, HasSettings
+from postroad.broker.parts import (
+    HasColdWorkers,
+    HasFetchSessions,
+    HasLoop,
+    HasPartitions,
+    HasReplicaSessions,
+    HasSettings,
+)
 from postroad.broker.tail_fetch import COPY_BYTES_MAX, WAIT_MS_MAX, TailFetch, waits_at_end
 from postroad.errors import ApiError, CorruptMessage, StorageFailed
 from postroad.log.partition_log import Slice
@@ -33,7 +40,9 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 log = logging.getLogger(__name__)
 
 
-class Uses(HasColdWorkers, HasFetchSessions, HasLoop, HasPartitions, HasSettings, Protocol):
+class Uses(
+    HasColdWorkers, HasFetchSessions, HasLoop, HasPartitions, HasReplicaSessions, HasSettings, Protocol
+):
     """What this handler uses of the node."""
 
 
@@ -59,6 +68,8 @@ def _decode(call: Call, short_ways: bool) -> FetchRequest:
 
 
 def _answer(node: Uses, call: Call, request: FetchRequest) -> Result:
+    if request.replica_id >= 0 and call.version >= codec.REPLICA_STATE_FROM:
+        return node.replica_sessions.fetch(call, request)
     try:
         session = node.fetch_sessions.begin(request)
     except ApiError as error:

@@ -14,6 +14,7 @@ from postroad.cluster.image import NodeEntry as NodeEntry
 from postroad.errors import (
     ApiError,
     CoordinatorNotAvailable,
+    InvalidGroupId,
     InvalidRequest,
     TransactionalIdAuthorizationFailed,
 )
@@ -53,11 +54,15 @@ def _find(node: Uses, key: str, key_type: int) -> codec.Coordinator:
 
 def _coordinator_of(node: Uses, group_id: str) -> NodeEntry:
     """The node that leads the group's partition of `__consumer_offsets`."""
-    node.groups.find(group_id)
-    me = node.image.nodes.get(node.settings.node.id)
-    if me is None:  # between a lost lease and the next one
+    if not group_id:
+        raise InvalidGroupId()
+    leader = node.groups.leader_of(group_id)
+    if leader == node.settings.node.id:
+        node.groups.find(group_id)  # raises while its partition is offline
+    found = node.image.nodes.get(leader)
+    if found is None:  # nobody leads, or its lease was lost a moment ago
         raise CoordinatorNotAvailable()
-    return me
+    return found
 
 
 def _refuse(key_type: int) -> NoReturn:

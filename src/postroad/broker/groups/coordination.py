@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from postroad.broker.groups.coordinator import Coordinator
 from postroad.broker.internal_topic import InternalTopic
 from postroad.broker.partition import Partition
-from postroad.cluster.image import Changes
+from postroad.cluster.image import NO_LEADER, Changes
 from postroad.cluster.internal_topics import OFFSETS_TOPIC
-from postroad.errors import CoordinatorNotAvailable, InvalidGroupId
+from postroad.errors import CoordinatorNotAvailable, InvalidGroupId, NotCoordinator
 from postroad.groups.coordinator import Groups
 from postroad.groups.requests import TopicInfo, Topics
 from postroad.groups.settings import GroupSettings, MigrationPolicy
@@ -27,9 +27,13 @@ class GroupCoordination:
     async def start(self) -> None:
         await self._topic.start(self._node.settings.groups.offsets_partitions)
 
-    def partition_opened(self, topic: str, index: int) -> None:
-        """A partition that was offline is back, perhaps one of ours."""
-        self._topic.partition_opened(topic, index)
+    def partition_led(self, partition: Partition) -> None:
+        """This node leads the partition, perhaps one of ours."""
+        self._topic.partition_led(partition)
+
+    def partition_resigned(self, partition: Partition) -> None:
+        """This node does not lead the partition any more."""
+        self._topic.partition_resigned(partition)
 
     def _coordinate(self, partition: Partition) -> Coordinator:
         node = self._node
@@ -54,8 +58,15 @@ class GroupCoordination:
             raise InvalidGroupId()
         coordinator = self._topic.find(group_id)
         if coordinator is None:
+            if self.leader_of(group_id) not in (self._node.settings.node.id, NO_LEADER):
+                raise NotCoordinator()
             raise CoordinatorNotAvailable(f"The group's partition of {OFFSETS_TOPIC} is offline.")
         return coordinator
+
+    def leader_of(self, group_id: str) -> int:
+        """The node that coordinates the group; NO_LEADER while nobody does."""
+        topic = self._node.image.topics.get(OFFSETS_TOPIC)
+        return NO_LEADER if topic is None else topic.partitions[self._topic.index_of(group_id)].leader
 
     def all(self) -> list[Coordinator]:
         return list(self._topic.states.values())

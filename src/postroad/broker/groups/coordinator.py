@@ -28,6 +28,7 @@ from postroad.broker.turn import Turn
 from postroad.errors import (
     ApiError,
     CoordinatorLoadInProgress,
+    NotCoordinator,
     UnknownServerError,
 )
 from postroad.groups.answers import Answer, Outcome
@@ -71,6 +72,7 @@ class Coordinator:
         self.partition = partition
         self.groups = groups
         self.loaded = False
+        self._resigned = False
         self._clock = clock
         self._log = RecordLog(partition, clock, turn)
         self.doubts = GroupDoubts(groups)
@@ -91,6 +93,8 @@ class Coordinator:
         self._enter(group_id, False, decide, token)
 
     def check_loaded(self) -> None:
+        if self._resigned:
+            raise NotCoordinator()
         if not self.loaded:
             raise CoordinatorLoadInProgress()
 
@@ -139,7 +143,7 @@ class Coordinator:
     def _append(self, outcome: Outcome, after: Callable[[], None]) -> None:
         def committed(error: ApiError | None) -> None:
             try:
-                if error is None:
+                if error is None and not self._resigned:
                     for record in outcome.records:
                         self.groups.apply(record)
                     self.doubts.told(outcome.records)
@@ -205,6 +209,21 @@ class Coordinator:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def resign(self) -> None:
+        """Another node coordinates these groups: whoever waits is sent there.
+
+        Decisions that are on their way to the log are told by its partition, which is not led here any more.
+        """
+        self.close()
+        self._resigned = True
+        waiting = [entry for queue in self._queues.values() for entry in queue.waiting]
+        for queue in self._queues.values():
+            queue.waiting.clear()
+        for _, _, token in waiting:
+            _tell(token, NotCoordinator())
+        for parked in self.groups.parked():
+            _tell(cast(Token, parked), NotCoordinator())
 
 
 def _answer(outcome: Outcome, error: ApiError | None) -> None:

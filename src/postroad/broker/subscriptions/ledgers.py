@@ -45,7 +45,8 @@ class Ledgers:
         """Load the ledgers of all partitions; large ones are loaded on while clients retry."""
         self.started = True
         for partition in list(self._node.partitions):
-            self.lead(partition)
+            if partition.leads:
+                self.lead(partition)
         if self._loading:
             await asyncio.wait(self._loading.values(), timeout=internal_topic.LOAD_WAIT_S)
 

@@ -1,0 +1,78 @@
+"""The controller's work, on whichever node has the controller's key.
+
+The key hangs on the node's lease; when it is gone any node that serves takes it. The controller reconciles
+what the image says (`cluster.reconciliation`): it elects leaders for partitions whose leader is dead or has
+resigned, takes dead nodes out of ISRs, and brings the nodes' own topics up to their number of replicas. All
+of it is compared with the key, so one that has lost it can change nothing, and doing it twice changes
+nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Final
+
+from postroad.cluster import membership, reconciliation
+from postroad.cluster.decision import Decision
+from postroad.cluster.image import Changes
+from postroad.cluster.store import NO_LEASE
+from postroad.errors import ApiError, CoordinationError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+LOOK_S: Final = 1.0  # between two looks without a reason: whatever was refused or lost is tried again
+
+log = logging.getLogger(__name__)
+
+
+class Controlling:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._me = node.settings.node.id
+        self._changed = asyncio.Event()
+
+    def changed(self, changes: Changes) -> None:
+        """The image has changed; not each change is a reason to look."""
+        if changes.nodes_changed or changes.partitions or changes.created:
+            self._changed.set()
+
+    async def run(self) -> None:
+        """For as long as the node lives."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._reconcile()
+            except StoreUnavailable:
+                await asyncio.sleep(LOOK_S)
+            except (ApiError, CoordinationError) as error:
+                log.warning("the cluster could not be reconciled; trying on: %s", error)
+            except Exception:  # whatever it is: without a controller nobody is elected
+                log.exception("the cluster could not be reconciled; trying on")
+
+    async def _reconcile(self) -> None:
+        node, image = self._node, self._node.image
+        lease = node.registration.lease
+        if lease == NO_LEASE:
+            return
+        await self._commit(membership.claim_controller(image, self._me, lease))
+        if image.controller != self._me:
+            return
+        target = node.settings.topics.internal_replicas
+        decisions = [
+            *reconciliation.reconcile(image, self._me),
+            membership.raise_level(image, self._me),
+            *reconciliation.heal_internal(image, self._me, target),
+        ]
+        for decision in decisions:
+            await self._commit(decision)
+
+    async def _commit(self, decision: Decision) -> None:
+        """What a compare refuses was decided on an image that has changed: its change wakes us again."""
+        if decision.operations:
+            await self._node.topics.commit(decision, urgent=True)

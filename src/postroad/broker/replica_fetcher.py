@@ -1,0 +1,336 @@
+"""A follower's fetcher: it copies from one leader all logs of one kind that this node follows there.
+
+Logs with flush `sync` have a fetcher of their own, because each of its rounds waits for the disk: the offset
+of a fetch is the promise that everything below is safe here, so nothing is asked for before what came last
+is.
+
+    connect → name every log → (answer → append, write, make safe → name what has moved) again and again
+
+An answer is appended and written in the call that received it. One log that can't be copied waits by itself;
+the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from postroad.broker.partition import Partition
+from postroad.broker.replica_connection import ReplicaConnection
+from postroad.errors import ApiError, NetworkException, PostroadError
+from postroad.replication.divergence import EpochEnd
+from postroad.replication.follower import Follower, Step
+from postroad.wire import replica_fetch as codec
+from postroad.wire.fetch import FetchRequest, PartitionFetch
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+WAIT_MS: Final = 500  # a poll without news; high watermarks ride on its answer
+ANSWER_BYTES: Final = 8 * 1024 * 1024
+PARTITION_BYTES: Final = 1024 * 1024
+IN_FLIGHT_MAX: Final = 2  # the second one overtakes a poll that waits, for a log that is new
+CONNECT_S: Final = 1.0
+SILENCE_S: Final = 5.0  # ten polls: a leader that says nothing for so long is not there
+RETRY_FIRST_S: Final = 0.05
+RETRY_LONGEST_S: Final = 1.0
+
+LogKey = tuple[bytes, int]
+
+log = logging.getLogger(__name__)
+
+
+class Asked(NamedTuple):
+    """Where a log was when it was last named, and by which request."""
+
+    request: int
+    epoch: int
+    offset: int
+
+
+class ReplicaFetcher:
+    def __init__(self, node: Node, leader: int, cut: Callable[[Partition, Step], None]) -> None:
+        """`cut` takes logs back that have parted from the leader's; they are named anew afterwards."""
+        self.leader = leader
+        self.logs: dict[LogKey, Partition] = {}
+        self._node = node
+        self._cut = cut
+        self._asked: dict[LogKey, Asked] = {}  # what the session holds
+        self._to_name: dict[LogKey, None] = {}
+        self._to_forget: dict[LogKey, None] = {}
+        self._staged: list[Partition] = []
+        self._unsafe: dict[Partition, None] = {}  # appended, and not safe yet
+        self._connection: ReplicaConnection | None = None
+        self._in_flight: deque[int] = deque()  # numbers of requests
+        self._requests = 0
+        self._session = self._session_epoch = 0
+        self._broker_epoch = 0
+        self._heard_s = 0.0
+        self._ended: asyncio.Future[str] | None = None
+        self._troubled = False
+
+    # --- what to follow
+
+    def add(self, partition: Partition) -> None:
+        """Copy the log from here on, at once."""
+        key = partition.topic_id, partition.index
+        self.logs[key] = partition
+        partition.copying = self
+        self._to_forget.pop(key, None)
+        self._to_name[key] = None
+        self._send()
+
+    def remove(self, partition: Partition) -> None:
+        key = partition.topic_id, partition.index
+        if self.logs.pop(key, None) is None:
+            return
+        partition.copying = None
+        self._to_name.pop(key, None)
+        self._unsafe.pop(partition, None)
+        if self._asked.pop(key, None) is not None:
+            self._to_forget[key] = None
+
+    def safe(self, partition: Partition) -> None:
+        """All that was appended to the log is safe: the next fetch may say so."""
+        if partition not in self._unsafe:
+            return
+        del self._unsafe[partition]
+        self._to_name[partition.topic_id, partition.index] = None
+        if not self._unsafe:
+            self._send()
+
+    def failed(self, partition: Partition) -> None:
+        """What was appended to the log can't be made safe."""
+        self._unsafe.pop(partition, None)
+        self._node.replicas.begin_anew(partition)
+        self._send()
+
+    # --- the connection
+
+    async def run(self) -> None:
+        """For as long as something is followed there: connect again whenever the connection has ended."""
+        pause_s = RETRY_FIRST_S
+        while True:
+            try:
+                await self._serve()
+            except (OSError, PostroadError, TimeoutError) as error:
+                if not self._troubled:
+                    log.warning(
+                        "node %d can't be fetched from; trying on: %s", self.leader, error or "time-out"
+                    )
+                self._troubled = True
+            finally:
+                self._disconnect()
+            pause_s = RETRY_FIRST_S if not self._troubled else min(2 * pause_s, RETRY_LONGEST_S)
+            await asyncio.sleep(pause_s)
+
+    async def _serve(self) -> None:
+        """Fetch over one connection, until it ends. Raises why."""
+        entry = self._node.image.nodes.get(self.leader)
+        if entry is None:
+            raise NetworkException(f"Node {self.leader} is not registered.")
+        async with asyncio.timeout(CONNECT_S):
+            stream = await self._node.runtime.connect(entry.host, entry.port)
+        loop = self._node.loop
+        self._ended = loop.create_future()
+        self._connection = ReplicaConnection(stream, loop, self._answered, self._lost)
+        self._begin_session()
+        self._heard_s = loop.time()
+        self._send()
+        while not self._ended.done():
+            await asyncio.wait([self._ended], timeout=SILENCE_S / 2)
+            if loop.time() - self._heard_s > SILENCE_S and self._in_flight:
+                raise NetworkException(f"Node {self.leader} does not answer.")
+        raise NetworkException(self._ended.result())
+
+    def _lost(self, reason: str) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(reason)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._in_flight.clear()
+
+    def _begin_session(self) -> None:
+        self._session = self._session_epoch = 0
+        self._broker_epoch = self._node.image.node_epoch(self._node.settings.node.id)
+        self._asked.clear()
+        self._to_forget.clear()
+        self._to_name = dict.fromkeys(self.logs)
+
+    # --- asking
+
+    def _send(self) -> None:
+        """Ask for what can be asked for, unless a request is under way that will bring it."""
+        if self._connection is None or self._unsafe or len(self._in_flight) >= IN_FLIGHT_MAX:
+            return
+        if self._in_flight and not self._session:
+            return  # the session's number comes with the first answer
+        if not self._in_flight and self._is_outdated():
+            self._begin_session()
+        partitions = self._named()
+        if self._in_flight and not partitions:
+            return
+        if not self._in_flight and not partitions and not self._asked:
+            return  # nothing can be asked for yet
+        self._requests += 1
+        self._in_flight.append(self._requests)
+        request = FetchRequest(
+            self._node.settings.node.id,
+            WAIT_MS,
+            1,
+            ANSWER_BYTES,
+            0,
+            self._session,
+            self._session_epoch,
+            partitions,
+            sorted(self._to_forget),
+            0,
+            self._broker_epoch,
+        )
+        self._to_forget.clear()
+        self._session_epoch += 1
+        self._connection.send(codec.encode_frame(request, self._requests & 0x7FFFFFFF, b"replica"))
+
+    def _is_outdated(self) -> bool:
+        """This node has another broker epoch: what it promises in the name of the old one counts no more."""
+        return self._broker_epoch != self._node.image.node_epoch(self._node.settings.node.id)
+
+    def _named(self) -> list[PartitionFetch]:
+        now_ms = self._node.clock.monotonic_ms()
+        found = []
+        for key in sorted(self._to_name):
+            partition = self.logs[key]
+            follower = partition.follower
+            if follower is None or not follower.may_fetch(now_ms):
+                continue
+            del self._to_name[key]
+            self._asked[key] = Asked(self._requests + 1, follower.epoch, follower.offset)
+            found.append(
+                PartitionFetch(
+                    *key,
+                    follower.epoch,
+                    follower.offset,
+                    PARTITION_BYTES,
+                    follower.last_epoch,
+                    partition.log.start_offset,
+                )
+            )
+        return found
+
+    # --- answers
+
+    def _answered(self, frame: memoryview) -> None:
+        answer = codec.decode(frame)
+        number = self._in_flight.popleft() if self._in_flight else 0
+        self._heard_s = self._node.loop.time()
+        if answer.correlation != number & 0x7FFFFFFF or answer.error:
+            self._in_flight.clear()
+            self._lost("the session was refused" if answer.error else "an answer nobody asked for")
+            return
+        self._troubled = False
+        self._session = answer.session_id
+        turn = self._node.turn
+        turn.begin()
+        now_ms, wall_ms = self._node.clock.monotonic_ms(), self._node.clock.now_ms()
+        for fetched in answer.partitions:
+            key = fetched.topic_id, fetched.index
+            partition, asked = self.logs.get(key), self._asked.get(key)
+            if partition is None or asked is None or asked.request > number:
+                continue  # forgotten, or named anew since: the next answer has it
+            if partition.follower is not None:
+                self._take(partition, partition.follower, asked, fetched, now_ms, wall_ms)
+        turn.when_written(self)
+        turn.end()  # before the receive buffer is used again
+        self._send()
+
+    def _take(
+        self,
+        partition: Partition,
+        follower: Follower,
+        asked: Asked,
+        fetched: codec.Fetched,
+        now_ms: int,
+        wall_ms: int,
+    ) -> None:
+        _, epoch, offset = asked
+        if fetched.error:
+            step = follower.refused(epoch, offset, fetched.error, fetched.start_offset, now_ms)
+        elif fetched.diverging is not None:
+            end = EpochEnd(*fetched.diverging)
+            step = follower.diverged(epoch, offset, end, partition.log.leader_epochs)
+        else:
+            step = follower.answered(epoch, offset, fetched.watermark, fetched.start_offset)
+        if step is Step.APPEND:
+            step = self._append(partition, follower, fetched.records, now_ms, wall_ms)
+        if step is Step.WAIT:
+            self._name_later(partition, follower, now_ms)
+        elif step in (Step.TRUNCATE, Step.RESET):
+            self._cut(partition, step)
+
+    def _append(
+        self, partition: Partition, follower: Follower, records: memoryview, now_ms: int, wall_ms: int
+    ) -> Step:
+        if not len(records):
+            partition.copied()
+            self._follow_start(partition, follower)
+            return Step.STALE
+        self._staged.append(partition)
+        try:
+            partition.append_copy(records, wall_ms)
+        except ApiError as error:
+            if partition.log.failed is None:
+                where = partition.topic, partition.index
+                log.error("%s-%d can't copy what its leader sent: %s", *where, error)
+            return self._failed(partition, follower, now_ms)
+        return Step.APPEND
+
+    def _failed(self, partition: Partition, follower: Follower, now_ms: int) -> Step:
+        """Try again later. A log that its disk has failed is closed, and opened anew."""
+        if partition.log.failed is not None:
+            self._node.replicas.begin_anew(partition)
+        return follower.failed(now_ms)
+
+    def written(self) -> None:
+        """Called by the turn: what was staged is in the files, or was refused."""
+        staged, self._staged = self._staged, []
+        for partition in staged:
+            follower = partition.follower
+            if follower is None:
+                continue
+            if partition.write_error is not None:
+                now_ms = self._node.clock.monotonic_ms()
+                self._failed(partition, follower, now_ms)
+                self._name_later(partition, follower, now_ms)
+                continue
+            follower.appended(partition.log.end_offset, partition.log.last_epoch)
+            self._unsafe[partition] = None
+            partition.copied()
+            self._follow_start(partition, follower)
+
+    def _follow_start(self, partition: Partition, follower: Follower) -> None:
+        """What the leader has deleted goes here, too."""
+        if follower.log_start > partition.log.start_offset:
+            try:
+                partition.log.delete_before(follower.log_start, partition.high_watermark)
+            except ApiError as error:
+                log.error(
+                    "%s-%d can't follow its leader's start: %s", partition.topic, partition.index, error
+                )
+
+    def _name_later(self, partition: Partition, follower: Follower, now_ms: int) -> None:
+        delay_ms = max(follower.wait_until_ms - now_ms, 0) + 1
+        self._node.loop.call_later(delay_ms / 1000, partial(self.name_again, partition))
+
+    def name_again(self, partition: Partition) -> None:
+        """The log has another end, or has waited long enough."""
+        key = partition.topic_id, partition.index
+        if self.logs.get(key) is partition:
+            self._to_name[key] = None
+            self._send()

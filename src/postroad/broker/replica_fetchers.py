@@ -1,0 +1,95 @@
+"""All fetchers of this node: one for each leader that it follows, and another for logs with flush `sync`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from postroad.broker.partition import FLUSH_SYNC, Partition
+from postroad.broker.replica_fetcher import ReplicaFetcher
+from postroad.errors import ApiError
+from postroad.replication.follower import Step
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+log = logging.getLogger(__name__)
+
+Kind = tuple[int, bool]
+"""A leader, and whether its logs are synced."""
+
+
+class ReplicaFetchers:
+    def __init__(self, node: Node, log_changed: Callable[[Partition], None]) -> None:
+        """`log_changed` hears of partitions whose log was cut: they take their role then."""
+        self._node = node
+        self._log_changed = log_changed
+        self._fetchers: dict[Kind, ReplicaFetcher] = {}
+        self._tasks: dict[Kind, asyncio.Task[None]] = {}
+        self._where: dict[Partition, Kind] = {}  # by log: what copies it
+        self._cutting: dict[Partition, None] = {}  # logs of which some end is being taken back
+
+    def add(self, partition: Partition, leader: int) -> None:
+        """The logs of the partition follow this leader from here on, and no other."""
+        for each in partition.with_ledger():
+            kind = leader, each.flush == FLUSH_SYNC
+            fetcher = self._fetchers.get(kind)
+            if fetcher is None:
+                fetcher = self._fetchers[kind] = ReplicaFetcher(self._node, leader, self._cut)
+                self._tasks[kind] = self._node.tasks.start(fetcher.run(), "fetch-replicas")
+            if each.copying is not fetcher:
+                self._remove_log(each)
+                self._where[each] = kind
+            fetcher.add(each)
+
+    def remove(self, partition: Partition) -> None:
+        """Nobody is followed."""
+        for each in partition.with_ledger():
+            self._remove_log(each)
+
+    def _remove_log(self, partition: Partition) -> None:
+        kind = self._where.pop(partition, None)
+        if kind is None:
+            return
+        self._fetchers[kind].remove(partition)
+        if not self._fetchers[kind].logs:
+            del self._fetchers[kind]
+            self._tasks.pop(kind).cancel()
+
+    def is_cutting(self, partition: Partition) -> bool:
+        return any(each in self._cutting for each in partition.with_ledger())
+
+    def _cut(self, partition: Partition, step: Step) -> None:
+        self._cutting[partition] = None
+        self._node.tasks.start(self._cut_log(partition, step), "cut-log")
+
+    async def _cut_log(self, partition: Partition, step: Step) -> None:
+        """Take back what the leader does not have, in a thread."""
+        follower, node = partition.follower, self._node
+        assert follower is not None
+        change = partition.log.truncate_to if step is Step.TRUNCATE else partition.log.reset_to
+        before = partition.log.end_offset
+        partition.busy = True
+        try:
+            await node.slow_workers.call(partial(change, follower.target, node.clock.now_ms()))
+        except (ApiError, OSError) as error:
+            log.error("%s-%d can't follow its leader: %s", partition.topic, partition.index, error)
+            node.replicas.begin_anew(partition)
+            return
+        finally:
+            partition.busy = False
+            partition.note_quiet()
+            del self._cutting[partition]
+        where = partition.topic, partition.index, before, partition.log.end_offset
+        log.info("%s-%d was cut from %d to %d, as its leader has it", *where)
+        if step is Step.TRUNCATE:
+            follower.truncated(partition.log.end_offset, partition.log.last_epoch)
+        else:
+            follower.reset(partition.log.start_offset)
+        partition.high_watermark = follower.watermark
+        self._log_changed(node.partitions.parent_of(partition))
+        if isinstance(partition.copying, ReplicaFetcher):
+            partition.copying.name_again(partition)

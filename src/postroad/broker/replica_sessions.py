@@ -1,0 +1,317 @@
+"""Followers' fetches on this node: what they are sent, and what their fetches promise.
+
+A follower fetches by Kafka's Fetch with its node id and broker epoch, in an incremental session (KIP-227)
+that holds all logs which it follows here. It names a log whenever its offset there has changed; a fetch at
+an offset promises that everything below is safe there, so it moves the high watermark. Only logs with news
+are looked at: an append marks its log in the sessions that read it, and the answer leaves in the turn of the
+append.
+
+The high watermark alone wakes nobody: it rides on the next answer, at the latest when the poll ends.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, cast
+
+from postroad.broker.connection import Answer, Connection, Part
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
+from postroad.broker.partition import Partition
+from postroad.broker.tail_fetch import COPY_BYTES_MAX, WAIT_MS_MAX
+from postroad.errors import (
+    ApiError,
+    FetchSessionIdNotFound,
+    InvalidFetchSessionEpoch,
+    OffsetOutOfRange,
+    StorageFailed,
+)
+from postroad.log.partition_log import EpochEnd, Slice
+from postroad.wire import fetch as codec
+from postroad.wire.fetch import FetchRequest, PartitionAnswer, PartitionFetch
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+SESSIONS_MAX: Final = 1000  # two for each follower: far more than a cluster has nodes
+
+LogKey = tuple[bytes, int]
+
+log = logging.getLogger(__name__)
+
+
+class LogRead:
+    """Where a follower is in one log. Registered with the partition for as long as it is led here."""
+
+    __slots__ = ("diverging", "error", "fetch", "partition", "session", "told")
+
+    def __init__(self, session: ReplicaSession) -> None:
+        self.session = session
+        self.partition: Partition | None = None
+        self.fetch: PartitionFetch | None = None
+        self.error: ApiError | None = None
+        self.diverging: EpochEnd | None = None
+        self.told = (-1, -1)  # high watermark and log start of the last answer
+
+    def written(self) -> None:
+        self.session.has_news(self)
+
+    def committed(self) -> None:
+        self.session.has_numbers(self)
+
+    def read_from(self, partition: Partition | None) -> None:
+        if self.partition is not partition:
+            self.leave()
+            self.partition = partition
+            if partition is not None:
+                partition.replica_reads[self] = None
+
+    def leave(self) -> None:
+        if self.partition is not None:
+            self.partition.replica_reads.pop(self, None)
+            self.partition = None
+
+
+class ReplicaSession:
+    """All logs that one follower reads over one connection."""
+
+    def __init__(self, node: Node, number: int, connection: Connection) -> None:
+        self.number = number
+        self.epoch = 1
+        self.connection = connection
+        self._node = node
+        self._reads: dict[LogKey, LogRead] = {}
+        self._news: dict[LogRead, None] = {}  # something to read, or an error
+        self._numbers: dict[LogRead, None] = {}  # another high watermark or start
+        self._poll: ReplicaPoll | None = None
+        self._flushing = False
+
+    # --- the follower's side
+
+    def fetch(self, poll: ReplicaPoll, request: FetchRequest) -> None:
+        """Take what the request says, and answer it as soon as there is something to send."""
+        if self._poll is not None:  # the follower is in a hurry: it has a new log to follow
+            self._poll.expire()
+        now_ms = self._node.clock.monotonic_ms()
+        for topic, index in request.forgotten:
+            self._forget((cast(bytes, topic), index))
+        for wanted in request.partitions:
+            self._take(wanted, request, now_ms)
+        self._poll = poll
+        if self._news:
+            self._answer()
+
+    def _take(self, wanted: PartitionFetch, request: FetchRequest, now_ms: int) -> None:
+        key = cast(bytes, wanted.topic), wanted.index
+        read = self._reads.get(key)
+        if read is None:
+            read = self._reads[key] = LogRead(self)
+        read.fetch, read.error, read.diverging = wanted, None, None
+        self._news.pop(read, None)
+        try:
+            partition = self._node.partitions.led_log(*key)
+            partition.check_epoch(wanted.leader_epoch)
+            read.read_from(partition)
+            read.diverging = partition.log.diverging(wanted.last_epoch, wanted.offset)
+            if read.diverging is None:
+                self._promise(partition, wanted, request, now_ms)
+        except ApiError as error:
+            read.error = error
+        if (
+            read.error is not None
+            or read.diverging is not None
+            or (read.partition is not None and read.partition.log.written_offset > wanted.offset)
+        ):
+            self._news[read] = None
+
+    def _promise(
+        self, partition: Partition, wanted: PartitionFetch, request: FetchRequest, now_ms: int
+    ) -> None:
+        """The follower has everything below its offset."""
+        leadership, end = partition.leadership, partition.log.written_offset
+        if wanted.offset > end:
+            raise OffsetOutOfRange(f"Offset {wanted.offset} is above the end, {end}.")
+        if leadership is None or request.replica_id not in leadership.replicas:
+            return  # the image will say so in a moment: it reads, and counts for nothing yet
+        if leadership.fetched(
+            request.replica_id, request.replica_epoch, partition.log_number, wanted.offset, end, now_ms
+        ):
+            partition.commit(leadership.watermark(partition.log_number))
+        if leadership.wants_change:
+            self._node.roles.isr_writer.request()
+
+    def _forget(self, key: LogKey) -> None:
+        read = self._reads.pop(key, None)
+        if read is not None:
+            read.leave()
+            self._news.pop(read, None)
+            self._numbers.pop(read, None)
+
+    # --- this node's side
+
+    def has_news(self, read: LogRead) -> None:
+        """Called in a turn: the answer leaves at its end."""
+        self._news[read] = None
+        if self._poll is not None and not self._flushing:
+            self._flushing = True
+            self._node.turn.send(self)
+
+    def has_numbers(self, read: LogRead) -> None:
+        self._numbers[read] = None
+
+    def flush(self) -> None:
+        """Called by the turn, when what it wrote can be read."""
+        self._flushing = False
+        if self._poll is not None and self._news:
+            self._answer()
+
+    def expire(self) -> None:
+        """The poll has waited long enough."""
+        if self._poll is not None:
+            self._answer()
+
+    def _answer(self) -> None:
+        poll, self._poll = self._poll, None
+        assert poll is not None
+        reads = dict.fromkeys((*self._news, *self._numbers))
+        self._news, self._numbers = {}, {}
+        left = poll.bytes_max
+        answers = []
+        for read in reads:
+            if left <= 0:
+                self._news[read] = None
+                continue
+            answer = self._look(read, left)
+            if answer is not None:
+                answers.append(answer)
+                left -= _size(answer)
+        answers.sort(key=_topic)
+        poll.answer(codec.encode(answers, poll.version, 0, self.number))
+
+    def _look(self, read: LogRead, left: int) -> PartitionAnswer | None:
+        wanted = read.fetch
+        assert wanted is not None
+        partition = read.partition
+        try:
+            if read.error is not None:
+                raise read.error
+            if partition is None or partition.refusal is not None:
+                self._node.partitions.led_log(cast(bytes, wanted.topic), wanted.index)
+                return None
+            partition.check_epoch(wanted.leader_epoch)
+            records = None if read.diverging is not None else _read(partition, wanted, left)
+        except ApiError as error:
+            read.leave()
+            start = -1 if partition is None else partition.log.start_offset
+            return PartitionAnswer(wanted.topic, wanted.index, error.code, -1, -1, start, None)
+        except OSError as error:
+            log.error("%s can't be read for a follower: %s", wanted.topic, error)
+            return PartitionAnswer(wanted.topic, wanted.index, StorageFailed.code, -1, -1, -1, None)
+        numbers = partition.high_watermark, partition.log.start_offset
+        if records is None and read.diverging is None and numbers == read.told:
+            return None
+        read.told = numbers
+        diverging = None if read.diverging is None else codec.EpochEnd(*read.diverging)
+        return PartitionAnswer(
+            wanted.topic, wanted.index, 0, numbers[0], numbers[0], numbers[1], records, diverging
+        )
+
+    def close(self) -> None:
+        self._poll = None
+        for read in self._reads.values():
+            read.leave()
+        self._reads.clear()
+
+
+def _read(partition: Partition, wanted: PartitionFetch, left: int) -> bytes | Slice | None:
+    """What the follower copies: all that is written, committed or not. It checks every batch itself."""
+    found = partition.log.read(wanted.offset, min(wanted.max_bytes, left), partition.log.written_offset)
+    if found is not None and (found.length <= COPY_BYTES_MAX or found.file.fileno() < 0):
+        return found.file.read(found.position, found.length)
+    return found
+
+
+def _size(answer: PartitionAnswer) -> int:
+    records = answer.records
+    if records is None:
+        return 0
+    return len(records) if isinstance(records, bytes) else records.length
+
+
+def _topic(answer: PartitionAnswer) -> bytes:
+    return cast(bytes, answer.topic)
+
+
+class ReplicaPoll(Answer):
+    """A follower's fetch while it waits for something to copy."""
+
+    __slots__ = ("_session", "_timer", "bytes_max", "version")
+
+    def __init__(self, node: Node, call: Call, session: ReplicaSession, request: FetchRequest) -> None:
+        Answer.__init__(self, call.connection, call.correlation, call.flexible)
+        self.version = call.version
+        self.bytes_max = min(request.max_bytes, node.settings.limits.fetch_bytes_max)
+        self._session = session
+        self._timer = node.loop.call_later(min(request.max_wait_ms, WAIT_MS_MAX) / 1000, self.expire)
+        call.connection.park(self)
+
+    def expire(self) -> None:
+        self._session.expire()
+
+    def answer(self, parts: list[codec.Part]) -> None:
+        self._timer.cancel()
+        first = parts[0]
+        if len(parts) == 1 and isinstance(first, bytes):
+            self.complete(first)
+        else:
+            self.complete(cast("list[Part]", parts))
+
+    def abandon(self) -> None:
+        self._timer.cancel()
+
+
+class ReplicaSessions:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._next = 1
+        self._sessions: dict[int, ReplicaSession] = {}
+
+    def fetch(self, call: Call, request: FetchRequest) -> Result:
+        """A follower's request: its session begins, goes on or ends."""
+        self._sweep()
+        try:
+            session = self._session(call, request)
+        except ApiError as error:
+            return b"".join(cast("list[bytes]", codec.encode([], call.version, error.code)))
+        poll = ReplicaPoll(self._node, call, session, request)
+        session.fetch(poll, request)
+        return poll
+
+    def _session(self, call: Call, request: FetchRequest) -> ReplicaSession:
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._end(request.session_id)
+            return self._open(call.connection)
+        session = self._sessions.get(request.session_id)
+        if session is None or session.connection is not call.connection:
+            raise FetchSessionIdNotFound()
+        if session.epoch != request.session_epoch:
+            raise InvalidFetchSessionEpoch()
+        session.epoch += 1
+        return session
+
+    def _open(self, connection: Connection) -> ReplicaSession:
+        if len(self._sessions) >= SESSIONS_MAX:
+            self._end(next(iter(self._sessions)))
+        session = self._sessions[self._next] = ReplicaSession(self._node, self._next, connection)
+        self._next += 1
+        return session
+
+    def _end(self, number: int) -> None:
+        session = self._sessions.pop(number, None)
+        if session is not None:
+            session.close()
+
+    def _sweep(self) -> None:
+        """Sessions end with their connections."""
+        for number in [n for n, session in self._sessions.items() if session.connection.closed]:
+            self._end(number)
