@@ -46,10 +46,7 @@ def _grow_old_early(is_old: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _keep_start_in_memory(_: Callable[..., Any]) -> Callable[..., Any]:
-    def move(self: PartitionLog, offset: int) -> None:
-        self.start_offset = offset
-
-    return move
+    return lambda log, offset: None
 
 
 def _leave_checkpoint_unsynced(begin_sync: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,7 +94,7 @@ ALL: Final = (
         "start-in-memory",
         "where a log begins is not written down",
         PartitionLog,
-        "_move_start",
+        "_save_start",
         _keep_start_in_memory,
     ),
     Mutant(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 
 import pytest
@@ -7,13 +8,27 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from postroad.errors import OffsetOutOfRange
+from postroad.errors import OffsetOutOfRange, StorageFailed
 from postroad.log.memory_disk import MemoryDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.retention import RemovedSegment
+from postroad.log.segment import log_path
 from postroad.log.settings import LogSettings
 
-from .logs import DIRECTORY, NOW, SMALL, all_kept, all_lost, batch, filled, open_log, send, stored, sync
+from .logs import (
+    DIRECTORY,
+    NOW,
+    SMALL,
+    all_kept,
+    all_lost,
+    batch,
+    filled,
+    open_log,
+    send,
+    stop_at,
+    stored,
+    sync,
+)
 
 HOUR_MS = 3_600_000
 KEEP_ALL = replace(SMALL, retention_ms=-1)
@@ -33,6 +48,32 @@ def aged(disk: MemoryDisk, settings: LogSettings) -> PartitionLog:
         send(log, batch(time=NOW - (29 - number) * 60_000))
     sync(log)
     return log
+
+
+def test_a_deletion_that_can_not_be_written_down_is_refused() -> None:
+    disk = MemoryDisk()
+    log = filled(disk)
+    stop_at(disk, 0, OSError(errno.EIO, "injected"))
+    with pytest.raises(StorageFailed, match="injected"):
+        log.delete_before(5, log.end_offset)
+    assert log.start_offset == 0
+    disk = disk.copy()
+    assert open_log(disk).start_offset in (0, 5), "nobody knows"
+
+
+def test_expired_segments_leave_no_hole_after_a_power_cut() -> None:
+    """Any of their names may survive it, for nobody syncs the directory; so the start is synced before."""
+    disk = MemoryDisk()
+    log = aged(disk, replace(SMALL, retention_ms=3 * 60_000))
+    removed = log.expire(NOW, log.end_offset)
+    assert len(removed) > 1
+    for segment in removed:
+        segment.run()
+        found = disk.crash(all_lost)
+        for path in [log_path(DIRECTORY, other.base_offset) for other in removed[1:]]:
+            found.remove(path)
+        offsets = [each.offset for each in stored(open_log(found))]
+        assert offsets == list(range(offsets[0], 30))
 
 
 def test_segments_go_when_all_their_records_are_too_old() -> None:

@@ -153,6 +153,10 @@ class PartitionLog(WritableLog):
         if offset > limit:
             raise OffsetOutOfRange(f"Offset {offset} is above what is committed, {limit}.")
         if offset > self.start_offset:
+            try:
+                self._save_start(offset)
+            except OSError as error:
+                raise StorageFailed(f"The log's new start can't be written: {error.strerror}.") from error
             self._move_start(offset)
             self._unsynced_checkpoint = True
         return self.start_offset
@@ -317,12 +321,15 @@ class PartitionLog(WritableLog):
             for segment in segments:
                 self.cache.drop(segment)
             self._move_start(max(self.start_offset, self.segments[0].base_offset))
+            with contextlib.suppress(OSError):  # at worst expired records are back after a crash
+                self._save_start(self.start_offset)
 
     def _move_start(self, offset: int) -> None:
         self.start_offset = offset
         self._unsaved_epochs |= self.leader_epochs.forget_before(offset)
-        with contextlib.suppress(OSError):  # at worst deleted records are back after a crash
-            self.checkpoint.save_offsets(offset, max(offset, self.checkpoint.current.cleaned_offset))
+
+    def _save_start(self, offset: int) -> None:
+        self.checkpoint.save_offsets(offset, max(offset, self.checkpoint.current.cleaned_offset))
 
     # --- reading
 

@@ -6,6 +6,8 @@ T2 one call never removes the segment that was the newest when it began. If all 
    ahead and was put right between the two has cost nothing of it.
 T3 a segment without any timestamp does not grow old; only its size counts.
 T4 nothing at or above the watermark goes, however old or large it is: it is not committed yet.
+T5 the new start is on the disk before the first file goes. A power cut may keep any of the names: a segment
+   that is back without those behind it would leave a hole in the log.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from postroad.log.checkpoint import CheckpointFile
 from postroad.log.disk import Disk
 from postroad.log.segment import NO_TIME, Segment
 from postroad.log.settings import NO_LIMIT, LogSettings
@@ -25,16 +28,21 @@ if TYPE_CHECKING:
 class RemovedSegment:
     """No longer in the log; `run`, in a thread, deletes its files. Readers under way are not disturbed."""
 
-    __slots__ = ("_disk", "_paths", "base_offset", "size")
+    __slots__ = ("_checkpoint", "_disk", "_paths", "base_offset", "size")
 
-    def __init__(self, disk: Disk, segment: Segment) -> None:
+    def __init__(self, disk: Disk, checkpoint: CheckpointFile, segment: Segment) -> None:
         self._disk = disk
+        self._checkpoint = checkpoint
         self._paths = (segment.index_path, segment.path)
         self.base_offset = segment.base_offset
         self.size = segment.size
 
     def run(self) -> None:
         """Raises OSError; it may then run again, and opening the log deletes what is left, too."""
+        try:
+            self._checkpoint.sync()  # T5
+        except FileNotFoundError:  # the log was deleted as a whole meanwhile
+            return
         for path in self._paths:
             self._disk.remove(path)
 
@@ -49,7 +57,7 @@ def expire(log: PartitionLog, now_ms: int, below: int) -> list[RemovedSegment]:
     count = outgrown(closed, log.size_bytes, log.start_offset, settings, now_ms)
     removed = list(itertools.takewhile(log.is_free, closed[:count]))
     log.drop(removed)
-    return [RemovedSegment(log.disk, segment) for segment in removed]
+    return [RemovedSegment(log.disk, log.checkpoint, segment) for segment in removed]
 
 
 def outgrown(

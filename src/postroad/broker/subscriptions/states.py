@@ -19,6 +19,7 @@ N4 a record counts only for messages that it was written for. It speaks of messa
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
@@ -29,7 +30,7 @@ from postroad.broker.replies import Reply, replied
 from postroad.broker.subscriptions.replay import Kept, Replay
 from postroad.broker.turn import Turn
 from postroad.config.sections import Groups
-from postroad.errors import ApiError, CoordinatorNotAvailable, NotLeaderOrFollower
+from postroad.errors import ApiError, CoordinatorNotAvailable, NotLeaderOrFollower, StorageFailed
 from postroad.log.epochs import UNKNOWN
 from postroad.queues.ledger import Ledger
 from postroad.queues.update import Key, Update, encode_update
@@ -249,7 +250,8 @@ class QueueStates:
             self._snapshot(oldest)
         start = self._partition.log.start_offset
         if since - start >= self._prune_records or any(start <= d.first < since for d in self._replay.damage):
-            self._partition.log.delete_before(since, self._partition.high_watermark)
+            with contextlib.suppress(StorageFailed):  # it is tried again after the next snapshot
+                self._partition.log.delete_before(since, self._partition.high_watermark)
 
 
 def refusal(error: ApiError) -> ApiError:
