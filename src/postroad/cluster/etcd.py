@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Final, TypeVar
 
 from postroad.cluster import etcd_messages as messages
@@ -35,6 +36,7 @@ from postroad.cluster.store import (
     PROGRESS,
     VALUE_BYTES_MAX,
     Compare,
+    Event,
     Events,
     Operation,
     Put,
@@ -99,10 +101,11 @@ class EtcdStore:
         self._watches[watch] = None
         self._note(self._newest)
         try:
-            async for events in watch.events():
-                wanted = [event for event in events if event.key == PROGRESS or event.key.startswith(prefix)]
-                if wanted:
-                    yield wanted
+            async with aclosing(watch.events()) as revisions:
+                async for events in revisions:
+                    wanted = [event for event in events if _concerns(event, prefix)]
+                    if wanted:
+                        yield wanted
         finally:
             del self._watches[watch]
 
@@ -191,6 +194,10 @@ class EtcdStore:
             logger.debug("etcd took no mark of progress: %s", error)  # the next check tries again
         finally:
             self._marking = None
+
+
+def _concerns(event: Event, prefix: str) -> bool:
+    return event.key == PROGRESS or event.key.startswith(prefix)
 
 
 def _check(compares: Sequence[Compare], operations: Sequence[Operation]) -> None:

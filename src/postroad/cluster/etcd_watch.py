@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from itertools import groupby
 from typing import Final
 
@@ -45,16 +46,17 @@ class EtcdWatch:
         self._stream: WatchStream | None = None  # while it is waited for
         self._missing_since: float | None = None  # on the loop's clock
 
-    async def events(self) -> AsyncIterator[Events]:
+    async def events(self) -> AsyncGenerator[Events, None]:
         """The events of each revision, one after another, until the store is closed.
 
         Raises HistoryCompacted if etcd no longer has those that come next.
         """
         while not self._gateway.closed.is_set():
             try:
-                async for events in self._read():
-                    self._after = events[0].revision
-                    yield events
+                async with aclosing(self._read()) as stream:
+                    async for events in stream:
+                        self._after = events[0].revision
+                        yield events
             except AnswerTooLarge as error:
                 raise HistoryCompacted(str(error)) from error
             except NoAnswer as error:
@@ -73,7 +75,7 @@ class EtcdWatch:
             logger.warning("etcd at %s is behind; following it at another member", self._stream.endpoint)
             self._stream.abort()
 
-    async def _read(self) -> AsyncIterator[Events]:
+    async def _read(self) -> AsyncGenerator[Events, None]:
         loop = asyncio.get_running_loop()
         request = messages.watch(self._prefix, end_of(self._prefix), self._after + 1)
         rounds = min(self._failures // len(self._gateway.endpoints), ROUNDS_MAX)

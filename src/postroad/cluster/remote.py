@@ -8,8 +8,8 @@ way raise StoreUnavailable, and leases have ended with it; watches go on where t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, suppress
 from typing import Any, Final, TypeVar
 
 from msgspec.msgpack import Decoder
@@ -60,9 +60,10 @@ class RemoteStore:
     async def watch(self, prefix: str, after: int) -> AsyncIterator[Events]:
         while not self._closed.is_set():
             try:
-                async for events in self._watched(prefix, after):
-                    after = events[0].revision
-                    yield events
+                async with aclosing(self._watched(prefix, after)) as watched:
+                    async for events in watched:
+                        after = events[0].revision
+                        yield events
             except (OSError, asyncio.IncompleteReadError):
                 await self._pause()
 
@@ -118,7 +119,7 @@ class RemoteStore:
 
     # --- watches
 
-    async def _watched(self, prefix: str, after: int) -> AsyncIterator[Events]:
+    async def _watched(self, prefix: str, after: int) -> AsyncGenerator[Events, None]:
         """The events of one connection. Raises OSError or IncompleteReadError at its end."""
         reader, writer = await asyncio.open_unix_connection(self._path)
         self._watches[writer] = None
