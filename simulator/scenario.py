@@ -35,6 +35,8 @@ CALM_S: Final = 30.0
 FINISH_S: Final = 60.0  # the longest that a workload may take to read what it needs
 AGAIN_S: Final = 0.2  # after a role has ended
 CLIENT_TIMEOUT_S: Final = 10.0
+SHORT_WRITES: Final = 0.03  # of all writes: a crash may come between their parts
+WRITE_BACKS: Final = 0.03  # after which the kernel writes pages on its own account
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,7 @@ class Scenario:
 
     def _service(self, number: int) -> Service:
         machine = Machine(self.world, self.network, self.store, f"10.0.0.{number}")
+        machine.drive.short_write_rate, machine.drive.write_back_rate = SHORT_WRITES, WRITE_BACKS
         return Service(self, machine, number)
 
     def _stage(self, name: str) -> Stage:

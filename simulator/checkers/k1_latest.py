@@ -29,6 +29,8 @@ def check(history: CompactedHistory, scan: Scan, passed_ms: Passed, lost_until: 
         found = max((at for at, (key, _) in scan.records.items() if key == version.key), default=-1)
         if found >= offset or _may_be_superseded(history, scan, offset, version):
             continue
+        if found < 0 and _may_be_deleted(history, scan, version, passed_ms):
+            continue
         if version.value is None and passed_ms(version.sent, scan.ended) >= history.delete_retention_ms:
             if found < 0:
                 continue
@@ -49,14 +51,23 @@ def _latest(history: CompactedHistory, scan: Scan, lost_until: float) -> dict[in
 
 
 def _may_be_superseded(history: CompactedHistory, scan: Scan, offset: int, version: Version) -> bool:
-    """By one that came while the scan went on, or of which nobody knows."""
+    """By one that came while the scan went on, behind the end that it went to. One of which nobody knows
+    may have been on its way when it began; had it been there by then, the scan would have found it."""
     later = any(
         at > offset and other.key == version.key and other.sent <= scan.ended
         for at, other in history.acknowledged.items()
     )
     return later or any(
+        other.key == version.key and scan.begun - ON_ITS_WAY_S < other.sent <= scan.ended
+        for other in history.in_doubt.values()
+    )
+
+
+def _may_be_deleted(history: CompactedHistory, scan: Scan, version: Version, passed_ms: Passed) -> bool:
+    """By a tombstone of which nobody knows, and which is gone itself by now, with all that was before it."""
+    return any(
         other.key == version.key
-        and other.sent <= scan.ended
-        and (other.value is None or other.sent > scan.begun - ON_ITS_WAY_S)
+        and other.value is None
+        and passed_ms(other.sent, scan.ended) >= history.delete_retention_ms
         for other in history.in_doubt.values()
     )

@@ -37,5 +37,5 @@ ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}
 
 
 def names_for(nodes: int) -> tuple[str, ...]:
-    """The workloads of a run with so many nodes. Without replication most can do with one node only."""
-    return tuple(name for name, kind in ALL.items() if kind.many_nodes == (nodes > 1))
+    """The workloads of a run with so many nodes."""
+    return tuple(name for name, kind in ALL.items() if (kind.many_nodes if nodes > 1 else kind.one_node))

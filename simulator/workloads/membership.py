@@ -34,6 +34,7 @@ SEEN_S: Final = 5.0  # within it all nodes know of a change, when all is well
 
 class Membership(Workload):
     name = "membership"
+    one_node = False
     many_nodes = True
 
     def __init__(self, stage: Stage) -> None:

@@ -54,7 +54,8 @@ class Stage:
 
 class Workload(ABC):
     name: ClassVar[str]
-    many_nodes: ClassVar[bool] = False  # it runs with several nodes; without replication most can't
+    one_node: ClassVar[bool] = True  # it runs with one node
+    many_nodes: ClassVar[bool] = False  # it runs with several nodes
     fragile: ClassVar[Sequence[str]] = ()  # topics whose files may be damaged
 
     def __init__(self, stage: Stage) -> None:

@@ -252,6 +252,22 @@ def test_a_crash_comes_after_so_many_changes_and_before_the_next(
 
 
 def test_a_bit_flips_only_where_data_was_synced(drive: Drive, disk: Disk) -> None:
+    create(disk, "d/grown", bytes(PAGE_BYTES))
+    disk.open("d/grown").append([bytes(9 * PAGE_BYTES)])
+    found = [drive.flip_bit() for _ in range(20)]
+    positions = [each[1] for each in found if each is not None]
+    assert positions
+    assert max(positions) < PAGE_BYTES, "the other pages are still to be written"
+    file = disk.open("d/grown")
+    drive.error_rates = {"sync": 1.0}
+    with pytest.raises(OSError, match="error"):
+        file.sync()
+    drive.heal()
+    found = [drive.flip_bit() for _ in range(20)]
+    assert max(each[1] for each in found if each is not None) < PAGE_BYTES, "a sync that failed wrote nothing"
+
+
+def test_a_flipped_bit_is_read_and_survives_a_power_cut(drive: Drive, disk: Disk) -> None:
     assert drive.flip_bit() is None
     create(disk, "d/cold", bytes(PAGE_BYTES))
     create(disk, "d/other", bytes(PAGE_BYTES))
@@ -264,6 +280,6 @@ def test_a_bit_flips_only_where_data_was_synced(drive: Drive, disk: Disk) -> Non
     assert read.bit_count() == 1
     assert sum(drive.content("d/cold")) == read
     assert not any(drive.content("d/other"))
-    assert drive.flip_bit(lambda path: path.endswith("warm")) is None
+    assert drive.flip_bit(lambda path: path.endswith("warm")) is None, "its name was not synced"
     cut_power(drive)
     assert drive.content("d/cold")[position] == read

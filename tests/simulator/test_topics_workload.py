@@ -123,6 +123,20 @@ def test_a_tombstone_that_goes_too_early_or_leaves_a_value_behind_is_seen() -> N
     assert k1(history, scan({0: (b"a", b"1")})) == ["K1"]
 
 
+def test_a_version_of_which_nobody_knows_excuses_no_more_than_it_could_do() -> None:
+    history = compacted((b"a", b"1"), (b"a", b"2"))
+    history.in_doubt[9] = Version(b"a", b"3", -20.0, -20.0)
+    assert k1(history, scan({})) == ["K1"], "it would be there itself"
+    history.in_doubt[9] = Version(b"a", b"3", 9.0, 9.0)
+    assert not k1(history, scan({})), "it may have come behind the scan"
+    history.in_doubt[9] = Version(b"a", None, -20.0, -20.0)
+    assert not k1(history, scan({})), "a tombstone that is gone by now"
+    assert k1(history, scan({0: (b"a", b"1")})) == ["K1"], "nothing comes back behind it"
+    history.in_doubt[9] = Version(b"a", None, -20.0, -20.0)
+    history.delete_retention_ms = 60_000
+    assert k1(history, scan({})) == ["K1"], "it can't be gone yet"
+
+
 def test_a_record_that_is_gone_from_the_newest_segment_is_seen() -> None:
     history = compacted((b"a", b"1"), (b"a", b"2"))
     assert list(k2_active.check(history, scan({1: (b"a", b"2")}, active=0), NEVER))
