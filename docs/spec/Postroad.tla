@@ -286,6 +286,13 @@ Fetch(k, f) ==
   /\ req' = [req EXCEPT ![k][f] = Request(k, f)]
   /\ UNCHANGED <<store, up, boot, view, cur, disk, hw, estart, prog, prop, com, n, bud>>
 
+\* What the leader knows after a fetch.  One of a process that has been replaced since, by its broker epoch, is
+\* no promise: the new process may have lost what the old one had.
+Promised(k, l, f, q, diverging) ==
+  LET replaced == IF prog[k][l][f] = None THEN FALSE ELSE q.be < prog[k][l][f].be
+  IN IF (diverging /\ ~Has("divergingCounts")) \/ (replaced /\ ~Has("oldLifeCounts")) THEN prog
+     ELSE [prog EXCEPT ![k][l][f] = [off |-> Min2(q.off, Len(log[k][l])), be |-> q.be]]
+
 \* the leader handles a fetch; the answer is lost, or the follower applies it if it still fits
 Handle(k, l, f) == \E arrives \in BOOLEAN :
   /\ IsLeader(l) /\ l # f
@@ -303,8 +310,7 @@ Handle(k, l, f) == \E arrives \in BOOLEAN :
          F2 == IF ~here THEN F
                ELSE IF diverging THEN SubSeq(F, 1, cut)
                ELSE F \o SubSeq(L, q.off + 1, Len(L))
-         pr == IF diverging /\ ~Has("divergingCounts") THEN prog
-               ELSE [prog EXCEPT ![k][l][f] = [off |-> Min2(q.off, Len(L)), be |-> q.be]]
+         pr == Promised(k, l, f, q, diverging)
          lg == [log EXCEPT ![k][f] = F2]
          sy == [synced EXCEPT ![k][f] = Min2(@, Len(F2))]
          h == NewHws(l, view[l], prop[l], lg, sy, pr)
@@ -335,8 +341,7 @@ HandleOld(l) ==
          L == log[k][l]
          end == EndOf(L, q.last)
          diverging == EpochAt(L, end) # q.last \/ end < q.off
-         pr == IF diverging /\ ~Has("divergingCounts") THEN prog
-               ELSE [prog EXCEPT ![k][l][f] = [off |-> Min2(q.off, Len(L)), be |-> q.be]]
+         pr == Promised(k, l, f, q, diverging)
      IN /\ IsLeader(l) /\ l # f
         /\ q.le = view[l].epoch \/ Has("noEpochCheck")
         /\ prog' = pr

@@ -80,6 +80,7 @@ REPLICATION: Final = {
     # No message is lost if a leader is moved behind its back; only queues suffer (aq-moveByController).
     "os-moveByController1-kill1": Case(records=1, moves=1, kills=1, mutations=("moveByController",)),
     "os-overtaken-move3": Case(records=1, moves=3, mutations=("overtakenFetch",)),
+    "os-overtaken-two-cut1": Case(start="two", records=1, power_cuts=1, mutations=("overtakenFetch",)),
     "os-overtaken-cut1-kill1": Case(records=1, power_cuts=1, kills=1, mutations=("overtakenFetch",)),
     "os-watermark-rises": Case(kills=1, expiries=1, properties=("WatermarkRises",)),
     "os-one-kill2": Case(start="one", records=1, kills=2),
@@ -107,6 +108,9 @@ MUTANTS: Final = _must_fail(
         "m-ackBeforeSync": Case(mutations=("ackBeforeSync",), flush="sync", records=1, power_cuts=1, kills=1),
         # Without the overtaken fetch it is not caught: every promise that arrives is still true.
         "m-noEpochCheck": Case(mutations=("overtakenFetch", "noEpochCheck"), records=1, moves=3),
+        "m-oldLifeCounts": Case(
+            mutations=("overtakenFetch", "oldLifeCounts"), start="two", records=1, power_cuts=1, kills=1
+        ),
         "m-noResign": Case(mutations=("noResign",), flush="sync", power_cuts=1),
         "m-divergingCounts": Case(mutations=("divergingCounts",), expiries=1, kills=1),
         "m-noMinIsr": Case(mutations=("noMinIsr",), start="one", records=1, kills=1),
