@@ -414,12 +414,7 @@ RecordBootFirst(r) ==
   /\ boot' = [boot EXCEPT ![r] = "same"]
   /\ UNCHANGED <<store, up, view, cur, disk, hw, estart, prog, prop, req, com, n, bud>>
 
-\* how much of r's ledger refers to messages that r still has
-Holds(r) == LET bad == {i \in 1..Len(log["q"][r]) : log["q"][r][i].o > Len(log["m"][r])}
-            IN IF bad = {} THEN Len(log["q"][r]) ELSE MinS(bad) - 1
-
-\* a node's own commit before it serves; where it stays although it lost a tail (the last replica), it
-\* first cuts its ledger below the first record whose message is gone
+\* a node's own commit before it serves
 Restart(r) ==
   /\ ~up[r]
   /\ LET lost == boot[r] = "other" /\ Flush = "os" /\ ~Has("keepIsrAfterReboot")
@@ -434,9 +429,7 @@ Restart(r) ==
                               !.isr = @ \ {r}, !.elr = @ \ {r}]
               ELSE IF led THEN [st EXCEPT !.leader = None, !.epoch = @ + 1]
               ELSE st
-     IN /\ log' = IF lost /\ onlyMe /\ "q" \in Logs /\ ~Has("ledgerKept")
-                   THEN [log EXCEPT !["q"][r] = SubSeq(@, 1, Holds(r))] ELSE log
-        /\ hw' = [k \in Logs |-> [hw[k] EXCEPT ![r] = Min2(@, Len(log'[k][r]))]]
+     IN /\ hw' = [k \in Logs |-> [hw[k] EXCEPT ![r] = Min2(@, Len(log[k][r]))]]
         /\ IF s # st THEN /\ st' = s
                           /\ prop' = [Spoiled(prop) EXCEPT ![r] = None]
                           /\ cur' = [Stale(cur, view) EXCEPT ![r] = TRUE]
@@ -445,7 +438,7 @@ Restart(r) ==
   /\ up' = [up EXCEPT ![r] = TRUE]
   /\ live' = [live EXCEPT ![r] = TRUE] /\ inc' = [inc EXCEPT ![r] = @ + 1]
   /\ boot' = [boot EXCEPT ![r] = "same"]
-  /\ UNCHANGED <<synced, estart, prog, req, com, n, bud>>
+  /\ UNCHANGED <<log, synced, estart, prog, req, com, n, bud>>
 
 -----------------------------------------------------------------------------
 (* Queues: the ledger.  An accept is a record [v = the message, o = its    *)
@@ -453,7 +446,11 @@ Restart(r) ==
 
 \* What a leader knows as accepted: its whole ledger as loaded at become_leader and since
 Loaded(l) == IF Has("loadToWatermark") THEN SubSeq(log["q"][l], 1, hw["q"][l]) ELSE log["q"][l]
-Accepted(l, o) == \E i \in 1..Len(Loaded(l)) : Loaded(l)[i].o = o
+\* A record counts only for a message of its own or an earlier epoch: where the messages lost their end
+\* (the last replica stays), another one may have its offset
+Counts(l, x) == /\ x.o <= Len(log["m"][l])
+                /\ Has("ledgerKept") \/ log["m"][l][x.o].e <= x.e
+Accepted(l, o) == \E i \in 1..Len(Loaded(l)) : Loaded(l)[i].o = o /\ Counts(l, Loaded(l)[i])
 \* `evidence` for the soft services.  Own lease current (counted from before the keep-alive was
 \* sent) implies that nodes/<l> exists.
 FetchedByAll(l) == \A f \in view[l].isr \ {l} : prog["m"][l][f] # None
@@ -539,10 +536,10 @@ S4 == "q" \in Logs => \A l \in R :
     \A o \in 1..hw["m"][l] :
       (\/ \E i \in 1..Len(com["q"]) : com["q"][i].v = log["m"][l][o].v
        \/ log["m"][l][o].v \in bud.ans) => Accepted(l, o)
-\* a ledger never refers to a message that the newest leader does not have, or that is another one
+\* what counts of the newest leader's ledger was said of the very message that has the offset
 LedgerRefers == "q" \in Logs => \A r \in R : Newest(r) =>
   \A i \in 1..Len(log["q"][r]) :
-    LET x == log["q"][r][i] IN x.o <= Len(log["m"][r]) /\ log["m"][r][x.o].v = x.v
+    LET x == log["q"][r][i] IN Counts(r, x) => log["m"][r][x.o].v = x.v
 \* L5 for a client that sends no leader epoch: no leader answers OFFSET_OUT_OF_RANGE below what was shown
 NoOutOfRange == \A r \in R : IsLeader(r) => Len(log["m"][r]) >= Len(com["m"])
 =============================================================================

@@ -23,6 +23,8 @@ from postroad.queues.share_partition import SharePartition
 from postroad.queues.update import Dying, Key
 from simulator.mutants.mutant import Mutant
 
+NO_END: Final = 1 << 60
+
 
 def _ignore(error: ApiError | None) -> None:
     """Nobody waits for it any more."""
@@ -44,6 +46,15 @@ def _forget_tail(_: Callable[..., Any]) -> Callable[..., Any]:
             self._write_part(kept, self._partition.log.end_offset, kept.ledger.snapshots())
 
     return snapshot
+
+
+def _know_of_no_loss(begin: Callable[..., Any]) -> Callable[..., Any]:
+    def begin_so(self: QueueStates, *arguments: Any) -> None:
+        begin(self, *arguments)
+        self.led_from = NO_END
+        self._replay._placed = lambda offset, update: update
+
+    return begin_so
 
 
 def _answer_at_once(remove: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,6 +128,13 @@ ALL: Final = (
         QueueStates,
         "_snapshot",
         _forget_tail,
+    ),
+    Mutant(
+        "ledger-kept",
+        "a ledger's records count for messages that took the offsets of lost ones",
+        QueueStates,
+        "__init__",
+        _know_of_no_loss,
     ),
     Mutant(
         "tombstone-not-awaited",
