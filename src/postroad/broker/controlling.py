@@ -33,6 +33,7 @@ class Controlling:
         self._node = node
         self._me = node.settings.node.id
         self._changed = asyncio.Event()
+        self._changed.set()  # a controller that begins looks at all of it
 
     def changed(self, changes: Changes) -> None:
         """The image has changed; not each change is a reason to look."""

@@ -40,7 +40,7 @@ from postroad.broker.topics import Topics
 from postroad.broker.turn import Turn
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text, make_id
-from postroad.cluster.image import NO_LEADER, Changes, Image, NodeEntry
+from postroad.cluster.image import Changes, Image, NodeEntry
 from postroad.cluster.keys import STARTING
 from postroad.cluster.store import Store
 from postroad.config import Loaded
@@ -213,11 +213,6 @@ class Node:
     @property
     def advertised_port(self) -> int:
         return self.settings.kafka.advertised_port or self.port
-
-    @property
-    def controller_id(self) -> int:
-        """The node that reconciles the cluster; -1 while nobody does."""
-        return NO_LEADER if self.image.controller is None else self.image.controller
 
     def topics_changed(self, changes: Changes) -> None:
         """Called after partitions were opened and closed accordingly."""

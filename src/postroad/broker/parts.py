@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from postroad.broker.housekeeping import Housekeeping
     from postroad.broker.partitions import Partitions
     from postroad.broker.producer_ids import ProducerIds
+    from postroad.broker.registration import Registration
     from postroad.broker.replica_sessions import ReplicaSessions
     from postroad.broker.runtime import Runtime
     from postroad.broker.subscriptions.subscriptions import Subscriptions
@@ -44,11 +45,6 @@ class HasClock(Protocol):
 class HasColdWorkers(Protocol):
     @property
     def cold_workers(self) -> Workers: ...
-
-
-class HasControllerId(Protocol):
-    @property
-    def controller_id(self) -> int: ...
 
 
 class HasDirectory(Protocol):
@@ -104,6 +100,11 @@ class HasPartitions(Protocol):
 class HasProducerIds(Protocol):
     @property
     def producer_ids(self) -> ProducerIds: ...
+
+
+class HasRegistration(Protocol):
+    @property
+    def registration(self) -> Registration: ...
 
 
 class HasReplicaSessions(Protocol):

@@ -14,12 +14,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from postroad.broker.admission import admit, waits_for_commit
+from postroad.broker.cluster_view import WRONG_LEADER, ClusterView
 from postroad.broker.connection import Answer, Connection
 from postroad.broker.metrics.requests import ApiStats
 from postroad.broker.partition import Partition
 from postroad.errors import ApiError
 from postroad.system.clock import stopwatch_ns
 from postroad.wire import framing, produce
+from postroad.wire.leader_hints import NodeEndpoint
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -34,7 +36,9 @@ def stage_run(
     partition = node.partitions.find(repetition.topic, repetition.index)
     if partition is None:
         return position
-    run = ProduceRun(connection, repetition, partition, node.clock.monotonic_ms() + repetition.timeout_ms)
+    run = ProduceRun(
+        node, connection, repetition, partition, node.clock.monotonic_ms() + repetition.timeout_ms
+    )
     run.began, run.took = stopwatch_ns(), stats.took
     run.requests = run.stage(frames, position, node.clock.now_ms())
     stats.requests += run.requests
@@ -47,16 +51,18 @@ def stage_run(
 
 
 class ProduceRun(Answer):
-    __slots__ = ("_deadline_ms", "_end", "_partition", "_repetition", "_staged")
+    __slots__ = ("_deadline_ms", "_end", "_node", "_partition", "_repetition", "_staged")
 
     def __init__(
         self,
+        node: Node,
         connection: Connection,
         repetition: produce.Repetition,
         partition: Partition,
         deadline_ms: int,
     ) -> None:
         Answer.__init__(self, connection, 0, False)
+        self._node = node
         self._repetition = repetition
         self._partition = partition
         self._deadline_ms = deadline_ms  # of its wait for the commit, on the monotonic clock
@@ -109,5 +115,10 @@ class ProduceRun(Answer):
         version = self._repetition.version
         answer = produce.PartitionAnswer(self._repetition.topic, self._repetition.index)
         answer.error, answer.message = error.code, str(error)
-        body = produce.encode([answer], version)
+        endpoints: list[NodeEndpoint] = []
+        if error.code in WRONG_LEADER:
+            view = ClusterView(self._node.image, self._node.registration.me)
+            answer.leader = view.leader_hint(answer.topic, answer.index, error.code)
+            endpoints = view.endpoints([answer.leader] if answer.leader is not None else [])
+        body = produce.encode([answer], version, endpoints=endpoints)
         return framing.response_head(len(body), correlation, version >= produce.FLEXIBLE_FROM) + body

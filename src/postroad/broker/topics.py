@@ -181,6 +181,7 @@ class Topics:
     def _take(self, changes: Changes, clean: bool) -> None:
         """The image has changed: roles change at once, and what follows from open partitions follows them."""
         opening = self._node.replicas.apply(changes, clean)
+        self._node.controlling.changed(changes)
         self._opening.append(_Step(self.image.revision, changes, opening))
         if len(self._opening) == 1:
             self._node.tasks.start(self._finish_steps(), "apply-changes")

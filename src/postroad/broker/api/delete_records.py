@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from postroad.broker.acknowledged import answer_when_caught_up
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.parts import HasFlusher, HasHousekeeping, HasPartitions
+from postroad.broker.parts import HasClock, HasFlusher, HasHousekeeping, HasPartitions
 from postroad.errors import ApiError, InvalidTopic, OffsetOutOfRange, PolicyViolation
 from postroad.wire.messages import delete_records as codec
 
@@ -22,7 +22,7 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 HIGH_WATERMARK: Final = -1
 
 
-class Uses(HasFlusher, HasHousekeeping, HasPartitions, Protocol):
+class Uses(HasClock, HasFlusher, HasHousekeeping, HasPartitions, Protocol):
     """What this handler uses of the node."""
 
 
@@ -31,7 +31,8 @@ def handle(node: Uses, call: Call) -> Result:
     named = [(topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions]
     found = [node.partitions.find(topic, index) for topic, index in named]
     partitions = [partition for partition in found if partition is not None]
-    return answer_when_caught_up(call, partitions, lambda: _respond(node, request, version))
+    now_ms = node.clock.monotonic_ms()
+    return answer_when_caught_up(call, partitions, lambda: _respond(node, request, version), now_ms)
 
 
 def _respond(node: Uses, request: codec.DeleteRecordsRequest, version: int) -> bytes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from postroad.broker import operations
+from postroad.broker.cluster_view import ClusterView
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.parts import HasControllerId, HasImage
+from postroad.broker.parts import HasImage, HasRegistration
 from postroad.errors import InvalidRequest
 from postroad.wire.messages import describe_cluster as codec
 
@@ -17,7 +18,7 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 BROKERS: Final = 1
 
 
-class Uses(HasControllerId, HasImage, Protocol):
+class Uses(HasImage, HasRegistration, Protocol):
     """What this handler uses of the node."""
 
 
@@ -30,8 +31,12 @@ def handle(node: Uses, call: Call) -> Result:
         response.error_code = InvalidRequest.code
         response.error_message = "Every node is reached at its Kafka address: ask for endpoint type 1."
         return codec.encode_response(response, call.version)
-    response.controller_id = node.controller_id
-    response.brokers = [codec.DescribeClusterBroker(n.id, n.host, n.port) for n in node.image.nodes.values()]
+    view = ClusterView(node.image, node.registration.me)
+    response.controller_id = view.controller()
+    response.brokers = [
+        codec.DescribeClusterBroker(entry.id, entry.host, entry.port, entry.rack or None)
+        for entry in view.nodes()
+    ]
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = operations.CLUSTER
     return codec.encode_response(response, call.version)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from postroad.broker import operations
+from postroad.broker.cluster_view import ClusterView
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.parts import HasImage
+from postroad.broker.parts import HasImage, HasRegistration
 from postroad.cluster.image import Topic
+from postroad.cluster.keys import PartitionState
 from postroad.cluster.topics import name_error
 from postroad.errors import InvalidRequest, ProtocolError, UnknownTopicOrPartition
 from postroad.wire.messages import describe_topic_partitions as codec
@@ -19,7 +21,7 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 PARTITIONS_MAX: Final = 2000  # in one answer, whatever was asked for
 
 
-class Uses(HasImage, Protocol):
+class Uses(HasImage, HasRegistration, Protocol):
     """What this handler uses of the node."""
 
 
@@ -29,6 +31,7 @@ def handle(node: Uses, call: Call) -> Result:
         raise ProtocolError(f"{InvalidRequest.summary} (a cursor below zero)")
     left = max(1, min(request.response_partition_limit, PARTITIONS_MAX))
     response = codec.DescribeTopicPartitionsResponse()
+    view = ClusterView(node.image, node.registration.me)
     for name, first in _wanted(node, request):
         topic = node.image.topics.get(name)
         if topic is None:
@@ -39,7 +42,7 @@ def handle(node: Uses, call: Call) -> Result:
             response.next_cursor = codec.ResponseCursor(name, first)
             break
         shown = topic.partitions[first : first + left]
-        response.topics.append(_topic(topic, first, len(shown)))
+        response.topics.append(_topic(view, topic, first, len(shown)))
         left -= len(shown)
         if first + len(shown) < len(topic.partitions):
             response.next_cursor = codec.ResponseCursor(name, first + len(shown))
@@ -60,24 +63,34 @@ def _wanted(node: Uses, request: codec.DescribeTopicPartitionsRequest) -> list[t
     ]
 
 
-def _topic(topic: Topic, first: int, count: int) -> codec.DescribeTopicPartitionsResponseTopic:
+def _topic(
+    view: ClusterView, topic: Topic, first: int, count: int
+) -> codec.DescribeTopicPartitionsResponseTopic:
     return codec.DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
         partitions=[
-            codec.DescribeTopicPartitionsResponsePartition(
-                0,
-                index,
-                state.leader,
-                state.leader_epoch,
-                list(state.replicas),
-                list(state.isr),
-                # Empty and not null, which the schema allows: Java's admin client (3.9) fails over null.
-                eligible_leader_replicas=[],
-                last_known_elr=[],
-            )
+            _partition(view, index, state)
             for index, state in enumerate(topic.partitions[first : first + count], first)
         ],
         topic_authorized_operations=operations.TOPIC,
+    )
+
+
+def _partition(
+    view: ClusterView, index: int, state: PartitionState
+) -> codec.DescribeTopicPartitionsResponsePartition:
+    error, leader = view.leadership(state)
+    return codec.DescribeTopicPartitionsResponsePartition(
+        error,
+        index,
+        leader,
+        state.leader_epoch,
+        list(state.replicas),
+        list(state.isr),
+        # Empty and not null, which the schema allows: Java's admin client (3.9) fails over null.
+        eligible_leader_replicas=list(state.elr),
+        last_known_elr=[],
+        offline_replicas=view.offline(state),
     )

@@ -4,7 +4,8 @@ Committed batches leave as they lie in the segment, by sendfile. Where fewer tha
 there the request parks, registered with each of its partitions, until a commit wakes it or
 `max_wait` is over. The first partition with data answers at least one whole batch even beyond the
 limits (KIP-74), so a consumer can't get stuck. Data that this process has not written itself is
-checked once, in a thread, before it is served (`_verify`).
+checked once, in a thread, before it is served (`_verify`). Whoever asks a node that does not lead hears who
+does (KIP-951).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 from functools import partial
 from typing import Final, Protocol, cast
 
+from postroad.broker.cluster_view import WRONG_LEADER, ClusterView
 from postroad.broker.connection import Answer, Body, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.fetch_sessions import FINAL_EPOCH, FetchSession
@@ -21,8 +23,10 @@ from postroad.broker.partition import Partition
 from postroad.broker.parts import (
     HasColdWorkers,
     HasFetchSessions,
+    HasImage,
     HasLoop,
     HasPartitions,
+    HasRegistration,
     HasReplicaSessions,
     HasSettings,
 )
@@ -32,6 +36,7 @@ from postroad.log.partition_log import Slice
 from postroad.log.scan import DamagedBatch
 from postroad.wire import fetch as codec
 from postroad.wire.fetch import FetchRequest, PartitionAnswer, PartitionFetch
+from postroad.wire.leader_hints import CurrentLeader, NodeEndpoint
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
@@ -41,7 +46,15 @@ log = logging.getLogger(__name__)
 
 
 class Uses(
-    HasColdWorkers, HasFetchSessions, HasLoop, HasPartitions, HasReplicaSessions, HasSettings, Protocol
+    HasColdWorkers,
+    HasFetchSessions,
+    HasImage,
+    HasLoop,
+    HasPartitions,
+    HasRegistration,
+    HasReplicaSessions,
+    HasSettings,
+    Protocol,
 ):
     """What this handler uses of the node."""
 
@@ -95,6 +108,7 @@ class Fetch:
     __slots__ = (
         "_answer",
         "_answers",
+        "_hints",
         "_node",
         "_parked_on",
         "_partitions",
@@ -115,6 +129,7 @@ class Fetch:
         self._parked_on: list[Partition] = []
         self._partitions: list[Partition] = []  # those of `_wanted` that are here
         self._answers: list[PartitionAnswer] = []
+        self._hints: list[CurrentLeader] = []  # who leads what was asked for in vain
         self._answer: Answer | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.unverified: list[tuple[int, Partition, Slice]] = []
@@ -130,6 +145,7 @@ class Fetch:
         answers: list[PartitionAnswer] = []
         self._answers = answers
         self._partitions = []
+        self._hints = []
         self.unverified = []
         left = min(request.max_bytes, self._node.settings.limits.fetch_bytes_max)
         total = 0
@@ -138,7 +154,7 @@ class Fetch:
             try:
                 answer = self._look(wanted, left, total == 0)
             except ApiError as error:
-                answer = PartitionAnswer(wanted.topic, wanted.index, error.code, -1, -1, -1, None)
+                answer = self._refusal(wanted, error)
                 failed = True
             except OSError as error:
                 log.error("%s-%d can't be read: %s", wanted.topic, wanted.index, error)
@@ -165,6 +181,21 @@ class Fetch:
                 records = self._take(partition, found)
         return PartitionAnswer(topic, index, 0, high, high, partition.log.start_offset, records)
 
+    def _refusal(self, wanted: PartitionFetch, error: ApiError) -> PartitionAnswer:
+        leader = None
+        if error.code in WRONG_LEADER:
+            view = ClusterView(self._node.image, self._node.registration.me)
+            leader = view.leader_hint(wanted.topic, wanted.index, error.code)
+        if leader is not None:
+            self._hints.append(leader)
+        return PartitionAnswer(
+            wanted.topic, wanted.index, error.code, -1, -1, -1, None, diverging=None, leader=leader
+        )
+
+    def _endpoints(self) -> list[NodeEndpoint]:
+        """Where the leaders are that the answer names."""
+        return ClusterView(self._node.image, self._node.registration.me).endpoints(self._hints)
+
     def _take(self, partition: Partition, found: Slice) -> bytes | Slice:
         if not found.verified:
             self.unverified.append((len(self._answers), partition, found))
@@ -174,10 +205,11 @@ class Fetch:
 
     def body(self) -> Body:
         session = self._session
+        endpoints = self._endpoints() if self._hints else ()
         if session is None:
-            parts = codec.encode(self._answers, self._version)
+            parts = codec.encode(self._answers, self._version, endpoints=endpoints)
         else:
-            parts = codec.encode(session.news(self._answers), self._version, 0, session.id)
+            parts = codec.encode(session.news(self._answers), self._version, 0, session.id, endpoints)
         first = parts[0]
         if len(parts) == 1 and isinstance(first, bytes):
             return first

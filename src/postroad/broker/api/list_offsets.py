@@ -5,6 +5,10 @@ largest timestamp (KIP-734), -4 earliest local (KIP-405), -5 latest in remote st
 pending upload (there is no remote storage: unknown).
 
 What was acknowledged before the request is part of the answer: it waits for its sync (`acknowledged`).
+
+A new leader's high watermark may be lower for a moment than the one that the last leader showed. Until it has
+reached the start of its epoch, what lies at the end is OFFSET_NOT_AVAILABLE (KIP-207): an offset that is too
+low would make a consumer read messages twice.
 """
 
 from __future__ import annotations
@@ -15,8 +19,14 @@ from typing import Final, Protocol
 from postroad.broker.acknowledged import answer_when_caught_up
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
-from postroad.broker.parts import HasPartitions
-from postroad.errors import ApiError, StorageFailed, UnsupportedVersion
+from postroad.broker.parts import HasClock, HasPartitions
+from postroad.errors import (
+    ApiError,
+    LeaderNotAvailable,
+    OffsetNotAvailable,
+    StorageFailed,
+    UnsupportedVersion,
+)
 from postroad.wire.messages import list_offsets as codec
 
 KEY: Final = codec.KEY
@@ -31,6 +41,7 @@ LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 UNKNOWN: Final = -1
 _NOT_AT_END: Final = (EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
+_NOT_AVAILABLE_FROM: Final = 5  # clients that speak an older version know LEADER_NOT_AVAILABLE
 _NAMES_FROM: Final = {  # the version that a name came with
     LATEST: 1,
     EARLIEST: 1,
@@ -41,14 +52,15 @@ _NAMES_FROM: Final = {  # the version that a name came with
 }
 
 
-class Uses(HasPartitions, Protocol):
+class Uses(HasClock, HasPartitions, Protocol):
     """What this handler uses of the node."""
 
 
 def handle(node: Uses, call: Call) -> Result:
     request, version = codec.decode_request(call.body, call.version), call.version
     partitions = _asked_for_end(node, request)
-    return answer_when_caught_up(call, partitions, lambda: _respond(node, request, version))
+    now_ms = node.clock.monotonic_ms()
+    return answer_when_caught_up(call, partitions, lambda: _respond(node, request, version), now_ms)
 
 
 def _asked_for_end(node: Uses, request: codec.ListOffsetsRequest) -> Iterator[Partition]:
@@ -80,6 +92,9 @@ def _partition(
         if wanted.timestamp < 0 and version < _NAMES_FROM.get(wanted.timestamp, version + 1):
             raise UnsupportedVersion()
         offset, timestamp, epoch = _find(partition, wanted.timestamp)
+    except OffsetNotAvailable as error:
+        code = error.code if version >= _NOT_AVAILABLE_FROM else LeaderNotAvailable.code
+        return codec.ListOffsetsPartitionResponse(index, code)
     except ApiError as error:
         return codec.ListOffsetsPartitionResponse(index, error.code)
     except OSError:
@@ -90,6 +105,7 @@ def _partition(
 def _find(partition: Partition, timestamp: int) -> tuple[int, int, int]:
     """(offset, timestamp, leader epoch)."""
     if timestamp == LATEST:
+        _check_end(partition)
         return partition.high_watermark, UNKNOWN, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = partition.log.start_offset
@@ -101,5 +117,12 @@ def _find(partition: Partition, timestamp: int) -> tuple[int, int, int]:
     else:
         found = partition.log.offset_for_time(timestamp)
     if found is None or found.offset >= partition.high_watermark:
+        _check_end(partition)
         return UNKNOWN, UNKNOWN, UNKNOWN
     return found.offset, found.timestamp, found.leader_epoch
+
+
+def _check_end(partition: Partition) -> None:
+    """Raise OffsetNotAvailable while a higher end than the present one may have been shown."""
+    if partition.leadership is not None and not partition.leadership.reached_start():
+        raise OffsetNotAvailable()

@@ -3,6 +3,9 @@
 An empty list asks for all topics in version 0 and for none later on; null asks for all. A topic that
 does not exist is created where client and node both allow it (`topics.auto_create`); the answer then
 waits until the topic can be used.
+
+Only nodes that serve are offered. A partition without a leader that lives has LEADER_NOT_AVAILABLE: clients
+ask again.
 """
 
 from __future__ import annotations
@@ -10,9 +13,11 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from postroad.broker import operations
+from postroad.broker.cluster_view import ClusterView
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.parts import HasControllerId, HasImage, HasSettings, HasTopicChanges
+from postroad.broker.parts import HasImage, HasRegistration, HasSettings, HasTopicChanges
 from postroad.cluster.image import Topic
+from postroad.cluster.keys import PartitionState
 from postroad.cluster.topics import name_error
 from postroad.errors import (
     ApiError,
@@ -33,7 +38,7 @@ _AUTO_CREATION_ASKED_FROM: Final = 4  # before that every client meant it
 _NULL_NAMES_FROM: Final = 12  # of topics that were asked for by an id that nobody knows
 
 
-class Uses(HasControllerId, HasImage, HasSettings, HasTopicChanges, Protocol):
+class Uses(HasImage, HasRegistration, HasSettings, HasTopicChanges, Protocol):
     """What this handler uses of the node."""
 
 
@@ -73,19 +78,23 @@ def _names(request: codec.MetadataRequest) -> list[str]:
 
 def _respond(node: Uses, version: int, request: codec.MetadataRequest, refused: dict[str, ApiError]) -> bytes:
     image = node.image
+    view = ClusterView(image, node.registration.me)
     wants_all = request.topics is None or (version == 0 and not request.topics)
     if wants_all:
-        topics = [_topic(topic, request) for topic in image.topics.values()]
+        topics = [_topic(view, topic, request) for topic in image.topics.values()]
     else:
-        topics = [_wanted(node, wanted, request, refused) for wanted in request.topics or ()]
+        topics = [_wanted(node, view, wanted, request, refused) for wanted in request.topics or ()]
         if version < _NULL_NAMES_FROM:
             for topic in topics:
                 topic.name = topic.name or ""
     asked = request.include_cluster_authorized_operations
     response = codec.MetadataResponse(
-        brokers=[codec.MetadataResponseBroker(n.id, n.host, n.port) for n in image.nodes.values()],
+        brokers=[
+            codec.MetadataResponseBroker(entry.id, entry.host, entry.port, entry.rack or None)
+            for entry in view.nodes()
+        ],
         cluster_id=image.cluster_id,
-        controller_id=node.controller_id,
+        controller_id=view.controller(),
         topics=topics,
         cluster_authorized_operations=operations.CLUSTER if asked else operations.NOT_ASKED,
     )
@@ -94,6 +103,7 @@ def _respond(node: Uses, version: int, request: codec.MetadataRequest, refused: 
 
 def _wanted(
     node: Uses,
+    view: ClusterView,
     wanted: codec.MetadataRequestTopic,
     request: codec.MetadataRequest,
     refused: dict[str, ApiError],
@@ -106,27 +116,31 @@ def _wanted(
         found = node.image.topics.get(wanted.name or "")
         error = refused.get(wanted.name or "") or name_error(wanted.name) or UnknownTopicOrPartition()
     if found is not None:
-        return _topic(found, request)
+        return _topic(view, found, request)
     return codec.MetadataResponseTopic(
         error_code=error.code, name=wanted.name if not by_id else None, topic_id=wanted.topic_id
     )
 
 
-def _topic(topic: Topic, request: codec.MetadataRequest) -> codec.MetadataResponseTopic:
+def _topic(view: ClusterView, topic: Topic, request: codec.MetadataRequest) -> codec.MetadataResponseTopic:
     asked = request.include_topic_authorized_operations
     return codec.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
-        partitions=[
-            codec.MetadataResponsePartition(
-                partition_index=index,
-                leader_id=state.leader,
-                leader_epoch=state.leader_epoch,
-                replica_nodes=list(state.replicas),
-                isr_nodes=list(state.isr),
-            )
-            for index, state in enumerate(topic.partitions)
-        ],
+        partitions=[_partition(view, index, state) for index, state in enumerate(topic.partitions)],
         topic_authorized_operations=operations.TOPIC if asked else operations.NOT_ASKED,
+    )
+
+
+def _partition(view: ClusterView, index: int, state: PartitionState) -> codec.MetadataResponsePartition:
+    error, leader = view.leadership(state)
+    return codec.MetadataResponsePartition(
+        error_code=error,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        offline_replicas=view.offline(state),
     )

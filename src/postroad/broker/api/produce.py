@@ -4,7 +4,8 @@ Advertised from 0 although 0–2 are refused: librdkafka stops compressing other
 A partition's records must be exactly one batch of format 2 whose CRC holds. acks=0 is never
 answered (an error closes the connection, the only sign that the client can see), acks=1 is
 answered when the batch is in the file, acks=all when it is committed (`partition`). A batch that
-an idempotent producer sends again is answered with its first offset.
+an idempotent producer sends again is answered with its first offset. Whoever asks a node that does not
+lead hears who does (KIP-951).
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from functools import partial
 from typing import Final, Protocol
 
 from postroad.broker.admission import ACKS, ACKS_NONE, admit, waits_for_commit
+from postroad.broker.cluster_view import WRONG_LEADER, ClusterView
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
-from postroad.broker.partitions import Partitions
-from postroad.broker.parts import HasClock, HasPartitions, HasSettings, HasTurn
+from postroad.broker.parts import HasClock, HasImage, HasPartitions, HasRegistration, HasSettings, HasTurn
 from postroad.errors import (
     ApiError,
     InvalidRecord,
@@ -26,6 +27,7 @@ from postroad.errors import (
     TransactionalIdAuthorizationFailed,
 )
 from postroad.wire import produce as codec
+from postroad.wire.leader_hints import NodeEndpoint
 from postroad.wire.produce import PartitionAnswer
 
 KEY: Final = codec.KEY
@@ -35,7 +37,7 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 WRONG_RECORDS_MAX: Final = 10_000  # named in an answer: some 70 bytes each, for a batch of a few bytes each
 
 
-class Uses(HasClock, HasPartitions, HasSettings, HasTurn, Protocol):
+class Uses(HasClock, HasImage, HasPartitions, HasRegistration, HasSettings, HasTurn, Protocol):
     """What this handler uses of the node."""
 
 
@@ -47,10 +49,10 @@ def handle(node: Uses, call: Call) -> Result:
     if refusal is None and node.settings.kafka.short_ways and codec.can_repeat(request, call.version):
         tags = b"\0" if call.flexible else b""
         call.connection.last_produce = codec.Repetition(request, call.frame, call.version, tags)
-    answer = ProduceAnswer(call, request.acks, node.clock.monotonic_ms() + request.timeout_ms)
+    answer = ProduceAnswer(node, call, request.acks, node.clock.monotonic_ms() + request.timeout_ms)
     now_ms = node.clock.now_ms()
     for topic, index, records in request.partitions:
-        answer.stage(node.partitions, topic, index, records, now_ms, refusal)
+        answer.stage(topic, index, records, now_ms, refusal)
     node.turn.when_written(answer)
     return answer
 
@@ -83,11 +85,13 @@ class ProduceAnswer(Answer):
     With acks=0 it keeps its place in the order all the same, so that an error can close the connection.
     """
 
-    __slots__ = ("_acks", "_appends", "_deadline_ms", "_open", "_version")
+    __slots__ = ("_acks", "_appends", "_deadline_ms", "_node", "_open", "_version", "_wrong_leader")
 
-    def __init__(self, call: Call, acks: int, deadline_ms: int) -> None:
+    def __init__(self, node: Uses, call: Call, acks: int, deadline_ms: int) -> None:
         super().__init__(call.connection, call.correlation, call.flexible)
         self.connection.park(self)
+        self._node = node
+        self._wrong_leader = False  # a partition was refused because another node leads it
         self._acks = acks
         self._deadline_ms = deadline_ms  # of its wait for commits, on the monotonic clock
         self._version = call.version
@@ -96,7 +100,6 @@ class ProduceAnswer(Answer):
 
     def stage(
         self,
-        partitions: Partitions,
         topic: codec.TopicKey,
         index: int,
         records: memoryview | None,
@@ -109,10 +112,10 @@ class ProduceAnswer(Answer):
         try:
             if refusal is not None:
                 raise refusal
-            partition = partitions.lead(topic, index)
+            partition = self._node.partitions.lead(topic, index)
             admitted = admit(partition, records or _NO_RECORDS, self._acks, now_ms)
         except ApiError as error:
-            append.refuse(error)
+            self._refuse(append, error)
             return
         append.partition = partition
         append.base_offset, append.append_time_ms, append.end = admitted
@@ -133,21 +136,35 @@ class ProduceAnswer(Answer):
 
     def _committed(self, append: Append, error: ApiError | None) -> None:
         if error is not None:
-            append.refuse(error)
+            self._refuse(append, error)
         self._done()
+
+    def _refuse(self, append: Append, error: ApiError) -> None:
+        append.refuse(error)
+        if error.code in WRONG_LEADER:
+            self._wrong_leader = True
 
     def _done(self) -> None:
         self._open -= 1
         if self._open or self.connection.closed:
             return
         if self._acks != ACKS_NONE:
-            self.complete(codec.encode(self._appends, self._version))
+            endpoints = self._name_leaders() if self._wrong_leader else ()
+            self.complete(codec.encode(self._appends, self._version, endpoints=endpoints))
             return
         refused = next((append for append in self._appends if append.error), None)
         if refused is None:
             self.skip()
         else:
             self.hang_up(f"a message sent with acks=0 was refused: {refused.message}")
+
+    def _name_leaders(self) -> list[NodeEndpoint]:
+        """Say who leads what was refused; returns where they are."""
+        view = ClusterView(self._node.image, self._node.registration.me)
+        for append in self._appends:
+            if append.error in WRONG_LEADER:
+                append.leader = view.leader_hint(append.topic, append.index, append.error)
+        return view.endpoints([append.leader for append in self._appends if append.leader is not None])
 
 
 _NO_RECORDS: Final = memoryview(b"")

@@ -1,0 +1,216 @@
+"""What clients are told by a cluster: who is there, who leads, and whom to ask instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from postroad.wire.messages import (
+    create_topics,
+    describe_cluster,
+    describe_topic_partitions,
+    fetch,
+    list_offsets,
+    metadata,
+    produce,
+)
+from postroad.wire.records import Record, encode_batch
+from tests.faults.raw import batch_of, fetch_at, fetch_request, metadata_of, produce_request
+from tests.simulator.simulated_cluster import SimulatedCluster, host_of, simulated_cluster
+
+LEADER_NOT_AVAILABLE, NOT_LEADER, INVALID_REPLICATION, INVALID_ASSIGNMENT = 5, 6, 38, 39
+OFFSET_NOT_AVAILABLE, OUT_OF_RANGE = 78, 1
+LATEST, EARLIEST = -1, -2
+
+
+@pytest.fixture
+def cluster() -> Iterator[SimulatedCluster]:
+    with simulated_cluster(durability_flush="os") as running:
+        yield running
+
+
+def partition_of(cluster: SimulatedCluster, at: int, topic: str) -> Any:
+    with cluster.connect(at) as connection:
+        return metadata_of(connection, topic, create=False).topics[0].partitions[0]
+
+
+def latest(cluster: SimulatedCluster, at: int, topic: str, version: int = 7, timestamp: int = LATEST) -> Any:
+    wanted = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    request = list_offsets.ListOffsetsRequest(
+        replica_id=-1, topics=[list_offsets.ListOffsetsTopic(name=topic, partitions=[wanted])]
+    )
+    return cluster.call(at, list_offsets, version, request).topics[0].partitions[0]
+
+
+def test_every_node_names_all_nodes_with_their_racks_and_the_same_controller(
+    cluster: SimulatedCluster,
+) -> None:
+    everybody = [(number, host_of(number), 9092, f"rack-{number}") for number in (1, 2, 3)]
+    controllers = set()
+    for at in (1, 2, 3):
+        told = cluster.call(at, metadata, 12, metadata.MetadataRequest(topics=[]))
+        assert [(n.node_id, n.host, n.port, n.rack) for n in told.brokers] == everybody
+        described = cluster.call(at, describe_cluster, 1, describe_cluster.DescribeClusterRequest())
+        assert [(n.broker_id, n.host, n.port, n.rack) for n in described.brokers] == everybody
+        controllers |= {told.controller_id, described.controller_id}
+    assert len(controllers) == 1
+
+
+def test_a_dead_follower_is_an_offline_replica_and_is_offered_no_more(cluster: SimulatedCluster) -> None:
+    cluster.create_led_by("offline", 1, 2, 3)
+    cluster.kill(3)
+    cluster.until(lambda: cluster.state("offline").isr == (1, 2))
+    told = partition_of(cluster, 1, "offline")
+    assert (told.error_code, told.leader_id, list(told.isr_nodes)) == (0, 1, [1, 2])
+    assert (list(told.replica_nodes), list(told.offline_replicas)) == ([1, 2, 3], [3])
+    assert len(cluster.call(2, metadata, 12, metadata.MetadataRequest(topics=[])).brokers) == 2
+
+
+def test_a_partition_whose_only_replica_is_dead_has_no_leader(cluster: SimulatedCluster) -> None:
+    cluster.create_led_by("leaderless", 3)
+    cluster.kill(3)
+    cluster.until(lambda: cluster.state("leaderless").leader == -1)
+    told = partition_of(cluster, 1, "leaderless")
+    assert (told.error_code, told.leader_id) == (LEADER_NOT_AVAILABLE, -1)
+    assert (list(told.replica_nodes), list(told.offline_replicas)) == ([3], [3])
+
+
+def test_replicas_that_may_be_elected_are_described(cluster: SimulatedCluster) -> None:
+    cluster.create_led_by("eligible", 1, 2, 3)
+    for number in (2, 3):
+        cluster.kill(number)
+    cluster.until(lambda: cluster.state("eligible").isr == (1,))
+    request = describe_topic_partitions.DescribeTopicPartitionsRequest(
+        topics=[describe_topic_partitions.TopicRequest("eligible")]
+    )
+    [told] = cluster.call(1, describe_topic_partitions, 0, request).topics[0].partitions
+    assert (told.error_code, told.leader_id, list(told.isr_nodes)) == (0, 1, [1])
+    assert list(told.eligible_leader_replicas) == list(cluster.state("eligible").elr) != []
+    assert list(told.offline_replicas) == [2, 3]
+
+
+@pytest.mark.parametrize("short_ways", [True, False])
+def test_whoever_asks_the_wrong_node_hears_where_the_leader_is(short_ways: bool) -> None:
+    with simulated_cluster(durability_flush="os", kafka_short_ways=str(short_ways).lower()) as cluster:
+        cluster.create_led_by("hinted", 2, 3)
+        epoch = cluster.state("hinted").leader_epoch
+        sent = cluster.call(1, produce, 10, produce_request("hinted", batch_of(b"x")))
+        refused = sent.responses[0].partition_responses[0]
+        assert refused.error_code == NOT_LEADER
+        assert (refused.current_leader.leader_id, refused.current_leader.leader_epoch) == (2, epoch)
+        assert [(n.node_id, n.host, n.port, n.rack) for n in sent.node_endpoints] == [
+            (2, host_of(2), 9092, "rack-2")
+        ]
+        request = fetch_request("hinted", 0)
+        request.topics[0].topic_id = cluster.nodes[1].image.topics["hinted"].id
+        fetched = cluster.call(3, fetch, 16, request)  # a follower
+        refused = fetched.responses[0].partitions[0]
+        assert refused.error_code == NOT_LEADER
+        assert (refused.current_leader.leader_id, refused.current_leader.leader_epoch) == (2, epoch)
+        assert [(n.node_id, n.host) for n in fetched.node_endpoints] == [(2, host_of(2))]
+        with cluster.connect(3) as connection:
+            assert fetch_at(connection, "hinted", 0).error_code == NOT_LEADER
+
+
+def test_what_is_well_answered_has_no_hints(cluster: SimulatedCluster) -> None:
+    cluster.create_led_by("plain", 2, 3)
+    batch = encode_batch([Record(0, 1_000, b"key", b"x", [])])
+    sent = cluster.call(2, produce, 10, produce_request("plain", batch, acks=-1))
+    assert sent.responses[0].partition_responses[0].error_code == 0
+    assert list(sent.node_endpoints) == []
+
+
+def test_a_new_leader_tells_no_end_before_it_has_committed_what_it_found() -> None:
+    with simulated_cluster(durability_flush="os", cluster_replica_lag_ms=30_000) as cluster:
+        cluster.create_led_by("ends", 1, 2, 3)
+        cluster.publish("ends", b"0")
+        cluster.network.cut(host_of(1), host_of(3))
+        cluster.publish("ends", b"1", acks=1)
+        cluster.until(lambda: cluster.replica_end(2, "ends") == 2)
+        cluster.network.cut(host_of(2), host_of(3))
+        cluster.kill(1)
+        cluster.until(lambda: cluster.leads(2, "ends"))
+        assert latest(cluster, 2, "ends").error_code == OFFSET_NOT_AVAILABLE
+        assert latest(cluster, 2, "ends", version=4).error_code == LEADER_NOT_AVAILABLE
+        assert latest(cluster, 2, "ends", timestamp=5_000).error_code == OFFSET_NOT_AVAILABLE
+        found = latest(cluster, 2, "ends", timestamp=500)
+        assert (found.error_code, found.offset) == (0, 0)
+        assert latest(cluster, 2, "ends", timestamp=EARLIEST).offset == 0
+        cluster.network.heal()
+        cluster.until(lambda: latest(cluster, 2, "ends").error_code == 0)
+        assert latest(cluster, 2, "ends").offset == 2
+
+
+def test_the_end_is_told_in_time_though_nothing_is_committed(cluster: SimulatedCluster) -> None:
+    cluster.create_led_by("bounded", 1, 2, 3)
+    cluster.publish("bounded", b"0")
+    for number in (2, 3):
+        cluster.network.cut(host_of(1), host_of(number))
+    cluster.publish("bounded", b"1", acks=1)
+    began = cluster.world.now
+    assert latest(cluster, 1, "bounded").offset in (-1, 1)
+    assert cluster.world.now - began < 5
+
+
+def test_a_fetch_between_the_watermark_and_the_end_waits(cluster: SimulatedCluster) -> None:
+    cluster.create_led_by("between", 1, 2, 3)
+    cluster.publish("between", b"0")
+    for number in (2, 3):
+        cluster.network.cut(host_of(1), host_of(number))
+    cluster.publish("between", b"1", b"2", acks=1)
+    with cluster.connect(1) as connection:
+        answer = fetch_at(connection, "between", 2)
+        assert (answer.error_code, answer.high_watermark, answer.records) == (0, 1, b"")
+        assert fetch_at(connection, "between", 4).error_code == OUT_OF_RANGE
+
+
+def test_topics_get_the_replicas_that_were_asked_for(cluster: SimulatedCluster) -> None:
+    created = cluster.create("placed", num_partitions=6, replication_factor=2)
+    assert (created.error_code, created.num_partitions, created.replication_factor) == (0, 6, 2)
+    states = [cluster.state("placed", index) for index in range(6)]
+    assert all(len(set(state.replicas)) == 2 for state in states)
+    assert {state.leader for state in states} == {1, 2, 3}
+
+
+def test_replicas_by_hand_are_taken_in_their_order(cluster: SimulatedCluster) -> None:
+    assignments = [create_topics.CreatableReplicaAssignment(index, [3, 1 + index]) for index in (0, 1)]
+    created = cluster.create("by-hand", num_partitions=-1, replication_factor=-1, assignments=assignments)
+    assert created.error_code == 0, created.error_message
+    assert [cluster.state("by-hand", index).replicas for index in (0, 1)] == [(3, 1), (3, 2)]
+    assert cluster.state("by-hand").leader == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"replication_factor": 4}, INVALID_REPLICATION),
+        ({"replication_factor": 0}, INVALID_REPLICATION),
+        (
+            {"assignments": [create_topics.CreatableReplicaAssignment(0, [1, 9])], "replication_factor": -1}
+            | {"num_partitions": -1},
+            INVALID_ASSIGNMENT,
+        ),
+        (
+            {"assignments": [create_topics.CreatableReplicaAssignment(0, [1, 1])], "replication_factor": -1}
+            | {"num_partitions": -1},
+            INVALID_ASSIGNMENT,
+        ),
+    ],
+)
+def test_replicas_that_can_not_be_placed_are_refused(
+    cluster: SimulatedCluster, given: dict[str, Any], error: int
+) -> None:
+    refused = cluster.create("refused", **given)
+    assert refused.error_code == error
+    assert refused.error_message
+
+
+def test_the_default_number_of_replicas_counts(cluster: SimulatedCluster) -> None:
+    with simulated_cluster(topics_replicas=2, durability_flush="os") as other:
+        created = other.create("default", replication_factor=-1)
+        assert (created.error_code, created.replication_factor) == (0, 2)
+        with other.connect(3) as connection:
+            [topic] = metadata_of(connection, "on-demand").topics
+        assert len(topic.partitions[0].replica_nodes) == 2
