@@ -30,6 +30,10 @@ def segments(drive: Drive, directory: str) -> dict[int, int]:
     return {base: names[f"{base:020d}{LOG_SUFFIX}"] for base in base_offsets(list(names))}
 
 
+def segment_path(directory: str, base: int) -> str:
+    return f"{directory}/{base:020d}{LOG_SUFFIX}"
+
+
 def is_cold(path: str, drive: Drive) -> bool:
     """Everything but the newest segments, whose end is what a crash leaves in doubt anyway."""
     if not path.endswith(LOG_SUFFIX):

@@ -16,7 +16,10 @@ from typing import Final
 from postroad.client.client import Client
 from postroad.cluster.ids import id_text
 from postroad.errors import PostroadError
+from simulator.checkers import a2_whole, l12_replicas, l13_one_leader
 from simulator.checkers.cores import check_cores
+from simulator.checkers.l11_watermarks import Watermarks
+from simulator.cluster_history import ClusterHistory
 from simulator.conditions import Conditions
 from simulator.faults import KINDS, Fault, Flip, make_plan
 from simulator.log_lines import LogLines
@@ -32,6 +35,7 @@ from simulator.workloads.workload import Role, Stage, Workload
 from simulator.world import START_S, World
 
 CALM_S: Final = 30.0
+REST_S: Final = 1.0  # a watermark reaches a follower with the next answer, at the latest
 FINISH_S: Final = 60.0  # the longest that a workload may take to read what it needs
 AGAIN_S: Final = 0.2  # after a role has ended
 CLIENT_TIMEOUT_S: Final = 10.0
@@ -71,8 +75,10 @@ class Scenario:
         self.plan = make_plan(world.random("faults"), seconds, nodes, kinds) if plan is None else plan
         self.network = Network(world)
         self.store = StoreServer(world)
+        self.history = ClusterHistory(self.store)
         self.services = [self._service(number) for number in range(1, nodes + 1)]
         self.flips: list[Flip] = []
+        self._watermarks = Watermarks(self.history, self.services)
         self._power_cuts: list[float] = []
         self._violations: list[Violation] = []
         self._stages = [self._stage(kind.name) for kind in workloads]
@@ -120,6 +126,8 @@ class Scenario:
         end = world.now + FINISH_S
         while self._unfinished and world.now < end:
             world.run_for(0.5)
+        world.run_for(REST_S)
+        self._violations += l12_replicas.check(self.services)
 
     def _heal(self) -> None:
         """All faults end, and every node is started once more."""
@@ -155,6 +163,8 @@ class Scenario:
         found = [Violation("A3", f"{name} did not end") for name in self._unfinished]
         for workload in self.workloads:
             found += workload.check()
+        found += l13_one_leader.check(self.history.states)
+        found += a2_whole.check(self.history.truth)
         found += self._lines.violations()
         found += [
             Violation("E1", f"{process}: {message}: {error!r}", at)
@@ -170,12 +180,14 @@ class Scenario:
                     check_cores(service.node)
                 except AssertionError as error:
                     self._violations.append(Violation("C1", repr(error), self.world.now))
+        self._violations += self._watermarks.look()
         self.world.after(1.0, self._look)
 
     # --- what strikes
 
-    def lost_power(self) -> None:
+    def lost_power(self, node: int) -> None:
         self._power_cuts.append(self.world.now)
+        self.history.lost_power(node)
 
     def fragile_directories(self, node: int) -> tuple[str, ...]:
         """How the paths of files begin that may be damaged: those of topics that are there for it."""
@@ -205,6 +217,7 @@ class Scenario:
             world=self.world,
             random=self.world.random(f"workload {name}"),
             conditions=self.conditions,
+            history=self.history,
             seconds=self.seconds,
             power_cuts=self._power_cuts,
             violations=self._violations,

@@ -49,7 +49,7 @@ class Service:
         if self.machine.alive:
             self._world.sometimes("power cut while it starts" if not self.serves else "power cut")
             self.machine.cut_power()
-            self._scenario.lost_power()
+            self._scenario.lost_power(self.number)
             self._ended()
 
     def stop(self) -> None:

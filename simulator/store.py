@@ -11,7 +11,7 @@ it. When it is over each lease has its whole time again, as a new leader of etcd
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -76,6 +76,7 @@ class StoreServer:
         self._neighbours = world.random("store neighbours")
         self._deaf_to: dict[str, None] = {}  # hosts whose requests don't arrive
         self._mute_to: dict[str, None] = {}  # hosts that answers and events don't reach
+        self.observers: list[Callable[[int, Events], None]] = []  # each hears of each revision, at once
         self._sessions: dict[StoreSession, None] = {}
         self._entries: dict[str, StoreEntry] = {}
         self._lease_of: dict[str, int] = {}  # by key
@@ -231,6 +232,8 @@ class StoreServer:
         self._history[revision] = events
         changed = ", ".join(("" if event.value is not None else "-") + event.key for event in events)
         self.world.note("store", "commit", f"{revision}: {changed}")
+        for observe in self.observers:
+            observe(revision, events)
         for session in list(self._sessions):
             session.announce(revision)
 

@@ -17,7 +17,12 @@ def check_cores(node: Node) -> None:
         for queue in node.subscriptions.subscription(group_id).queues.values():
             queue.core.check()
     for partition in node.partitions:
-        _check_offsets(partition)
+        for log in partition.with_ledger():
+            _check_offsets(log)
+            if log.follower is not None:
+                log.follower.check()
+        if partition.leadership is not None:
+            partition.leadership.check()
 
 
 def _check_offsets(partition: Partition) -> None:

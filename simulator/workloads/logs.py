@@ -96,7 +96,7 @@ class Logs(Workload):
         before = history.acknowledged.get(position)
         if before is not None and before.at > self.lost_until(history):
             self.stage.broken("L2", f"{history.topic}: two messages were acknowledged at {tuple(position)}")
-        may_fall = self.stage.power_cuts or self._may_be_lost(history)
+        may_fall = self.stage.losses(history.topic) or self._may_be_lost(history)
         if not history.rises(producer, position) and not may_fall:
             self.stage.broken("L6", f"{history.topic}: {producer} was told {tuple(position)} too late")
         history.acknowledged[position] = told
@@ -131,7 +131,7 @@ class Logs(Workload):
         """L5: neither a gap nor a step back."""
         for record in records:
             expected = following[part]
-            if record.offset != expected and not self.stage.may_lose_what_was_acknowledged:
+            if record.offset != expected and not self.stage.losses(history.topic):
                 self.stage.broken("L5", f"{part}: {record.offset} came where {expected} was next")
             following[part] = record.offset + 1
             self._saw(history, Position(part.partition, record.offset), record.value or b"")
@@ -139,7 +139,7 @@ class Logs(Workload):
     def _saw(self, history: LogHistory, position: Position, value: bytes) -> None:
         told = history.seen.setdefault(position, Told(value, self.stage.world.now))
         if told.value != value:
-            if told.at > self._unseen_until():
+            if told.at > self._unseen_until(history):
                 self.stage.broken("L2", f"{history.topic}: {tuple(position)} has two values")
             history.seen[position] = Told(value, self.stage.world.now)
 
@@ -166,24 +166,22 @@ class Logs(Workload):
         for history in self._histories.values():
             lost_until = self.lost_until(history)
             yield from l1_acknowledged.check(history, lost_until)
-            yield from l2_one_value.check(history, self._unseen_until())
+            yield from l2_one_value.check(history, self._unseen_until(history))
             yield from l3_once.check(history)
 
     def lost_until(self, history: LogHistory) -> float:
         """The last power cut that may have taken what was acknowledged before it."""
-        cuts = self.stage.power_cuts
         if self._may_be_lost(history):
             return self.stage.world.now
-        if not cuts or (history.acks == -1 and self.stage.conditions.survives_power_cuts):
-            return NEVER
-        return cuts[-1]
+        cuts = self.stage.losses(history.topic) if history.acks == -1 else self.stage.power_cuts
+        return cuts[-1] if cuts else NEVER
 
     def _may_be_lost(self, history: LogHistory) -> bool:
         """Whether only the leader has what it acknowledges: the next one may have less."""
-        return len(self.stage.services) > 1 and history.acks != -1
+        return self.stage.is_cluster and history.acks != -1
 
-    def _unseen_until(self) -> float:
+    def _unseen_until(self, history: LogHistory) -> float:
         """The same for what was read: consumers see what is as safe as acks=all. An answer may have been on
         its way when the power failed."""
-        cuts = self.stage.power_cuts
-        return cuts[-1] + ON_ITS_WAY_S if cuts and not self.stage.conditions.survives_power_cuts else NEVER
+        cuts = self.stage.losses(history.topic)
+        return cuts[-1] + ON_ITS_WAY_S if cuts else NEVER

@@ -15,6 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from postroad.client.client import Client
+from simulator.cluster_history import ClusterHistory
 from simulator.conditions import Conditions
 from simulator.faults import Flip
 from simulator.violation import Violation
@@ -35,6 +36,7 @@ class Stage:
     world: World
     random: Random  # of this workload alone
     conditions: Conditions
+    history: ClusterHistory
     seconds: float  # how long faults strike
     calm: bool = False  # they are over
     power_cuts: list[float] = field(default_factory=list)  # when; shared by all workloads
@@ -45,7 +47,20 @@ class Stage:
     @property
     def may_lose_what_was_acknowledged(self) -> bool:
         """A power cut may have taken what a log without sync had acknowledged."""
-        return bool(self.power_cuts) and not self.conditions.survives_power_cuts
+        return bool(self.losses())
+
+    @property
+    def is_cluster(self) -> bool:
+        return len(self.services) > 1
+
+    def losses(self, *topics: str) -> Sequence[float]:
+        """Power cuts that may have taken what these topics (any, if none is named) had acknowledged before.
+
+        One node: each, unless it syncs first. A cluster: only those after which nobody had all of it.
+        """
+        if self.conditions.survives_power_cuts:
+            return ()
+        return self.history.losses(topics) if self.is_cluster else self.power_cuts
 
     def broken(self, invariant: str, text: str) -> None:
         """A promise was broken just now."""

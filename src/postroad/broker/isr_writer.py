@@ -21,6 +21,7 @@ from postroad.cluster.membership import may_lead
 from postroad.cluster.partition_rules import Standing
 from postroad.errors import ApiError, CoordinationError, StoreUnavailable
 from postroad.replication.in_sync import IsrChange
+from postroad.replication.leader import Leader
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -64,14 +65,22 @@ class IsrWriter:
             if leader is None or topic is None:
                 del self._sent[partition]
                 continue
-            revision = self._revision(partition, self._node.image)
-            if revision > leader.revision:
-                state = topic.partitions[partition.index]
-                leader.confirmed(
-                    state.isr, state.elr, revision, self._node.clock.monotonic_ms(), state.replicas
-                )
+            self._confirm(partition, leader)
             if leader.revision > self._sent[partition].revision:
                 del self._sent[partition]
+
+    def _confirm(self, partition: Partition, leader: Leader) -> None:
+        """Tell the leader of the revision that its key has: one key holds many partitions, and it may have
+        been written for another's sake. A proposal on an old one would be refused for ever."""
+        image = self._node.image
+        revision, topic = self._revision(partition, image), image.topics_by_id.get(partition.topic_id)
+        if topic is None or revision <= leader.revision:
+            return
+        state = topic.partitions[partition.index]
+        if (state.leader, state.leader_epoch) == (self._me, leader.epoch):
+            now_ms = self._node.clock.monotonic_ms()
+            if leader.confirmed(state.isr, state.elr, revision, now_ms, state.replicas):
+                self._node.roles.share(partition, leader)
 
     async def run(self) -> None:
         """For as long as the node lives."""
@@ -102,6 +111,8 @@ class IsrWriter:
                 self._node.replicas.begin_anew(partition)
                 continue
             leader.expire(now_ms)
+            if leader.wants_change:
+                self._confirm(partition, leader)
             if leader.wants_change and (change := leader.propose(now_ms, serving)) is not None:
                 found[partition] = change
         return found
@@ -125,7 +136,8 @@ class IsrWriter:
             if outcome is None:
                 partition.leadership.unknown(change, now_ms)
             elif not outcome:
-                partition.leadership.refused(change, now_ms)
+                if partition.leadership.refused(change, now_ms):
+                    self._node.roles.share(partition, partition.leadership)
                 self._sent.pop(partition, None)
         self.followed()
         if any(committed.get(self._key(partition)) is not True for partition in resigning):

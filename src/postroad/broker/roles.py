@@ -74,7 +74,7 @@ class Roles:
         leadership = partition.leadership
         if leadership is not None:
             leadership.min_insync_changed(partition.min_insync_replicas)
-            self._share(partition, leadership)
+            self.share(partition, leadership)
         elif partition.leads:
             partition.share_leadership(None)
 
@@ -122,9 +122,10 @@ class Roles:
             revision, now_ms = self._revision(topic, partition.index), self._node.clock.monotonic_ms()
             leadership.confirmed(state.isr, state.elr, revision, now_ms, state.replicas)
             leadership.min_insync_changed(partition_rules.min_insync(topic, state))
-        self._share(partition, leadership)
+        self.share(partition, leadership)
 
-    def _share(self, partition: Partition, leadership: Leader | None) -> None:
+    def share(self, partition: Partition, leadership: Leader | None) -> None:
+        """What the leader knows of its replicas has changed: watermarks may have moved."""
         for log in partition.with_ledger():
             log.share_leadership(leadership)
             if leadership is not None:

@@ -1,0 +1,126 @@
+"""What the coordination store ever said of partitions: who led, who was in sync, and what may be lost.
+
+Acknowledged messages lie on all replicas in sync. A power cut may take what was not synced from one of them;
+it leaves the in-sync replicas when it starts, and copies what it lacks. So something is lost only when the
+power fails on *all* that may be elected before one of them has come back into sync (`losses`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from postroad.cluster import keys
+from postroad.cluster.image import NO_LEADER, Image, PartitionChange, Topic
+from postroad.cluster.keys import PartitionState
+from postroad.cluster.store import Event
+from simulator.store import StoreServer
+
+Where = tuple[bytes, int]
+"""A topic's id and a partition's index."""
+
+ELECTED: Final = "cluster: a leader was elected"
+
+
+class Stated(NamedTuple):
+    """A state of a partition, from this moment on."""
+
+    at: float
+    state: PartitionState
+
+
+class ClusterHistory:
+    def __init__(self, store: StoreServer) -> None:
+        self.world = store.world
+        self.truth = Image()
+        self.states: dict[Where, list[Stated]] = {}
+        self._names: dict[Where, str] = {}
+        self._weak: dict[Where, dict[int, None]] = {}  # nodes whose power failed since they were in sync
+        self._losses: dict[str, list[float]] = {}  # by the topic's name
+        self._controller: int | None = None
+        store.observers.append(self._follow)
+
+    def now(self, topic_id: bytes, index: int) -> PartitionState | None:
+        """What the store says at this moment."""
+        topic = self.truth.topics_by_id.get(topic_id)
+        return None if topic is None else topic.partitions[index]
+
+    def losses(self, topics: Sequence[str] = ()) -> list[float]:
+        """When messages of the topics (of any, if none is named) that were not synced may have been lost."""
+        found = [self._losses.get(name, []) for name in topics or self._losses]
+        return sorted(moment for moments in found for moment in moments)
+
+    def lost_power(self, node: int) -> None:
+        for topic in self.truth.topics.values():
+            for index, state in enumerate(topic.partitions):
+                if node not in state.replicas:
+                    continue
+                weak = self._weak.setdefault((topic.id, index), {})
+                weak[node] = None
+                if all(member in weak for member in (*state.isr, *state.elr)):
+                    self._losses.setdefault(topic.name, []).append(self.world.now)
+
+    # --- helpers
+
+    def _follow(self, revision: int, events: Sequence[Event]) -> None:
+        changes = self.truth.apply(events, revision)
+        for topic in changes.created:
+            self._state_all(topic, range(len(topic.partitions)))
+        for before, after in changes.altered:
+            self._state_all(after, range(len(before.partitions), len(after.partitions)))
+        for change in changes.partitions:
+            self._state(change.topic, change.index, change.after)
+            self._note(change)
+        self._note_controller()
+
+    def _state_all(self, topic: Topic, indexes: range) -> None:
+        for index in indexes:
+            self._state(topic, index, topic.partitions[index])
+
+    def _state(self, topic: Topic, index: int, state: PartitionState) -> None:
+        where = topic.id, index
+        self._names[where] = topic.name
+        stated = self.states.setdefault(where, [])
+        joined = state.isr if not stated else [node for node in state.isr if node not in stated[-1].state.isr]
+        is_truth = bool(stated) and state.isr == (state.leader,) and _is_later(state, stated[-1].state)
+        for node in state.isr if is_truth else joined:  # whatever the last one has is what there is
+            self._weak.get(where, {}).pop(node, None)
+        stated.append(Stated(self.world.now, state))
+
+    def _note_controller(self) -> None:
+        controller = self.truth.controller
+        if controller is not None and controller != self._controller:
+            if self._controller is not None:
+                self.world.sometimes("cluster: the controller moved")
+            self._controller = controller
+
+    def _note(self, change: PartitionChange) -> None:
+        before, after = change.before, change.after
+        sometimes = self.world.sometimes
+        if after.leader not in (NO_LEADER, before.leader):
+            sometimes(ELECTED)
+            if after.leader not in before.isr:
+                sometimes("cluster: a leader was elected from the ELR")
+        gone = set(before.isr) - set(after.isr)
+        if len(after.isr) > len(before.isr):
+            sometimes("cluster: a replica came into sync")
+        if gone:
+            sometimes("cluster: a replica left the ISR")
+        for node in sorted(gone - set(after.elr)):
+            self._note_forgotten(node, before)
+        if _is_later(after, before) and before.leader in after.elr and before.leader in gone:
+            sometimes("cluster: a leader without followers resigned")
+
+    def _note_forgotten(self, node: int, before: PartitionState) -> None:
+        """The node left ISR and ELR while a member: it said so itself, or its ISR had enough others."""
+        entry = self.truth.nodes.get(node)
+        if entry is None:
+            return
+        if entry.state == keys.STARTING:
+            self.world.sometimes("cluster: a node left the ISR when it started without its tail")
+        elif before.leader == node:
+            self.world.sometimes("cluster: a leader whose disk failed resigned")
+
+
+def _is_later(state: PartitionState, before: PartitionState) -> bool:
+    return state.leader_epoch > before.leader_epoch

@@ -1,0 +1,116 @@
+"""Three nodes and their replicas: seeds that break nothing, and checks that see what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from postroad.cluster import keys
+from postroad.cluster.ids import id_text
+from postroad.cluster.image import Image
+from postroad.cluster.keys import PartitionState
+from postroad.cluster.store import Put
+from simulator.campaign import Campaign, play_apart
+from simulator.checkers import a2_whole, l12_replicas, l13_one_leader
+from simulator.checkers.l12_replicas import Batch, Copy
+from simulator.cluster_history import ClusterHistory, Stated
+from simulator.store import StoreServer
+from simulator.world import World
+
+TOPIC = bytes(16)
+SEEDS = (1, 5, 9)  # with 5 a key that holds many partitions was written while a follower caught up
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_seed_of_three_nodes_breaks_no_promise(seed: int) -> None:
+    campaign = Campaign(nodes=3, workloads=("logs",))
+    assert [str(violation) for violation in play_apart(campaign, seed).violations] == []
+
+
+def state(leader: int, epoch: int, isr: tuple[int, ...], elr: tuple[int, ...] = ()) -> PartitionState:
+    return PartitionState(leader, epoch, (1, 2, 3), isr, elr)
+
+
+def stated(*states: PartitionState) -> list[str]:
+    history = {(TOPIC, 0): [Stated(float(at), each) for at, each in enumerate(states)]}
+    return [violation.text for violation in l13_one_leader.check(history)]
+
+
+def test_two_leaders_of_one_epoch_are_seen() -> None:
+    assert stated(state(1, 1, (1, 2)), state(-1, 2, (1, 2)), state(2, 3, (1, 2))) == []
+    assert len(stated(state(1, 1, (1, 2)), state(2, 1, (1, 2)))) == 1
+
+
+def test_a_leader_that_was_not_in_sync_is_seen() -> None:
+    assert stated(state(1, 1, (1,), (2,)), state(2, 2, (2,))) == []
+    assert len(stated(state(1, 1, (1,)), state(2, 2, (2,)))) == 1
+
+
+def test_an_epoch_that_falls_is_seen() -> None:
+    assert len(stated(state(1, 2, (1,)), state(1, 1, (1,)))) == 1
+
+
+def copy(node: int, watermark: int, *batches: tuple[int, int, bytes]) -> Copy:
+    return Copy(node, 0, watermark, [Batch(*batch) for batch in batches])
+
+
+def test_replicas_are_compared_up_to_the_lowest_watermark() -> None:
+    one, two = copy(1, 2, (0, 1, b"a"), (1, 1, b"b")), copy(2, 1, (0, 1, b"a"), (1, 1, b"other"))
+    assert not list(l12_replicas.check_equal("topic-0", [one, two]))
+    assert list(l12_replicas.check_equal("topic-0", [one, two._replace(watermark=2)]))
+
+
+def test_a_replica_that_lacks_a_batch_is_seen() -> None:
+    one, two = copy(1, 2, (0, 1, b"a"), (1, 1, b"b")), copy(2, 2, (1, 1, b"b"))
+    assert list(l12_replicas.check_equal("topic-0", [one, two]))
+
+
+def test_epochs_that_fall_along_a_log_are_seen() -> None:
+    assert not list(l12_replicas.check_epochs("topic-0", [copy(1, 2, (0, 1, b"a"), (1, 2, b"b"))]))
+    assert list(l12_replicas.check_epochs("topic-0", [copy(1, 2, (0, 2, b"a"), (1, 1, b"b"))]))
+
+
+def put_states(store: StoreServer, *states: PartitionState) -> None:
+    value = keys.TopicValue("topic", id_text(TOPIC), 1, {})
+    for each in states:
+        chunk = keys.encode(keys.ChunkValue((each,)))
+        store.commit(
+            [],
+            [Put(keys.topic_key("topic"), keys.encode(value)), Put(keys.chunk_key(id_text(TOPIC), 0), chunk)],
+        )
+
+
+def test_something_is_lost_only_when_the_power_fails_on_all_that_are_in_sync() -> None:
+    with World(1) as world:
+        store = StoreServer(world)
+        history = ClusterHistory(store)
+        put_states(store, state(1, 1, (1, 2)))
+        history.lost_power(3)
+        history.lost_power(1)
+        assert history.losses() == []
+        history.lost_power(2)
+        assert history.losses(["topic"]) == [world.now]
+
+
+def test_a_replica_that_came_back_into_sync_has_everything() -> None:
+    with World(1) as world:
+        store = StoreServer(world)
+        history = ClusterHistory(store)
+        put_states(store, state(1, 1, (1, 2)))
+        history.lost_power(1)
+        put_states(store, state(2, 2, (2,)), state(2, 2, (1, 2)))
+        history.lost_power(2)
+        assert history.losses() == []
+
+
+def test_a_partition_without_a_leader_or_with_too_few_in_sync_is_seen() -> None:
+    with World(1) as world:
+        for each, is_whole in (
+            (state(1, 1, (1, 2, 3)), True),
+            (state(1, 1, (1, 2)), False),
+            (state(-1, 2, (1, 2, 3)), False),
+        ):
+            store = StoreServer(world)
+            put_states(store, each)
+            image = Image()
+            image.catch_up(store.list(""))
+            assert (not list(a2_whole.check(image))) == is_whole
