@@ -14,8 +14,11 @@ import resource
 import signal
 import sys
 from pathlib import Path
+from typing import Final
 
 from postroad import log_lines
+
+STDIN: Final = 0
 
 log = logging.getLogger("postroad")
 
@@ -70,6 +73,21 @@ def told_to_stop() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     return stopping
+
+
+def end_with_stdin(stopping: asyncio.Event) -> None:
+    """Set the event when standard input ends, as it does with the process that holds its other end.
+
+    Nothing is ever sent there, so what can be read is its end.
+    """
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if not os.read(STDIN, 1024):
+            loop.remove_reader(STDIN)
+            stopping.set()
+
+    loop.add_reader(STDIN, look)
 
 
 async def any_of(*events: asyncio.Event) -> None:

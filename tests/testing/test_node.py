@@ -13,7 +13,7 @@ import pytest
 from postroad.client import EARLIEST, Client, Consumer, Producer, TopicPartition, topics
 from postroad.errors import UnknownTopicOrPartition
 from postroad.testing import Node, NodeFailed, node
-from postroad.testing.process import _toml
+from postroad.testing.process import toml
 
 pytest_plugins = ["pytester"]
 
@@ -96,8 +96,8 @@ def test_nodes_stand_side_by_side() -> None:
         assert first.bootstrap != second.bootstrap
 
 
-def test_values_are_written_as_toml() -> None:
-    text = _toml({"a.on": True, "a.text": 'say "hi"', "b.number": 3})
+def test_values_are_written_astoml() -> None:
+    text = toml({"a.on": True, "a.text": 'say "hi"', "b.number": 3})
     assert text.split() == [
         "[a]",
         "on",

@@ -48,5 +48,5 @@ def test_port_of_one_who_is_about_to_let_go_is_waited_for(tmp_path: Path) -> Non
         threading.Timer(0.2, taken.close).start()
         stopped._hold_ports(patience_s=60)
     assert not is_free(stopped._http_listen)
-    stopped._release_ports()
+    stopped.release_ports()
     assert is_free(stopped._http_listen)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
 import socket
 import sys
 from typing import Final
@@ -32,7 +31,6 @@ from postroad.gateway.short_way import ShortWayHandler
 
 GRACE_S: Final = 5.0
 ASK_AGAIN_S: Final = 1.0  # while no node answers
-STDIN: Final = 0
 
 log = logging.getLogger("postroad.gateway")
 
@@ -58,7 +56,7 @@ async def _serve(settings: Settings, bootstrap: str, ready_file: str | None, inh
         sock = bind(settings.http.host, settings.http.port)
     else:
         sock = socket.socket(fileno=inherited)
-        _end_with_stdin(stopping)
+        process.end_with_stdin(stopping)
     if not settings.http.loopback and not settings.http.access_keys:
         log.warning("others can connect to %s, without TLS or a key", settings.http.host)
     gateway = await _connected(settings, bootstrap, stopping)
@@ -119,18 +117,6 @@ def bind(host: str, port: int) -> socket.socket:
             "Choose another port with --http HOST:PORT."
         ) from None
     return sock
-
-
-def _end_with_stdin(stopping: asyncio.Event) -> None:
-    """Nothing is ever sent there: what can be read is its end."""
-    loop = asyncio.get_running_loop()
-
-    def look() -> None:
-        if not os.read(STDIN, 1024):
-            loop.remove_reader(STDIN)
-            stopping.set()
-
-    loop.add_reader(STDIN, look)
 
 
 def _say_ready(sock: socket.socket, ready_file: str | None, say: bool) -> None:

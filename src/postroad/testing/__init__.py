@@ -1,4 +1,5 @@
-"""Real nodes for tests: `node()` is a context manager, `postroad` a pytest fixture (see `plugin`).
+"""Real nodes for tests: `node()` and `cluster()` are context managers, `postroad` and `postroad_cluster`
+pytest fixtures (see `plugin`).
 
     from postroad.testing import node
 
@@ -9,6 +10,7 @@ What runs is the broker itself in a process of its own, on a free port of the lo
 an empty data directory. It is no imitation, so what holds in the test holds in production.
 """
 
+from postroad.testing.nodes import ClusterNode, RunningCluster, cluster
 from postroad.testing.process import Node, NodeFailed, node
 
-__all__ = ["Node", "NodeFailed", "node"]
+__all__ = ["ClusterNode", "Node", "NodeFailed", "RunningCluster", "cluster", "node"]

@@ -4,7 +4,8 @@
         producer = Producer({"bootstrap.servers": postroad.bootstrap})
 
 `postroad` is a fresh node for each test; `postroad_session` is one for the whole run, which is
-cheaper where tests keep to topics of their own.
+cheaper where tests keep to topics of their own. `postroad_cluster` is a fresh cluster of three nodes
+whose topics have three replicas.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from postroad.testing import Node
+    from postroad.testing import Node, RunningCluster
 
 
 @pytest.fixture
@@ -33,4 +34,13 @@ def postroad_session() -> Iterator[Node]:
     from postroad.testing import node
 
     with node() as running:
+        yield running
+
+
+@pytest.fixture
+def postroad_cluster() -> Iterator[RunningCluster]:
+    """Three fresh nodes; topics have three replicas."""
+    from postroad.testing import cluster
+
+    with cluster(nodes=3, settings={"topics.replicas": 3}) as running:
         yield running

@@ -54,11 +54,12 @@ class Node:
         self.log_file = home / "node.log"
         self._ready_file = home / "ready.json"
         self._config_file = home / "postroad.toml"
-        self._config_file.write_text(_toml({**DEFAULTS, **(config or {})}))
+        self._config_file.write_text(toml({**DEFAULTS, **(config or {})}))
         self._listen = "127.0.0.1:0"
         self._http_listen = ""
         self._held: dict[str, socket.socket] = {}  # by address
         self._process: subprocess.Popen[bytes] | None = None
+        self.is_paused = False
 
     @property
     def is_running(self) -> bool:
@@ -66,14 +67,13 @@ class Node:
 
     def start(self) -> None:
         """Takes connections afterwards. NodeFailed with the end of its log if it doesn't come up."""
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start the process. It takes connections once `wait_until_ready` has returned."""
         assert not self.is_running, "the node is running already"
         self._hold_ports(PORT_TIMEOUT_S)
-        try:
-            self._start()
-        finally:
-            self._release_ports()
-
-    def _start(self) -> None:
         self._ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "postroad", "serve", "--config", str(self._config_file)]
         command += [
@@ -92,7 +92,18 @@ class Node:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         self.pid = self._process.pid
-        ready = self._wait_until_ready(self._process)
+        self.is_paused = False
+
+    def wait_until_ready(self) -> None:
+        """Return once the node takes connections. NodeFailed with the end of its log if it doesn't."""
+        assert self._process is not None
+        try:
+            ready = wait_for_file(self._ready_file, self._process)
+        except NodeFailed as error:
+            self.kill()
+            raise self._failed(str(error)) from None
+        finally:
+            self.release_ports()
         self.bootstrap = self._listen = ready["kafka"]
         self._http_listen = ready.get("http", "")
         self.http = f"http://{self._http_listen}" if self._http_listen else ""
@@ -109,6 +120,7 @@ class Node:
         if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGTERM)
+        self._process.send_signal(signal.SIGCONT)  # one that is paused would never end
         try:
             code = self._process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -118,22 +130,22 @@ class Node:
         if code != 0:
             raise self._failed(f"ended with exit code {code}")
 
+    def pause(self) -> None:
+        """SIGSTOP: connections stay, nobody answers."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """SIGCONT: it goes on where it was, later."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+        self.is_paused = False
+
     def restart(self) -> None:
         """Stops it if it runs, and starts it on the same port with the same data."""
         self.stop()
         self.start()
-
-    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._ready_file.exists():
-            if process.poll() is not None:
-                raise self._failed(f"ended with exit code {process.returncode} instead of starting")
-            if time.monotonic() > deadline:
-                self.kill()
-                raise self._failed(f"was not ready within {START_TIMEOUT_S:g} s")
-            time.sleep(POLL_S)
-        facts: dict[str, str] = json.loads(self._ready_file.read_bytes())
-        return facts
 
     def _hold_ports(self, patience_s: float = 0) -> None:
         """Those it has been given; who still has one of them is waited for."""
@@ -147,7 +159,8 @@ class Node:
                         break
                     time.sleep(POLL_S)
 
-    def _release_ports(self) -> None:
+    def release_ports(self) -> None:
+        """Let others have the ports that are held while the node does not run."""
         while self._held:
             self._held.popitem()[1].close()
 
@@ -173,12 +186,25 @@ def node(
         running.stop()
     finally:
         running.kill()
-        running._release_ports()
+        running.release_ports()
         if directory is None:
             shutil.rmtree(home, ignore_errors=True)
 
 
-def _toml(config: Mapping[str, Setting]) -> str:
+def wait_for_file(path: Path, process: subprocess.Popen[bytes]) -> dict[str, str]:
+    """What the process says in its ready file. NodeFailed if it ends or takes too long."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not path.exists():
+        if process.poll() is not None:
+            raise NodeFailed(f"ended with exit code {process.returncode} instead of starting")
+        if time.monotonic() > deadline:
+            raise NodeFailed(f"was not ready within {START_TIMEOUT_S:g} s")
+        time.sleep(POLL_S)
+    facts: dict[str, str] = json.loads(path.read_bytes())
+    return facts
+
+
+def toml(config: Mapping[str, Setting]) -> str:
     """`{"a.b": 1}` as a table `a` with a key `b`; JSON writes these values as TOML does."""
     sections: dict[str, list[str]] = {}
     for name, value in config.items():
