@@ -27,6 +27,7 @@ from postroad.broker.joining import Joining, patiently
 from postroad.broker.listener import Listener
 from postroad.broker.partition import Partition
 from postroad.broker.partitions import Partitions
+from postroad.broker.peers import Peers
 from postroad.broker.producer_ids import ProducerIds
 from postroad.broker.registration import Registration
 from postroad.broker.replica_sessions import ReplicaSessions
@@ -41,6 +42,7 @@ from postroad.broker.turn import Turn
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text, make_id
 from postroad.cluster.image import Changes, Image, NodeEntry
+from postroad.cluster.internal_topics import OFFSETS_TOPIC
 from postroad.cluster.keys import STARTING
 from postroad.cluster.store import Store
 from postroad.config import Loaded
@@ -64,6 +66,7 @@ class Node:
         self.fetch_sessions = FetchSessions(settings.limits.fetch_sessions_max)
         self.dispatcher = Dispatcher(self, api.ALL)
         self.tasks = Tasks()
+        self.peers = Peers(self)
         self.housekeeping = Housekeeping(self)
         self.port = 0
         self.started_ms = self.clock.monotonic_ms()
@@ -126,6 +129,7 @@ class Node:
         await self.subscriptions.dead_letters.finish(DRAIN_S)
         self.subscriptions.close()
         await self.tasks.close()
+        self.peers.close()
         closing = [self.replicas.close_partition(partition) for partition in list(self.partitions)]
         clean = all(await asyncio.gather(*closing)) and not self.partitions.offline()
         await self.registration.end()
@@ -138,6 +142,7 @@ class Node:
         """A start that failed half-way lets go of what it holds; the logs are left as after a kill."""
         self.listener.close()
         await self.tasks.close()
+        self.peers.close()
         if hasattr(self, "registration"):
             await self.registration.end()
         if hasattr(self, "store"):
@@ -228,3 +233,5 @@ class Node:
         """This node does not lead the partition any more; clients are told so already."""
         self.groups.partition_resigned(partition)
         self.subscriptions.partition_resigned(partition.topic_id, partition.index)
+        if partition.topic == OFFSETS_TOPIC:
+            self.subscriptions.membership.resigned(partition.index)

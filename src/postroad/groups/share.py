@@ -83,6 +83,16 @@ class ShareGroups:
 
     # --- who and what ---
 
+    def forget(self, group_id: str) -> None:
+        """Another node coordinates the group: its members are not known here any more."""
+        group = self._groups.pop(group_id)
+        for member_id in group.members:
+            self._deadlines.cancel(_session(group_id, member_id))
+
+    def ids(self) -> list[str]:
+        """The ids of all groups that have members."""
+        return [*self._groups]
+
     def has_members(self, group_id: str) -> bool:
         return group_id in self._groups
 

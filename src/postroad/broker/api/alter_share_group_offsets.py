@@ -33,6 +33,7 @@ async def _alter(node: Uses, request: codec.AlterShareGroupOffsetsRequest, versi
     response = codec.AlterShareGroupOffsetsResponse()
     try:
         node.subscriptions.check_ready(request.group_id)
+        node.subscriptions.membership.check_coordinator(request.group_id)
         node.subscriptions.membership.check_group_type(request.group_id)
     except ApiError as error:
         response.error_code, response.error_message = error.code, str(error)

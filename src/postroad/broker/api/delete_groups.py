@@ -41,12 +41,22 @@ def handle(node: Uses, call: Call) -> Result:
             parked.complete(codec.encode_response(response, version))
 
     for group_id in list(results):
-        if node.subscriptions.exists(group_id):
-            deletion = _delete_subscription(node, group_id, partial(answered, group_id))
-            node.tasks.start(deletion, "delete-subscription")
-        else:
-            enter(node, group_id, partial(_delete, group_id), partial(answered, group_id))
+        node.tasks.start(_delete_group(node, group_id, partial(answered, group_id)), "delete-group")
     return parked
+
+
+async def _delete_group(node: Uses, group_id: str, answered: Token) -> None:
+    try:
+        if group_id:
+            node.subscriptions.membership.check_coordinator(group_id)
+        is_subscription = await node.subscriptions.exists_anywhere(group_id)
+    except ApiError as error:
+        answered(error)
+        return
+    if is_subscription:
+        await _delete_subscription(node, group_id, answered)
+    else:
+        enter(node, group_id, partial(_delete, group_id), answered)
 
 
 def _delete(group_id: str, groups: Groups, token: Token, _: Now) -> Outcome:

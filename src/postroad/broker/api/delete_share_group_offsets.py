@@ -30,7 +30,8 @@ async def _delete(node: Uses, request: codec.DeleteShareGroupOffsetsRequest, ver
     response = codec.DeleteShareGroupOffsetsResponse()
     try:
         node.subscriptions.check_ready(request.group_id)
-        if not node.subscriptions.exists(request.group_id):
+        node.subscriptions.membership.check_coordinator(request.group_id)
+        if not await node.subscriptions.exists_anywhere(request.group_id):
             raise GroupIdNotFound()
     except ApiError as error:
         response.error_code, response.error_message = error.code, str(error)

@@ -27,47 +27,55 @@ class Uses(HasImage, HasSubscriptions, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
+    return _describe_all(node, request, call.version)
+
+
+async def _describe_all(node: Uses, request: codec.DescribeShareGroupOffsetsRequest, version: int) -> bytes:
     response = codec.DescribeShareGroupOffsetsResponse(
-        groups=[_describe(node, group) for group in request.groups]
+        groups=[await _describe(node, group) for group in request.groups]
     )
-    return codec.encode_response(response, call.version)
+    return codec.encode_response(response, version)
 
 
-def _describe(
+async def _describe(
     node: Uses, group: codec.DescribeShareGroupOffsetsRequestGroup
 ) -> codec.DescribeShareGroupOffsetsResponseGroup:
     answer = codec.DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id)
     try:
-        if not node.subscriptions.exists(group.group_id):
+        node.subscriptions.membership.check_coordinator(group.group_id)
+        if not await node.subscriptions.exists_anywhere(group.group_id):
             raise GroupIdNotFound()
+        wanted = await _wanted(node, group)
     except ApiError as error:
         answer.error_code, answer.error_message = error.code, str(error)
         return answer
-    for name, indexes in _wanted(node, group):
+    for name, indexes in wanted:
         topic = node.image.topics.get(name)
         answer.topics.append(
             codec.DescribeShareGroupOffsetsResponseTopic(
                 name,
                 bytes(16) if topic is None else topic.id,
-                [_partition(node, group.group_id, topic, index) for index in indexes],
+                [await _partition(node, group.group_id, topic, index) for index in indexes],
             )
         )
     return answer
 
 
-def _wanted(node: Uses, group: codec.DescribeShareGroupOffsetsRequestGroup) -> list[tuple[str, list[int]]]:
+async def _wanted(
+    node: Uses, group: codec.DescribeShareGroupOffsetsRequestGroup
+) -> list[tuple[str, list[int]]]:
     """Topics and partitions that are asked for; null: all that the subscription has met."""
     if group.topics is not None:
         return [(topic.topic_name, topic.partitions) for topic in group.topics]
     met: dict[str, list[int]] = {}
-    for key in sorted(ledger.key for ledger in node.subscriptions.ledgers(group.group_id)):
+    for key in await node.subscriptions.cluster.held(group.group_id):
         topic = node.image.topics_by_id.get(key.topic_id)
         if topic is not None:
             met.setdefault(topic.name, []).append(key.partition)
     return sorted(met.items())
 
 
-def _partition(
+async def _partition(
     node: Uses, group_id: str, topic: Topic | None, index: int
 ) -> codec.DescribeShareGroupOffsetsResponsePartition:
     answer = codec.DescribeShareGroupOffsetsResponsePartition(
@@ -76,7 +84,7 @@ def _partition(
     try:
         if topic is None:
             raise UnknownTopicOrPartition()
-        found = node.subscriptions.leaders.position(Key(group_id, topic.id, index))
+        found = await node.subscriptions.cluster.position(Key(group_id, topic.id, index))
         if found is not None:
             answer.start_offset, answer.leader_epoch, answer.lag = found
     except ApiError as error:

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasGroups, HasSubscriptions
-from postroad.errors import CoordinatorLoadInProgress
+from postroad.errors import ApiError, CoordinatorLoadInProgress
 from postroad.wire.messages import list_groups as codec
 
 KEY: Final = codec.KEY
@@ -20,6 +20,10 @@ class Uses(HasGroups, HasSubscriptions, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
+    return _list(node, request, call.version)
+
+
+async def _list(node: Uses, request: codec.ListGroupsRequest, version: int) -> bytes:
     response = codec.ListGroupsResponse()
     for coordinator in node.groups.all():
         if not coordinator.loaded:
@@ -28,12 +32,12 @@ def handle(node: Uses, call: Call) -> Result:
         found = coordinator.groups.list(request.states_filter, request.types_filter)
         response.groups += [codec.ListedGroup(*group) for group in found]
     subscriptions = node.subscriptions
-    if subscriptions.loading:
-        response.error_code = CoordinatorLoadInProgress.code
-    found = subscriptions.members.list(
-        request.states_filter, request.types_filter, existing=sorted(subscriptions.ids())
-    )
+    try:
+        existing = await subscriptions.ids_anywhere()
+    except ApiError as error:
+        response.error_code, existing = error.code, subscriptions.ids()
+    found = subscriptions.members.list(request.states_filter, request.types_filter, existing=sorted(existing))
     response.groups += [
         codec.ListedGroup(*group) for group in found if not subscriptions.is_bookkeeping(group.group_id)
     ]
-    return codec.encode_response(response, call.version)
+    return codec.encode_response(response, version)

@@ -24,16 +24,20 @@ class Uses(HasImage, HasSubscriptions, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    groups = [_describe(node, group_id) for group_id in request.group_ids]
+    return _describe_all(node, request, call.version)
+
+
+async def _describe_all(node: Uses, request: codec.ShareGroupDescribeRequest, version: int) -> bytes:
+    groups = [await _describe(node, group_id) for group_id in request.group_ids]
     for group in groups:
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = operations.GROUP
-    return codec.encode_response(codec.ShareGroupDescribeResponse(groups=groups), call.version)
+    return codec.encode_response(codec.ShareGroupDescribeResponse(groups=groups), version)
 
 
-def _describe(node: Uses, group_id: str) -> codec.DescribedGroup:
+async def _describe(node: Uses, group_id: str) -> codec.DescribedGroup:
     try:
-        found = _find(node, group_id)
+        found = await _find(node, group_id)
     except ApiError as error:
         return codec.DescribedGroup(error.code, str(error), group_id)
     return codec.DescribedGroup(
@@ -46,10 +50,11 @@ def _describe(node: Uses, group_id: str) -> codec.DescribedGroup:
     )
 
 
-def _find(node: Uses, group_id: str) -> ShareDescription:
+async def _find(node: Uses, group_id: str) -> ShareDescription:
     if not group_id:
         raise InvalidGroupId
-    exists = node.subscriptions.exists(group_id)
+    node.subscriptions.membership.check_coordinator(group_id)
+    exists = await node.subscriptions.exists_anywhere(group_id)
     if not exists and not node.subscriptions.loaded:
         raise CoordinatorLoadInProgress
     return node.subscriptions.members.describe(group_id, exists=exists)

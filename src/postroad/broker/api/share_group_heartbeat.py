@@ -55,6 +55,7 @@ def handle(node: Uses, call: Call) -> Result:
 def _heartbeat(node: Uses, wanted: ShareHeartbeat) -> ShareHeartbeatAnswer:
     subscriptions = node.subscriptions
     group_id = wanted.group_id
+    subscriptions.membership.check_coordinator(group_id)
     if group_id and not subscriptions.members.has_members(group_id):
         subscriptions.membership.check_group_type(group_id)
     if group_id and wanted.subscribed_names:

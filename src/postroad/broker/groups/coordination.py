@@ -58,7 +58,7 @@ class GroupCoordination:
             raise InvalidGroupId()
         coordinator = self._topic.find(group_id)
         if coordinator is None:
-            if self.leader_of(group_id) not in (self._node.settings.node.id, NO_LEADER):
+            if self.is_elsewhere(group_id):
                 raise NotCoordinator()
             raise CoordinatorNotAvailable(f"The group's partition of {OFFSETS_TOPIC} is offline.")
         return coordinator
@@ -67,6 +67,14 @@ class GroupCoordination:
         """The node that coordinates the group; NO_LEADER while nobody does."""
         topic = self._node.image.topics.get(OFFSETS_TOPIC)
         return NO_LEADER if topic is None else topic.partitions[self._topic.index_of(group_id)].leader
+
+    def is_elsewhere(self, group_id: str) -> bool:
+        """Whether another node coordinates the group."""
+        return self.leader_of(group_id) not in (self._node.settings.node.id, NO_LEADER)
+
+    def index_of(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` whose leader coordinates the group."""
+        return self._topic.index_of(group_id)
 
     def all(self) -> list[Coordinator]:
         return list(self._topic.states.values())

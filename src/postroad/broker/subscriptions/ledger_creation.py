@@ -73,22 +73,33 @@ class LedgerCreation:
     # --- who asks
 
     def ensure(self, group_id: str, topic_names: Iterable[str], done: Reply) -> None:
-        """`done` hears when every partition of these topics (as far as they exist) has its ledger."""
+        """`done` hears when every partition of these topics that this node leads has its ledger."""
         if not group_id:
             done(InvalidGroupId())
             return
+        self.ensure_keys(self._keys(group_id, topic_names), False, done)
+
+    def ensure_keys(self, keys: Iterable[Key], from_first: bool, done: Reply) -> None:
+        """`done` hears when each of these, of partitions that this node leads, has its ledger.
+
+        `from_first`: the partitions came later than the subscription."""
         missing: list[Key] = []
-        for key in self._keys(group_id, topic_names):
+        for key in keys:
             states = self._ledgers.find(key.topic_id, key.partition)
             if states is not None and not states.loaded:
                 done(CoordinatorLoadInProgress())
                 return
             if states is None or states.find(key) is None:
                 missing.append(key)
-        self._create_all(missing, done)
+        if from_first:
+            self._owed.update((key, None) for key in missing)
+            self._make(missing, done)
+        else:
+            self._create_all(missing, done)
 
     def hold_named(self, group_id: str, done: Reply = _heard, since_start: bool = False) -> None:
-        """`done` hears when all topics in `postroad.topics` are held, or why not yet: then it is tried again.
+        """`done` hears when this node's partitions of `postroad.topics` are held, or why not yet: then it is
+        tried again.
 
         `since_start`: the group named them before this node was started. Partitions that have a ledger are
         then left to `partition_loaded`."""
@@ -104,14 +115,30 @@ class LedgerCreation:
         """The topic's partitions from this one on came into being: whoever has named it holds them."""
         if topic.internal:
             return
-        owed = [
-            Key(group_id, topic.id, index)
-            for group_id in self._interested_in(topic)
-            for index in range(first, len(topic.partitions))
-        ]
+        led = [index for index in range(first, len(topic.partitions)) if self._leads(topic, index)]
+        owed = [Key(group_id, topic.id, index) for group_id in self.interested_in(topic) for index in led]
         for key in owed:
             self._owe(key)
         self._make(owed, _heard)
+
+    def hold_led(self, partition: Partition) -> None:
+        """This node leads the partition, which has no ledger: whoever has named its topic holds it.
+
+        The leader before may have ended in between; what came while this node had the log is held."""
+        if partition.internal:
+            return
+        named = self._node.image.named_by.get(partition.topic, ())
+        owed = [Key(group_id, partition.topic_id, partition.index) for group_id in named]
+        for key in owed:
+            self._owe(key, since_start=True)
+        self._make(owed, _heard)
+
+    def resigned(self, topic_id: bytes, index: int) -> None:
+        """What is owed there is its next leader's to make, which knows it from the coordination store."""
+        topic = self._node.image.topics_by_id.get(topic_id)
+        if topic is None or not self._leads(topic, index):
+            for key in [key for key in self._owed if key[1:] == (topic_id, index)]:
+                del self._owed[key]
 
     def begin(self, key: Key) -> None:
         """A member asks for messages of a partition that the subscription has not met."""
@@ -127,6 +154,12 @@ class LedgerCreation:
             if not states.knows(key):
                 self._owe(key, since_start=True)
         self._make([key for key in self._owed if key[1:] == (topic_id, index)], _heard)
+
+    def forget_key(self, key: Key) -> None:
+        """The group forgets the partition. Raises CoordinatorLoadInProgress while it just begins there."""
+        if key in self._creating:
+            raise CoordinatorLoadInProgress()
+        self._owed.pop(key, None)
 
     def forget(self, group_id: str) -> None:
         """The group is deleted, or is to begin anew."""
@@ -145,8 +178,8 @@ class LedgerCreation:
             return True
         return any(ledger.key.group not in holders for ledger in self._ledgers.of_topic(topic))
 
-    def _interested_in(self, topic: Topic) -> dict[str, None]:
-        """Groups that were created for the topic, have begun with it, or have members that name it."""
+    def interested_in(self, topic: Topic) -> dict[str, None]:
+        """Groups that were created for the topic, or have begun with it or have members that name it here."""
         found = dict(self._node.image.named_by.get(topic.name, {}))
         found |= dict.fromkeys(ledger.key.group for ledger in self._ledgers.of_topic(topic))
         for group in self._members.list():
@@ -155,12 +188,18 @@ class LedgerCreation:
         return found
 
     def _keys(self, group_id: str, topic_names: Iterable[str]) -> list[Key]:
+        """Partitions of these topics that this node leads."""
         return [
             Key(group_id, topic.id, index)
             for name in topic_names
             if (topic := self._node.image.topics.get(name)) is not None and not topic.internal
             for index in range(len(topic.partitions))
+            if self._leads(topic, index)
         ]
+
+    def _leads(self, topic: Topic, index: int) -> bool:
+        """Whether the coordination store names this node as the partition's leader."""
+        return topic.partitions[index].leader == self._node.settings.node.id
 
     # --- what is owed
 
@@ -170,7 +209,7 @@ class LedgerCreation:
         for key in list(self._owed):
             topic = self._node.image.topics_by_id.get(key.topic_id)
             if topic is not None and topic.id not in interested:
-                interested[topic.id] = self._interested_in(topic)
+                interested[topic.id] = self.interested_in(topic)
             if key.group not in interested.get(key.topic_id, ()):
                 del self._owed[key]
         self._make(list(self._owed), _heard)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from postroad.broker.connection import Connection
 from postroad.broker.subscriptions.sessions import ShareSession, ShareSessions
-from postroad.errors import GroupIdNotFound
+from postroad.errors import GroupIdNotFound, NotCoordinator
 from postroad.groups.settings import ShareGroupSettings
 from postroad.groups.share import ShareGroups
 
@@ -35,6 +35,18 @@ class Membership:
         return ShareGroupSettings(
             settings.heartbeat_ms, settings.session_ms, self._node.settings.groups.members_max
         )
+
+    def check_coordinator(self, group_id: str) -> None:
+        """Raises NotCoordinator if another node coordinates the group: its members are known there only."""
+        if self._node.groups.is_elsewhere(group_id):
+            raise NotCoordinator()
+
+    def resigned(self, index: int) -> None:
+        """Another node coordinates the groups of this partition of `__consumer_offsets`: members join there.
+        What they hold stays theirs."""
+        for group_id in self.members.ids():
+            if self._node.groups.index_of(group_id) == index:
+                self.members.forget(group_id)
 
     def check_group_type(self, group_id: str) -> None:
         """Raises if the id is a consumer group's."""

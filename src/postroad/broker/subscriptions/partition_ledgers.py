@@ -2,7 +2,8 @@
 
 Members, settings and names belong to the group's coordinator; what was acknowledged lies with the messages.
 So all that the one does at the other goes through these few methods, each of which names the group, the
-topic's id and the partition, and takes and gives plain values. On one node they are calls.
+topic's id and the partition, and takes and gives plain values. For partitions that this node leads they are
+calls, for others questions to their leaders (`cluster_ledgers`).
 """
 
 from __future__ import annotations
@@ -104,6 +105,29 @@ class PartitionLedgers:
             return
         states.remove(key, reply)
         self._node.subscriptions.close_queue(key)
+
+    def held(self, group_id: str, topic_id: bytes = b"", *, all_known: bool = False) -> list[Key]:
+        """The partitions led here that the group has met, or those of one topic.
+
+        Raises CoordinatorLoadInProgress while ledgers are being loaded, with `all_known` also while one can't
+        be read."""
+        if not self._are_known(topic_id, all_known):
+            raise CoordinatorLoadInProgress()
+        keys = sorted(ledger.key for ledger in self._ledgers.of_group(group_id))
+        return [key for key in keys if key.topic_id == topic_id] if topic_id else keys
+
+    def _are_known(self, topic_id: bytes, all_known: bool) -> bool:
+        if not topic_id:
+            return self._ledgers.complete if all_known else not self._ledgers.loading
+        topic = self._node.image.topics_by_id.get(topic_id)
+        return topic is None or self._ledgers.knows_topic(topic)
+
+    def groups(self) -> list[str]:
+        """The groups that have met a partition led here. Raises CoordinatorLoadInProgress while ledgers are
+        being loaded."""
+        if self._ledgers.loading:
+            raise CoordinatorLoadInProgress()
+        return sorted(self._ledgers.groups())
 
     def check_loaded(self, topic_id: bytes, index: int) -> None:
         """Raises CoordinatorLoadInProgress while the partition's ledger is being loaded."""

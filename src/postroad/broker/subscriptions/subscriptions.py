@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply, replied
 from postroad.broker.subscriptions.administration import Administration
+from postroad.broker.subscriptions.cluster_ledgers import ClusterLedgers
 from postroad.broker.subscriptions.dead_letters import DeadLetters
 from postroad.broker.subscriptions.ledger_creation import LedgerCreation
 from postroad.broker.subscriptions.ledgers import Ledgers
@@ -33,7 +34,8 @@ from postroad.broker.subscriptions.schedule_file import remove_strays
 from postroad.broker.subscriptions.states import QueueStates
 from postroad.broker.subscriptions.subscription import Subscription, queue_settings
 from postroad.cluster.group_config import GroupSettings, settings_of
-from postroad.cluster.image import Changes
+from postroad.cluster.image import Changes, Topic
+from postroad.cluster.named_topics import named_topics
 from postroad.errors import CoordinatorLoadInProgress, InvalidGroupId, UnknownTopicId
 from postroad.queues.ledger import Ledger
 from postroad.queues.share_partition import SharePartition
@@ -58,8 +60,9 @@ class Subscriptions:
         self._ledgers = Ledgers(node, self._loaded)
         self.leaders = PartitionLedgers(node, self._ledgers)
         self._creation = LedgerCreation(node, self._ledgers, self.leaders, self.members)
+        self.cluster = ClusterLedgers(node, self.leaders, self._creation, self.members)
         self._reconciliation = Reconciliation(node, self._creation)
-        self.administration = Administration(node, self._ledgers, self.leaders, self._creation)
+        self.administration = Administration(node, self.cluster, self._creation)
         self._subscriptions: dict[str, Subscription] = {}  # those that were asked for
 
     # --- start and end
@@ -80,12 +83,15 @@ class Subscriptions:
 
         Call it before anything is appended under the new leadership. `is_new`: the ledger was just made."""
         self._ledgers.lead(partition, is_new)
+        if self._ledgers.started and partition.ledger is None:
+            self._creation.hold_led(partition)
 
     def partition_resigned(self, topic_id: bytes, index: int) -> None:
         """Another node leads the partition, or it is gone: whoever waits there is answered.
 
         Call it when `Partitions` knows that already: answers then say where to go on."""
         self._ledgers.resign(topic_id, index)
+        self._creation.resigned(topic_id, index)
         for subscription in self._subscriptions.values():
             queue = subscription.queues.pop((topic_id, index), None)
             if queue is not None:
@@ -103,8 +109,17 @@ class Subscriptions:
 
     # --- which there are
 
+    async def exists_anywhere(self, group_id: str) -> bool:
+        """Whether this id is a share group's, wherever its ledgers lie. Raises if a node can't say."""
+        return self.exists(group_id) or bool(await self.cluster.held(group_id))
+
+    async def ids_anywhere(self) -> set[str]:
+        """The ids of all subscriptions that this node coordinates. Raises if a node can't say."""
+        found = self.ids() | await self.cluster.groups()
+        return {group_id for group_id in found if not self._node.groups.is_elsewhere(group_id)}
+
     def exists(self, group_id: str) -> bool:
-        """Whether this id is a share group's."""
+        """Whether this id is a share group's, as far as this node knows by itself."""
         if self.members.has_members(group_id):
             return True
         if self._node.image.groups.get(group_id, {}).get(TOPICS_CONFIG):
@@ -112,7 +127,7 @@ class Subscriptions:
         return bool(self.ledgers(group_id))
 
     def ids(self) -> set[str]:
-        """The ids of all subscriptions, with and without members."""
+        """The ids of all subscriptions that this node knows by itself, with and without members."""
         found = set(self._ledgers.groups())
         found |= {group for group, config in self._node.image.groups.items() if config.get(TOPICS_CONFIG)}
         return found | {group.group_id for group in self.members.list((), ())}
@@ -249,14 +264,27 @@ class Subscriptions:
 
     def ensure(self, group_id: str, topic_names: Iterable[str], done: Reply) -> None:
         """`done` hears when every partition of these topics (as far as they exist) has its ledger."""
-        self._creation.ensure(group_id, topic_names, done)
+        self.cluster.ensure(group_id, topic_names, done)
+
+    def ensure_here(self, keys: Iterable[Key], from_first: bool, done: Reply) -> None:
+        """`done` hears when each of these, of partitions that this node leads, has its ledger.
+
+        `from_first`: the partitions came later than the subscription."""
+        self._creation.ensure_keys(keys, from_first, done)
+
+    def remove_here(self, key: Key, done: Reply) -> None:
+        """The group is as if it had never met the partition, which this node leads."""
+        self._creation.forget_key(key)
+        self.leaders.remove(key, done)
 
     async def configured(self, group_id: str) -> None:
-        """The group's configs have changed: they hold when this returns, and its topics are held."""
+        """The group's configs have changed: they hold when this returns, and its topics are held, whichever
+        nodes lead them."""
         settings = self._configured_settings(group_id)
         if group_id in self._subscriptions:
             self._subscriptions[group_id].configure(settings, self._node.clock.now())
         await replied(partial(self._creation.hold_named, group_id))
+        await self.cluster.ensure_named(group_id, named_topics(self._node.image.groups.get(group_id, {})))
 
     # --- changes around it
 
@@ -273,9 +301,13 @@ class Subscriptions:
             for index in range(len(topic.partitions)):
                 self.partition_resigned(topic.id, index)
         for topic in changes.created:
-            self._creation.hold_new(topic, 0)
+            self._hold_new(topic, 0)
         for before, after in changes.altered:
-            self._creation.hold_new(after, len(before.partitions))
+            self._hold_new(after, len(before.partitions))
+
+    def _hold_new(self, topic: Topic, first: int) -> None:
+        self._creation.hold_new(topic, first)
+        self.cluster.hold_new(topic, first)
 
     def close_queue(self, key: Key) -> None:
         """Whoever waits there is answered; the next one who asks opens another."""

@@ -1,0 +1,101 @@
+"""Peer (10004), version 0: what other nodes of the cluster ask about the partitions and groups of this one.
+
+Postroad's own, between nodes. Not advertised (see `wire.peer`). Each question is answered with what lies
+here: a partition that another node leads is answered with NOT_LEADER_OR_FOLLOWER, and nobody else is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasGroups, HasPartitions, HasSubscriptions, HasTopics
+from postroad.broker.replies import replied
+from postroad.errors import ApiError, NotLeaderOrFollower
+from postroad.queues.update import Key
+from postroad.wire import peer as codec
+from postroad.wire.peer import PartitionResult, PeerAnswer, TopicPartition
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+ADVERTISED: Final = False
+
+FOLLOW_S: Final = 3.0  # a node that is further behind the coordination store says so instead
+
+
+class Uses(HasGroups, HasPartitions, HasSubscriptions, HasTopics, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
+    return _answer(node, codec.decode_request(call.body, call.version), call.version)
+
+
+async def _answer(node: Uses, question: codec.AnyQuestion, version: int) -> bytes:
+    try:
+        answer = await _find(node, question)
+    except ApiError as error:
+        answer = PeerAnswer(error.code, str(error))
+    return codec.encode_response(answer, version)
+
+
+async def _find(node: Uses, question: codec.AnyQuestion) -> PeerAnswer:
+    subscriptions = node.subscriptions
+    match question:
+        case codec.EnsureLedgers():
+            return await _ensure(node, question)
+        case codec.FindPositions(group, partitions):
+            return await _each(partitions, partial(_position, node, group))
+        case codec.ResetLedger(group, where, start):
+            await subscriptions.leaders.reset(Key(group, *where), start)
+            return PeerAnswer()
+        case codec.RemoveLedgers(group, partitions):
+            return await _each(partitions, partial(_remove, node, group))
+        case codec.FindHeld(group, topic_id, all_known):
+            held = subscriptions.leaders.held(group, topic_id, all_known=all_known)
+            return PeerAnswer(partitions=[key[1:] for key in held])
+        case codec.FindGroups():
+            return PeerAnswer(groups=subscriptions.leaders.groups())
+        case codec.FindCommitted(topic, index, below):
+            return PeerAnswer(offset=node.groups.committed_below(topic, index, below))
+
+
+async def _each(
+    partitions: Sequence[TopicPartition],
+    find: Callable[[TopicPartition], Awaitable[PartitionResult]],
+) -> PeerAnswer:
+    """One result for each partition; an error of one is not the others'."""
+    results: list[PartitionResult] = []
+    for where in partitions:
+        try:
+            results.append(await find(where))
+        except ApiError as error:
+            results.append(PartitionResult(error.code, str(error)))
+    return PeerAnswer(results=results)
+
+
+async def _ensure(node: Uses, question: codec.EnsureLedgers) -> PeerAnswer:
+    await node.topics.reach(question.revision, FOLLOW_S)
+    for where in question.partitions:
+        node.partitions.lead(*where)  # raises if another node leads it
+    keys = [Key(question.group, *where) for where in question.partitions]
+    await replied(partial(node.subscriptions.ensure_here, keys, question.from_first))
+    for where in question.partitions:
+        node.partitions.lead(*where)
+        if node.subscriptions.leaders.position(Key(question.group, *where)) is None:
+            raise NotLeaderOrFollower("The partition was given up before its ledger was made.")
+    return PeerAnswer()
+
+
+async def _position(node: Uses, group: str, where: TopicPartition) -> PartitionResult:
+    found = node.subscriptions.leaders.position(Key(group, *where))
+    return PartitionResult(position=None if found is None else codec.PeerPosition(*found))
+
+
+async def _remove(node: Uses, group: str, where: TopicPartition) -> PartitionResult:
+    node.partitions.lead(*where)
+    await replied(partial(node.subscriptions.remove_here, Key(group, *where)))
+    return PartitionResult()

@@ -1,0 +1,152 @@
+"""Peer (10004), version 0: what nodes of a cluster ask each other about subscriptions and groups.
+
+Postroad's own API, not listed by ApiVersions, for the same reason as `wire.peek`. The coordinator of a group
+asks the leaders of partitions, where the ledgers lie; a leader asks coordinators how far their groups are.
+
+    request  := question (MessagePack, a map with its `type`)
+    response := answer (MessagePack, a map)
+
+Unknown fields are passed over, and those that are missing have their defaults. A question of a type that the
+node does not know is malformed: it ends the connection.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from postroad.errors import ProtocolError
+from postroad.wire.primitives import Buffer, unsupported
+
+KEY: Final = 10_004
+NAME: Final = "Peer"
+MIN_VERSION: Final = 0
+MAX_VERSION: Final = 0
+FLEXIBLE_FROM: Final = 0
+
+TopicPartition = tuple[bytes, int]
+"""A topic's id and a partition's index."""
+
+
+class PeerQuestion(msgspec.Struct, tag_field="type", frozen=True):
+    """What one node asks another."""
+
+
+class EnsureLedgers(PeerQuestion, tag="ensure", frozen=True):
+    """The group begins at these partitions, if it has not; answered when that is durable."""
+
+    group: str
+    partitions: list[TopicPartition]
+    revision: int  # of the coordination store: what the asking node has seen is seen here first
+    from_first: bool = False  # the partitions came later than the subscription: from their first message
+
+
+class FindPositions(PeerQuestion, tag="positions", frozen=True):
+    """How far the group has come at these partitions."""
+
+    group: str
+    partitions: list[TopicPartition]
+
+
+class ResetLedger(PeerQuestion, tag="reset", frozen=True):
+    """The group goes on from this offset."""
+
+    group: str
+    partition: TopicPartition
+    start: int
+
+
+class RemoveLedgers(PeerQuestion, tag="remove", frozen=True):
+    """The group is as if it had never met these partitions."""
+
+    group: str
+    partitions: list[TopicPartition]
+
+
+class FindHeld(PeerQuestion, tag="held", frozen=True):
+    """At which of the partitions that the node leads the group has a ledger."""
+
+    group: str
+    topic_id: bytes = b""  # only of this topic
+    all_known: bool = False  # an error instead, while one of these ledgers can't be read
+
+
+class FindGroups(PeerQuestion, tag="groups", frozen=True):
+    """Which groups have a ledger at a partition that the node leads."""
+
+
+class FindCommitted(PeerQuestion, tag="committed", frozen=True):
+    """The lowest offset that groups of this node's coordinators have committed there, if below `below`."""
+
+    topic: str
+    index: int
+    below: int
+
+
+AnyQuestion = (
+    EnsureLedgers | FindPositions | ResetLedger | RemoveLedgers | FindHeld | FindGroups | FindCommitted
+)
+
+
+class PeerPosition(msgspec.Struct, frozen=True):
+    """A group's position at a partition; -1: it has not met it."""
+
+    start: int = -1
+    leader_epoch: int = 0
+    lag: int = -1
+
+
+class PartitionResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one partition of a question, in the question's order."""
+
+    error_code: int = 0
+    error_message: str | None = None
+    position: PeerPosition | None = None
+
+
+class PeerAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer to any question: the fields that it asked for are filled."""
+
+    error_code: int = 0
+    error_message: str | None = None
+    results: list[PartitionResult] = []
+    partitions: list[TopicPartition] = []
+    groups: list[str] = []
+    offset: int = -1
+
+
+_question: Final[msgspec.msgpack.Decoder[AnyQuestion]] = msgspec.msgpack.Decoder(AnyQuestion)
+_answer: Final = msgspec.msgpack.Decoder(PeerAnswer)
+_encoder: Final = msgspec.msgpack.Encoder()
+
+
+def decode_request(body: Buffer, version: int) -> AnyQuestion:
+    _check_version(version)
+    try:
+        return _question.decode(body)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"Peer request v{version} can't be read: {error}.") from None
+
+
+def encode_request(request: AnyQuestion, version: int) -> bytes:
+    _check_version(version)
+    return _encoder.encode(request)
+
+
+def decode_response(body: Buffer, version: int) -> PeerAnswer:
+    _check_version(version)
+    try:
+        return _answer.decode(body)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"Peer response v{version} can't be read: {error}.") from None
+
+
+def encode_response(response: PeerAnswer, version: int) -> bytes:
+    _check_version(version)
+    return _encoder.encode(response)
+
+
+def _check_version(version: int) -> None:
+    if not MIN_VERSION <= version <= MAX_VERSION:
+        raise unsupported(NAME, version, MIN_VERSION, MAX_VERSION)

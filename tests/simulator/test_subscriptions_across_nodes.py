@@ -1,0 +1,150 @@
+"""Subscriptions over partitions that several nodes lead: they work as on one node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from postroad.client import AckType, Client, Producer, ShareConsumer, TopicPartition, subscriptions, topics
+from postroad.errors import GroupIdNotFound
+from tests.simulator.cluster_client import coordinator, is_whole, leaders, run
+from tests.simulator.simulated_cluster import SimulatedCluster, simulated_cluster
+
+PARTITIONS = 6
+POLLS_MAX = 50
+
+
+@pytest.fixture
+def cluster() -> Iterator[SimulatedCluster]:
+    with simulated_cluster(topics_replicas=3) as running:
+        running.until(lambda: is_whole(running))
+        run(running, _create_topic)
+        assert set(leaders(running, "jobs")) == {1, 2, 3}
+        yield running
+
+
+async def _create_topic(client: Client) -> None:
+    await topics.create(client, "jobs", partitions=PARTITIONS)
+
+
+async def publish(client: Client, topic: str, count: int, partitions: int = PARTITIONS) -> None:
+    producer = Producer(client)
+    for number in range(count):
+        await producer.send(topic, b"%d" % number, partition=number % partitions)
+    await producer.flush()
+
+
+async def take(
+    client: Client, group: str, topic: str, count: int, outcome: AckType = AckType.ACCEPT
+) -> Counter[bytes | None]:
+    """Poll until so many messages were taken, and settle them."""
+    taken: Counter[bytes | None] = Counter()
+    async with ShareConsumer(client, group, [topic]) as consumer:
+        for _ in range(POLLS_MAX):
+            for message in await consumer.poll():
+                taken[message.value] += 1
+                consumer.acknowledge(message, outcome)
+            assert await consumer.commit() == []
+            if taken.total() >= count:
+                break
+    return taken
+
+
+def test_a_subscription_by_configs_holds_what_is_published_after_its_answer(
+    cluster: SimulatedCluster,
+) -> None:
+    async def work(client: Client) -> Counter[bytes | None]:
+        await publish(client, "jobs", 12)
+        config = {"postroad.topics": "jobs", "share.auto.offset.reset": "latest"}
+        await subscriptions.alter_config(client, "workers", config)
+        found = await subscriptions.positions(client, "workers")
+        assert found == {TopicPartition("jobs", index): (2, 0) for index in range(PARTITIONS)}
+        await publish(client, "jobs", 30)
+        return await take(client, "workers", "jobs", 30)
+
+    assert run(cluster, work) == {b"%d" % number: 1 for number in range(30)}
+
+
+def test_a_member_gets_what_is_published_after_it_has_joined(cluster: SimulatedCluster) -> None:
+    async def work(client: Client) -> Counter[bytes | None]:
+        await publish(client, "jobs", 12)
+        taken: Counter[bytes | None] = Counter()
+        async with ShareConsumer(client, "fresh", ["jobs"]) as consumer:
+            found = await subscriptions.positions(client, "fresh")
+            assert len(found) == PARTITIONS, "its ledgers are there before it asks for messages"
+            await publish(client, "jobs", 30)
+            for _ in range(POLLS_MAX):
+                taken.update(message.value for message in await consumer.poll())
+                if taken.total() >= 30:
+                    break
+        return taken
+
+    assert run(cluster, work) == {b"%d" % number: 1 for number in range(30)}
+
+
+def test_offsets_are_described_moved_and_forgotten_whoever_leads(cluster: SimulatedCluster) -> None:
+    async def work(client: Client) -> None:
+        await publish(client, "jobs", 30)
+        config = {"postroad.topics": "jobs", "share.auto.offset.reset": "earliest"}
+        await subscriptions.alter_config(client, "workers", config)
+        assert sum(found.lag for found in (await subscriptions.positions(client, "workers")).values()) == 30
+        await take(client, "workers", "jobs", 30)
+        assert sum(found.lag for found in (await subscriptions.positions(client, "workers")).values()) == 0
+        moved = {TopicPartition("jobs", index): 3 for index in range(PARTITIONS)}
+        await subscriptions.move(client, "workers", moved)
+        assert sum(found.lag for found in (await subscriptions.positions(client, "workers")).values()) == 12
+        assert (await take(client, "workers", "jobs", 12)).total() == 12
+        await subscriptions.forget(client, "workers", ["jobs"])
+        assert await subscriptions.positions(client, "workers") == {}
+
+    run(cluster, work)
+
+
+def test_a_subscription_is_listed_once_and_deleted_everywhere(cluster: SimulatedCluster) -> None:
+    async def work(client: Client) -> None:
+        await take(client, "passing", "jobs", 0)
+        assert [group.group for group in await subscriptions.list_all(client)] == ["passing"]
+        assert (await subscriptions.describe(client, "passing")).state == "Empty"
+        await subscriptions.delete(client, "passing")
+        assert await subscriptions.list_all(client) == []
+        with pytest.raises(GroupIdNotFound):
+            await subscriptions.describe(client, "passing")
+
+    run(cluster, work)
+    for node in cluster.nodes.values():
+        assert node.subscriptions.ledgers("passing") == []
+
+
+def test_partitions_that_come_later_are_held_from_their_first_message(cluster: SimulatedCluster) -> None:
+    async def work(client: Client) -> Counter[bytes | None]:
+        await take(client, "passing", "jobs", 0)  # a subscription without configs, and without members now
+        await topics.add_partitions(client, "jobs", 2 * PARTITIONS)
+        client.forget("jobs")
+        await publish(client, "jobs", 24, 2 * PARTITIONS)
+        return await take(client, "passing", "jobs", 24)
+
+    assert run(cluster, work) == {b"%d" % number: 1 for number in range(24)}
+
+
+@pytest.mark.parametrize("killed", ["coordinator", "leader"])
+def test_a_subscription_survives_the_death_of_a_node(cluster: SimulatedCluster, killed: str) -> None:
+    async def begin(client: Client) -> None:
+        config = {"postroad.topics": "jobs", "share.auto.offset.reset": "earliest"}
+        await subscriptions.alter_config(client, "workers", config)
+        await publish(client, "jobs", 30)
+        assert (await take(client, "workers", "jobs", 30)).total() == 30
+        await publish(client, "jobs", 30)
+
+    async def go_on(client: Client) -> Counter[bytes | None]:
+        taken = await take(client, "workers", "jobs", 30)
+        assert sum(found.lag for found in (await subscriptions.positions(client, "workers")).values()) == 0
+        return taken
+
+    run(cluster, begin)
+    coordinating = coordinator(cluster, "workers")
+    others = [number for number in cluster.nodes if number != coordinating]
+    cluster.kill(coordinating if killed == "coordinator" else others[0])
+    taken = run(cluster, go_on)
+    assert taken == {b"%d" % number: 1 for number in range(30)}
