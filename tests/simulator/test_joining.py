@@ -61,7 +61,7 @@ class Machine:
         self.directory.open()
         incarnation, directory = random.randbytes(8).hex(), self.directory.known_id(random.randbytes(8).hex())
         me = NodeEntry(self.node_id, self.process.host, 9092, incarnation, directory)
-        registration = Registration(store, me, commit, LEASE_MS)
+        registration = Registration(store, me, commit, LEASE_MS, self.process.clock)
         joining = Joining(
             store, self.directory, registration, commit, random.randbytes(16), lambda topic: True
         )

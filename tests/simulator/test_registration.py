@@ -36,7 +36,7 @@ class Registered:
             return await store.commit(*decision)
 
         me = NodeEntry(1, HOST, 9092, "mine")
-        self.registration = Registration(store, me, commit, LEASE_MS)
+        self.registration = Registration(store, me, commit, LEASE_MS, self.process.clock)
         self.task = self.process.start(self._live())
         world.run_for(1)
         assert self.is_there
@@ -139,7 +139,7 @@ def test_a_start_under_an_id_that_is_taken_is_refused_and_leaves_no_lease(
         raise AssertionError(decision)
 
     me = NodeEntry(1, HOST, 9092, "mine")
-    task = process.start(Registration(server.session(process), me, never, LEASE_MS).begin())
+    task = process.start(Registration(server.session(process), me, never, LEASE_MS, process.clock).begin())
     world.run_for(1)
     assert isinstance(task.exception(), NodeIdTaken)
     assert server.grant(1000) == lease + 1
@@ -165,3 +165,32 @@ def test_whatever_goes_wrong_the_entry_is_there_when_all_is_well(seed: int) -> N
         assert node.is_there
         assert not node.task.done()
         assert world.complaints == []
+
+
+def test_a_lease_is_current_no_longer_than_it_lasts_from_before_its_renewal_was_sent(
+    world: World, server: StoreServer, node: Registered
+) -> None:
+    clock, registration = node.process.clock, node.registration
+    assert registration.is_current(clock.monotonic_ms())
+    server.cut(HOST, requests=False)  # renewals arrive, their answers don't
+    cut_ms = clock.monotonic_ms()
+    assert not registration.is_current(cut_ms + LEASE_MS)
+    world.run_for(LEASE_S)
+    assert not registration.is_current(clock.monotonic_ms())
+    server.heal(HOST)
+    world.run_for(LEASE_S)
+    assert registration.is_current(clock.monotonic_ms())
+
+
+def test_a_lease_that_was_lost_is_current_again_when_it_was_replaced(
+    world: World, server: StoreServer, node: Registered
+) -> None:
+    first = node.registration.revision
+    server.cut(HOST)
+    world.run_for(3 * LEASE_S)
+    assert not node.is_there
+    assert not node.registration.is_current(node.process.clock.monotonic_ms())
+    server.heal(HOST)
+    world.run_for(LEASE_S)
+    assert node.registration.is_current(node.process.clock.monotonic_ms())
+    assert node.registration.revision > first

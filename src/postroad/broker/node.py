@@ -19,6 +19,7 @@ from postroad.broker.controlling import Controlling
 from postroad.broker.data_directory import DataDirectory
 from postroad.broker.descriptors import Descriptors
 from postroad.broker.dispatch import Dispatcher
+from postroad.broker.evidence import Evidence
 from postroad.broker.fetch_sessions import FetchSessions
 from postroad.broker.flusher import Flusher
 from postroad.broker.groups.coordination import GroupCoordination
@@ -96,8 +97,9 @@ class Node:
         self.port = self.listener.bind(self.settings.kafka.host, self.settings.kafka.port)
         self.store: Store = await self.runtime.open_store(self.directory.store, self.settings.cluster.store)
         self.registration = Registration(
-            self.store, self._my_entry(), self._commit_urgently, self.settings.cluster.lease_ms
+            self.store, self._my_entry(), self._commit_urgently, self.settings.cluster.lease_ms, self.clock
         )
+        self.evidence = Evidence(self)
         self.topics = Topics(self, self.store, self.directory)
         self.replicas = Replicas(self, self.directory)
         self.roles = Roles(self)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from postroad.broker.data_directory import DataDirectory
     from postroad.broker.dispatch import Dispatcher
+    from postroad.broker.evidence import Evidence
     from postroad.broker.fetch_sessions import FetchSessions
     from postroad.broker.flusher import Flusher
     from postroad.broker.groups.coordination import GroupCoordination
@@ -55,6 +56,11 @@ class HasDirectory(Protocol):
 class HasDispatcher(Protocol):
     @property
     def dispatcher(self) -> Dispatcher: ...
+
+
+class HasEvidence(Protocol):
+    @property
+    def evidence(self) -> Evidence: ...
 
 
 class HasFetchSessions(Protocol):

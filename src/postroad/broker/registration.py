@@ -31,6 +31,7 @@ from postroad.errors import (
     StoreChanged,
     StoreUnavailable,
 )
+from postroad.system.clock import Clock
 
 RENEWALS: Final = 3  # in the time of a lease: two may fail before it ends
 RETRIES: Final = 10  # in the same time, while they fail
@@ -45,12 +46,16 @@ class Registration:
         me: NodeEntry,
         commit: Callable[[Decision], Awaitable[int | None]],
         lease_ms: int,
+        clock: Clock,
     ) -> None:
         """`commit` hands a decision to the store and returns its answer."""
         self.me = me
         self._store = store
         self._commit = commit
         self._lease_ms = lease_ms
+        self._clock = clock
+        self.revision = 0  # of the latest registration: what the store said before was of another lease
+        self._current_until_ms = 0  # on the monotonic clock
         self._lease = NO_LEASE
         self._registered = False
         self._troubled = False  # the last renewal failed, and the log says so
@@ -60,6 +65,14 @@ class Registration:
     def lease(self) -> int:
         """The lease under which the node is registered, as far as it knows; NO_LEASE if it is not."""
         return self._lease if self._registered else NO_LEASE
+
+    def is_current(self, now_ms: int) -> bool:
+        """Whether the lease certainly lasts at this moment of the monotonic clock.
+
+        Its time is counted from before the request that began it anew was sent: the store may have taken that
+        one at once, and its answer may have come late.
+        """
+        return self._registered and now_ms < self._current_until_ms
 
     async def begin(self, *, takes_over: bool = False) -> None:
         """Register under a new lease; at a start it `takes_over` the entry of this directory's last process.
@@ -91,14 +104,19 @@ class Registration:
     async def _begin(self, takes_over: bool = False) -> None:
         self._registered = False
         controller.check_node_id(await self._nodes(), self.me, takes_over)
+        sent_ms = self._clock.monotonic_ms()
         self._lease = await self._store.grant(self._lease_ms)
-        await self._write(self._lease, takes_over)
+        self.revision = await self._write(self._lease, takes_over)
+        self._current_until_ms = sent_ms + self._lease_ms
         self._registered = True
 
-    async def _write(self, lease: int, takes_over: bool = False) -> None:
+    async def _write(self, lease: int, takes_over: bool = False) -> int:
+        """Returns the store's revision."""
         decision = controller.register_node(await self._nodes(), self.me, lease, takes_over)
-        if await self._commit(decision) is None:
+        revision = await self._commit(decision)
+        if revision is None:
             raise StoreChanged("Another process registered at the same moment.")
+        return revision
 
     async def _nodes(self) -> Image:
         image = Image()
@@ -132,11 +150,14 @@ class Registration:
     async def _kept_alive(self) -> bool:
         if not self._registered:
             return False
+        sent_ms = self._clock.monotonic_ms()
         try:
             await self._store.keep_alive(self._lease)
         except LeaseLost:
+            self._registered = False
             log.warning("the lease ended while this process was held up or cut off; registering anew")
             return False
+        self._current_until_ms = sent_ms + self._lease_ms
         return True
 
     async def end(self) -> None:

@@ -22,6 +22,7 @@ from postroad.broker.fetch_sessions import FINAL_EPOCH, FetchSession
 from postroad.broker.partition import Partition
 from postroad.broker.parts import (
     HasColdWorkers,
+    HasEvidence,
     HasFetchSessions,
     HasImage,
     HasLoop,
@@ -31,7 +32,7 @@ from postroad.broker.parts import (
     HasSettings,
 )
 from postroad.broker.tail_fetch import COPY_BYTES_MAX, WAIT_MS_MAX, TailFetch, waits_at_end
-from postroad.errors import ApiError, CorruptMessage, StorageFailed
+from postroad.errors import ApiError, CorruptMessage, NotLeaderOrFollower, OffsetOutOfRange, StorageFailed
 from postroad.log.partition_log import Slice
 from postroad.log.scan import DamagedBatch
 from postroad.wire import fetch as codec
@@ -47,6 +48,7 @@ log = logging.getLogger(__name__)
 
 class Uses(
     HasColdWorkers,
+    HasEvidence,
     HasFetchSessions,
     HasImage,
     HasLoop,
@@ -153,6 +155,9 @@ class Fetch:
         for wanted in self._wanted:
             try:
                 answer = self._look(wanted, left, total == 0)
+            except OffsetOutOfRange as error:
+                answer = self._refusal(wanted, self._out_of_range(wanted, error))
+                failed = True
             except ApiError as error:
                 answer = self._refusal(wanted, error)
                 failed = True
@@ -191,6 +196,13 @@ class Fetch:
         return PartitionAnswer(
             wanted.topic, wanted.index, error.code, -1, -1, -1, None, diverging=None, leader=leader
         )
+
+    def _out_of_range(self, wanted: PartitionFetch, error: OffsetOutOfRange) -> ApiError:
+        """A leader that was replaced may lack what its successor has: no consumer is sent back for that."""
+        partition = self._node.partitions.find(wanted.topic, wanted.index)
+        if partition is None or self._node.evidence.covers(partition):
+            return error
+        return NotLeaderOrFollower()
 
     def _endpoints(self) -> list[NodeEndpoint]:
         """Where the leaders are that the answer names."""

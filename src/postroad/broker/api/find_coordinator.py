@@ -16,6 +16,7 @@ from postroad.errors import (
     CoordinatorNotAvailable,
     InvalidGroupId,
     InvalidRequest,
+    NotCoordinator,
     TransactionalIdAuthorizationFailed,
 )
 from postroad.wire.messages import find_coordinator as codec
@@ -58,7 +59,10 @@ def _coordinator_of(node: Uses, group_id: str) -> NodeEntry:
         raise InvalidGroupId()
     leader = node.groups.leader_of(group_id)
     if leader == node.settings.node.id:
-        node.groups.find(group_id)  # raises while its partition is offline
+        try:
+            node.groups.find(group_id)  # raises while its partition is offline
+        except NotCoordinator as error:
+            raise CoordinatorNotAvailable(str(error)) from error
     found = node.image.nodes.get(leader)
     if found is None:  # nobody leads, or its lease was lost a moment ago
         raise CoordinatorNotAvailable()

@@ -14,7 +14,7 @@ from typing import Final, Protocol, cast
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
-from postroad.broker.parts import HasSubscriptions
+from postroad.broker.parts import HasEvidence, HasSubscriptions
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from postroad.cluster.group_config import BACKOFF_MS_MAX, LOCK_MS_MAX
@@ -40,7 +40,7 @@ _LATE_KINDS: Final = {
 }
 
 
-class Uses(HasSubscriptions, Protocol):
+class Uses(HasEvidence, HasSubscriptions, Protocol):
     """What this handler uses of the node."""
 
 

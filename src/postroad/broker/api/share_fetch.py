@@ -22,7 +22,7 @@ from postroad.broker.api.share_acknowledge import check_member, check_owner, giv
 from postroad.broker.connection import Answer, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
-from postroad.broker.parts import HasClock, HasLoop, HasSettings, HasSubscriptions
+from postroad.broker.parts import HasClock, HasEvidence, HasLoop, HasSettings, HasSubscriptions
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.queue import Delivery, Queue, Wanted
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
@@ -42,7 +42,7 @@ ANSWER_BYTES: Final = 64  # an answer takes so much without any partition, and a
 PARTITION_BYTES: Final = 64  # … so much more for each, without its messages and errors
 
 
-class Uses(HasClock, HasLoop, HasSettings, HasSubscriptions, Protocol):
+class Uses(HasClock, HasEvidence, HasLoop, HasSettings, HasSubscriptions, Protocol):
     """What this handler uses of the node."""
 
 
@@ -163,6 +163,8 @@ class ShareFetch(Answer):
         for topic_partition in list(session.partitions):
             try:
                 queue = node.subscriptions.queue(session.group, *topic_partition, begin=not request.owner)
+                if queue is not None:
+                    node.evidence.check(queue.partition)
             except ApiError as error:
                 self._errors[topic_partition] = error
                 continue

@@ -63,7 +63,7 @@ def submit(
 def enter(node: HasGroups, group_id: str, decide: Decide, reply: Token, *, shared: bool = False) -> None:
     """The same for one of several groups in a request: `reply` hears the answer or the error."""
     try:
-        coordinator = node.groups.find(group_id)
+        coordinator = node.groups.find(group_id, is_fenced=shared)
         door = coordinator.shared if shared else coordinator.alone
         door(group_id, lambda now: decide(coordinator.groups, reply, now), reply)
     except ApiError as error:

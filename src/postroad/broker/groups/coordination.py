@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from postroad.broker.groups.coordinator import Coordinator
@@ -38,7 +39,8 @@ class GroupCoordination:
     def _coordinate(self, partition: Partition) -> Coordinator:
         node = self._node
         groups = Groups(group_settings(node), lambda: self.topics)
-        return Coordinator(partition, groups, node.clock, node.turn, node.loop, self._start_of)
+        has_evidence = partial(node.evidence.covers, partition)
+        return Coordinator(partition, groups, node.clock, node.turn, node.loop, self._start_of, has_evidence)
 
     def _start_of(self, topic: str, index: int) -> int | None:
         """The first offset of a partition that there is; None if there is no such partition."""
@@ -52,8 +54,12 @@ class GroupCoordination:
         for topic in coordinator.groups.topics_with_offsets() - self._node.image.topics.keys():
             coordinator.forget_topic(topic)  # deleted just before the node stopped
 
-    def find(self, group_id: str) -> Coordinator:
-        """The group's coordinator. Raises what the client should be told."""
+    def find(self, group_id: str, *, is_fenced: bool = False) -> Coordinator:
+        """The group's coordinator. Raises what the client should be told.
+
+        `is_fenced`: all that is asked of it is written before it is answered, so that a coordinator that has
+        been replaced can't answer it; anything else needs evidence.
+        """
         if not group_id:
             raise InvalidGroupId()
         coordinator = self._topic.find(group_id)
@@ -61,7 +67,17 @@ class GroupCoordination:
             if self.is_elsewhere(group_id):
                 raise NotCoordinator()
             raise CoordinatorNotAvailable(f"The group's partition of {OFFSETS_TOPIC} is offline.")
+        if not is_fenced:
+            coordinator.check_evidence()
         return coordinator
+
+    def check_coordinates(self, group_id: str) -> None:
+        """Raise NotCoordinator if another node coordinates the group, or may do so."""
+        coordinator = self._topic.find(group_id)
+        if coordinator is not None:
+            coordinator.check_evidence()
+        elif self.is_elsewhere(group_id):
+            raise NotCoordinator()
 
     def leader_of(self, group_id: str) -> int:
         """The node that coordinates the group; NO_LEADER while nobody does."""

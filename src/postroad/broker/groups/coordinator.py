@@ -18,7 +18,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 from postroad.broker.groups.doubts import GroupDoubts, StartOf
 from postroad.broker.partition import Partition
@@ -41,6 +41,8 @@ from postroad.system.workers import Workers
 Token = Callable[[Answer], None]
 """A callback of the handler, called once with the answer."""
 Decide = Callable[[Now], Outcome]
+
+SUSPENDED_S: Final = 0.5  # between two looks whether members can be heard again
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +70,9 @@ class Coordinator:
         turn: Turn,
         loop: asyncio.AbstractEventLoop,
         start_of: StartOf = lambda topic, partition: None,
+        has_evidence: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`has_evidence`: whether this node certainly coordinates the groups (`broker.evidence`)."""
         self.partition = partition
         self.groups = groups
         self.loaded = False
@@ -77,6 +81,8 @@ class Coordinator:
         self._log = RecordLog(partition, clock, turn)
         self.doubts = GroupDoubts(groups)
         self._start_of = start_of
+        self._has_evidence = has_evidence
+        self._is_suspended = False  # members were refused, or would have been, since they last had their time
         self._loop = loop
         self._queues: dict[str, GroupQueue] = {}  # only of groups with something in flight
         self._timer: asyncio.TimerHandle | None = None
@@ -97,6 +103,19 @@ class Coordinator:
             raise NotCoordinator()
         if not self.loaded:
             raise CoordinatorLoadInProgress()
+
+    def check_evidence(self) -> None:
+        """Raise NotCoordinator while another node may coordinate the groups.
+
+        Members could not be heard then, so all of them have their full time again afterwards.
+        """
+        if not self._has_evidence():
+            self._is_suspended = True
+            raise NotCoordinator("This node has lost touch with the cluster.")
+        if self._is_suspended:
+            self._is_suspended = False
+            self.groups.resume(self._clock.now())
+            self._set_timer()
 
     def _enter(self, group_id: str, alone: bool, decide: Decide, token: Token | None) -> None:
         self.check_loaded()
@@ -169,6 +188,11 @@ class Coordinator:
 
     def _due(self) -> None:
         self._timer = self._timer_at = None
+        try:
+            self.check_evidence()
+        except NotCoordinator:
+            self._timer = self._loop.call_later(SUSPENDED_S, self._due)
+            return
         for group_id in self.groups.due(self._clock.now()):
             self.alone(group_id, partial(self.groups.expire, group_id), None)
         self._set_timer()

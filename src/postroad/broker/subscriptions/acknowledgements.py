@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from postroad.broker.partitions import TopicPartition
-from postroad.broker.parts import HasSubscriptions
+from postroad.broker.parts import HasEvidence, HasSubscriptions
 from postroad.errors import ApiError, InvalidRecordState, InvalidRequest, UnknownTopicOrPartition
 from postroad.queues.acknowledgement import NOTHING_LATE
 from postroad.queues.share_partition import AckBatch
@@ -15,12 +15,14 @@ from postroad.queues.share_partition import AckBatch
 RENEW: Final = 4
 
 
+class Uses(HasEvidence, HasSubscriptions, Protocol):
+    """What acknowledgements use of the node."""
+
+
 class Acknowledgements:
     """`errors` has an entry for each partition that was named when `done` is called."""
 
-    def __init__(
-        self, node: HasSubscriptions, group: str, member: str, renews: bool, done: Callable[[], None]
-    ) -> None:
+    def __init__(self, node: Uses, group: str, member: str, renews: bool, done: Callable[[], None]) -> None:
         self.errors: dict[TopicPartition, ApiError | None] = {}
         self._node = node
         self._group = group
@@ -46,6 +48,7 @@ class Acknowledgements:
                 queue = self._node.subscriptions.queue(self._group, *topic_partition)
                 if queue is None:
                     raise UnknownTopicOrPartition()
+                self._node.evidence.check(queue.partition)
             except ApiError as error:
                 self._replied(topic_partition, error)
                 continue

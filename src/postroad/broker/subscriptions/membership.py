@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from postroad.broker.connection import Connection
 from postroad.broker.subscriptions.sessions import ShareSession, ShareSessions
-from postroad.errors import GroupIdNotFound, NotCoordinator
+from postroad.errors import GroupIdNotFound
 from postroad.groups.settings import ShareGroupSettings
 from postroad.groups.share import ShareGroups
 
@@ -37,9 +37,8 @@ class Membership:
         )
 
     def check_coordinator(self, group_id: str) -> None:
-        """Raises NotCoordinator if another node coordinates the group: its members are known there only."""
-        if self._node.groups.is_elsewhere(group_id):
-            raise NotCoordinator()
+        """Raises NotCoordinator if another node (perhaps) coordinates the group: it knows its members."""
+        self._node.groups.check_coordinates(group_id)
 
     def resigned(self, index: int) -> None:
         """Another node coordinates the groups of this partition of `__consumer_offsets`: members join there.
