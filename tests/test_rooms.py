@@ -43,7 +43,10 @@ def test_pure_rooms_neither_wait_nor_open_files() -> None:
 
 
 CHANCE = {"Random"}  # the type; who draws is handed a generator by the runtime
-SHELLS = {"broker/serve.py", "broker/gateway_process.py", "broker/runtime.py"}
+SHELLS = {
+    *("broker/child_process.py", "broker/gateway_process.py", "broker/runtime.py", "broker/serve.py"),
+    "broker/several_nodes.py",
+}
 TOUCHES_FILES = {
     *("chmod", "glob", "is_dir", "is_file", "iterdir", "mkdir", "read_bytes", "read_text", "rglob", "rmdir"),
     *("stat", "symlink_to", "touch", "write_bytes", "write_text"),

@@ -19,7 +19,8 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from postroad.broker.gateway_process import environment
+from postroad.broker.child_process import child_environment
+from postroad.broker.gateway_process import settings_of
 from postroad.config import Settings, load
 from postroad.gateway.serve import GRACE_S
 from postroad.testing import Node, node
@@ -275,7 +276,8 @@ def test_requests_while_gateways_die_are_answered_by_the_next(with_http: Node) -
 
 def test_child_is_told_its_settings_and_nothing_else_of_ours() -> None:
     settings = Settings.of(http_port=0, http_access_keys="id:secret", logging_level="debug", kafka_port=1234)
-    given = environment(settings, {"PATH": "/bin", "POSTROAD_CONFIG": "x", "POSTROAD_HTTP_PORT": "99"})
+    ours = {"PATH": "/bin", "POSTROAD_CONFIG": "x", "POSTROAD_HTTP_PORT": "99"}
+    given = child_environment(ours, settings_of(settings))
     assert given["PATH"] == "/bin"
     assert "POSTROAD_CONFIG" not in given
     assert "POSTROAD_KAFKA_PORT" not in given

@@ -40,6 +40,7 @@ from postroad.log.disk import Disk, Lock, LockHeld, read_file
 MARKER: Final = "clean-shutdown"
 BOOT_FILE: Final = "boot-id"
 _BOOT_BYTES_MAX: Final = 200  # a UUID has 36
+CLUSTER_FILE: Final = "nodes.json"  # in the directory of several nodes (`cluster_directory`)
 LEDGER: Final = "ledger"
 _PARTITION_NAME: Final = re.compile(r"([A-Za-z0-9_-]{22})-(\d+)")
 
@@ -63,7 +64,8 @@ class DataDirectory:
         """Take the directory, or say why not. Blocks on the disk."""
         try:
             self._disk.make_directory(str(self.path))
-            self._take_lock()
+            self._lock = take_lock(self._disk, self.path)
+            self._refuse_cluster()
             self._refuse_links(f"{self.path}/.")  # the directory itself may be a link
             self._disk.make_directory(str(self.logs))
             self._refuse_links(str(self.logs))
@@ -145,14 +147,12 @@ class DataDirectory:
 
     # --- helpers
 
-    def _take_lock(self) -> None:
-        try:
-            self._lock = self._disk.lock(str(self.path / "lock"))
-        except LockHeld as held:
+    def _refuse_cluster(self) -> None:
+        if CLUSTER_FILE in self._disk.list(str(self.path)):
             raise ConfigurationError(
-                f"{self.path} is in use by another postroad process (pid {held.holder}). "
-                "Stop it, or choose another directory with --data DIR."
-            ) from None
+                f"{self.path} holds a cluster of several nodes. Start it with --nodes, or choose another "
+                "directory with --data DIR."
+            )
 
     def _refuse_links(self, directory: str) -> None:
         try:
@@ -181,3 +181,14 @@ class DataDirectory:
         finally:
             file.close()
         self._disk.sync_directory(str(self.path))
+
+
+def take_lock(disk: Disk, path: Path) -> Lock:
+    """The directory's lock, for as long as this process lives. ConfigurationError if another one has it."""
+    try:
+        return disk.lock(str(path / "lock"))
+    except LockHeld as held:
+        raise ConfigurationError(
+            f"{path} is in use by another postroad process (pid {held.holder}). "
+            "Stop it, or choose another directory with --data DIR."
+        ) from None

@@ -2,8 +2,6 @@
 
 This process takes the address and listens; the child inherits the socket. So the address is known at once
 and never lost, and whoever connects while a gateway is being started waits a moment instead of being refused.
-The child's standard input is a pipe from here that nothing is written to: when it ends, so does the child,
-even if this process was killed.
 """
 
 from __future__ import annotations
@@ -11,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import os
 import socket
-import sys
-from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
+from postroad.broker.child_process import keep_running, run_child
 from postroad.config import Loaded, Settings
-from postroad.config.declaration import ENVIRONMENT_PREFIX, declarations
+from postroad.config.declaration import declarations
 from postroad.config.sections import Http, Logging
 from postroad.config.sources import DEFAULT
 from postroad.errors import ConfigurationError
@@ -29,9 +26,6 @@ PORT_PATIENCE_S: Final = 3.0
 DEFAULT_PORT_PATIENCE_S: Final = 0.3  # the node can do without, and should not be held up
 LOOK_AGAIN_S: Final = 0.02
 STOP_S: Final = 12.0  # more than the gateway allows itself
-FIRST_PAUSE_S: Final = 0.1
-LONGEST_PAUSE_S: Final = 5.0
-WELL_AFTER_S: Final = 30.0  # one that lived so long gets the short pause again
 
 log = logging.getLogger("postroad")
 
@@ -72,7 +66,8 @@ class GatewayProcess:
 
     def start(self, bootstrap: str) -> None:
         if self._socket is not None:
-            self._keeper = asyncio.create_task(self._keep(self._socket, bootstrap), name="gateway")
+            run = partial(self._run, self._socket, bootstrap)
+            self._keeper = asyncio.create_task(keep_running("the gateway", run), name="gateway")
 
     async def stop(self) -> None:
         """The gateway has answered what was under way, or was ended."""
@@ -82,52 +77,11 @@ class GatewayProcess:
         if self._socket is not None:
             self._socket.close()
 
-    async def _keep(self, sock: socket.socket, bootstrap: str) -> None:
-        pause_s = FIRST_PAUSE_S
-        loop = asyncio.get_running_loop()
-        while True:
-            began = loop.time()
-            try:
-                code = await self._run_one(sock, bootstrap)
-            except OSError as error:  # no memory or no process to be had
-                log.error("the gateway can't be started: %s", error)
-            else:
-                log.error("the gateway ended with code %d; starting it again in %g s", code, pause_s)
-            if loop.time() - began > WELL_AFTER_S:
-                pause_s = FIRST_PAUSE_S
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
-
-    async def _run_one(self, sock: socket.socket, bootstrap: str) -> int:
+    async def _run(self, sock: socket.socket, bootstrap: str) -> int:
         """One gateway from its start to its end; its exit code."""
-        # -P: a file called http.py where the node was started would else be run in the place of Python's own.
-        arguments = ["-P", "-m", "postroad", "gateway"]
-        arguments += ["--bootstrap", bootstrap, "--inherit", str(sock.fileno())]
-        # A session of its own: Ctrl-C in a terminal reaches this process, which ends both in order.
-        child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *arguments,
-            stdin=asyncio.subprocess.PIPE,
-            pass_fds=[sock.fileno()],
-            env=environment(self._settings, os.environ),
-            start_new_session=True,
-        )
-        try:
-            return await child.wait()
-        except asyncio.CancelledError:
-            await _end(child)
-            raise
-
-
-async def _end(child: asyncio.subprocess.Process) -> None:
-    child.terminate()
-    try:
-        async with asyncio.timeout(STOP_S):
-            await child.wait()
-    except TimeoutError:
-        log.error("the gateway did not end within %g s and is killed", STOP_S)
-        child.kill()
-        await child.wait()
+        arguments = ["gateway", "--bootstrap", bootstrap, "--inherit", str(sock.fileno())]
+        settings = settings_of(self._settings)
+        return await run_child("the gateway", arguments, settings, STOP_S, [sock.fileno()])
 
 
 async def _bind(host: str, port: int, patience_s: float) -> socket.socket:
@@ -151,10 +105,10 @@ async def _bind(host: str, port: int, patience_s: float) -> socket.socket:
             return sock
 
 
-def environment(settings: Settings, ours: Mapping[str, str]) -> dict[str, str]:
-    """For the child: what we were given but our settings, and those of its own in full."""
-    plain = {name: value for name, value in ours.items() if not name.startswith(ENVIRONMENT_PREFIX)}
-    for section in (Http, Logging):
-        for setting in declarations(section):
-            plain[setting.environment_name] = setting.kafka_text(settings.get(setting.full_name))
-    return plain
+def settings_of(settings: Settings) -> dict[str, str]:
+    """The settings of a gateway in full, as variables of its environment."""
+    return {
+        setting.environment_name: setting.kafka_text(settings.get(setting.full_name))
+        for section in (Http, Logging)
+        for setting in declarations(section)
+    }

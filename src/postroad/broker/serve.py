@@ -22,21 +22,26 @@ EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # and the one amon
 log = logging.getLogger("postroad")
 
 
-def run(loaded: Loaded, ready_file: str | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code. `ready_file` is written when clients may come."""
+def run(loaded: Loaded, ready_file: str | None = None, is_child: bool = False) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code. `ready_file` is written when clients may come.
+
+    A child of `several_nodes` also stops when its standard input ends, and says nothing.
+    """
     process.log_to_stderr(loaded.settings.logging.level, loaded.settings.logging.format)
     process.raise_file_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         with process.event_loop() as runner:
-            return runner.run(_serve(loaded, ready_file))
+            return runner.run(_serve(loaded, ready_file, is_child))
     except PostroadError as error:
         print(f"postroad: {error}", file=sys.stderr)
         return 1
 
 
-async def _serve(loaded: Loaded, ready_file: str | None) -> int:
+async def _serve(loaded: Loaded, ready_file: str | None, is_child: bool) -> int:
     stopping = process.told_to_stop()
+    if is_child:
+        process.end_with_stdin(stopping)
     if not loaded.settings.kafka.loopback:
         log.warning("others can connect to %s, without TLS or a password", loaded.settings.kafka.host)
     gateway = GatewayProcess(loaded)
@@ -44,7 +49,8 @@ async def _serve(loaded: Loaded, ready_file: str | None) -> int:
     node = Node(loaded)
     await node.start()
     gateway.start(_own_address(node.settings.kafka, node.port))
-    _say_ready(node, gateway.address, ready_file)
+    if not is_child:
+        _say_ready(node, gateway.address, ready_file)
     gc.collect()
     gc.freeze()  # what is loaded by now stays: the collector need not look at it again
     await process.any_of(stopping, node.failed)

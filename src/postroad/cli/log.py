@@ -11,6 +11,7 @@ import click
 from postroad.cli import output
 from postroad.cli.command import Group
 from postroad.cli.ending import FAILED
+from postroad.cli.log_compare import compare
 from postroad.cli.numbers import COUNT, OFFSET
 from postroad.cli.session import Failed, json_option
 
@@ -50,7 +51,10 @@ def data_option(command: F) -> F:
 
 @click.group(cls=Group)
 def log() -> None:
-    """Verify or dump the log files of a stopped node."""
+    """Verify, dump or compare the log files of stopped nodes."""
+
+
+log.add_command(compare)
 
 
 @log.command()

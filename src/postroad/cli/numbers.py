@@ -59,6 +59,7 @@ class DecimalNumber(click.ParamType[float]):
 
 
 COUNT: Final = WholeNumber(1, INT32_MAX)
+NODES: Final = WholeNumber(1, 100)  # of one machine; each takes 60 MB
 REPLICAS: Final = WholeNumber(1, INT16_MAX)
 PARTITION: Final = WholeNumber(0, INT32_MAX)
 OFFSET: Final = WholeNumber(0, INT64_MAX)

@@ -45,7 +45,7 @@ def stored_partitions(data: Path) -> Iterator[list[StoredPartition]]:
     except PostroadError as error:
         raise Failed(str(error)) from None
     try:
-        names = asyncio.run(_names(directory.store)) if directory.store.exists() else {}
+        names = _names(directory)
         yield sorted(
             stored
             for topic_id, number in directory.partitions()
@@ -85,7 +85,15 @@ def _size(path: Path) -> int:
     return sum(entry.stat().st_size for entry in os.scandir(path) if entry.name.endswith(".log"))
 
 
-async def _names(store_file: Path) -> dict[str, str]:
+def _names(directory: DataDirectory) -> dict[str, str]:
+    """Topic id → name. The store of a node that `serve --nodes` has started lies in the directory above."""
+    for file in (directory.store, directory.path.absolute().parent / directory.store.name):
+        if file.exists():
+            return asyncio.run(_names_in(file))
+    return {}
+
+
+async def _names_in(store_file: Path) -> dict[str, str]:
     """Topic id → name; none where the store can't be read."""
     try:
         store = await SqliteStore.open(store_file)

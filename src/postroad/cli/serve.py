@@ -1,4 +1,4 @@
-"""`postroad serve`: a node in this process, and a gateway beside it."""
+"""`postroad serve`: a node in this process, or several below it, and a gateway beside them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,25 @@ from pathlib import Path
 import click
 
 from postroad.cli.command import Command
+from postroad.cli.numbers import NODES, REPLICAS
 from postroad.cli.settings import load_settings, node_flags, node_options, ready_file_option
 
 
 @click.command(cls=Command)
 @node_options
+@click.option(
+    "--nodes",
+    type=NODES,
+    help="Run so many nodes on this machine instead of one, each in a process of its own. Their ports follow "
+    "the one of --kafka.",
+)
+@click.option(
+    "--replicas",
+    type=REPLICAS,
+    help="Replicas of a topic whose creator does not say how many. [default: 1]",
+)
 @ready_file_option
+@click.option("--child", "is_child", is_flag=True, hidden=True)  # how `--nodes` starts its nodes
 def serve(
     data: Path | None,
     kafka: str | None,
@@ -24,14 +37,24 @@ def serve(
     file: Path | None,
     overrides: Sequence[str],
     insecure: bool,
+    nodes: int | None,
+    replicas: int | None,
     ready_file: str | None,
+    is_child: bool,
 ) -> None:
     """Run a node and its HTTP gateway until SIGTERM or Ctrl-C. By default both listen on this machine only.
 
     Settings come from a file, the environment (POSTROAD_SECTION_NAME) and these options. Options win over
     the environment, and the environment wins over the file.
     """
-    loaded = load_settings(file, overrides, insecure, node_flags(data, kafka, http, no_http, store))
+    flags = node_flags(data, kafka, http, no_http, store)
+    if replicas is not None:
+        flags["topics.replicas"] = str(replicas)
+    loaded = load_settings(file, overrides, insecure, flags)
+    if nodes is not None:
+        from postroad.broker import several_nodes
+
+        sys.exit(several_nodes.run(loaded, nodes, ready_file))
     from postroad.broker.serve import run
 
-    sys.exit(run(loaded, ready_file))
+    sys.exit(run(loaded, ready_file, is_child))
