@@ -39,7 +39,7 @@ CAUGHT_BY = {
     "accept-before-commit": Catch("queues", (7, 10)),
     "snapshot-without-tail": Catch("queues", (14, 7, 23)),
     "ledger-kept": Catch("queues", (2, 4), ("power",)),
-    "tombstone-not-awaited": Catch("queues", (28, 3)),
+    "tombstone-not-awaited": Catch("queues", (35, 37)),
     "retention-over-unacknowledged": Catch("queues", (1, 2)),
     "short-locks": Catch("queues", (1, 2)),
     "settled-by-anybody": Catch("queues", (1, 3)),
