@@ -11,9 +11,11 @@ from postroad.cluster.topic_config import FlushMode
 FLUSH_MODES: Final[tuple[FlushMode, ...]] = ("sync", "sync", "sync", "interval", "os")
 REPLICAS: Final = 3
 CLUSTER: Final = {
-    "cluster.lease_ms": "2000",
+    "cluster.store": "unix:///shared",  # whatever it says: the nodes' runtimes have one store
+    "cluster.lease_ms": "2000",  # short, as the lag: both end in a scenario
     "cluster.replica_lag_ms": "2000",
-}  # short: they end in a scenario
+    "groups.offsets_partitions": "3",
+}
 GROUP_SESSION_MS: Final = 6_000  # the shortest that a member may ask for: sessions end within a scenario
 GROUP_HEARTBEAT_MS: Final = 2_000
 
@@ -45,7 +47,6 @@ class Conditions:
     def flags(self, nodes: int = 1) -> dict[str, str]:
         """As `postroad serve` would be told them, by each of so many nodes."""
         return {
-            **(CLUSTER if nodes > 1 else {}),
             "topics.replicas": str(min(nodes, REPLICAS)),
             "durability.flush": self.flush,
             "durability.flush_interval_ms": "200",
@@ -59,6 +60,7 @@ class Conditions:
             "groups.share_state_prune_records": str(self.share_state_prune_records),
             "groups.consumer_session_ms": str(GROUP_SESSION_MS),
             "groups.consumer_heartbeat_ms": str(GROUP_HEARTBEAT_MS),
+            **(CLUSTER if nodes > 1 else {}),
             "http.enabled": "false",
         }
 

@@ -84,7 +84,7 @@ class Registrations:
 
     def _bound_s(self, node: Node) -> float:
         """A renewal may have been lost just before all was well; the next one follows."""
-        return node.settings.cluster.lease_ms / 1000 / 3 + self._store.faults.patience_s + SLACK_S
+        return node.settings.cluster.lease_length_ms / 1000 / 3 + self._store.faults.patience_s + SLACK_S
 
     def _note_loss(self, number: int, mine: str, held: str | None) -> None:
         if held == mine:

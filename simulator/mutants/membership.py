@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from postroad.broker.registration import Registration
-from postroad.broker.topics import Topics
 from postroad.cluster import controller
+from postroad.cluster.image import Changes, Image
 from postroad.cluster.store import Snapshot
 from simulator.mutants.mutant import Mutant
 
@@ -25,11 +25,12 @@ def _never_again(kept_alive: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _skip_what_was_missed(catch_up: Callable[..., Any]) -> Callable[..., Any]:
-    async def skip(self: Topics, snapshot: Snapshot, clean: bool) -> None:
-        if not self.image.revision:  # the node starts
-            await catch_up(self, snapshot, clean)
-        self.image.revision = snapshot.revision
-        self._arrived(snapshot.revision)
+    def skip(self: Image, snapshot: Snapshot) -> Changes:
+        if not self.revision:  # the node starts
+            changes: Changes = catch_up(self, snapshot)
+            return changes
+        self.revision = snapshot.revision
+        return Changes([], [], [], [], [], [])
 
     return skip
 
@@ -52,7 +53,7 @@ ALL: Final = (
     Mutant(
         "skip-compacted-history",
         "a node that fell behind the store's history goes on without what it missed",
-        Topics,
+        Image,
         "catch_up",
         _skip_what_was_missed,
     ),

@@ -33,6 +33,7 @@ class Flusher:
         """Sync what the partition has written so far, soon; `partition.synced` follows."""
         if partition.syncing:
             return  # picked up when the running one returns
+        partition.log.watermark = partition.high_watermark
         job = partition.log.begin_sync()
         if job is None:
             return

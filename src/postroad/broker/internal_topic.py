@@ -65,7 +65,7 @@ class InternalTopic(Generic[S]):
         """Create the topic, so large, if there is none, and load what it holds."""
         node = self._node
         if self.name not in node.image.topics:
-            await patiently(partial(self._create, partitions), node.settings.cluster.lease_ms)
+            await patiently(partial(self._create, partitions), node.settings.cluster.lease_length_ms)
         if self._loading:
             await asyncio.wait(self._loading.values(), timeout=LOAD_WAIT_S)
 

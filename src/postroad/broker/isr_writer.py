@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from postroad.broker.node import Node
 
 GATHER_S: Final = 0.02  # what happens in the same moment, say to all partitions of a dead node, is one commit
-FENCE_RETRY_S: Final = 0.5
 LOOK_S: Final = 0.25  # between two looks at who lags: a part of the shortest lag time
 
 log = logging.getLogger(__name__)
@@ -141,20 +140,9 @@ class IsrWriter:
                 self._sent.pop(partition, None)
         self.followed()
         if any(committed.get(self._key(partition)) is not True for partition in resigning):
-            await self._lead_again(resigning)
-
-    async def _lead_again(self, partitions: list[Partition]) -> None:
-        """Some did not resign after all, or nobody knows. Nothing that was sent may arrive any more, then the
-        image says who leads."""
-        while True:
-            try:
-                await self._node.topics.fence_off()
-                break
-            except (ApiError, CoordinationError):
-                await asyncio.sleep(FENCE_RETRY_S)
-        for partition in partitions:
-            self._sent.pop(partition, None)
-            self._node.roles.assume(partition)
+            for partition in resigning:
+                self._sent.pop(partition, None)
+            await self._node.handover.lead_again(resigning)
 
     async def _commit(self, decision: Decision) -> bool | None:
         try:

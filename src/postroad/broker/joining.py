@@ -65,9 +65,15 @@ class Joining:
         clean = self._directory.is_clean()
         image = await self._read()
         membership.check_level(image, me.level)
-        same_boot = self._directory.same_boot()
+        is_new, same_boot = self._directory.is_new(), self._directory.same_boot()
+        if is_new:
+            leadership.check_replaceable(image, me.id)
         for decision in leadership.start(
-            image, me.id, same_boot=same_boot, clean=clean, is_synced=self._is_synced
+            image,
+            me.id,
+            same_boot=same_boot and not is_new,
+            clean=clean,
+            is_synced=lambda topic: self._is_synced(topic) and not is_new,
         ):
             if await self._commit(decision) is None:
                 raise StoreChanged("Another node changed partitions that this one leads.")

@@ -14,6 +14,7 @@ from postroad.broker.data_directory import DataDirectory
 from postroad.broker.log_settings import log_settings
 from postroad.broker.partition import Partition
 from postroad.cluster.ids import ledger_id
+from postroad.cluster.image import Topic
 from postroad.cluster.internal_topics import LEDGER_CONFIG
 from postroad.cluster.topic_config import resolve
 from postroad.log.partition_log import PartitionLog
@@ -30,11 +31,12 @@ class LedgerLogs:
         self._cache = cache
         self._settings = resolve(LEDGER_CONFIG, node.settings.topic_defaults)
 
-    async def open(self, topic_id: bytes, index: int, clean: bool) -> PartitionLog:
+    async def open(self, topic: Topic, index: int, clean: bool) -> PartitionLog:
         """Create the ledger's log, or recover it. Raises OSError."""
         node = self._node
-        settings = log_settings(self._settings, node.settings.storage.producer_expiry_ms)
-        path, now_ms = self._directory.ledger_directory(topic_id, index), node.clock.now_ms()
+        copied = len(topic.partitions[index].replicas) > 1
+        settings = log_settings(self._settings, node.settings.storage.producer_expiry_ms, copied)
+        path, now_ms = self._directory.ledger_directory(topic.id, index), node.clock.now_ms()
         work = partial(PartitionLog.open, node.runtime.disk, path, settings, now_ms, clean, self._cache)
         opened: PartitionLog = await node.slow_workers.call(work)
         return opened

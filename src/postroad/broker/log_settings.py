@@ -13,7 +13,7 @@ _SHARED: Final = {field.name for field in fields(LogSettings)} & {
 }
 
 
-def log_settings(settings: TopicSettings, producer_expiry_ms: int) -> LogSettings:
-    """The part of a topic's settings that its logs need."""
+def log_settings(settings: TopicSettings, producer_expiry_ms: int, copied: bool = False) -> LogSettings:
+    """The part of a topic's settings that its logs need. `copied`: there are other replicas."""
     shared = {name: getattr(settings, name) for name in _SHARED}
-    return LogSettings(**shared, producer_expiry_ms=producer_expiry_ms)
+    return LogSettings(**shared, producer_expiry_ms=producer_expiry_ms, copied=copied)

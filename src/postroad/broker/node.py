@@ -23,6 +23,7 @@ from postroad.broker.evidence import Evidence
 from postroad.broker.fetch_sessions import FetchSessions
 from postroad.broker.flusher import Flusher
 from postroad.broker.groups.coordination import GroupCoordination
+from postroad.broker.handover import Handover
 from postroad.broker.housekeeping import Housekeeping
 from postroad.broker.joining import Joining, patiently
 from postroad.broker.listener import Listener
@@ -36,6 +37,7 @@ from postroad.broker.replicas import Replicas
 from postroad.broker.roles import Roles
 from postroad.broker.runtime import Runtime, SystemRuntime
 from postroad.broker.subscriptions.subscriptions import Subscriptions
+from postroad.broker.suspects import Suspects
 from postroad.broker.tasks import Tasks
 from postroad.broker.topic_changes import TopicChanges
 from postroad.broker.topics import Topics
@@ -97,7 +99,11 @@ class Node:
         self.port = self.listener.bind(self.settings.kafka.host, self.settings.kafka.port)
         self.store: Store = await self.runtime.open_store(self.directory.store, self.settings.cluster.store)
         self.registration = Registration(
-            self.store, self._my_entry(), self._commit_urgently, self.settings.cluster.lease_ms, self.clock
+            self.store,
+            self._my_entry(),
+            self._commit_urgently,
+            self.settings.cluster.lease_length_ms,
+            self.clock,
         )
         self.evidence = Evidence(self)
         self.topics = Topics(self, self.store, self.directory)
@@ -105,6 +111,8 @@ class Node:
         self.roles = Roles(self)
         self.replica_sessions = ReplicaSessions(self)
         self.controlling = Controlling(self)
+        self.suspects = Suspects(self)
+        self.handover = Handover(self)
         self.topic_changes = TopicChanges(self.topics, self.settings.topics, self.runtime.random)
         self.groups = GroupCoordination(self)
         self.subscriptions = Subscriptions(self)
@@ -115,6 +123,7 @@ class Node:
         self.tasks.start(self.replicas.run_timeouts(), "time-out-producers")
         self.tasks.start(self.roles.isr_writer.run(), "write-isr")
         self.tasks.start(self.controlling.run(), "control")
+        self.tasks.start(self.handover.run(), "hand-over")
         await self.groups.start()
         await self.subscriptions.start()
         self.tasks.start(self.housekeeping.run_retention(), "retention")
@@ -123,7 +132,8 @@ class Node:
         self.listener.start_accepting()
 
     async def stop(self) -> None:
-        """Drain, sync, and leave the directory clean."""
+        """Let others lead, drain, sync, and leave the directory clean."""
+        await self.handover.leave()
         self.listener.stop_accepting()
         await self._drain()
         self.listener.close()  # before the tasks: nobody starts another one
@@ -159,10 +169,10 @@ class Node:
         joining = Joining(
             self.store, self.directory, self.registration, commit, random, self.replicas.is_synced
         )
-        snapshot, clean = await patiently(joining.join, self.settings.cluster.lease_ms)
+        snapshot, clean = await patiently(joining.join, self.settings.cluster.lease_length_ms)
         self.tasks.start(self.registration.keep(), "keep-lease")  # logs may take longer than a lease
         await self.topics.catch_up(snapshot, clean)
-        await patiently(self.registration.serve, self.settings.cluster.lease_ms)
+        await patiently(self.registration.serve, self.settings.cluster.lease_length_ms)
         self._report_strays()
         for deleted in list(self.image.deleted.values()):
             self.tasks.start(self.replicas.finish_deletion(deleted), "finish-deletion")

@@ -317,6 +317,7 @@ class Partition:
     def close(self) -> None:
         """No appends from here on; everyone who waits is told. The log is closed by the caller."""
         self.closed = True
+        self.log.watermark = self.high_watermark
         self.refusal = StorageFailed("The partition is closing.")
         if self.sync_timer is not None:
             self.sync_timer.cancel()

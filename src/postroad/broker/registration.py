@@ -12,6 +12,7 @@ A commit without an answer may still be on its way; once the entry is written an
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -33,7 +34,7 @@ from postroad.errors import (
 )
 from postroad.system.clock import Clock
 
-RENEWALS: Final = 3  # in the time of a lease: two may fail before it ends
+RENEWALS: Final = 4  # in the time of a lease: some may fail before it ends
 RETRIES: Final = 10  # in the same time, while they fail
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class Registration:
         self._lease = NO_LEASE
         self._registered = False
         self._troubled = False  # the last renewal failed, and the log says so
+        self._wake = asyncio.Event()  # there is a reason to renew now
         self._turn = asyncio.Lock()  # the entry is written by one task at a time
 
     @property
@@ -85,9 +87,23 @@ class Registration:
 
     async def serve(self) -> None:
         """The entry says that the node serves, so that it may lead. Raises what `begin` raises."""
+        await self._change_state(keys.SERVING)
+
+    async def drain(self) -> None:
+        """The entry says that the node stops: nobody hands it anything. Raises what `begin` raises."""
+        await self._change_state(keys.DRAINING)
+
+    async def _change_state(self, state: str) -> None:
         async with self._turn:
-            self.me = msgspec.structs.replace(self.me, state=keys.SERVING)
+            self.me = msgspec.structs.replace(self.me, state=state)
             await (self._write(self._lease) if self._registered else self._begin())
+
+    def entry_gone(self) -> None:
+        """The store has no entry of this node any more, though its lease may live: a peer found it dead."""
+        if self._registered and not self._turn.locked():
+            log.warning("another node took this one for dead; registering anew")
+            self._registered = False
+            self._wake.set()
 
     async def fence(self) -> None:
         """Write the entry anew. Whatever this node has sent before and nobody answered comes too late then.
@@ -127,7 +143,10 @@ class Registration:
         """Keep the lease alive, for as long as the node lives."""
         while True:
             attempts = RETRIES if self._troubled else RENEWALS
-            await asyncio.sleep(self._lease_ms / 1000 / attempts)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._lease_ms / 1000 / attempts):
+                    await self._wake.wait()
+            self._wake.clear()
             await self.renew()
 
     async def renew(self) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from postroad.broker.partition import Partition
 from postroad.broker.replica_connection import ReplicaConnection
-from postroad.errors import ApiError, NetworkException, PostroadError
+from postroad.errors import ApiError, MisplacedBatch, NetworkException, PostroadError
 from postroad.replication.divergence import EpochEnd
 from postroad.replication.follower import Follower, Step
 from postroad.wire import replica_fetch as codec
@@ -145,6 +145,7 @@ class ReplicaFetcher:
             await asyncio.wait([self._ended], timeout=SILENCE_S / 2)
             if loop.time() - self._heard_s > SILENCE_S and self._in_flight:
                 raise NetworkException(f"Node {self.leader} does not answer.")
+        self._node.suspects.suspect(self.leader)
         raise NetworkException(self._ended.result())
 
     def _lost(self, reason: str) -> None:
@@ -284,6 +285,11 @@ class ReplicaFetcher:
         self._staged.append(partition)
         try:
             partition.append_copy(records, wall_ms)
+        except MisplacedBatch as error:
+            if partition.log.end_offset != partition.log.start_offset:
+                log.error("%s-%d: %s", partition.topic, partition.index, error)
+                return follower.failed(now_ms)
+            return follower.begins_at(error.base_offset)
         except ApiError as error:
             if partition.log.failed is None:
                 where = partition.topic, partition.index

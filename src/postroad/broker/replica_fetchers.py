@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from functools import partial
+from errno import EIO
 from typing import TYPE_CHECKING
 
 from postroad.broker.partition import FLUSH_SYNC, Partition
 from postroad.broker.replica_fetcher import ReplicaFetcher
-from postroad.errors import ApiError
-from postroad.replication.follower import Step
+from postroad.replication.follower import Follower, Step
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -63,33 +62,43 @@ class ReplicaFetchers:
         return any(each in self._cutting for each in partition.with_ledger())
 
     def _cut(self, partition: Partition, step: Step) -> None:
-        self._cutting[partition] = None
-        self._node.tasks.start(self._cut_log(partition, step), "cut-log")
-
-    async def _cut_log(self, partition: Partition, step: Step) -> None:
-        """Take back what the leader does not have, in a thread."""
+        """Take back what the leader does not have: begun and finished here, done in a thread."""
         follower, node = partition.follower, self._node
         assert follower is not None
-        change = partition.log.truncate_to if step is Step.TRUNCATE else partition.log.reset_to
-        before = partition.log.end_offset
-        partition.busy = True
-        try:
-            await node.slow_workers.call(partial(change, follower.target, node.clock.now_ms()))
-        except (ApiError, OSError) as error:
-            log.error("%s-%d can't follow its leader: %s", partition.topic, partition.index, error)
-            node.replicas.begin_anew(partition)
+        begin = partition.log.begin_truncation if step is Step.TRUNCATE else partition.log.begin_reset
+        before, job = partition.log.end_offset, begin(follower.target, node.clock.now_ms())
+        if job is None:
+            self._was_cut(partition, follower, step)
             return
-        finally:
+        self._cutting[partition] = None
+        partition.busy = True
+
+        def done(_: object, error: BaseException | None) -> None:
             partition.busy = False
             partition.note_quiet()
             del self._cutting[partition]
-        where = partition.topic, partition.index, before, partition.log.end_offset
-        log.info("%s-%d was cut from %d to %d, as its leader has it", *where)
+            if error is not None and not isinstance(error, OSError):
+                log.error("a log could not be cut", exc_info=error)
+                error = OSError(EIO, str(error))
+            partition.log.finish_truncation(job, error)
+            if partition.closed:
+                return
+            if error is not None:
+                log.error("%s-%d can't follow its leader: %s", partition.topic, partition.index, error)
+                node.replicas.begin_anew(partition)
+                return
+            where = partition.topic, partition.index, before, partition.log.end_offset
+            log.info("%s-%d was cut from %d to %d, as its leader has it", *where)
+            self._was_cut(partition, follower, step)
+
+        node.slow_workers.run(job.run, done)
+
+    def _was_cut(self, partition: Partition, follower: Follower, step: Step) -> None:
         if step is Step.TRUNCATE:
             follower.truncated(partition.log.end_offset, partition.log.last_epoch)
         else:
             follower.reset(partition.log.start_offset)
         partition.high_watermark = follower.watermark
-        self._log_changed(node.partitions.parent_of(partition))
+        self._log_changed(self._node.partitions.parent_of(partition))
         if isinstance(partition.copying, ReplicaFetcher):
             partition.copying.name_again(partition)

@@ -290,7 +290,7 @@ class ReplicaSessions:
     def _session(self, call: Call, request: FetchRequest) -> ReplicaSession:
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._end(request.session_id)
-            return self._open(call.connection)
+            return self._open(call.connection, request.replica_id)
         session = self._sessions.get(request.session_id)
         if session is None or session.connection is not call.connection:
             raise FetchSessionIdNotFound()
@@ -299,7 +299,8 @@ class ReplicaSessions:
         session.epoch += 1
         return session
 
-    def _open(self, connection: Connection) -> ReplicaSession:
+    def _open(self, connection: Connection, replica: int) -> ReplicaSession:
+        connection.when_closed(lambda _: self._lost(replica))
         if len(self._sessions) >= SESSIONS_MAX:
             self._end(next(iter(self._sessions)))
         session = self._sessions[self._next] = ReplicaSession(self._node, self._next, connection)
@@ -310,6 +311,10 @@ class ReplicaSessions:
         session = self._sessions.pop(number, None)
         if session is not None:
             session.close()
+
+    def _lost(self, replica: int) -> None:
+        self._sweep()
+        self._node.suspects.suspect(replica)
 
     def _sweep(self) -> None:
         """Sessions end with their connections."""

@@ -88,17 +88,17 @@ class Replicas:
             else:
                 partitions.lead_elsewhere(topic.name, topic.id, index)
         settings = self.settings_of(topic)
-        open_log = self._opener(settings, clean)
+        open_log = self._opener(topic, clean)
         return [
             tasks.start(self._open(topic, index, settings, open_log, clean), "open-partition")
             for index in here
         ]
 
-    def _opener(self, settings: TopicSettings, clean: bool) -> Callable[[str], PartitionLog]:
+    def _opener(self, topic: Topic, clean: bool) -> Callable[[str], PartitionLog]:
         return partial(
             PartitionLog.open,
             self._disk,
-            settings=self._log_settings(settings),
+            settings=self._log_settings(topic),
             now_ms=self._node.clock.now_ms(),
             clean=clean,
             cache=self._segment_cache,
@@ -117,7 +117,7 @@ class Replicas:
         try:
             opened = await self._node.slow_workers.call(partial(open_log, path))
             if self._has_ledger(topic.id, index):
-                ledger = await self._ledgers.open(topic.id, index, clean)
+                ledger = await self._ledgers.open(topic, index, clean)
         except Exception as error:  # whatever it is, the other partitions go on
             log.error(
                 "partition %s-%d is offline: its log can't be opened: %s",
@@ -235,7 +235,7 @@ class Replicas:
 
     def _alter(self, topic: Topic) -> None:
         settings = self.settings_of(topic)
-        of_logs = self._log_settings(settings)
+        of_logs = self._log_settings(topic)
         for partition in self._node.partitions.replicas_of(topic.id):
             partition.log.settings = of_logs
             partition.inspect = inspector(settings.cleanup_compact, settings.compression_type)
@@ -257,7 +257,11 @@ class Replicas:
             return
         self._without_ledger[partition] = True
         try:
-            opened = await self._ledgers.open(partition.topic_id, partition.index, clean)
+            topic = self._image.topics_by_id[partition.topic_id]
+            opened = await self._ledgers.open(topic, partition.index, clean)
+        except KeyError:  # deleted meanwhile
+            del self._without_ledger[partition]
+            return
         except (OSError, ApiError) as error:
             where = partition.topic, partition.index
             log.error("partition %s-%d: its ledger can't be opened: %s", *where, error)
@@ -339,5 +343,11 @@ class Replicas:
         replicas = len(topic.partitions[0].replicas)
         return resolve(topic.config, self._node.settings.topic_defaults, replicas)
 
-    def _log_settings(self, settings: TopicSettings) -> LogSettings:
-        return log_settings(settings, self._node.settings.storage.producer_expiry_ms)
+    def _log_settings(self, topic: Topic) -> LogSettings:
+        expiry_ms = self._node.settings.storage.producer_expiry_ms
+        return log_settings(self.settings_of(topic), expiry_ms, has_copies(topic))
+
+
+def has_copies(topic: Topic) -> bool:
+    """Whether some partition of the topic has several replicas."""
+    return any(len(state.replicas) > 1 for state in topic.partitions)

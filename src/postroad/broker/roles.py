@@ -39,6 +39,8 @@ class Roles:
         self.isr_writer.followed()
         if changes.nodes_changed:
             self.isr_writer.nodes_changed()
+            if any(change.id == self._me and change.after is None for change in changes.nodes_changed):
+                self._node.registration.entry_gone()
 
     def assume(self, partition: Partition) -> None:
         """Take the role that the store names now."""

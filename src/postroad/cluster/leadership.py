@@ -24,7 +24,12 @@ from postroad.cluster.keys import PartitionState
 from postroad.cluster.membership import is_controller, may_lead, own_entry
 from postroad.cluster.partition_rules import Standing
 from postroad.cluster.store import Delete
-from postroad.errors import ElectionNotNeeded, LeaderNotAvailable, PreferredLeaderNotAvailable
+from postroad.errors import (
+    ConfigurationError,
+    ElectionNotNeeded,
+    LeaderNotAvailable,
+    PreferredLeaderNotAvailable,
+)
 
 # Each move is a short stall for its clients: a node that comes back must not stall all of them at once.
 PREFERRED_MOVES_MAX: Final = 50
@@ -78,6 +83,20 @@ def start(
 
     changes = changed_chunks(image.topics.values(), rule)
     return decisions + commits(image, changes, [own_entry(image, node)])
+
+
+def check_replaceable(image: Image, node: int) -> None:
+    """Raise ConfigurationError if a node with an empty data directory would lose what it alone has.
+
+    Where other replicas have all that is committed, it begins anew from theirs.
+    """
+    for topic in image.topics.values():
+        for index, state in enumerate(topic.partitions):
+            if len(state.replicas) > 1 and partition_rules.is_last(state, node):
+                raise ConfigurationError(
+                    f"This data directory is new, but node {node} is the only one that has all of "
+                    f"{topic.name}-{index}. Nothing was changed. Start it with its own data directory."
+                )
 
 
 def begin_anew(image: Image, node: int, partitions: Iterable[tuple[bytes, int]]) -> list[Decision]:

@@ -61,6 +61,9 @@ class Data(Section):
     )
 
 
+LEASE_ALONE_MS: Final = 10_000  # nobody else could take over
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cluster(Section):
     """How the nodes of a cluster know of each other, through the coordination store."""
@@ -73,10 +76,10 @@ class Cluster(Section):
     )
     # Not below two seconds: etcd would make it longer, and a pause of the machine would look like its end.
     lease_ms: int = setting(
-        10_000,
+        2_000,
         duration(2_000, 10 * MINUTE_MS),
         "A node that has not renewed its entry in the coordination store for this long counts as gone. It "
-        "renews it three times within that.",
+        "renews it four times within that. Alone, with a store of its own, it takes at least 10 s.",
         kafka="broker.session.timeout.ms",
     )
     replica_lag_ms: int = setting(
@@ -85,6 +88,11 @@ class Cluster(Section):
         "A follower that has not caught up with its leader for this long is out of sync.",
         kafka="replica.lag.time.max.ms",
     )
+
+    @property
+    def lease_length_ms(self) -> int:
+        """How long an entry lives that is not renewed."""
+        return self.lease_ms if self.store else max(self.lease_ms, LEASE_ALONE_MS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,7 +370,7 @@ class Groups(Section):
     offsets_partitions: int = setting(
         1,
         number(1, 1000),
-        "Partitions of __consumer_offsets; fixed when the first group appears.",
+        "Partitions of __consumer_offsets, fixed when they are made. 1 is 12 where nodes share a store.",
         kafka="offsets.topic.num.partitions",
     )
     share_state_snapshot_bytes: int = setting(

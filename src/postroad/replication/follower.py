@@ -144,6 +144,12 @@ class Follower:
             return Step.RESET
         return self._wait(BACKOFFS.get(code, SOON), now_ms)
 
+    def begins_at(self, offset: int) -> Step:
+        """The leader's log starts inside of a batch, which begins here; an empty log begins there, too."""
+        self._is_changing = True
+        self.target = offset
+        return Step.RESET
+
     def failed(self, now_ms: int) -> Step:
         """What the leader sent can't be appended here: it is damaged, or the disk refused."""
         return self._wait(LATER, now_ms)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from postroad.broker.groups.coordinator import Coordinator
 from postroad.broker.internal_topic import InternalTopic
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from postroad.broker.node import Node
 
 
+PARTITIONS_SHARED: Final = 12  # where nodes share a store: the work of coordinators is spread over them
+
+
 class GroupCoordination:
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -26,7 +29,11 @@ class GroupCoordination:
         self._topics = Topics(0, {})
 
     async def start(self) -> None:
-        await self._topic.start(self._node.settings.groups.offsets_partitions)
+        settings = self._node.settings
+        wanted = settings.groups.offsets_partitions
+        if wanted == 1 and settings.cluster.store:
+            wanted = PARTITIONS_SHARED
+        await self._topic.start(wanted)
 
     def partition_led(self, partition: Partition) -> None:
         """This node leads the partition, perhaps one of ours."""

@@ -47,10 +47,10 @@ async def migrate(node: Node) -> None:
         return
     ledgers = await _read(node, old)
     wanted = [where for where in ledgers if where[0] in node.image.topics_by_id]
-    await patiently(partial(_name_ledgers, node, wanted), node.settings.cluster.lease_ms)
+    await patiently(partial(_name_ledgers, node, wanted), node.settings.cluster.lease_length_ms)
     for where in wanted:
         await _write(node, _ledger(node, where), ledgers[where])
-    await patiently(partial(_delete, node), node.settings.cluster.lease_ms)
+    await patiently(partial(_delete, node), node.settings.cluster.lease_length_ms)
     log.info("the state of subscriptions on %d partitions lies beside their messages now", len(wanted))
 
 

@@ -1,0 +1,75 @@
+"""Peers that may have died: found dead by a probe, they are taken out of the cluster before their lease ends.
+
+A process that is killed leaves its connections closed at once, long before its lease runs out. Whoever loses
+one asks whether anything listens there. Only a refusal counts, twice in a row: a machine that is silent may
+still run, and its lease decides. Taking out a node that lives after all costs a needless election and nothing
+else, since epochs fence what it leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from postroad.cluster import membership
+from postroad.errors import ApiError, CoordinationError
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+LOOKS: Final = 2
+PAUSE_S: Final = 0.05
+CONNECT_S: Final = 0.5
+
+log = logging.getLogger(__name__)
+
+
+class Suspects:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._probing: dict[int, None] = {}
+
+    def suspect(self, peer: int) -> None:
+        """A connection with the node has ended."""
+        if peer not in self._probing and peer != self._node.settings.node.id:
+            self._probing[peer] = None
+            self._node.tasks.start(self._probe(peer), "probe-peer")
+
+    async def _probe(self, peer: int) -> None:
+        try:
+            epoch = self._node.image.node_epoch(peer)
+            if await self._is_dead(peer) and self._node.image.node_epoch(peer) == epoch:
+                await self._take_out(peer)
+        finally:
+            del self._probing[peer]
+
+    async def _is_dead(self, peer: int) -> bool:
+        for look in range(LOOKS):
+            if look:
+                await asyncio.sleep(PAUSE_S)
+            entry = self._node.image.nodes.get(peer)
+            if entry is None:
+                return False
+            try:
+                async with asyncio.timeout(CONNECT_S):
+                    stream = await self._node.runtime.connect(entry.host, entry.port)
+            except ConnectionRefusedError:
+                continue
+            except (OSError, TimeoutError):
+                return False
+            stream.close()
+            return False
+        return True
+
+    async def _take_out(self, peer: int) -> None:
+        decision = membership.declare_dead(self._node.image, peer)
+        if not decision.operations:
+            return
+        try:
+            committed = await self._node.topics.commit(decision, urgent=True)
+        except (ApiError, CoordinationError) as error:
+            log.warning("node %d is dead, which could not be recorded: %s", peer, error)
+            return
+        if committed is not None:
+            log.warning("node %d is dead: nothing listens at its address", peer)
