@@ -7,7 +7,7 @@ power fails on *all* that may be elected before one of them has come back into s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from postroad.cluster import keys
@@ -31,12 +31,16 @@ class Stated(NamedTuple):
 
 class ClusterHistory:
     def __init__(self, store: StoreServer) -> None:
+        self.listeners: list[
+            Callable[[Sequence[Topic]], None]
+        ] = []  # hear of topics whose partitions changed
         self.world = store.world
         self.truth = Image()
         self.states: dict[Where, list[Stated]] = {}
         self._names: dict[Where, str] = {}
         self._weak: dict[Where, dict[int, None]] = {}  # nodes whose power failed since they were in sync
         self._losses: dict[str, list[float]] = {}  # by the topic's name
+        self._lost: dict[Where, None] = {}
         self._controller: int | None = None
         store.observers.append(self._follow)
 
@@ -50,6 +54,10 @@ class ClusterHistory:
         found = [self._losses.get(name, []) for name in topics or self._losses]
         return sorted(moment for moments in found for moment in moments)
 
+    def has_lost(self, topic_id: bytes, index: int) -> bool:
+        """Whether the partition may ever have lost something, if it does not sync first."""
+        return (topic_id, index) in self._lost
+
     def lost_power(self, node: int) -> None:
         for topic in self.truth.topics.values():
             for index, state in enumerate(topic.partitions):
@@ -58,6 +66,7 @@ class ClusterHistory:
                 weak = self._weak.setdefault((topic.id, index), {})
                 weak[node] = None
                 if all(member in weak for member in (*state.isr, *state.elr)):
+                    self._lost[topic.id, index] = None
                     self._losses.setdefault(topic.name, []).append(self.world.now)
 
     # --- helpers
@@ -72,6 +81,9 @@ class ClusterHistory:
             self._state(change.topic, change.index, change.after)
             self._note(change)
         self._note_controller()
+        if changes.partitions:
+            for listen in self.listeners:
+                listen([change.after for change in changes.altered])
 
     def _state_all(self, topic: Topic, indexes: range) -> None:
         for index in indexes:

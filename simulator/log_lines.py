@@ -20,8 +20,13 @@ EXPECTED: Final = (
     "compaction of %s-%d: %s",
     "retention of %s-%d: %s",
     "a segment's files could not be removed: %s",
+    "%s-%d can't write what its leader sent: %s",
+    "%s-%d can't follow its leader: %s",
+    "%s-%d can't follow its leader's start: %s",
     "%s: %s; trying again in %g s",  # what a disk that fails has to be tried again
 )
+TELLS_OF_CUTS: Final = logging.getLogger("postroad.broker.replica_fetchers")
+CUT: Final = "%s-%d was cut from %d to %d, as its leader has it"  # not a warning, but an event to be reached
 REPEATED_MAX: Final = 30  # of one line in a scenario: an error that is said again and again says nothing
 
 
@@ -29,7 +34,7 @@ class LogLines(logging.Handler):
     """`with` it, every line of this process goes to the scenario."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(logging.WARNING)
+        super().__init__(logging.INFO)
         self._world = world
         self._counts: Counter[str] = Counter()
         self._unexpected: list[Violation] = []
@@ -38,12 +43,18 @@ class LogLines(logging.Handler):
     def __enter__(self) -> Self:
         root = logging.getLogger()
         self._before, root.handlers = root.handlers, [self]
+        TELLS_OF_CUTS.setLevel(logging.INFO)
         return self
 
     def __exit__(self, *_: object) -> None:
         logging.getLogger().handlers = self._before
+        TELLS_OF_CUTS.setLevel(logging.NOTSET)
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno < logging.WARNING:
+            if record.msg == CUT:
+                self._world.sometimes("cluster: a log was cut")
+            return
         text = record.getMessage()
         self._world.note("log", record.levelname, text)
         if record.levelno < logging.ERROR:

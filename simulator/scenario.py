@@ -15,9 +15,11 @@ from typing import Final
 
 from postroad.client.client import Client
 from postroad.cluster.ids import id_text
+from postroad.cluster.image import Topic
 from postroad.errors import PostroadError
 from simulator.checkers import a2_whole, l12_replicas, l13_one_leader
 from simulator.checkers.cores import check_cores
+from simulator.checkers.l1_in_sync import InSync
 from simulator.checkers.l11_watermarks import Watermarks
 from simulator.cluster_history import ClusterHistory
 from simulator.conditions import Conditions
@@ -79,6 +81,8 @@ class Scenario:
         self.services = [self._service(number) for number in range(1, nodes + 1)]
         self.flips: list[Flip] = []
         self._watermarks = Watermarks(self.history, self.services)
+        self._in_sync = InSync(self.history, self.services)
+        self.history.listeners.append(self._look_in_sync)
         self._power_cuts: list[float] = []
         self._violations: list[Violation] = []
         self._stages = [self._stage(kind.name) for kind in workloads]
@@ -181,7 +185,11 @@ class Scenario:
                 except AssertionError as error:
                     self._violations.append(Violation("C1", repr(error), self.world.now))
         self._violations += self._watermarks.look()
+        self._look_in_sync()
         self.world.after(1.0, self._look)
+
+    def _look_in_sync(self, topics: Sequence[Topic] | None = None) -> None:
+        self._violations += self._in_sync.look(topics)
 
     # --- what strikes
 

@@ -7,9 +7,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.mutants import groups, logs, membership, queues, repetitions, topics
+from simulator.mutants import groups, logs, membership, queues, repetitions, replication, topics
 from simulator.mutants.mutant import Mutant
 
-_ALL: Final = (*logs.ALL, *groups.ALL, *queues.ALL, *membership.ALL, *topics.ALL, *repetitions.ALL)
+_ALL: Final = (
+    *logs.ALL,
+    *groups.ALL,
+    *queues.ALL,
+    *membership.ALL,
+    *topics.ALL,
+    *repetitions.ALL,
+    *replication.ALL,
+)
 
 MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in _ALL}

@@ -12,6 +12,7 @@ from postroad.client import groups, offsets
 from postroad.client.client import Client
 from postroad.client.metadata import TopicPartition
 from postroad.client.producer import Producer
+from postroad.cluster.internal_topics import OFFSETS_TOPIC
 from postroad.errors import PostroadError, RequestRefused, UnreleasedInstanceId
 from simulator.checkers import l5_groups, l14_commits, l14_one_owner, l14_stale
 from simulator.loop import Loop
@@ -39,6 +40,7 @@ Member = ClassicMember | ConsumerMember
 
 class Groups(Workload):
     name = "groups"
+    many_nodes = True
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -217,7 +219,7 @@ class Groups(Workload):
         )
 
     def check(self) -> Iterator[Violation]:
-        cuts = self.stage.power_cuts if self.stage.may_lose_what_was_acknowledged else []
+        cuts = self.stage.losses(TOPIC, OFFSETS_TOPIC)
         for history in (*self._with_members, self.empty):
             self._count_survivors(history)
             yield from l14_commits.check(history, cuts)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from postroad.broker.partition import Partition
 from postroad.broker.replica_connection import ReplicaConnection
-from postroad.errors import ApiError, MisplacedBatch, NetworkException, PostroadError
+from postroad.errors import ApiError, MisplacedBatch, NetworkException, PostroadError, StorageFailed
 from postroad.replication.divergence import EpochEnd
 from postroad.replication.follower import Follower, Step
 from postroad.wire import replica_fetch as codec
@@ -293,7 +293,10 @@ class ReplicaFetcher:
         except ApiError as error:
             if partition.log.failed is None:
                 where = partition.topic, partition.index
-                log.error("%s-%d can't copy what its leader sent: %s", *where, error)
+                if isinstance(error, StorageFailed):
+                    log.error("%s-%d can't write what its leader sent: %s", *where, error)
+                else:
+                    log.error("%s-%d can't copy what its leader sent: %s", *where, error)
             return self._failed(partition, follower, now_ms)
         return Step.APPEND
 
