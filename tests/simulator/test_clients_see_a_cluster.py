@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from postroad.client.client import Client
+from postroad.client.fetcher import Fetcher
+from postroad.client.metadata import TopicPartition
+from postroad.client.producer import Producer
 from postroad.wire.messages import (
     create_topics,
     describe_cluster,
@@ -17,6 +23,8 @@ from postroad.wire.messages import (
     produce,
 )
 from postroad.wire.records import Record, encode_batch
+from simulator.process import Process
+from simulator.runtime import ClientRuntime
 from tests.faults.raw import batch_of, fetch_at, fetch_request, metadata_of, produce_request
 from tests.simulator.simulated_cluster import SimulatedCluster, host_of, simulated_cluster
 
@@ -214,3 +222,38 @@ def test_the_default_number_of_replicas_counts(cluster: SimulatedCluster) -> Non
         with other.connect(3) as connection:
             [topic] = metadata_of(connection, "on-demand").topics
         assert len(topic.partitions[0].replica_nodes) == 2
+
+
+def test_own_producers_and_consumers_go_on_when_a_leader_dies(cluster: SimulatedCluster) -> None:
+    cluster.create_led_by("goes-on", 3, 1, 2)
+    seen: list[bytes | None] = []
+    sent: list[float] = []
+
+    async def work(client: Client) -> None:
+        async with Producer(client) as producer:
+            for number in range(40):
+                await (await producer.send("goes-on", b"%d" % number, partition=0))
+                sent.append(cluster.world.now)
+                await asyncio.sleep(0.1)
+        fetcher = Fetcher(client, reset=None)
+        fetcher.seek({TopicPartition("goes-on", 0): 0})
+        while len(seen) < 40:
+            for fetched in await fetcher.next(5.0):
+                seen.extend(record.value for record in fetched.records)
+        await fetcher.close()
+
+    process = Process(cluster.world, "own-client")
+
+    async def run() -> None:
+        bootstrap = ",".join(f"{host_of(number)}:9092" for number in (3, 1))
+        async with Client(bootstrap, runtime=ClientRuntime(process, cluster.network)) as client:
+            await work(client)
+
+    task = process.start(run())
+    cluster.until(lambda: len(sent) == 10)
+    cluster.kill(3)
+    cluster.until(task.done, 60.0)
+    task.result()
+    assert seen == [b"%d" % number for number in range(40)]
+    gap_s = max(after - before for before, after in pairwise(sent))
+    assert gap_s < 4.5, "a lease of 2 s, an election, and no long pause of the client's own"

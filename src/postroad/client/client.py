@@ -14,14 +14,18 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, Self, TypeVar
 
 from postroad.client import metadata
-from postroad.client.backoff import Backoff
+from postroad.client.backoff import CEILING_S, MOVED_S, Backoff
 from postroad.client.connection import Connection, open_connection
 from postroad.client.metadata import Address, Cluster, Topic
 from postroad.client.runtime import OPERATING_SYSTEM, Runtime
 from postroad.errors import (
     BrokerNotAvailable,
+    CoordinatorNotAvailable,
+    FencedLeaderEpoch,
     LeaderNotAvailable,
     NetworkException,
+    NotCoordinator,
+    NotLeaderOrFollower,
     RequestTimedOut,
     TryAgain,
     UnknownTopicOrPartition,
@@ -32,6 +36,7 @@ from postroad.wire.messages import metadata as metadata_api
 
 CALLS: Final = "calls"
 TIMEOUT_S: Final = 30.0
+LOOK_UP_S: Final = 5.0  # a node that does not answer what it has in memory is left for another
 UNKNOWN_TOPIC_S: Final = (
     0.5  # a topic may be too young to be known everywhere; more likely it's a typing error
 )
@@ -40,7 +45,21 @@ _ANY: Final = -1
 _GROUP_KEY: Final = 0
 _COORDINATORS_FROM: Final = 4  # from here on an answer may name several
 
+MOVED: Final = (
+    CoordinatorNotAvailable,
+    FencedLeaderEpoch,
+    LeaderNotAvailable,
+    NetworkException,
+    NotCoordinator,
+    NotLeaderOrFollower,
+)
+
 T = TypeVar("T")
+
+
+def pause_after(error: TryAgain) -> float:
+    """The longest pause before the next try: short where only another node has to be asked."""
+    return MOVED_S if isinstance(error, MOVED) else CEILING_S
 
 
 class Client:
@@ -67,6 +86,7 @@ class Client:
         self._connections: dict[tuple[int, str], Connection] = {}
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
         self._was_connected = False
+        self._unanswered: dict[Address, None] = {}  # nodes that could not be reached lately: they come last
         self._lanes = 0
         self._stale_at = 0.0
 
@@ -102,6 +122,17 @@ class Client:
         connection = await self.connection(node, lane)
         return await connection.call(api, body, self.timeout_s if timeout_s is None else timeout_s, version)
 
+    async def _call_any(self, api: Any, body: Any, timeout_s: float) -> Any:
+        """One request to any node; one that is silent is asked last from now on."""
+        try:
+            return await self.call(api, body, timeout_s=timeout_s)
+        except RequestTimedOut:
+            silent = self._connections.get((_ANY, CALLS))
+            if silent is not None:
+                host, _, port = silent.address.rpartition(":")
+                self._unanswered[Address(host, int(port))] = None
+            raise
+
     async def retry(
         self,
         attempt: Callable[[], Awaitable[T]],
@@ -122,7 +153,7 @@ class Client:
                 last = error
             self.forget()
             waiting = patience if isinstance(last, UnknownTopicOrPartition) else backoff
-            if not await waiting.wait():
+            if not await waiting.wait(pause_after(last)):
                 raise last
 
     async def ask(self, api: Any, body: Any, *, node: int = _ANY) -> Any:
@@ -150,7 +181,8 @@ class Client:
         if topics is not None:
             wanted = [metadata_api.MetadataRequestTopic(name=name) for name in topics]
         request = metadata_api.MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
-        cluster = metadata.read(await self.call(metadata_api, request))
+        timeout_s = self.timeout_s if create else min(self.timeout_s, LOOK_UP_S)
+        cluster = metadata.read(await self._call_any(metadata_api, request, timeout_s))
         self._nodes = dict(cluster.nodes)
         self._topics.update(cluster.topics)
         return cluster
@@ -198,8 +230,8 @@ class Client:
         request = find_coordinator.FindCoordinatorRequest(
             key=group, key_type=_GROUP_KEY, coordinator_keys=[group]
         )
+        answer = await self._call_any(find_coordinator, request, min(self.timeout_s, LOOK_UP_S))
         connection = await self.connection()
-        answer = await connection.call(find_coordinator, request, self.timeout_s)
         if connection.version(find_coordinator) >= _COORDINATORS_FROM:
             answer = answer.coordinators[0]
         if answer.error_code:
@@ -223,6 +255,11 @@ class Client:
                 self._connections[key] = connection
             return connection
 
+    def _any_addresses(self) -> list[Address]:
+        """Where any node may be: a machine that is silent costs its time-out once, and not with each try."""
+        known = dict.fromkeys([*self._bootstrap, *self._nodes.values()])
+        return sorted(known, key=lambda address: address in self._unanswered)
+
     def new_lane(self, purpose: str) -> str:
         """A lane of the caller's own; to be closed by `close_lane`."""
         self._lanes += 1
@@ -237,15 +274,17 @@ class Client:
             await self.cluster([])
         if node != _ANY and node not in self._nodes:
             raise LeaderNotAvailable(f"Node {node} is not in the cluster now.")
-        addresses = [self._nodes[node]] if node != _ANY else [*self._bootstrap, *self._nodes.values()]
+        addresses = [self._nodes[node]] if node != _ANY else self._any_addresses()
         failure = BrokerNotAvailable()
-        for address in dict.fromkeys(addresses):
+        for address in addresses:
             try:
                 connection = await open_connection(self.runtime.connect, *address, self._client_id)
             except (BrokerNotAvailable, NetworkException) as error:
                 failure = BrokerNotAvailable(str(error))
+                self._unanswered[address] = None
             else:
                 self._was_connected = True
+                self._unanswered.pop(address, None)
                 return connection
         if self._was_connected:
             raise NetworkException(str(failure))

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from postroad.client import offsets
 from postroad.client.backoff import Backoff
-from postroad.client.client import Client
+from postroad.client.client import Client, pause_after
 from postroad.client.metadata import TopicPartition
 from postroad.errors import (
     CorruptMessage,
@@ -83,7 +83,7 @@ class Fetcher:
                 raise
             except TryAgain as error:
                 self._client.forget()
-                if await backoff.wait():
+                if await backoff.wait(pause_after(error)):
                     continue
                 if isinstance(error, UnknownTopicOrPartition):
                     raise

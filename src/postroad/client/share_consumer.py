@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 from postroad.client.backoff import Backoff
-from postroad.client.client import Client
+from postroad.client.client import Client, pause_after
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.share_member import ShareMember
 from postroad.client.share_message import AckType, ShareMessage, read_delivery
@@ -96,9 +96,9 @@ class ShareConsumer:
                     await self._fetch(max_records, backoff, lock_ms)
                 except CorruptMessage:
                     raise
-                except TryAgain:
+                except TryAgain as error:
                     self._client.forget()
-                    if not await backoff.wait():
+                    if not await backoff.wait(pause_after(error)):
                         break
                 if not backoff.left_s:
                     break

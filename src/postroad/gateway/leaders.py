@@ -1,7 +1,8 @@
 """Which node leads which of a subscription's partitions, as far as that is known.
 
 E1 what one topic or partition lacks does not stop the others.
-E2 a topic in doubt is looked up again, but not all the time; why it is is said once.
+E2 a topic in doubt is looked up again, soon where its leader has moved, but not all the time; the log says
+   why once.
 """
 
 from __future__ import annotations
@@ -15,9 +16,17 @@ from typing import Final
 from postroad.client.client import Client
 from postroad.client.metadata import NO_LEADER, Topic
 from postroad.client.share_session import TopicIdPartition
-from postroad.errors import LeaderNotAvailable, PostroadError
+from postroad.errors import (
+    FencedLeaderEpoch,
+    LeaderNotAvailable,
+    NetworkException,
+    NotLeaderOrFollower,
+    PostroadError,
+)
 
 LOOK_AGAIN_S: Final = 1.0
+MOVED_S: Final = 0.1  # another leader is elected within a second, or is there already
+MOVED: Final = (FencedLeaderEpoch, LeaderNotAvailable, NetworkException, NotLeaderOrFollower)
 
 Topics = Callable[[], Awaitable[list[str]]]
 
@@ -51,7 +60,7 @@ class Leaders:
         return found
 
     def doubt(self, topic: str, error: PostroadError) -> None:
-        """Something of it could not be had."""
+        """A request for a part of the topic failed: its leaders are looked up again."""
         self._doubts[topic] = error
         if (topic, type(error)) not in self._said:
             self._said.add((topic, type(error)))
@@ -66,7 +75,9 @@ class Leaders:
 
     async def _look_up(self, name: str) -> Topic | None:
         now = asyncio.get_running_loop().time()
-        if name in self._doubts and now < self._asked_at.get(name, -math.inf) + LOOK_AGAIN_S:
+        doubt = self._doubts.get(name)
+        pause_s = MOVED_S if isinstance(doubt, MOVED) else LOOK_AGAIN_S
+        if doubt is not None and now < self._asked_at.get(name, -math.inf) + pause_s:
             return self._client.known_topic(name)
         self._asked_at[name] = now
         self._client.forget(name)
