@@ -9,6 +9,7 @@ import pytest
 
 from postroad.client import AckType, Client, Producer, ShareConsumer, TopicPartition, subscriptions, topics
 from postroad.errors import GroupIdNotFound
+from postroad.wire.subscription_names import default_dead_letter_topic
 from tests.simulator.cluster_client import coordinator, is_whole, leaders, run
 from tests.simulator.simulated_cluster import SimulatedCluster, simulated_cluster
 
@@ -148,3 +149,19 @@ def test_a_subscription_survives_the_death_of_a_node(cluster: SimulatedCluster, 
     cluster.kill(coordinating if killed == "coordinator" else others[0])
     taken = run(cluster, go_on)
     assert taken == {b"%d" % number: 1 for number in range(30)}
+
+
+def test_dead_letters_go_to_the_leader_of_their_topic(cluster: SimulatedCluster) -> None:
+    async def work(client: Client) -> Counter[bytes | None]:
+        config = {"postroad.topics": "jobs", "share.auto.offset.reset": "earliest"}
+        await subscriptions.alter_config(client, "workers", config)
+        await publish(client, "jobs", 30)
+        await take(client, "workers", "jobs", 30, AckType.REJECT)
+        await subscriptions.alter_config(
+            client, "undertaker", {"postroad.topics": letters, "share.auto.offset.reset": "earliest"}
+        )
+        return await take(client, "undertaker", letters, 30)
+
+    letters = default_dead_letter_topic("workers")
+    assert run(cluster, work) == {b"%d" % number: 1 for number in range(30)}
+    assert len(leaders(cluster, letters)) == 1, "letters of all leaders have gone to one"

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 PRODUCE: Final = 0
 API_VERSIONS: Final = 18
-# All but Produce becomes objects, up to some 50 bytes of memory for each byte of a hostile body. Honest
+COPY_LETTERS: Final = 10_005
+# All but messages becomes objects, up to some 50 bytes of memory for each byte of a hostile body. Honest
 # ones stay far below this: a fetch of 10,000 partitions takes half a megabyte.
 CONTROL_BYTES_MAX: Final = 4 * 1024 * 1024
 
@@ -144,7 +145,7 @@ class Dispatcher:
         known = lowest <= version <= highest
         if not known and key != API_VERSIONS:
             raise ProtocolError(f"{name}: version {version} is not within {lowest}–{highest}")
-        if len(frame) > CONTROL_BYTES_MAX and key != PRODUCE:
+        if len(frame) > CONTROL_BYTES_MAX and key not in (PRODUCE, COPY_LETTERS):
             raise ProtocolError(f"{name}: {len(frame)} bytes; at most {CONTROL_BYTES_MAX} are read")
         body_at = framing.body_at(frame, client_bytes, known and version >= flexible_from)
         call = Call(

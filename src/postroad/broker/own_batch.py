@@ -19,10 +19,16 @@ def append_own(
     A topic's limits are for those who publish to it: what the node must keep may have any size. Raises
     ApiError if the partition does not take it; then nothing is heard.
     """
-    batch = memoryview(encode_batch(records))
-    header = batches.read_header(batch)
+    append_whole(partition, turn, memoryview(encode_batch(records)), now_ms, reply)
+
+
+def append_whole(partition: Partition, turn: Turn, batch: memoryview, now_ms: int, reply: Reply) -> None:
+    """Append a batch that this node or another has made, as `append_own` does. Raises CorruptMessage, too."""
+    header = batches.only_batch(batch)
     appended = partition.append(batch, header, now_ms, any_size=True)
-    turn.when_written(_Pending(partition, appended.base_offset + header.last_offset_delta + 1, reply))
+    turn.when_written(
+        _Pending(partition, appended.base_offset + header[batches.LAST_OFFSET_DELTA] + 1, reply)
+    )
 
 
 class _Pending:

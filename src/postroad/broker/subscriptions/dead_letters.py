@@ -5,6 +5,10 @@ it is copied; when the copy is committed the message is done. After a crash in b
 is copied again: there may be two copies, there is never none. A stop waits for those that are being copied
 (`finish`), so that it leaves no second copy. What can't be copied (the disk is full, say) is tried again for
 as long as it takes.
+
+The leader of the dead-letter topic's partition may be another node: the copies are sent there. A batch that
+is sent again because its answer was lost is recognised by its producer id, which is the batch's own, so it is
+stored once. Where no answer comes for long (`SEND_S`), or this node dies meanwhile, there may be two copies.
 """
 
 from __future__ import annotations
@@ -22,12 +26,21 @@ from postroad.broker.partition import Partition
 from postroad.broker.replies import replied
 from postroad.broker.subscriptions.queue import Queue
 from postroad.cluster.image import Topic
-from postroad.errors import ApiError, CoordinationError, OffsetOutOfRange, TopicAlreadyExists
+from postroad.errors import (
+    ApiError,
+    CoordinationError,
+    OffsetOutOfRange,
+    TopicAlreadyExists,
+    TryAgain,
+    UnknownTopicOrPartition,
+    by_code,
+)
 from postroad.queues.update import Dying, Reason
 from postroad.wire import batch as batches
+from postroad.wire import copy_letters
 from postroad.wire import header_names as names
 from postroad.wire.asked_times import unreadable_time
-from postroad.wire.records import Record, decode_records
+from postroad.wire.records import Record, decode_records, encode_batch
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -35,6 +48,7 @@ if TYPE_CHECKING:
 COPIES_MAX: Final = 200  # messages in one batch of copies …
 COPY_BYTES_MAX: Final = 512 * 1024  # … and bytes, unless one alone has more
 RETRY_S: Final = (0.1, 0.5, 2.0, 10.0, 30.0)
+SEND_S: Final = 30.0  # the same batch is sent again for so long: elections take less
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +108,7 @@ class DeadLetters:
             told = "%d messages of %s-%d were deleted before they could become dead letters"
             log.warning(told, gone, queue.partition.topic, queue.partition.index)
         if copies:
-            partition, node = await self._partition(queue), self._node
-            await replied(partial(append_own, partition, node.turn, copies, node.clock.now_ms()))
+            await self._append(queue, copies)
         if queue.closed:
             return
         await replied(partial(queue.write, buried))
@@ -168,11 +181,39 @@ class DeadLetters:
         # Its own time is that of its death: retention counts from there, however old the message was.
         return Record(number, now_ms, record.key, record.value, headers)
 
-    async def _partition(self, queue: Queue) -> Partition:
-        """Where the copies go: one partition for one origin, so that they keep their order."""
-        topic = await self._topic(queue.subscription.dead_letter_topic)
+    async def _append(self, queue: Queue, copies: list[Record]) -> None:
+        """The copies are committed: in one partition for one origin, so that they keep their order."""
+        node, topic = self._node, await self._topic(queue.subscription.dead_letter_topic)
         origin = f"{queue.partition.topic}-{queue.partition.index}".encode()
-        return self._node.partitions.lead(topic.id, crc32(origin) % len(topic.partitions))
+        index = crc32(origin) % len(topic.partitions)
+        if topic.partitions[index].leader == node.settings.node.id:
+            partition = node.partitions.lead(topic.id, index)
+            await replied(partial(append_own, partition, node.turn, copies, node.clock.now_ms()))
+        else:
+            await self._send(topic.id, index, copies)
+
+    async def _send(self, topic_id: bytes, index: int, copies: list[Record]) -> None:
+        """The copies are committed by another leader. Raises the last error if that takes too long."""
+        node, producer = self._node, batches.NAMED_PRODUCERS | self._node.runtime.random.getrandbits(62)
+        batch = bytes(encode_batch(copies, producer_id=producer, producer_epoch=0, base_sequence=0))
+        deadline = node.loop.time() + SEND_S
+        while True:
+            topic = node.image.topics_by_id.get(topic_id)
+            if topic is None:
+                raise UnknownTopicOrPartition()
+            try:
+                await self._send_once(topic.partitions[index].leader, topic_id, index, batch)
+                return
+            except TryAgain:
+                if node.loop.time() > deadline:
+                    raise
+            await asyncio.sleep(RETRY_S[0])
+
+    async def _send_once(self, leader: int, topic_id: bytes, index: int, batch: bytes) -> None:
+        request = copy_letters.CopyLettersRequest(topic_id, index, batch)
+        answer = await self._node.peers.call(leader, copy_letters, request)
+        if answer.error_code:
+            raise by_code(answer.error_code, answer.error_message)
 
     async def _topic(self, name: str) -> Topic:
         topic = self._node.image.topics.get(name)
