@@ -19,6 +19,7 @@ from postroad.broker.controlling import Controlling
 from postroad.broker.data_directory import DataDirectory
 from postroad.broker.descriptors import Descriptors
 from postroad.broker.dispatch import Dispatcher
+from postroad.broker.elections import Elections
 from postroad.broker.evidence import Evidence
 from postroad.broker.fetch_sessions import FetchSessions
 from postroad.broker.flusher import Flusher
@@ -113,6 +114,7 @@ class Node:
         self.controlling = Controlling(self)
         self.suspects = Suspects(self)
         self.handover = Handover(self)
+        self.elections = Elections(self)
         self.topic_changes = TopicChanges(self.topics, self.settings.topics, self.runtime.random)
         self.groups = GroupCoordination(self)
         self.subscriptions = Subscriptions(self)

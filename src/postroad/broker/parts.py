@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from postroad.broker.data_directory import DataDirectory
     from postroad.broker.dispatch import Dispatcher
+    from postroad.broker.elections import Elections
     from postroad.broker.evidence import Evidence
     from postroad.broker.fetch_sessions import FetchSessions
     from postroad.broker.flusher import Flusher
@@ -56,6 +57,11 @@ class HasDirectory(Protocol):
 class HasDispatcher(Protocol):
     @property
     def dispatcher(self) -> Dispatcher: ...
+
+
+class HasElections(Protocol):
+    @property
+    def elections(self) -> Elections: ...
 
 
 class HasEvidence(Protocol):

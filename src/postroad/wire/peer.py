@@ -1,4 +1,4 @@
-"""Peer (10004), version 0: what nodes of a cluster ask each other about subscriptions and groups.
+"""Peer (10004), version 0: what nodes of a cluster ask each other about subscriptions, groups and leaders.
 
 Postroad's own API, not listed by ApiVersions, for the same reason as `wire.peek`. The coordinator of a group
 asks the leaders of partitions, where the ledgers lie; a leader asks coordinators how far their groups are.
@@ -84,9 +84,36 @@ class FindCommitted(PeerQuestion, tag="committed", frozen=True):
     below: int
 
 
+class HandOver(PeerQuestion, tag="hand-over", frozen=True):
+    """The preferred leaders of these partitions are to lead them; the node that is asked leads them now."""
+
+    partitions: list[TopicPartition]
+
+
+class FindLogEnds(PeerQuestion, tag="ends", frozen=True):
+    """How far the node's logs of these partitions go, whatever their role."""
+
+    partitions: list[TopicPartition]
+
+
 AnyQuestion = (
-    EnsureLedgers | FindPositions | ResetLedger | RemoveLedgers | FindHeld | FindGroups | FindCommitted
+    EnsureLedgers
+    | FindPositions
+    | ResetLedger
+    | RemoveLedgers
+    | FindHeld
+    | FindGroups
+    | FindCommitted
+    | HandOver
+    | FindLogEnds
 )
+
+
+class LogEnd(msgspec.Struct, frozen=True):
+    """The epoch of a log's last batch, and its end."""
+
+    epoch: int
+    offset: int
 
 
 class PeerPosition(msgspec.Struct, frozen=True):
@@ -103,6 +130,7 @@ class PartitionResult(msgspec.Struct, frozen=True, omit_defaults=True):
     error_code: int = 0
     error_message: str | None = None
     position: PeerPosition | None = None
+    log_end: LogEnd | None = None
 
 
 class PeerAnswer(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.parts import HasGroups, HasPartitions, HasSubscriptions, HasTopics
+from postroad.broker.parts import HasElections, HasGroups, HasPartitions, HasSubscriptions, HasTopics
 from postroad.broker.replies import replied
 from postroad.errors import ApiError, NotLeaderOrFollower
 from postroad.queues.update import Key
@@ -26,7 +26,7 @@ ADVERTISED: Final = False
 FOLLOW_S: Final = 3.0  # a node that is further behind the coordination store says so instead
 
 
-class Uses(HasGroups, HasPartitions, HasSubscriptions, HasTopics, Protocol):
+class Uses(HasElections, HasGroups, HasPartitions, HasSubscriptions, HasTopics, Protocol):
     """What this handler uses of the node."""
 
 
@@ -61,6 +61,17 @@ async def _find(node: Uses, question: codec.AnyQuestion) -> PeerAnswer:
             return PeerAnswer(groups=subscriptions.leaders.groups())
         case codec.FindCommitted(topic, index, below):
             return PeerAnswer(offset=node.groups.committed_below(topic, index, below))
+        case codec.HandOver(partitions):
+            outcomes = await node.elections.hand_over(partitions)
+            errors = [outcomes[where] for where in partitions]
+            return PeerAnswer(results=[_result(error) for error in errors])
+        case codec.FindLogEnds(partitions):
+            ends = [node.elections.log_end(where) for where in partitions]
+            return PeerAnswer(results=[PartitionResult(log_end=end) for end in ends])
+
+
+def _result(error: ApiError | None) -> PartitionResult:
+    return PartitionResult() if error is None else PartitionResult(error.code, str(error))
 
 
 async def _each(
