@@ -6,10 +6,14 @@ NODE   := $(VENV)/.node
 STAMP  := $(VENV)/.installed
 DEBIAN := $(VENV)/.debian
 
-.PHONY: run test check bench bench-spark conform simulate spark spec fuzz messages lock clean
+.PHONY: run cluster test check bench bench-spark conform faults simulate spark spec fuzz messages lock clean
 
 run: $(NODE)
 	$(BIN)/postroad serve
+
+# Three nodes and one gateway on a real etcd (Debian's), until Ctrl-C: make cluster ARGS="--data DIR"
+cluster: $(NODE) $(DEBIAN)
+	$(BIN)/python -m tools.etcd_cluster $(ARGS)
 
 # A test that fails is tried once more and shown, three of them at most; not where chance plays no part or
 # messages may be lost (docs/adr/0012).
@@ -47,6 +51,10 @@ conform: $(STAMP)
 # What takes long with Spark: kills, a standalone cluster, Spark Connect, the guide, the examples, the report.
 spark: $(STAMP) $(DEBIAN)
 	$(BIN)/pytest -m spark_slow tests/spark tests/pipelines tests/docs $(ARGS)
+
+# What takes long with three nodes: kills of leaders again and again, under load.
+faults: $(STAMP) $(DEBIAN)
+	$(BIN)/pytest -m cluster_slow tests/faults $(ARGS)
 
 # The TLA+ model of replication (docs/spec), checked by TLC: make spec ARGS="os-kill1 m-shrinkEarly"
 spec: $(STAMP)

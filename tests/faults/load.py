@@ -6,11 +6,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from postroad.testing import Node
 from tests.clients.confluent import consumer, read
 
 PARTITIONS = 3
@@ -19,10 +18,17 @@ GROUP = "bookmarks"
 COME_BACK_QUICKLY = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
 
 
+class Reachable(Protocol):
+    """A node, or a cluster of them."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+
 class Load:
     """An idempotent producer that numbers its messages in each partition and notes what was acknowledged."""
 
-    def __init__(self, running: Node, name: str) -> None:
+    def __init__(self, running: Reachable, name: str) -> None:
         self.name = name
         self.sent = [0] * PARTITIONS
         self.acknowledged: dict[tuple[int, int], int] = {}  # (partition, number) → offset
@@ -67,7 +73,7 @@ class Load:
 class Bookmarks:
     """Commits a rising offset again and again, and notes which commits were acknowledged."""
 
-    def __init__(self, running: Node) -> None:
+    def __init__(self, running: Reachable) -> None:
         self.bootstrap = running.bootstrap
         self.tried = self.acknowledged = 0
 
@@ -106,12 +112,12 @@ def running_threads(*jobs: Any) -> Iterator[None]:
     assert not errors, errors[0]
 
 
-def committed(running: Node) -> int:
+def committed(running: Reachable) -> int:
     with consumer(running.bootstrap, GROUP) as source:
         return max(0, source.committed([TopicPartition(TOPIC, 0)], timeout=60)[0].offset)
 
 
-def assert_all_there_once_in_order(running: Node, producers: list[Load], sent_min: int) -> None:
+def assert_all_there_once_in_order(running: Reachable, producers: list[Load], sent_min: int) -> None:
     """L1, L3, L6: every acknowledged message at its offset, every message once, each producer's in order."""
     stored = {partition: values_of(running, partition) for partition in range(PARTITIONS)}
     for load in producers:
@@ -125,7 +131,7 @@ def assert_all_there_once_in_order(running: Node, producers: list[Load], sent_mi
             assert numbers == list(range(load.sent[partition]))
 
 
-def values_of(running: Node, partition: int) -> list[tuple[str, int]]:
+def values_of(running: Reachable, partition: int) -> list[tuple[str, int]]:
     with consumer(running.bootstrap, check_crcs=True) as source:
         place = TopicPartition(TOPIC, partition, OFFSET_BEGINNING)
         low, high = source.get_watermark_offsets(place, timeout=60)

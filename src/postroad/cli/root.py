@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "serve": "serve:serve",
     "gateway": "gateway:gateway",
     "config": "config:config",
+    "cluster": "cluster:cluster",
     "topic": "topic:topic",
     "publish": "publish:publish",
     "consume": "consume:consume",

@@ -87,7 +87,7 @@ class RunningCluster:
             node.launch()
         for node in self.nodes:
             node.wait_until_ready()
-        self._wait(lambda cluster: _is_led(cluster, len(self.nodes)), "all nodes serve", self.nodes)
+        self._wait_until_agreed()
         if self._gateway is not None:
             self.http = self._gateway.start(self.bootstrap)
 
@@ -140,6 +140,18 @@ class RunningCluster:
     def _serves(self, number: int, cluster: Cluster) -> bool:
         """Whether the node is known to the cluster, which may not have noticed yet that it is down."""
         return number in cluster.nodes and self.node(number).is_serving
+
+    def _wait_until_agreed(self) -> None:
+        """All nodes know each other and name the same controller: while there is none each names itself."""
+        deadline = time.monotonic() + WHOLE_TIMEOUT_S
+        named: set[int] = set()
+        while len(named) != 1:
+            if time.monotonic() > deadline:
+                raise self._failed(f"no controller within {WHOLE_TIMEOUT_S:g} s: {named}")
+            named = {
+                self._wait(lambda seen: _is_led(seen, len(self.nodes)), "all nodes serve", [node]).controller
+                for node in self.nodes
+            }
 
     def _wait(self, holds: Callable[[Cluster], bool], what: str, nodes: Sequence[ClusterNode]) -> Cluster:
         assert nodes, "there is no node to ask"

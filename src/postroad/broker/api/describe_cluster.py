@@ -37,6 +37,12 @@ def handle(node: Uses, call: Call) -> Result:
         codec.DescribeClusterBroker(entry.id, entry.host, entry.port, entry.rack or None)
         for entry in view.nodes()
     ]
+    if request.include_fenced_brokers:
+        response.brokers += [
+            codec.DescribeClusterBroker(entry.id, entry.host, entry.port, entry.rack or None, is_fenced=True)
+            for entry in node.image.nodes.values()
+            if view.node(entry.id) is None
+        ]
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = operations.CLUSTER
     return codec.encode_response(response, call.version)
