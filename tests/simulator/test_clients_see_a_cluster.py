@@ -22,14 +22,16 @@ from postroad.wire.messages import (
     metadata,
     produce,
 )
+from postroad.wire.messages import offset_for_leader_epoch as epochs
 from postroad.wire.records import Record, encode_batch
 from simulator.process import Process
 from simulator.runtime import ClientRuntime
-from tests.faults.raw import batch_of, fetch_at, fetch_request, metadata_of, produce_request
+from tests.faults.raw import batch_of, fetch_at, fetch_request, metadata_of, produce_request, send_batch
 from tests.simulator.simulated_cluster import SimulatedCluster, host_of, simulated_cluster
 
 LEADER_NOT_AVAILABLE, NOT_LEADER, INVALID_REPLICATION, INVALID_ASSIGNMENT = 5, 6, 38, 39
 OFFSET_NOT_AVAILABLE, OUT_OF_RANGE = 78, 1
+FENCED, UNKNOWN_EPOCH = 74, 75
 LATEST, EARLIEST = -1, -2
 
 
@@ -257,3 +259,38 @@ def test_own_producers_and_consumers_go_on_when_a_leader_dies(cluster: Simulated
     assert seen == [b"%d" % number for number in range(40)]
     gap_s = max(after - before for before, after in pairwise(sent))
     assert gap_s < 4.5, "a lease of 2 s, an election, and no long pause of the client's own"
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_created_topic_can_be_used_at_its_leaders_at_once(cluster: SimulatedCluster, at: int) -> None:
+    created = cluster.create("usable", at=at, num_partitions=6, replication_factor=2)
+    assert created.error_code == 0
+    for index in range(6):
+        batch = encode_batch([Record(0, 1_000, b"key", b"x", [])])
+        with cluster.connect(cluster.state("usable", index).leader) as connection:
+            assert send_batch(connection, "usable", batch, partition=index, acks=1).error_code == 0
+
+
+def test_where_an_epoch_ended_is_told_by_the_leader_to_those_who_know_its_epoch(
+    cluster: SimulatedCluster,
+) -> None:
+    cluster.create_led_by("epochs", 1, 2, 3)
+    cluster.publish("epochs", b"0", b"1")
+    first = cluster.state("epochs").leader_epoch
+    cluster.kill(1)
+    cluster.until(lambda: any(cluster.leads(number, "epochs") for number in (2, 3)))
+    leader, epoch = cluster.state("epochs").leader, cluster.state("epochs").leader_epoch
+    cluster.publish("epochs", b"2")
+
+    def ask(at: int, known: int) -> Any:
+        wanted = epochs.OffsetForLeaderPartition(partition=0, current_leader_epoch=known, leader_epoch=first)
+        request = epochs.OffsetForLeaderEpochRequest(
+            topics=[epochs.OffsetForLeaderTopic(topic="epochs", partitions=[wanted])]
+        )
+        return cluster.call(at, epochs, 4, request).topics[0].partitions[0]
+
+    told = ask(leader, epoch)
+    assert (told.error_code, told.leader_epoch, told.end_offset) == (0, first, 2)
+    assert ask(leader, epoch - 1).error_code == FENCED
+    assert ask(leader, epoch + 1).error_code == UNKNOWN_EPOCH
+    assert ask(5 - leader, epoch).error_code == NOT_LEADER, "a follower"

@@ -115,7 +115,7 @@ class Node:
         self.suspects = Suspects(self)
         self.handover = Handover(self)
         self.elections = Elections(self)
-        self.topic_changes = TopicChanges(self.topics, self.settings.topics, self.runtime.random)
+        self.topic_changes = TopicChanges(self.topics, self.peers, self.settings.topics, self.runtime.random)
         self.groups = GroupCoordination(self)
         self.subscriptions = Subscriptions(self)
         self.producer_ids = ProducerIds(self.topics)

@@ -8,6 +8,8 @@ asks no other node for it, so no two of them ever wait for each other.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from postroad.client.connection import Connection, open_connection
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from postroad.broker.node import Node
 
 CONNECT_S: Final = 1.0  # nodes of a cluster are near each other
+FOLLOW_S: Final = 1.0  # clients who ask a node that is behind any longer ask again
 ANSWER_S: Final = 5.0  # clients wait for 30 s, and some of them for several questions after each other
 
 
@@ -41,6 +44,18 @@ class Peers:
             return await connection.call(api, body, ANSWER_S, api.MAX_VERSION)
         except (PostroadError, OSError) as error:
             raise CoordinatorNotAvailable(f"Node {node_id} does not answer: {error}") from None
+
+    async def let_follow(self, nodes: Iterable[int], revision: int) -> None:
+        """Wait until these nodes have followed the coordination store so far, for a moment at most.
+
+        It spares clients a retry, no more: a node that does not answer is passed over.
+        """
+        others = set(nodes) & self._node.image.nodes.keys() - {self._node.settings.node.id}
+        asked = [self.ask(node_id, codec.FollowStore(revision)) for node_id in sorted(others)]
+        if asked:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FOLLOW_S):
+                    await asyncio.gather(*asked, return_exceptions=True)
 
     async def _connection(self, node_id: int) -> Connection:
         entry = self._node.image.nodes.get(node_id)

@@ -1,7 +1,8 @@
 """Changes of topics that requests ask for: create, delete, add partitions, alter configs.
 
 `cluster.controller` decides and `Topics` commits and follows. When a method here returns the change can be
-seen and used on this node. What is wrong with a request is raised as an ApiError.
+seen and used on this node, and by the leaders of new partitions if they answer within a second. What is wrong
+with a request is raised as an ApiError.
 """
 
 from __future__ import annotations
@@ -9,19 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from postroad.broker.peers import Peers
 from postroad.broker.topics import Topics
 from postroad.cluster import controller, membership
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import make_id
 from postroad.cluster.image import Image, Topic
+from postroad.cluster.keys import PartitionState
 from postroad.cluster.store import Event, Put
 from postroad.config.sections import Topics as TopicDefaults
 from postroad.errors import TopicDeletionDisabled, UnknownTopicOrPartition
 
 
 class TopicChanges:
-    def __init__(self, topics: Topics, defaults: TopicDefaults, random: Random) -> None:
+    def __init__(self, topics: Topics, peers: Peers, defaults: TopicDefaults, random: Random) -> None:
         self._topics = topics
+        self._peers = peers
         self._defaults = defaults
         self._random = random
 
@@ -63,7 +67,12 @@ class TopicChanges:
         created = self._topics.image.topics_by_id.get(topic_id)
         if created is None:
             raise UnknownTopicOrPartition(f"{name!r} was deleted as soon as it was created.")
+        await self._let_leaders_follow(created.partitions)
         return created
+
+    async def _let_leaders_follow(self, partitions: Sequence[PartitionState]) -> None:
+        """Clients go to the leaders at once: they should know of the partitions by then."""
+        await self._peers.let_follow({state.leader for state in partitions}, self._topics.image.revision)
 
     async def delete(self, topic: Topic) -> None:
         """The topic is gone for every client; its files go in the background."""
@@ -93,6 +102,8 @@ class TopicChanges:
             decision(self._topics.image)
         else:
             await self._topics.decide(decision, done=lambda image: image.has_partition(name, count - 1))
+            topic = self._topics.image.topics.get(name)
+            await self._let_leaders_follow(() if topic is None else topic.partitions)
 
     async def alter(self, make: Callable[[Image], Decision], validate_only: bool) -> None:
         """Change configs; a shorter retention is a way out of a full disk, so this is urgent."""

@@ -84,6 +84,12 @@ class FindCommitted(PeerQuestion, tag="committed", frozen=True):
     below: int
 
 
+class FollowStore(PeerQuestion, tag="follow", frozen=True):
+    """Answered when the node has followed the coordination store up to this revision."""
+
+    revision: int
+
+
 class HandOver(PeerQuestion, tag="hand-over", frozen=True):
     """The preferred leaders of these partitions are to lead them; the node that is asked leads them now."""
 
@@ -104,6 +110,7 @@ AnyQuestion = (
     | FindHeld
     | FindGroups
     | FindCommitted
+    | FollowStore
     | HandOver
     | FindLogEnds
 )

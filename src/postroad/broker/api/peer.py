@@ -61,6 +61,9 @@ async def _find(node: Uses, question: codec.AnyQuestion) -> PeerAnswer:
             return PeerAnswer(groups=subscriptions.leaders.groups())
         case codec.FindCommitted(topic, index, below):
             return PeerAnswer(offset=node.groups.committed_below(topic, index, below))
+        case codec.FollowStore(revision):
+            await node.topics.reach(revision, FOLLOW_S)
+            return PeerAnswer()
         case codec.HandOver(partitions):
             outcomes = await node.elections.hand_over(partitions)
             errors = [outcomes[where] for where in partitions]
