@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from postroad.broker.registration import Registration
-from postroad.cluster import controller
+from postroad.cluster import controller, membership
 from postroad.cluster.image import Changes, Image
 from postroad.cluster.store import Snapshot
 from simulator.mutants.mutant import Mutant
@@ -14,6 +14,10 @@ from simulator.mutants.mutant import Mutant
 
 def _take_any_id(_: Callable[..., Any]) -> Callable[..., Any]:
     return lambda image, node, takes_over=False: None
+
+
+def _ask_not(_: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda image, node, directory, replaces: None
 
 
 def _never_again(kept_alive: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,6 +46,7 @@ ALL: Final = (
         controller,
         "check_node_id",
         _take_any_id,
+        also=(Mutant("directories", "nobody asks whose it is", membership, "check_directory", _ask_not),),
     ),
     Mutant(
         "never-register-again",

@@ -117,7 +117,9 @@ class Logs(Workload):
                 await asyncio.sleep(self.stage.random.expovariate(1 / PAUSE_S))
 
     def _beginning(self, history: LogHistory, partition: int) -> int:
-        """The start, or in the midst of what is there."""
+        """The start, or in the midst of what is there; of what may be lost nobody knows where that is."""
+        if self._may_be_lost(history):
+            return 0
         known = [position.offset for position in history.acknowledged if position.partition == partition]
         return self.stage.random.choice([0, *known]) if self.stage.random.random() < 0.5 else 0
 

@@ -15,7 +15,7 @@ from postroad.cluster import keys
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import NodeEntry
 from postroad.cluster.store import Put
-from postroad.errors import NodeIdTaken, StoreUnavailable
+from postroad.errors import ConfigurationError, NodeIdTaken, StoreUnavailable
 from postroad.log.memory_disk import MemoryDisk
 from simulator.process import Process
 from simulator.store import StoreServer
@@ -33,6 +33,7 @@ class Machine:
         self.world = world
         self.server = server
         self.node_id = node_id
+        self.replaces = False
         self.disk = MemoryDisk()
         self.directory = DataDirectory(HOME, self.disk)
         self.process: Process
@@ -63,7 +64,13 @@ class Machine:
         me = NodeEntry(self.node_id, self.process.host, 9092, incarnation, directory)
         registration = Registration(store, me, commit, LEASE_MS, self.process.clock)
         joining = Joining(
-            store, self.directory, registration, commit, random.randbytes(16), lambda topic: True
+            store,
+            self.directory,
+            registration,
+            commit,
+            random.randbytes(16),
+            lambda topic: True,
+            self.replaces,
         )
         joined = await patiently(joining.join, LEASE_MS)
         self.process.start(registration.keep())
@@ -170,6 +177,23 @@ def test_an_id_that_stays_taken_is_refused_and_nothing_in_the_directory_changes(
     assert again.result().clean
 
 
+def test_a_lost_directory_is_replaced_only_where_the_operator_says_so(
+    world: World, server: StoreServer, machine: Machine
+) -> None:
+    other = Machine(world, server)
+    world.run_until(other.start().done, within=1)
+    other.process.end()
+    world.run_for(LEASE_S + 1)
+    refused = machine.start()
+    world.run_until(refused.done, within=LEASE_S + 2)
+    machine.refused()
+    assert "node.replace" in str(refused.exception())
+    machine.replaces = True
+    replacing = machine.start()
+    world.run_until(replacing.done, within=1)
+    assert replacing.result()
+
+
 def test_a_new_directory_that_was_refused_may_be_given_another_id(
     world: World, server: StoreServer, machine: Machine
 ) -> None:
@@ -178,7 +202,7 @@ def test_a_new_directory_that_was_refused_may_be_given_another_id(
     refused = machine.start()
     world.run_until(refused.done, within=LEASE_S + 2)
     machine.refused()
-    assert isinstance(refused.exception(), NodeIdTaken)
+    assert isinstance(refused.exception(), ConfigurationError)
     machine.node_id = 2
     joining = machine.start()
     world.run_until(joining.done, within=1)

@@ -112,10 +112,6 @@ class DataDirectory:
         identity = self._read_identity()
         check_identity(identity, cluster_id=cluster_id, node_id=node_id, has_logs=bool(self.partitions()))
 
-    def is_new(self) -> bool:
-        """Whether no node has used the directory yet: whatever one had promised is not here."""
-        return self._read_identity() is None
-
     def known_id(self, fresh: str) -> str:
         """The directory's own id; `fresh` if it has none yet. It is kept by `note`."""
         identity = self._read_identity()

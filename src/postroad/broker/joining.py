@@ -45,10 +45,12 @@ class Joining:
         commit: Callable[[Decision], Awaitable[int | None]],
         random: bytes,
         is_synced: Callable[[Topic], bool],
+        replaces: bool = False,
     ) -> None:
         """`commit` hands a decision to the store and returns its answer; `random`: a new cluster's id.
 
-        `is_synced`: whether the topic's messages are synced before they are acknowledged.
+        `is_synced`: whether the topic's messages are synced before they are acknowledged. `replaces`: the
+        data directory takes the place of one that is lost.
         """
         self._store = store
         self._directory = directory
@@ -56,6 +58,7 @@ class Joining:
         self._commit = commit
         self._random = random
         self._is_synced = is_synced
+        self._replaces = replaces
 
     async def join(self) -> Joined:
         """Register the node and take the leadership that is its own. Raises what keeps it from starting."""
@@ -65,7 +68,8 @@ class Joining:
         clean = self._directory.is_clean()
         image = await self._read()
         membership.check_level(image, me.level)
-        is_new, same_boot = self._directory.is_new(), self._directory.same_boot()
+        same_boot = self._directory.same_boot()
+        is_new = image.directories.get(me.id) not in (None, me.directory)
         if is_new:
             leadership.check_replaceable(image, me.id)
         for decision in leadership.start(
@@ -77,16 +81,21 @@ class Joining:
         ):
             if await self._commit(decision) is None:
                 raise StoreChanged("Another node changed partitions that this one leads.")
-        snapshot = await self._store.list("")
-        # Not before: a start that is refused changes nothing.
+        # Not before: a start that is refused changes nothing. Not later: the store is told whose it is.
         self._directory.note(cluster_id, me.id, me.directory)
+        image = await self._read()
+        noted = membership.note_directory(image, me.id, me.directory)
+        if noted.operations and await self._commit(noted) is None:
+            raise StoreChanged("Another process registered at the same moment.")
+        snapshot = await self._store.list("")
         self._directory.record_boot()
         self._directory.take_marker()
         return Joined(snapshot, clean)
 
     async def _agree_on_cluster(self) -> str:
-        image = await self._read()
-        self._directory.belong_to(image.cluster_id, self._registration.me.id)
+        image, me = await self._read(), self._registration.me
+        self._directory.belong_to(image.cluster_id, me.id)
+        membership.check_directory(image, me.id, me.directory, self._replaces)
         if image.cluster_id is None:
             await self._commit(controller.create_cluster(image, self._random))
             image = await self._read()  # it may be another node's

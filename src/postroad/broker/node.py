@@ -169,7 +169,13 @@ class Node:
         """Agree with the store on who we are, then open what we should have."""
         random, commit = self.runtime.random.randbytes(16), self._commit_urgently
         joining = Joining(
-            self.store, self.directory, self.registration, commit, random, self.replicas.is_synced
+            self.store,
+            self.directory,
+            self.registration,
+            commit,
+            random,
+            self.replicas.is_synced,
+            self.settings.node.replace,
         )
         snapshot, clean = await patiently(joining.join, self.settings.cluster.lease_length_ms)
         self.tasks.start(self.registration.keep(), "keep-lease")  # logs may take longer than a lease

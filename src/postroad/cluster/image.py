@@ -15,7 +15,7 @@ live and after a restart, on every node. It is pure; between two applies it stan
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -114,6 +114,7 @@ class Image:
         self.named_by: dict[str, dict[str, None]] = {}  # by topic name, existing or not: ids of groups
         self.nodes: dict[int, NodeEntry] = {}
         self.controller: int | None = None  # the node that reconciles; None: nobody does
+        self.directories: dict[int, str] = {}  # by node: the id of the directory that holds its replicas
         self.drains: dict[int, None] = {}  # ids of nodes that are to be emptied
         self.level = 0  # what all nodes understand (`keys.LEVEL`)
         self.deleted: dict[bytes, DeletedTopic] = {}
@@ -218,8 +219,8 @@ class Image:
                 self._take_group(event, rest)
             case "deleted":
                 self._take_deleted(event, id_bytes(rest))
-            case "drains":
-                self._take_drain(event, int(rest))
+            case "directories" | "drains":
+                self._take_node_note(event, kind, int(rest))
             case keys.CONTROLLER:
                 self.controller = None if event.value is None else _decoded(event, keys.ControllerValue).node
             case keys.LEVEL_KEY:
@@ -270,9 +271,13 @@ class Image:
             self.nodes[node] = after
         return NodeChange(node, before, after)
 
-    def _take_drain(self, event: Event, node: int) -> None:
+    def _take_node_note(self, event: Event, kind: str, node: int) -> None:
+        """What is known of a node whether it runs or not."""
+        notes: dict[int, Any] = self.directories if kind == "directories" else self.drains
         if event.value is None:
-            self.drains.pop(node, None)
+            notes.pop(node, None)
+        elif kind == "directories":
+            self.directories[node] = _decoded(event, keys.DirectoryValue).id
         else:
             _decoded(event, keys.DrainValue)
             self.drains[node] = None

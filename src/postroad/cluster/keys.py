@@ -3,6 +3,7 @@
     cluster                         which cluster this is
     nodes/<id>                      a running node; held by its lease. The key's revision is the broker epoch
     controller                      the node that reconciles the cluster; held by that node's lease
+    directories/<id>                the data directory that holds the node's replicas
     drains/<id>                     a node that is to be emptied
     level                           the lowest level that all nodes understand (`LEVEL`)
     topics/<name, '.' as '_'>       a topic: id, number of partitions, config overrides
@@ -38,6 +39,7 @@ CONTROLLER: Final = "controller"
 LEVEL_KEY: Final = "level"
 NODES: Final = "nodes/"
 DRAINS: Final = "drains/"
+DIRECTORIES: Final = "directories/"
 TOPICS: Final = "topics/"
 PARTITIONS: Final = "partitions/"
 GROUPS: Final = "groups/"
@@ -71,6 +73,10 @@ class NodeValue(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class ControllerValue(msgspec.Struct, frozen=True):
     node: int
+
+
+class DirectoryValue(msgspec.Struct, frozen=True):
+    id: str
 
 
 class DrainValue(msgspec.Struct, frozen=True):
@@ -159,6 +165,10 @@ def decode(key: str, value: bytes, kind: type[V]) -> V:
 
 def node_key(node: int) -> str:
     return f"{NODES}{node}"
+
+
+def directory_key(node: int) -> str:
+    return f"{DIRECTORIES}{node}"
 
 
 def drain_key(node: int) -> str:

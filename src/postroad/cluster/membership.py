@@ -33,6 +33,30 @@ def is_controller(image: Image, node: int) -> Compare:
     return Compare(keys.CONTROLLER, image.key_revision(keys.CONTROLLER))
 
 
+def check_directory(image: Image, node: int, directory: str, replaces: bool) -> None:
+    """Raise ConfigurationError if another data directory holds the node's replicas.
+
+    What that one has promised is not in this one: whoever counts on it would lose messages. `replaces`: the
+    operator says that the other one is gone.
+    """
+    known = image.directories.get(node)
+    if known not in (None, directory) and not replaces:
+        raise ConfigurationError(
+            f"Node {node} of this cluster has its replicas in another data directory ({known}). Nothing was "
+            f"changed. Start it with that one, or give this node another node.id. If that directory is lost, "
+            f"start once with --set node.replace=true: its replicas are then copied from other nodes."
+        )
+
+
+def note_directory(image: Image, node: int, directory: str) -> Decision:
+    """The node's replicas lie in this directory from now on; after it has left what the last one promised."""
+    key = keys.directory_key(node)
+    if image.directories.get(node) == directory:
+        return NOTHING
+    put = Put(key, keys.encode(keys.DirectoryValue(directory)))
+    return Decision([own_entry(image, node), Compare(key, image.key_revision(key))], [put])
+
+
 def serving(image: Image, node: int, lease: int) -> Decision:
     """The node has committed what became of its replicas (`leadership.start`): it may be elected."""
     return _change_state(image, node, keys.SERVING, lease)

@@ -44,6 +44,11 @@ class Node(Section):
         "The node's number, unique in its cluster; kept in the data directory, it never changes.",
         kafka="node.id",
     )
+    replace: bool = setting(
+        False,
+        switch(),
+        "The node's data directory is lost and this one takes its place: other nodes' replicas are copied.",
+    )
     rack: str = setting(
         "", text(), "Where the node stands: replicas are spread over racks.", kafka="broker.rack"
     )
