@@ -49,7 +49,7 @@ def _names(known: Sequence[str]) -> click.ParamType[tuple[str, ...]]:
     "--workloads",
     type=_names(tuple(ALL)),
     show_default="each seed draws some of those that can do with so many nodes",
-    help="What clients do. Messages are not replicated yet, so most workloads need one node.",
+    help="What clients do; some need one node.",
 )
 @click.option("--mutant", type=click.Choice(sorted(MUTANTS)), help="A fault to put into the code.")
 @click.option("--seed", type=click.IntRange(0), help="Replay this one, and say all that it breaks.")

@@ -31,8 +31,15 @@ KINDS: Final[dict[str, float]] = {
     "compact": 0.0,  # the store forgets its history
     "clock": 0.0,  # the node's wall clock jumps
     FLIP: 0.0,  # kill -9, and a bit of what lies on the disk is wrong, in a topic that is there to bear it
+    "isolate": 12.0,  # the node and all other nodes don't reach each other, in one direction or both
+    "alone": 12.0,  # … nor the node and the coordination store; clients reach it
+    "pair": 0.0,  # two nodes are killed, the second one some moments after the first
+    "blackout": 0.0,  # all machines lose power at once
+    "network": 10.0,  # whatever is sent takes a long time
     INDEX: 0.0,  # kill -9, and indexes of some segments are cut, altered or gone: they are hints
 }
+
+OF_CLUSTERS: Final = ("isolate", "alone", "pair", "blackout", "network")  # one node has no use for them
 
 
 class Fault(NamedTuple):
@@ -56,7 +63,8 @@ def make_plan(random: Random, seconds: float, nodes: int, kinds: Collection[str]
 
     Damage comes on top: flipped bits harm nobody but the topics that are there for them, and indexes nobody.
     """
-    wanted = sorted(kind for kind in kinds if kind not in (FLIP, INDEX))
+    apart = (FLIP, INDEX) if nodes > 1 else (FLIP, INDEX, *OF_CLUSTERS)
+    wanted = sorted(kind for kind in kinds if kind not in apart)
     plan = _faults(random, seconds, nodes, wanted, PAUSE_MEAN_S)
     if FLIP in kinds:
         plan += _faults(random, seconds, nodes, [FLIP], FLIP_MEAN_S)

@@ -76,6 +76,7 @@ class Scenario:
         self.conditions = conditions or Conditions.draw(world.random("conditions"))
         self.plan = make_plan(world.random("faults"), seconds, nodes, kinds) if plan is None else plan
         self.network = Network(world)
+        self._latency_s = self.network.conditions.latency_s
         self.store = StoreServer(world)
         self.history = ClusterHistory(self.store)
         self.services = [self._service(number) for number in range(1, nodes + 1)]
@@ -141,6 +142,7 @@ class Scenario:
         self.store.end_outage()
         self.store.heal()
         self.calm_store()
+        self.calm_network()
         for service in self.services:
             service.machine.drive.heal()
             service.machine.set_clock(0.0)
@@ -208,6 +210,9 @@ class Scenario:
         drive = self.services[node].machine.drive
         drive.slowness, drive.stall_rate, drive.capacity = 1.0, 0.0, None
         drive.error_rates.clear()
+
+    def calm_network(self) -> None:
+        self.network.conditions.latency_s = self._latency_s
 
     def calm_store(self) -> None:
         faults = self.store.faults

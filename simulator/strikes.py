@@ -19,6 +19,8 @@ ERRORS: Final = ("write", "sync", "truncate", "create", "rename", "sync_director
 INDEXES_MAX: Final = 40  # that are damaged at a time
 SKEW_S: Final = 3000.0  # how wrong a wall clock may get; producers' timestamps may be an hour ahead
 OPERATIONS_MAX: Final = 400  # a crash comes within this many disk operations, mostly within a few
+PAIR_S: Final = 4.0  # between the two
+LATENCY_S: Final = 0.5  # the longest on a slow network
 ROOM_BYTES: Final = 2048  # what a disk that fills up has left, at most
 
 Strike = Callable[["Scenario", Fault], None]
@@ -67,6 +69,48 @@ def _cut(scenario: Scenario, fault: Fault) -> None:
     for peer in peers:
         scenario.network.cut(*((host, peer) if outward else (peer, host)), one_way=one_way)
     scenario.world.after(fault.lasts, scenario.network.heal)
+
+
+def _isolate(scenario: Scenario, fault: Fault) -> None:
+    """From all other nodes; the store and clients still reach it."""
+    random = scenario.world.random("cuts")
+    host = scenario.services[fault.node].machine.host
+    one_way, outward = random.random() < 0.3, random.random() < 0.5
+    for other in scenario.services:
+        if other.machine.host != host:
+            pair = (host, other.machine.host) if outward else (other.machine.host, host)
+            scenario.network.cut(*pair, one_way=one_way)
+    scenario.world.after(fault.lasts, scenario.network.heal, host)
+
+
+def _leave_alone(scenario: Scenario, fault: Fault) -> None:
+    """With its clients: it may go on as if it led, and must not harm anybody."""
+    host = scenario.services[fault.node].machine.host
+    for other in scenario.services:
+        if other.machine.host != host:
+            scenario.network.cut(host, other.machine.host)
+    scenario.store.cut(host)
+    scenario.world.after(fault.lasts, scenario.network.heal, host)
+    scenario.world.after(fault.lasts, scenario.store.heal, host)
+
+
+def _kill_pair(scenario: Scenario, fault: Fault) -> None:
+    """Within the time in which the first one is found dead and leaves the in-sync replicas."""
+    services = scenario.services
+    services[fault.node].kill()
+    second = services[(fault.node + 1) % len(services)]
+    scenario.world.after(fault.amount * PAIR_S, second.kill)
+
+
+def _cut_all_power(scenario: Scenario, _: Fault) -> None:
+    for service in scenario.services:
+        service.cut_power()
+
+
+def _slow_network(scenario: Scenario, fault: Fault) -> None:
+    conditions = scenario.network.conditions
+    conditions.latency_s = (0.0, fault.amount * LATENCY_S)
+    scenario.world.after(fault.lasts, scenario.calm_network)
 
 
 def _reset(scenario: Scenario, fault: Fault) -> None:
@@ -159,6 +203,11 @@ STRIKES: Final[dict[str, Strike]] = {
     "crash": _crash,
     "pause": _pause,
     "cut": _cut,
+    "isolate": _isolate,
+    "alone": _leave_alone,
+    "pair": _kill_pair,
+    "blackout": _cut_all_power,
+    "network": _slow_network,
     "reset": _reset,
     "slow": _slow,
     "fail": _fail,

@@ -34,6 +34,7 @@ REBALANCE_MS: Final = 8_000
 
 class AtMostOnce(Workload):
     name = "at-most-once"
+    many_nodes = True
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -98,5 +99,4 @@ class AtMostOnce(Workload):
         """Members go on in the calm; what they did until now is all there is to check."""
 
     def check(self) -> Iterator[Violation]:
-        cuts = self.stage.power_cuts if self.stage.may_lose_what_was_acknowledged else ()
-        yield from o1_processed_once.check(TOPIC, self._processed, cuts)
+        yield from o1_processed_once.check(TOPIC, self._processed, self.stage.losses())

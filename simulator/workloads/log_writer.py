@@ -57,9 +57,11 @@ def saw(stage: Stage, history: LogHistory, position: Position, value: bytes) -> 
 
 def lost_until(stage: Stage) -> float:
     """The last power cut that may have taken what was acknowledged (acks=all) before it."""
-    return stage.power_cuts[-1] if stage.may_lose_what_was_acknowledged else NEVER
+    cuts = stage.losses()
+    return cuts[-1] if cuts else NEVER
 
 
 def unseen_until(stage: Stage) -> float:
     """The same for what was read; an answer may have been on its way when the power failed."""
-    return stage.power_cuts[-1] + ON_ITS_WAY_S if stage.may_lose_what_was_acknowledged else NEVER
+    cuts = stage.losses()
+    return cuts[-1] + ON_ITS_WAY_S if cuts else NEVER
