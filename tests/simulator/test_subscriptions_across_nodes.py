@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from postroad.client import AckType, Client, Producer, ShareConsumer, TopicPartition, subscriptions, topics
+from postroad.client import (
+    AckType,
+    Client,
+    Producer,
+    ShareConsumer,
+    TopicPartition,
+    groups,
+    subscriptions,
+    topics,
+)
 from postroad.errors import GroupIdNotFound
 from postroad.wire.subscription_names import default_dead_letter_topic
 from tests.simulator.cluster_client import coordinator, is_whole, leaders, run
@@ -165,3 +174,35 @@ def test_dead_letters_go_to_the_leader_of_their_topic(cluster: SimulatedCluster)
     letters = default_dead_letter_topic("workers")
     assert run(cluster, work) == {b"%d" % number: 1 for number in range(30)}
     assert len(leaders(cluster, letters)) == 1, "letters of all leaders have gone to one"
+
+
+@pytest.mark.parametrize("group", ["a", "b", "c", "d"])  # of several coordinators
+def test_messages_stay_until_groups_of_all_coordinators_have_passed_them(group: str) -> None:
+    def starts(running: SimulatedCluster) -> list[int]:
+        """The first offset of each partition, at its leader."""
+        numbered = enumerate(leaders(running, "kept"))
+        return [
+            running.nodes[leader].partitions.lead("kept", index).log.start_offset
+            for index, leader in numbered
+        ]
+
+    async def begin(client: Client) -> None:
+        kept = {"postroad.retention": "acknowledged", "postroad.retention.groups": "true"}
+        await topics.create(client, "kept", partitions=3, config=kept)
+        config = {"postroad.topics": "kept", "share.auto.offset.reset": "earliest"}
+        await subscriptions.alter_config(client, "workers", config)
+        await publish(client, "kept", 30, 3)
+        await groups.commit(client, group, {TopicPartition("kept", index): 2 for index in range(3)})
+        await take(client, "workers", "kept", 30)
+
+    async def go_on(client: Client) -> None:
+        await groups.commit(client, group, {TopicPartition("kept", index): 7 for index in range(3)})
+
+    with simulated_cluster(topics_replicas=3, storage_retention_check_ms=1000) as running:
+        running.until(lambda: is_whole(running))
+        run(running, begin)
+        running.until(lambda: starts(running) == [2, 2, 2])
+        running.run_for(5)
+        assert starts(running) == [2, 2, 2]
+        run(running, go_on)
+        running.until(lambda: starts(running) == [7, 7, 7])

@@ -24,7 +24,7 @@ def test_what_is_asked_is_read(
         peer.RemoveLedgers(group, partitions),
         peer.FindHeld(group, b"", flag),
         peer.FindGroups(),
-        peer.FindCommitted(group, 1, number),
+        peer.FindCommitted([0, 3], group, 1, number),
     ]
     for question in questions:
         assert peer.decode_request(memoryview(peer.encode_request(question, 0)), 0) == question

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from postroad.broker.partition import Partition
+from postroad.cluster.topic_config import TopicSettings
 from postroad.errors import ApiError
 from postroad.log.compaction import CompactionEnd, CompactionJob
 from postroad.log.retention import RemovedSegment
@@ -37,7 +38,9 @@ class Housekeeping:
             unremoved, self._unremoved = self._unremoved, []
             self._remove(unremoved)
             for partition in self._healthy():
-                self.expire(partition)
+                committed = await self._committed(partition)
+                if not partition.closed:
+                    self.expire(partition, committed)
 
     async def run_compaction(self) -> None:
         """For as long as the node lives, one log after the other."""
@@ -55,10 +58,13 @@ class Housekeeping:
         every = (log for partition in self._node.partitions for log in partition.with_ledger())
         return [p for p in every if not p.closed and p.log.failed is None]
 
-    def expire(self, partition: Partition) -> None:
-        """Segments past their time leave the log now; their files follow in a thread."""
+    def expire(self, partition: Partition, committed: int | None = None) -> None:
+        """Segments past their time leave the log now; their files follow in a thread.
+
+        `committed`: below this offset every group is done with the partition, on whichever node it is; None
+        where only this node's groups are known."""
         try:
-            self._drop_acknowledged(partition)
+            self._drop_acknowledged(partition, committed)
             removed = partition.log.expire(self._node.clock.now_ms(), partition.high_watermark)
         except (OSError, ApiError) as error:
             log.error("retention of %s-%d: %s", partition.topic, partition.index, error)
@@ -79,20 +85,41 @@ class Housekeeping:
         for segment in segments:
             self._node.slow_workers.run(segment.run, partial(done, segment))
 
-    def _drop_acknowledged(self, partition: Partition) -> None:
+    async def _committed(self, partition: Partition) -> int | None:
+        """What groups of all nodes have committed, where that counts and other nodes must be asked."""
+        groups, settings = self._node.groups, self._settings(partition)
+        if groups.knows_all or not partition.leads or settings is None:
+            return None
+        if not settings.retention_acknowledged or not settings.retention_groups:
+            return None
+        try:
+            end = partition.high_watermark
+            return await groups.committed_anywhere(partition.topic, partition.index, end)
+        except ApiError as error:  # nothing is deleted for now; the next check asks again
+            log.info("retention of %s-%d waits for groups: %s", partition.topic, partition.index, error)
+            return None
+
+    def _settings(self, partition: Partition) -> TopicSettings | None:
+        topic = self._node.image.topics_by_id.get(partition.topic_id)
+        return None if topic is None else self._node.replicas.settings_of(topic)
+
+    def _drop_acknowledged(self, partition: Partition, committed: int | None) -> None:
         """Where a topic keeps messages until they are acknowledged: what everybody is done with goes.
 
         A topic without subscriptions keeps everything, as long as its time limit lets it.
         """
-        topic = self._node.image.topics_by_id.get(partition.topic_id)
-        settings = None if topic is None else self._node.replicas.settings_of(topic)
+        settings = self._settings(partition)
         if settings is None or not settings.retention_acknowledged:
             return
         done = self._node.subscriptions.done_below(partition.topic_id, partition.index)
         if done is None:
             return
         if settings.retention_groups:
-            done = self._node.groups.committed_below(partition.topic, partition.index, done)
+            groups = self._node.groups
+            if committed is None and not groups.knows_all:
+                return  # a group of another node may not have read them
+            done = groups.committed_below(partition.topic, partition.index, done)
+            done = done if committed is None else min(done, committed)
         if done > partition.log.start_offset:
             below = partition.high_watermark
             partition.log.delete_before(min(done, below), below)

@@ -77,8 +77,11 @@ class FindGroups(PeerQuestion, tag="groups", frozen=True):
 
 
 class FindCommitted(PeerQuestion, tag="committed", frozen=True):
-    """The lowest offset that groups of this node's coordinators have committed there, if below `below`."""
+    """The lowest offset that groups have committed there, or `below` if that is lower.
 
+    Of all groups in these partitions of `__consumer_offsets`, of which the node must be the coordinator."""
+
+    coordinators: list[int]
     topic: str
     index: int
     below: int

@@ -59,7 +59,8 @@ async def _find(node: Uses, question: codec.AnyQuestion) -> PeerAnswer:
             return PeerAnswer(partitions=[key[1:] for key in held])
         case codec.FindGroups():
             return PeerAnswer(groups=subscriptions.leaders.groups())
-        case codec.FindCommitted(topic, index, below):
+        case codec.FindCommitted(coordinators, topic, index, below):
+            node.groups.check_knows(coordinators)
             return PeerAnswer(offset=node.groups.committed_below(topic, index, below))
         case codec.FollowStore(revision):
             await node.topics.reach(revision, FOLLOW_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ from postroad.errors import CoordinatorNotAvailable, InvalidGroupId, NotCoordina
 from postroad.groups.coordinator import Groups
 from postroad.groups.requests import TopicInfo, Topics
 from postroad.groups.settings import GroupSettings, MigrationPolicy
+from postroad.wire import peer
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -25,6 +27,7 @@ PARTITIONS_SHARED: Final = 12  # where nodes share a store: the work of coordina
 class GroupCoordination:
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._me = node.settings.node.id
         self._topic = InternalTopic(node, OFFSETS_TOPIC, self._coordinate, self._loaded)
         self._topics = Topics(0, {})
 
@@ -93,7 +96,7 @@ class GroupCoordination:
 
     def is_elsewhere(self, group_id: str) -> bool:
         """Whether another node coordinates the group."""
-        return self.leader_of(group_id) not in (self._node.settings.node.id, NO_LEADER)
+        return self.leader_of(group_id) not in (self._me, NO_LEADER)
 
     def index_of(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` whose leader coordinates the group."""
@@ -102,8 +105,34 @@ class GroupCoordination:
     def all(self) -> list[Coordinator]:
         return list(self._topic.states.values())
 
+    def check_knows(self, indexes: Iterable[int]) -> None:
+        """Raises NotCoordinator unless this node knows all groups of these partitions of
+        `__consumer_offsets`."""
+        for index in indexes:
+            coordinator = self._topic.states.get(index)
+            if coordinator is None or not coordinator.loaded:
+                raise NotCoordinator()
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether no other node coordinates any group."""
+        topic = self._node.image.topics.get(OFFSETS_TOPIC)
+        return topic is None or all(state.leader == self._me for state in topic.partitions)
+
+    async def committed_anywhere(self, topic: str, index: int, below: int) -> int:
+        """As `committed_below`, of the groups of all nodes. Raises ApiError if a coordinator can't say."""
+        by_leader: dict[int, list[int]] = {}
+        for number, state in enumerate(self._node.image.topic(OFFSETS_TOPIC).partitions):
+            by_leader.setdefault(state.leader, []).append(number)
+        self.check_knows(by_leader.pop(self._me, ()))
+        below = self.committed_below(topic, index, below)
+        for leader, indexes in sorted(by_leader.items()):
+            question = peer.FindCommitted(indexes, topic, index, below)
+            below = min(below, (await self._node.peers.ask(leader, question)).offset)
+        return below
+
     def committed_below(self, topic: str, index: int, below: int) -> int:
-        """The lowest committed offset of all groups there, or `below` if that is lower."""
+        """The lowest committed offset of this node's groups there, or `below` if that is lower."""
         for coordinator in self.all():
             if not coordinator.loaded:
                 return 0  # what can't be known may not be passed over
