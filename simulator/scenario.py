@@ -132,7 +132,8 @@ class Scenario:
         while self._unfinished and world.now < end:
             world.run_for(0.5)
         world.run_for(REST_S)
-        self._violations += l12_replicas.check(self.services)
+        fragile = {name for workload in self.workloads for name in workload.fragile}
+        self._violations += l12_replicas.check(self.services, fragile)
 
     def _heal(self) -> None:
         """All faults end, and every node is started once more."""

@@ -69,6 +69,7 @@ class SimulatedCluster:
             "kafka.port": str(PORT),
             "kafka.insecure": "true",
             "data.dir": "/data",
+            "cluster.store": "etcd://simulated:2379",  # else a node counts as alone, and its lease is longer
             "cluster.lease_ms": str(LEASE_MS),
             "http.enabled": "false",
         }

@@ -27,7 +27,7 @@ class Catch(NamedTuple):
 
 CAUGHT_BY = {
     "acknowledge-before-sync": Catch("logs", (1, 5)),
-    "forget-failed-sync": Catch("logs", (12, 14, 7), ("fail", "power")),
+    "forget-failed-sync": Catch("logs", (5, 12, 14), ("fail", "power")),
     "append-again": Catch("logs", (22, 26), ("kill", "cut", "reset")),
     "show-unsynced": Catch("logs", (1, 6), ("power", "slow")),
     "serve-torn-tail": Catch("logs", (1, 2), ("power", "crash")),
@@ -42,7 +42,7 @@ CAUGHT_BY = {
     "tombstone-not-awaited": Catch("queues", (35, 37)),
     "retention-over-unacknowledged": Catch("queues", (1, 2)),
     "short-locks": Catch("queues", (1, 2)),
-    "settled-by-anybody": Catch("queues", (1, 3)),
+    "settled-by-anybody": Catch("queues", (2, 3)),
     "uncounted-deliveries": Catch("queues", (1, 2)),
     "no-backoff": Catch("queues", (1, 2)),
     "no-delays": Catch("queues", (1, 2)),
@@ -52,7 +52,7 @@ CAUGHT_BY = {
     "tombstones-at-once": Catch("compacted", (1, 2, 3, 4)),
     "retention-early": Catch("retained", (1, 2, 3, 4)),
     "start-in-memory": Catch("retained", (1, 2, 3)),
-    "deletion-not-awaited": Catch("recreated", (1, 2)),
+    "deletion-not-awaited": Catch("recreated", (5, 2)),
     "ids-used-again": Catch("recreated", (1, 2, 3)),
     "begin-early": Catch("at-most-once", (1, 2)),
     "duplicates-for-ever": Catch("repeated", (1, 2)),

@@ -65,8 +65,8 @@ class DataDirectory:
         try:
             self._disk.make_directory(str(self.path))
             self._lock = take_lock(self._disk, self.path)
-            self._refuse_cluster()
             self._refuse_links(f"{self.path}/.")  # the directory itself may be a link
+            self._refuse_cluster()
             self._disk.make_directory(str(self.logs))
             self._refuse_links(str(self.logs))
         except OSError as error:
@@ -148,7 +148,7 @@ class DataDirectory:
     # --- helpers
 
     def _refuse_cluster(self) -> None:
-        if CLUSTER_FILE in self._disk.list(str(self.path)):
+        if CLUSTER_FILE in self._disk.list(f"{self.path}/."):
             raise ConfigurationError(
                 f"{self.path} holds a cluster of several nodes. Start it with --nodes, or choose another "
                 "directory with --data DIR."
