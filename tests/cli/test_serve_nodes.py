@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -88,12 +89,12 @@ def test_nodes_share_the_work_outlive_a_kill_and_end_with_their_parent(tmp_path:
 
 def test_a_node_that_can_not_start_ends_all_with_an_error(tmp_path: Path) -> None:
     with node() as taken:
-        port = int(taken.bootstrap.rpartition(":")[2]) - 1  # the second node would have the one that is taken
+        port = int(taken.bootstrap.rpartition(":")[2]) - 1  # one of the nodes finds its port taken
         command = [sys.executable, "-m", "postroad", "serve", "--nodes", "2", "--no-http"]
         command += ["--kafka", f"127.0.0.1:{port}", "--data", str(tmp_path / "data")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 1
-    assert "node 2 could not be started" in done.stderr
+    assert re.search("node [12] could not be started", done.stderr)
 
 
 @pytest.mark.parametrize(

@@ -353,6 +353,7 @@ def test_a_watch_reaches_the_revision_of_a_neighbour(world: World, server: Store
 def test_nodes_hold_their_promises_in_a_store_that_others_use_too(seed: int) -> None:
     scenario = Scenario(seed, [ALL[name] for name in names_for(3)], seconds=30.0, nodes=3)
     scenario.store.faults.neighbour = 0.5
-    result = scenario.run()
+    with scenario.world:
+        result = scenario.run()
     assert result.violations == []
     assert result.sometimes["mark of progress"]
