@@ -294,3 +294,31 @@ def test_where_an_epoch_ended_is_told_by_the_leader_to_those_who_know_its_epoch(
     assert ask(leader, epoch - 1).error_code == FENCED
     assert ask(leader, epoch + 1).error_code == UNKNOWN_EPOCH
     assert ask(5 - leader, epoch).error_code == NOT_LEADER, "a follower"
+
+
+@pytest.mark.parametrize("silent", ["leader", "all but the leader's machine are asked"])
+def test_a_silent_leader_costs_seconds_and_no_time_out(cluster: SimulatedCluster, silent: str) -> None:
+    """A machine without power says no goodbye: a request that waits there is sent to the next leader."""
+    cluster.create_led_by("silent", 3, 1, 2)
+    first = 1 if silent == "leader" else 3  # where the client asks for metadata before
+    sent: list[float] = []
+
+    async def work() -> None:
+        bootstrap = ",".join(f"{host_of(number)}:9092" for number in dict.fromkeys((first, 1, 2, 3)))
+        runtime = ClientRuntime(process, cluster.network)
+        async with Client(bootstrap, runtime=runtime) as client, Producer(client) as producer:
+            for number in range(60):
+                await (await producer.send("silent", b"%d" % number, partition=0))
+                sent.append(cluster.world.now)
+                await asyncio.sleep(0.1)
+
+    process = Process(cluster.world, "own-client")
+    task = process.start(work())
+    cluster.until(lambda: len(sent) == 10)
+    for other in (host_of(1), host_of(2), process.host):
+        cluster.network.cut(host_of(3), other)
+    cluster.cut_from_store(3)
+    cluster.until(task.done, 60.0)
+    task.result()
+    gap_s = max(after - before for before, after in pairwise(sent))
+    assert gap_s < 7.0, "a lease, an election, and a few looks around"

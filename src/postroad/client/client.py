@@ -10,14 +10,15 @@ says so with an error that is a TryAgain, `retry` forgets what it knew, waits a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Self, TypeVar
 
 from postroad.client import metadata
 from postroad.client.backoff import CEILING_S, MOVED_S, Backoff
-from postroad.client.connection import Connection, open_connection
+from postroad.client.connection import CONNECT_TIMEOUT_S, Connection, open_connection
 from postroad.client.metadata import Address, Cluster, Topic
 from postroad.client.runtime import OPERATING_SYSTEM, Runtime
+from postroad.client.silent_nodes import OpenConnection, SilentNodes
 from postroad.errors import (
     BrokerNotAvailable,
     CoordinatorNotAvailable,
@@ -35,8 +36,10 @@ from postroad.wire.messages import find_coordinator
 from postroad.wire.messages import metadata as metadata_api
 
 CALLS: Final = "calls"
+WATCH: Final = "watch"
 TIMEOUT_S: Final = 30.0
 LOOK_UP_S: Final = 5.0  # a node that does not answer what it has in memory is left for another
+ELSEWHERE_S: Final = 1.5  # the same, and to connect, where there is another one to ask
 UNKNOWN_TOPIC_S: Final = (
     0.5  # a topic may be too young to be known everywhere; more likely it's a typing error
 )
@@ -87,6 +90,7 @@ class Client:
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
         self._was_connected = False
         self._unanswered: dict[Address, None] = {}  # nodes that could not be reached lately: they come last
+        self._silent_nodes = SilentNodes(self)
         self._lanes = 0
         self._stale_at = 0.0
 
@@ -99,6 +103,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
+        self._silent_nodes.close()
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -129,8 +134,7 @@ class Client:
         except RequestTimedOut:
             silent = self._connections.get((_ANY, CALLS))
             if silent is not None:
-                host, _, port = silent.address.rpartition(":")
-                self._unanswered[Address(host, int(port))] = None
+                self._unanswered[_address(silent)] = None
             raise
 
     async def retry(
@@ -181,7 +185,7 @@ class Client:
         if topics is not None:
             wanted = [metadata_api.MetadataRequestTopic(name=name) for name in topics]
         request = metadata_api.MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
-        timeout_s = self.timeout_s if create else min(self.timeout_s, LOOK_UP_S)
+        timeout_s = self.timeout_s if create else self._at_most(LOOK_UP_S)
         cluster = metadata.read(await self._call_any(metadata_api, request, timeout_s))
         self._nodes = dict(cluster.nodes)
         self._topics.update(cluster.topics)
@@ -230,7 +234,7 @@ class Client:
         request = find_coordinator.FindCoordinatorRequest(
             key=group, key_type=_GROUP_KEY, coordinator_keys=[group]
         )
-        answer = await self._call_any(find_coordinator, request, min(self.timeout_s, LOOK_UP_S))
+        answer = await self._call_any(find_coordinator, request, self._at_most(LOOK_UP_S))
         connection = await self.connection()
         if connection.version(find_coordinator) >= _COORDINATORS_FROM:
             answer = answer.coordinators[0]
@@ -257,8 +261,14 @@ class Client:
 
     def _any_addresses(self) -> list[Address]:
         """Where any node may be: a machine that is silent costs its time-out once, and not with each try."""
-        known = dict.fromkeys([*self._bootstrap, *self._nodes.values()])
-        return sorted(known, key=lambda address: address in self._unanswered)
+        return sorted(self._known_addresses(), key=lambda address: address in self._unanswered)
+
+    def _known_addresses(self) -> dict[Address, None]:
+        return dict.fromkeys([*self._bootstrap, *self._nodes.values()])
+
+    def _at_most(self, alone_s: float) -> float:
+        """How long to wait for a node: less where there is another one to ask."""
+        return min(self.timeout_s, alone_s if len(self._known_addresses()) == 1 else ELSEWHERE_S)
 
     def new_lane(self, purpose: str) -> str:
         """A lane of the caller's own; to be closed by `close_lane`."""
@@ -274,18 +284,62 @@ class Client:
             await self.cluster([])
         if node != _ANY and node not in self._nodes:
             raise LeaderNotAvailable(f"Node {node} is not in the cluster now.")
-        addresses = [self._nodes[node]] if node != _ANY else self._any_addresses()
+        return await self._connect_to([self._nodes[node]] if node != _ANY else self._any_addresses())
+
+    async def _connect_to(self, addresses: Iterable[Address]) -> Connection:
+        """A connection to the first of these that takes one."""
         failure = BrokerNotAvailable()
         for address in addresses:
             try:
-                connection = await open_connection(self.runtime.connect, *address, self._client_id)
+                connection = await open_connection(
+                    self.runtime.connect, *address, self._client_id, self._at_most(CONNECT_TIMEOUT_S)
+                )
             except (BrokerNotAvailable, NetworkException) as error:
                 failure = BrokerNotAvailable(str(error))
                 self._unanswered[address] = None
             else:
                 self._was_connected = True
                 self._unanswered.pop(address, None)
+                self._silent_nodes.watch()
                 return connection
         if self._was_connected:
             raise NetworkException(str(failure))
         raise failure
+
+    # --- nodes that are silent -----------------------------------------------------------------
+
+    def connections_to_nodes(self) -> list[OpenConnection]:
+        """The open connections to nodes whose ids are known."""
+        ids = {address: node for node, address in self._nodes.items()}
+        found = ((ids.get(_address(each), node), each) for (node, _), each in self._connections.items())
+        return [OpenConnection(node, each) for node, each in found if node != _ANY and each.is_open]
+
+    async def members_elsewhere(self, silent: Iterable[int]) -> Mapping[int, Address]:
+        """The nodes of the cluster, as one that is not silent sees it. Raises PostroadError."""
+        avoided = {self._nodes[node]: None for node in silent if node in self._nodes}
+        others = [address for address in self._any_addresses() if address not in avoided]
+        if not others:
+            raise BrokerNotAvailable("There is no other node.")
+        key = (_ANY, WATCH)
+        known = self._connections.get(key)
+        if known is None or not known.is_open or _address(known) in avoided:
+            if known is not None:
+                known.close()
+            self._connections[key] = await self._connect_to(others)
+        request = metadata_api.MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        answer = await self._connections[key].call(metadata_api, request, ELSEWHERE_S)
+        return metadata.read(answer).nodes
+
+    def give_up(self, node: int) -> None:
+        """End the connections to the node: what waits there is tried again, elsewhere."""
+        for open_to, connection in self.connections_to_nodes():
+            if open_to == node:
+                self._unanswered[_address(connection)] = None
+                connection.give_up()
+        self._nodes.pop(node, None)
+        self.forget()
+
+
+def _address(connection: Connection) -> Address:
+    host, _, port = connection.address.rpartition(":")
+    return Address(host, int(port))

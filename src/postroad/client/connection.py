@@ -111,6 +111,11 @@ class Connection:
     def is_open(self) -> bool:
         return self._ended is None
 
+    @property
+    def oldest_request(self) -> int | None:
+        """The number of the request that has waited longest for its answer; None if none does."""
+        return self._waiting[0].correlation if self._waiting else None
+
     def version(self, api: Any) -> int:
         """The highest version that both sides know; UnsupportedVersion if there is none."""
         return common_version(self.address, self.versions, api)
@@ -156,6 +161,10 @@ class Connection:
 
     def close(self) -> None:
         self._end(NetworkException(f"The connection to {self.address} was closed."))
+
+    def give_up(self) -> None:
+        """The node is gone, and will not say so."""
+        self._end(NetworkException(f"{self.address} is silent, and no longer in the cluster."))
 
     # --- writing -------------------------------------------------------------------------------
 

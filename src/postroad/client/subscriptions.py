@@ -25,6 +25,7 @@ from postroad.wire.peek import FROM_START, PeekResponse
 SHARE: Final = "share"
 UNKNOWN: Final = -1
 CONFIGS_AT_ONCE: Final = 500
+HANG_UPS: Final = 3  # so often a node that takes connections may end one instead of answering
 
 
 class ShareMemberInfo(NamedTuple):
@@ -173,19 +174,24 @@ async def peek(
 ) -> PeekResponse:
     """The state of one partition's messages, none of which is touched.
 
-    UnsupportedVersion if the node hangs up instead of answering: then it is no Postroad.
+    UnsupportedVersion if the node hangs up again and again instead of answering: then it is no Postroad.
     """
     topic = await client.topic(topic_partition.topic)
     request = peek_api.PeekRequest(group, topic.id, topic_partition.partition, first_offset, max_messages)
     lane = client.new_lane("peek")
+    hung_up = 0
 
     async def attempt() -> PeekResponse:
-        node = await client.leader(*topic_partition)
+        nonlocal hung_up
+        connection = await client.connection(await client.leader(*topic_partition), lane)
         try:
-            answer: PeekResponse = await client.call(
-                peek_api, request, node=node, lane=lane, version=peek_api.MAX_VERSION
+            answer: PeekResponse = await connection.call(
+                peek_api, request, client.timeout_s, peek_api.MAX_VERSION
             )
-        except NetworkException:
+        except NetworkException:  # it may have died at this moment
+            hung_up += 1
+            if hung_up < HANG_UPS:
+                raise
             raise UnsupportedVersion("The node does not know Peek, which only Postroad offers.") from None
         raise_for(answer)
         return answer
