@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from postroad.cluster import keys
 from postroad.cluster.image import NO_LEADER, Image, NodeEntry, Topic
 from postroad.cluster.keys import PartitionState
-from postroad.errors import FencedLeaderEpoch, LeaderNotAvailable, NotLeaderOrFollower
+from postroad.errors import ApiError, FencedLeaderEpoch, LeaderNotAvailable, NotLeaderOrFollower
 from postroad.wire.leader_hints import CurrentLeader, NodeEndpoint
 
 # Errors that a client gets because it asked the wrong node, or has heard of another leader (KIP-951).
@@ -82,6 +82,13 @@ class ClusterView:
         if state.leader == self._me.id and error != FencedLeaderEpoch.code:
             return None
         return CurrentLeader(state.leader, state.leader_epoch)
+
+    def hint_after(self, topic_id: bytes, index: int, *errors: ApiError | None) -> CurrentLeader | None:
+        """The leader to ask instead, if one of the errors says that it was not this node."""
+        for error in errors:
+            if error is not None and error.code in WRONG_LEADER:
+                return self.leader_hint(topic_id, index, error.code)
+        return None
 
     def endpoints(self, hints: Iterable[CurrentLeader]) -> list[NodeEndpoint]:
         """Where these leaders are, each once."""

@@ -1,7 +1,8 @@
 """Who leads instead (KIP-951): a client that asks the wrong node goes on without asking for metadata.
 
 Produce and Fetch carry the hints in tagged fields: the leader in a partition's, its address in the
-response's. Only answers with NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH have them.
+response's. ShareFetch and ShareAcknowledge have plain fields for both, empty where there is nothing to tell.
+Only answers with NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH have them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ NO_TAGS: Final = b"\0"
 
 _INT: Final = Struct(">i")
 _LEADER: Final = Struct(">iiB")  # id, epoch, no tags
+NO_LEADER: Final = _LEADER.pack(-1, -1, 0)
 
 
 class CurrentLeader(NamedTuple):
@@ -38,18 +40,22 @@ def write_tags(*fields: tuple[int, bytes]) -> bytes:
     return b"".join(parts)
 
 
-def encode_leader(leader: CurrentLeader) -> bytes:
-    return _LEADER.pack(leader.node_id, leader.epoch, 0)
+def encode_leader(leader: CurrentLeader | None) -> bytes:
+    """The leader's id and epoch; -1 both where none is named."""
+    return NO_LEADER if leader is None else _LEADER.pack(leader.node_id, leader.epoch, 0)
 
 
 def endpoint_tags(endpoints: Sequence[NodeEndpoint]) -> bytes:
     """The tagged fields of a response: where the named leaders are, if there are any."""
-    if not endpoints:
-        return NO_TAGS
+    return write_tags((0, encode_endpoints(endpoints))) if endpoints else NO_TAGS
+
+
+def encode_endpoints(endpoints: Sequence[NodeEndpoint]) -> bytes:
+    """A compact array of nodes."""
     parts = [write_uvarint(len(endpoints) + 1)]
     for node_id, host, port, rack in endpoints:
         parts += (_INT.pack(node_id), _compact(host), _INT.pack(port), _compact(rack), NO_TAGS)
-    return write_tags((0, b"".join(parts)))
+    return b"".join(parts)
 
 
 def _compact(text: str | None) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
+from postroad.wire.leader_hints import CurrentLeader, NodeEndpoint, encode_endpoints, encode_leader
 from postroad.wire.primitives import UNREADABLE, bad_bool, malformed, unsupported
 from postroad.wire.share_requests import (
     PartitionAcknowledgements,
@@ -31,8 +32,6 @@ _EPOCH: Final = Struct(">i")
 _HEAD: Final = Struct(">ih")  # throttle time, error
 _LOCK: Final = Struct(">i")
 _PARTITION: Final = Struct(">ih")  # index, error
-_LEADER: Final = b"\xff" * 8 + b"\0"  # leader id and epoch -1: it did not move
-_TAIL: Final = b"\1\0"  # no endpoints of nodes, no tags
 
 
 class ShareAcknowledgeRequest(NamedTuple):
@@ -53,6 +52,7 @@ class PartitionAnswer(NamedTuple):
     index: int  # type: ignore[assignment]  # hides tuple.index
     error: int = 0
     message: str | None = None
+    leader: CurrentLeader | None = None  # who leads instead (KIP-951)
 
 
 def decode(body: memoryview | bytes, version: int) -> ShareAcknowledgeRequest:
@@ -70,8 +70,10 @@ def encode(
     lock_ms: int,
     error: int = 0,
     message: str | None = None,
+    endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytes:
-    """The response; answers of one topic should stand together."""
+    """The response; answers of one topic should stand together. `endpoints` are those of the leaders that
+    the answers name."""
     topics = by_topic(answers)
     out = bytearray(_HEAD.pack(0, error))
     out += write_text(message)
@@ -80,11 +82,12 @@ def encode(
     out += write_count(len(topics))
     for topic, group in topics:
         out += topic + write_count(len(group))
-        for _, index, code, text in group:
-            out += _PARTITION.pack(index, code) + write_text(text) + _LEADER
+        for _, index, code, text, leader in group:
+            out += _PARTITION.pack(index, code) + write_text(text) + encode_leader(leader)
             out.append(0)
         out.append(0)
-    out += _TAIL
+    out += encode_endpoints(endpoints)
+    out.append(0)
     return bytes(out)
 
 

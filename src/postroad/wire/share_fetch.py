@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
+from postroad.wire.leader_hints import NO_LEADER, CurrentLeader, NodeEndpoint, encode_endpoints, encode_leader
 from postroad.wire.primitives import UNREADABLE, bad_bool, malformed, unsupported
 from postroad.wire.share_requests import (
     NO_TAGS,
@@ -44,8 +45,7 @@ _LOCK: Final = Struct(">i")
 _PARTITION: Final = Struct(">ih")  # index, error
 _ERROR: Final = Struct(">h")
 _ACQUIRED: Final = Struct(">qqhB")
-_LEADER: Final = b"\xff" * 8 + b"\0"  # leader id and epoch -1: it did not move
-_GOOD: Final = bytes(4) + _LEADER  # no messages, no error of the acknowledgement
+_GOOD: Final = bytes(4) + NO_LEADER  # no messages, no error of the acknowledgement
 _TAIL: Final = b"\1\0"  # no endpoints of nodes, no tags
 
 
@@ -76,6 +76,7 @@ class PartitionAnswer(NamedTuple):
     message: str | None = None
     acknowledge_error: int = 0
     acknowledge_message: str | None = None
+    leader: CurrentLeader | None = None  # who leads instead (KIP-951)
 
 
 def decode(body: memoryview | bytes, version: int) -> ShareFetchRequest:
@@ -88,9 +89,16 @@ def decode(body: memoryview | bytes, version: int) -> ShareFetchRequest:
 
 
 def encode(
-    answers: Sequence[PartitionAnswer], lock_ms: int, error: int = 0, message: str | None = None
+    answers: Sequence[PartitionAnswer],
+    lock_ms: int,
+    error: int = 0,
+    message: str | None = None,
+    endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Part]:
-    """The response, of any version, as parts in order; answers of one topic should stand together."""
+    """The response, of any version, as parts in order; answers of one topic should stand together.
+
+    `endpoints` are those of the leaders that the answers name.
+    """
     if len(answers) == 1 and not (error or answers[0].error or answers[0].acknowledge_error):
         return _encode_one(answers[0], lock_ms)
     parts: list[Part] = []
@@ -112,7 +120,8 @@ def encode(
                 out += _ACQUIRED.pack(first, last, deliveries, 0)
             out.append(0)
         out.append(0)
-    out += _TAIL
+    out += encode_endpoints(endpoints)
+    out.append(0)
     parts.append(bytes(out))
     return parts
 
@@ -131,7 +140,7 @@ def _encode_one(answer: PartitionAnswer, lock_ms: int) -> list[Part]:
 
 def _numbers(answer: PartitionAnswer) -> bytes:
     """What stands before a partition's records, their size included."""
-    _, index, records, _, error, message, acknowledge_error, acknowledge_message = answer
+    _, index, records, _, error, message, acknowledge_error, acknowledge_message, leader = answer
     size = write_count(sum(map(len, records)))
     if not error and not acknowledge_error:
         return _PARTITION.pack(index, 0) + _GOOD + size
@@ -141,7 +150,7 @@ def _numbers(answer: PartitionAnswer) -> bytes:
             write_text(message),
             _ERROR.pack(acknowledge_error),
             write_text(acknowledge_message),
-            _LEADER,
+            encode_leader(leader),
             size,
         )
     )

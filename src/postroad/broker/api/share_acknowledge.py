@@ -4,17 +4,19 @@ The answer waits until what was said is durable (S4). With the session's final e
 it still holds is released. Where an owner is named (a tag of our own) it speaks of what was acquired in that
 name, and no session is asked for: any gateway may settle what another one has received. An owner's accept
 counts without a lock, too, if the message was delivered and nobody else has it (`queues.late_accepts`): its
-receipts outlive this node. An owner may ask for less, or for more (another tag, `late`).
+receipts outlive this node. An owner may ask for less, or for more (another tag, `late`). Whoever asks a node
+that does not lead hears who does (KIP-951).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, cast
 
+from postroad.broker.cluster_view import ClusterView
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
-from postroad.broker.parts import HasEvidence, HasSubscriptions
+from postroad.broker.parts import HasEvidence, HasImage, HasRegistration, HasSubscriptions
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from postroad.cluster.group_config import BACKOFF_MS_MAX, LOCK_MS_MAX
@@ -40,7 +42,7 @@ _LATE_KINDS: Final = {
 }
 
 
-class Uses(HasEvidence, HasSubscriptions, Protocol):
+class Uses(HasEvidence, HasImage, HasRegistration, HasSubscriptions, Protocol):
     """What this handler uses of the node."""
 
 
@@ -59,11 +61,7 @@ def handle(node: Uses, call: Call) -> Result:
         if session is not None and request.share_session_epoch == FINAL_EPOCH:
             node.subscriptions.membership.end_session(session)
         if not answer.abandoned:
-            lock_ms = node.subscriptions.settings(group).lock_ms
-            answers = [
-                _answer(topic_partition, error) for topic_partition, error in acknowledgements.errors.items()
-            ]
-            answer.complete(codec.encode(answers, version, lock_ms))
+            answer.complete(_encode(node, group, acknowledgements.errors, version))
 
     holder = request.owner or request.member_id or ""
     acknowledgements = Acknowledgements(node, group, holder, request.is_renew_ack, done)
@@ -120,7 +118,17 @@ def given(ms: int, most: int = LOCK_MS_MAX) -> int | None:
     return None if ms == NOT_GIVEN else min(ms, most)
 
 
-def _answer(topic_partition: TopicPartition, error: ApiError | None) -> codec.PartitionAnswer:
+def _encode(node: Uses, group: str, errors: Mapping[TopicPartition, ApiError | None], version: int) -> bytes:
+    lock_ms = node.subscriptions.settings(group).lock_ms
+    if not any(errors.values()):
+        return codec.encode([codec.PartitionAnswer(*where) for where in errors], version, lock_ms)
+    view = ClusterView(node.image, node.registration.me)
+    answers = [_answer(view, where, error) for where, error in errors.items()]
+    endpoints = view.endpoints(answer.leader for answer in answers if answer.leader is not None)
+    return codec.encode(answers, version, lock_ms, endpoints=endpoints)
+
+
+def _answer(view: ClusterView, where: TopicPartition, error: ApiError | None) -> codec.PartitionAnswer:
     if error is None:
-        return codec.PartitionAnswer(*topic_partition)
-    return codec.PartitionAnswer(*topic_partition, error.code, str(error))
+        return codec.PartitionAnswer(*where)
+    return codec.PartitionAnswer(*where, error.code, str(error), view.hint_after(*where, error))

@@ -5,7 +5,8 @@ all. Then messages are acquired, never more than `max_records`, nor more than fi
 that the answer holds besides. Only its first batch may be larger, or it would never go out. Where other
 members ask, too, and there is not enough for all, each gets its part (`subscriptions.sharing`). Where none is
 available the request parks with its queues, until one has something or `max_wait` is over. An error of a
-partition waits that long, too: librdkafka asks again at once, for as long as it takes.
+partition waits that long, too: librdkafka asks again at once, for as long as it takes. Only that another node
+leads is told sooner, and which one it is (KIP-951).
 
 What is acquired belongs to the session's member, and is released when that leaves; where an owner is named (a
 tag of our own), to that owner until its lock ends, whatever becomes of the connection. A fetch for an owner
@@ -19,16 +20,26 @@ from functools import partial
 from typing import Final, Protocol, cast
 
 from postroad.broker.api.share_acknowledge import check_member, check_owner, given, named_in
+from postroad.broker.cluster_view import WRONG_LEADER, ClusterView
 from postroad.broker.connection import Answer, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
-from postroad.broker.parts import HasClock, HasEvidence, HasLoop, HasSettings, HasSubscriptions
+from postroad.broker.parts import (
+    HasClock,
+    HasEvidence,
+    HasImage,
+    HasLoop,
+    HasPartitions,
+    HasRegistration,
+    HasSettings,
+    HasSubscriptions,
+)
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements
 from postroad.broker.subscriptions.queue import Delivery, Queue, Wanted
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from postroad.broker.subscriptions.sharing import share_of
 from postroad.broker.tail_fetch import WAIT_MS_MAX
-from postroad.errors import ApiError, InvalidRequest, ShareSessionLimitReached
+from postroad.errors import ApiError, InvalidRequest, NotLeaderOrFollower, ShareSessionLimitReached
 from postroad.queues.share_partition import AckBatch
 from postroad.queues.update import Key
 from postroad.wire import share_fetch as codec
@@ -40,9 +51,20 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 ANSWER_BYTES: Final = 64  # an answer takes so much without any partition, and at most …
 PARTITION_BYTES: Final = 64  # … so much more for each, without its messages and errors
+MOVED_WAIT_MS: Final = 100  # who asks the wrong node asks another, but not all the time
 
 
-class Uses(HasClock, HasEvidence, HasLoop, HasSettings, HasSubscriptions, Protocol):
+class Uses(
+    HasClock,
+    HasEvidence,
+    HasImage,
+    HasLoop,
+    HasPartitions,
+    HasRegistration,
+    HasSettings,
+    HasSubscriptions,
+    Protocol,
+):
     """What this handler uses of the node."""
 
 
@@ -197,6 +219,8 @@ class ShareFetch(Answer):
     def _park(self) -> None:
         node, session = self._node, self._session
         wait_ms = min(self._request.max_wait_ms, WAIT_MS_MAX)
+        if any(error.code in WRONG_LEADER for error in self._errors.values()):
+            wait_ms = min(wait_ms, MOVED_WAIT_MS)
         self._timer = node.loop.call_later(wait_ms / 1000, self.expire)
         session.waits = True
         for topic_partition in session.partitions:
@@ -251,22 +275,28 @@ class ShareFetch(Answer):
     def _complete(self) -> None:
         if not self._deliveries:
             self._tell_troubles()
-        topic_partitions = (
-            self._deliveries if not (self._acknowledgements or self._errors) else self._topic_partitions()
-        )
         lock_ms = self._node.subscriptions.settings(self._session.group).lock_ms
-        self.complete(
-            cast(
-                "list[Part]",
-                codec.encode(
-                    [self._answer(topic_partition) for topic_partition in topic_partitions], lock_ms
-                ),
-            )
-        )
+        if self._acknowledgements or self._errors:
+            view = ClusterView(self._node.image, self._node.registration.me)
+            answers = [self._answer(topic_partition, view) for topic_partition in self._topic_partitions()]
+            endpoints = view.endpoints(answer.leader for answer in answers if answer.leader is not None)
+            parts = codec.encode(answers, lock_ms, endpoints=endpoints)
+        else:
+            parts = codec.encode([self._answer(each) for each in self._deliveries], lock_ms)
+        self.complete(cast("list[Part]", parts))
 
     def _tell_troubles(self) -> None:
-        """A partition whose messages can't be read says so where the answer would be empty."""
+        """Where the answer would be empty a partition says that its messages can't be read, or that another
+        node has become its leader while this waited."""
         for topic_partition in self._session.partitions:
+            if topic_partition in self._errors:
+                continue
+            try:
+                if not self._node.partitions.lead(*topic_partition).leads:
+                    raise NotLeaderOrFollower
+            except ApiError as error:
+                self._errors[topic_partition] = error
+                continue
             queue = self._node.subscriptions.queue_in_use(Key(self._session.group, *topic_partition))
             if queue is not None and queue.trouble is not None:
                 self._errors[topic_partition] = queue.trouble
@@ -275,7 +305,7 @@ class ShareFetch(Answer):
         """Topic by topic, as the answer lists them."""
         return sorted({**self._deliveries, **self._acknowledgements, **self._errors})
 
-    def _answer(self, topic_partition: TopicPartition) -> PartitionAnswer:
+    def _answer(self, topic_partition: TopicPartition, view: ClusterView | None = None) -> PartitionAnswer:
         delivery, error = self._deliveries.get(topic_partition), self._errors.get(topic_partition)
         refused = self._acknowledgements.get(topic_partition)
         return PartitionAnswer(
@@ -286,4 +316,5 @@ class ShareFetch(Answer):
             None if error is None else str(error),
             0 if refused is None else refused.code,
             None if refused is None else str(refused),
+            None if view is None else view.hint_after(*topic_partition, error, refused),
         )
