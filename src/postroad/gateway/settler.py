@@ -2,6 +2,9 @@
 
 A partition's acknowledgements are taken as a whole or not at all. So where they are refused, they are said
 again in halves, down to the one that is at fault, and each gets its own answer.
+
+What could not be said is said again to whoever leads by then. A node that died may have written an accept
+down before: one that its successor refuses because the message is done was done by us.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from postroad.client import owned_locks
+from postroad.client import owned_locks, subscriptions
+from postroad.client.browse import DONE
 from postroad.client.client import Client
+from postroad.client.metadata import TopicPartition
 from postroad.client.share_message import AckType
 from postroad.client.share_session import AckBatch, Terms, TopicIdPartition
-from postroad.errors import InvalidRecordState, PostroadError, TryAgain
+from postroad.errors import InvalidRecordState, LeaderNotAvailable, PostroadError, TryAgain
 from postroad.gateway.receipts import Receipt
 from postroad.gateway.topic_ids import TopicIds
 from postroad.wire.share_requests import NOT_GIVEN
@@ -92,60 +97,105 @@ class Settler:
 
     async def _send_kind(self, kind: SettlementKind, settlements: list[PendingSettlement]) -> None:
         failures: Failures = {}
-        by_node: dict[int, Offsets] = defaultdict(dict)
-        for topic_partition, offsets in _by_topic_partition(
-            chain.from_iterable(said.receipts for said in settlements)
-        ).items():
-            try:
-                by_node[await self._topic_ids.leader(*topic_partition)][topic_partition] = offsets
-            except PostroadError as error:
-                _fail(failures, topic_partition, offsets, error)
-        await _all(self._send_to(node, kind, those, failures) for node, those in by_node.items())
+        wanted = _by_topic_partition(chain.from_iterable(said.receipts for said in settlements))
+        await self._settle(kind, wanted, failures)
         for said in settlements:
             if not said.future.done():
                 said.future.set_result([failures.get(receipt[1:4]) for receipt in said.receipts])
 
-    async def _send_to(self, node: int, kind: SettlementKind, wanted: Offsets, failures: Failures) -> None:
-        left = dict(wanted)  # what is not yet answered: only that is said again
-        refused: dict[TopicIdPartition, PostroadError] = {}
-
-        async def attempt() -> None:
-            errors = await self._ask(node, kind, left)
-            again: TryAgain | None = None
-            for topic_partition in list(left):
-                error = errors.get(topic_partition)
-                if isinstance(error, TryAgain):
-                    again = error
-                    continue
-                del left[topic_partition]
-                if error is not None:
-                    refused[topic_partition] = error
-            if again is not None:
-                raise again
-
+    async def _settle(self, kind: SettlementKind, wanted: Offsets, failures: Failures) -> None:
+        """Say it to the leaders; what was refused as a whole is said again in halves."""
+        attempts = _Attempts(self._client, self._topic_ids, kind, wanted)
         try:
-            await self._client.retry(attempt, timeout_s=TRY_S)
+            await self._client.retry(attempts.one, timeout_s=TRY_S)
         except PostroadError as failed:
-            refused.update(dict.fromkeys(left, failed))
+            attempts.refused.update(dict.fromkeys(attempts.left, failed))
         halves: list[Offsets] = []
-        for topic_partition, error in refused.items():
+        for topic_partition, error in attempts.refused.items():
             offsets = wanted[topic_partition]
-            if isinstance(error, InvalidRecordState) and len(offsets) > 1:
+            if not isinstance(error, InvalidRecordState):
+                _fail(failures, topic_partition, offsets, error)
+            elif len(offsets) > 1:
                 middle = len(offsets) // 2
                 halves += [{topic_partition: offsets[:middle]}, {topic_partition: offsets[middle:]}]
-            else:
+            elif not (kind.type is AckType.ACCEPT and await attempts.is_done(topic_partition, offsets[0])):
                 _fail(failures, topic_partition, offsets, error)
-        await _all(self._send_to(node, kind, half, failures) for half in halves)
+        await _all(self._settle(kind, half, failures) for half in halves)
 
-    async def _ask(
-        self, node: int, kind: SettlementKind, wanted: Offsets
-    ) -> dict[TopicIdPartition, PostroadError]:
+
+class _Attempts:
+    """Tries to settle messages of some partitions, each at the node that leads it at that moment."""
+
+    def __init__(self, client: Client, topic_ids: TopicIds, kind: SettlementKind, wanted: Offsets) -> None:
+        self.left = dict(wanted)  # what is not yet answered: only that is said again
+        self.refused: dict[TopicIdPartition, PostroadError] = {}
+        self._client = client
+        self._topic_ids = topic_ids
+        self._kind = kind
+        self._in_doubt: set[TopicIdPartition] = set()  # it was said, and the answer got lost
+
+    async def one(self) -> None:
+        """Say all that is left, once. Raises a TryAgain if something still is."""
+        again: list[TryAgain] = []
+        by_node: dict[int, Offsets] = defaultdict(dict)
+        for topic_partition, offsets in list(self.left.items()):
+            try:
+                by_node[await self._topic_ids.leader(*topic_partition)][topic_partition] = offsets
+            except LeaderNotAvailable as error:
+                again.append(error)
+            except PostroadError as error:
+                self._refuse(topic_partition, error)
+        await _all(self._say(node, those, again) for node, those in by_node.items())
+        if again:
+            raise again[0]
+
+    async def _say(self, node: int, wanted: Offsets, again: list[TryAgain]) -> None:
+        try:
+            errors = await self._ask(node, wanted)
+        except TryAgain as error:
+            self._in_doubt.update(wanted)
+            again.append(error)
+            return
+        except PostroadError as error:
+            errors = dict.fromkeys(wanted, error)
+        for topic_partition in wanted:
+            refused = errors.get(topic_partition)
+            if refused is None:
+                del self.left[topic_partition]
+            elif isinstance(refused, TryAgain):
+                self._in_doubt.add(topic_partition)  # a leader that resigned may have written it down
+                again.append(refused)
+            else:
+                self._refuse(topic_partition, refused)
+
+    def _refuse(self, topic_partition: TopicIdPartition, error: PostroadError) -> None:
+        del self.left[topic_partition]
+        self.refused[topic_partition] = error
+
+    async def _ask(self, node: int, wanted: Offsets) -> dict[TopicIdPartition, PostroadError]:
+        kind = self._kind
         batches = {topic_partition: _runs(offsets, kind.type) for topic_partition, offsets in wanted.items()}
         terms = Terms(kind.type is AckType.RENEW, kind.lock_ms, kind.delay_ms, kind.reason, kind.late)
         refused: Mapping[TopicIdPartition, PostroadError] = await owned_locks.settle(
             self._client, node, kind.subscription, kind.owner.hex(), batches, terms
         )
         return dict(refused)
+
+    async def is_done(self, topic_partition: TopicIdPartition, offset: int) -> bool:
+        """Whether a message that was refused is done with because an earlier try, whose answer got lost, has
+        done it."""
+        if topic_partition not in self._in_doubt:
+            return False
+        topic_id, index = topic_partition
+        try:
+            topic = await self._topic_ids.topic(topic_id)
+            where = TopicPartition(topic.name, index)
+            found = await subscriptions.peek(self._client, self._kind.subscription, where, offset, 1)
+        except PostroadError:
+            return False
+        return offset < found.start_offset or any(
+            each.state == DONE and each.first <= offset <= each.last for each in found.ranges
+        )
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -47,6 +47,8 @@ class Acknowledgements:
                 self._check(batches)
                 queue = self._node.subscriptions.queue(self._group, *topic_partition)
                 if queue is None:
+                    # Only where the ledger is known: else a message could be taken for gone, and come back.
+                    self._node.subscriptions.leaders.check_loaded(*topic_partition)
                     raise UnknownTopicOrPartition()
                 self._node.evidence.check(queue.partition)
             except ApiError as error:
