@@ -12,7 +12,7 @@ from postroad.errors import DuplicateSequence, InvalidProducerEpoch, OutOfOrderS
 from postroad.log.memory_disk import MemoryDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.producers import snapshot_path
-from postroad.wire.batch import CONTROL, NAMED_PRODUCERS, TRANSACTIONAL
+from postroad.wire.batch import NAMED_PRODUCERS, TRANSACTIONAL
 
 from .logs import DIRECTORY, NOW, SMALL, append, batch, open_log, send, stop_at, sync
 
@@ -166,7 +166,8 @@ def test_a_marker_ends_the_transaction() -> None:
     disk = MemoryDisk()
     log = open_log(disk)
     send(log, batch(producer=2, epoch=0, sequence=0, attributes=TRANSACTIONAL))
-    send(log, batch(producer=2, epoch=0, attributes=TRANSACTIONAL | CONTROL))
+    log.append_marker(2, 0, commit=True, coordinator_epoch=0, now_ms=NOW)
+    log.write()
     for again in (log, open_log(disk.copy())):
         (producer,) = again.producers()
         assert (producer.current_txn_start, producer.last_sequence) == (-1, 0)

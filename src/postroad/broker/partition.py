@@ -8,7 +8,7 @@ High watermark. A record may be read and an acks=all answer may leave only when 
 topic promises. On one replica it is safe when it is on the disk (flush `sync`) or in the file (`os` and
 `interval`: the kernel keeps it over a crash of the process); with several replicas, when it is so on all
 that are in sync (`replication.leader`). L11: log start ≤ high watermark ≤ log end; while a node leads it
-never falls.
+never falls. The stable offset follows it as far as transactions have ended (`log.producers`).
 
 A sync that fails leaves it where it is, and those who wait hear an error that means "unknown": the next
 opening can't tell their records from others that were synced just before a crash, and keeps what is whole.
@@ -103,6 +103,7 @@ class Partition:
         "readers",
         "refusal",
         "replica_reads",
+        "stable_offset",
         "sync_timer",
         "syncing",
         "topic",
@@ -144,6 +145,7 @@ class Partition:
         self.inspect = inspect  # only where the topic's configs ask to look inside batches
         self.opened_at = log.end_offset  # what lies before was here before this process was
         self.high_watermark = min(max(log.watermark, log.start_offset), log.end_offset)
+        self.stable_offset = log.stable_offset(self.high_watermark)
         self.producers = CommitWaiters()
         self.readers: dict[Reader, None] = {}
         self.write_error: StorageFailed | None = None  # of this turn
@@ -358,7 +360,7 @@ class Partition:
 
     def _advance_copy(self, follower: Follower, safe_offset: int) -> None:
         follower.safe(safe_offset)
-        self.high_watermark = follower.watermark
+        self.set_watermark(follower.watermark)
         if self.copying is not None and follower.safe_offset >= follower.offset:
             self.copying.safe(self)
 
@@ -366,12 +368,18 @@ class Partition:
         """The high watermark moves to the offset, unless it is there already."""
         if offset <= self.high_watermark:
             return
-        self.high_watermark = offset
+        self.set_watermark(offset)
         for read in self.replica_reads:
             read.committed()
         if self.producers:
             self.producers.commit(offset)
         self._wake_readers()
+
+    def set_watermark(self, offset: int) -> None:
+        """The stable offset moves with the watermark only: what opens or ends a transaction lies above it."""
+        self.high_watermark = offset
+        states = self.log.producer_states
+        self.stable_offset = self.log.stable_offset(offset) if states.open or states.ended else offset
 
     def _wake_readers(self) -> None:
         if self.readers:

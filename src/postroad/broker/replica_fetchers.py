@@ -98,7 +98,7 @@ class ReplicaFetchers:
             follower.truncated(partition.log.end_offset, partition.log.last_epoch)
         else:
             follower.reset(partition.log.start_offset)
-        partition.high_watermark = follower.watermark
+        partition.set_watermark(follower.watermark)
         self._log_changed(self._node.partitions.parent_of(partition))
         if isinstance(partition.copying, ReplicaFetcher):
             partition.copying.name_again(partition)

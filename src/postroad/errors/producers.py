@@ -30,6 +30,21 @@ class InvalidProducerIdMapping(RequestRefused):
     summary = "The transactional id belongs to another producer id."
 
 
+class InvalidTransactionTimeout(RequestRefused):
+    code = 50
+    summary = "The transaction timeout is not between 1 ms and what this node allows."
+
+
+class ConcurrentTransactions(TryAgain):
+    code = 51
+    summary = "The transactional id's last transaction is still being completed."
+
+
+class TransactionCoordinatorFenced(RequestRefused):
+    code = 52
+    summary = "A newer coordinator of this transactional id has written to the partition."
+
+
 class UnknownProducerId(RequestRefused):
     code = 59
     summary = "Nothing is known of this producer id."
@@ -43,6 +58,11 @@ class ProducerFenced(RequestRefused):
 class TransactionalIdNotFound(RequestRefused):
     code = 105
     summary = "Nothing is known of this transactional id."
+
+
+class TransactionAbortable(RequestRefused):
+    code = 120
+    summary = "The partition is not part of the transaction: abort it and begin anew."
 
 
 class InvalidRequiredAcks(RequestRefused):

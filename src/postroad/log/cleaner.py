@@ -8,7 +8,10 @@ C2 a tombstone (no value) stays for delete.retention.ms after the first compacti
    when its batch gets a delete horizon (attribute bit 6, the time in place of the base timestamp, as
    in Kafka), so every consumer that is at most that far behind hears of the deletion.
 C3 the last batch of each producer stays, if only as an empty one: its sequence numbers must not be lost.
-C4 control batches stay, and a batch that can't be read stays byte for byte.
+C4 a batch that can't be read stays byte for byte.
+C5 batches of an aborted transaction go at once and supersede nothing. A marker stays as long as there are
+   records of its transaction, or it is the last that the log has of its producer; after that it goes as a
+   tombstone does (C2), so that whoever has read some of the records hears of their end.
 """
 
 from __future__ import annotations
@@ -74,6 +77,26 @@ def clean_batch(
     if len(kept) == len(records) and not new_horizon:
         return batch
     return _encode(header, kept, horizon_ms if new_horizon else None)
+
+
+def clean_aborted(batch: memoryview, header: BatchHeader, keep_empty: bool) -> memoryview | bytearray | None:
+    """The batch of an aborted transaction without its records; None if nothing of it stays (C5)."""
+    if not keep_empty:
+        return None
+    return _encode(header, [], None) if header.count else batch
+
+
+def clean_marker(
+    batch: memoryview, header: BatchHeader, horizon_ms: int, now_ms: int
+) -> memoryview | bytearray | None:
+    """The marker of a transaction that has no records any more: it stays until its horizon has passed."""
+    if header.attributes & DELETE_HORIZON:
+        return None if header.base_timestamp <= now_ms else batch
+    try:
+        check(batch, header)
+        return _encode(header, decode_records(batch), horizon_ms)
+    except ApiError:
+        return batch
 
 
 def _encode(header: BatchHeader, kept: list[Record], horizon_ms: int | None) -> bytearray:

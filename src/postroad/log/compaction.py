@@ -9,23 +9,26 @@ K1 only segments that lie wholly below the recovery point are touched, and that 
    recovery would otherwise take a rewritten segment for a torn one.
 K2 a job is cancelled before it swaps or not at all. Should the disk fail between two swaps, those done
    count, and the log installs them at the latest when it is closed.
-K3 nothing at or above the watermark is touched, nor does it supersede anything: it may be taken back.
+K3 nothing at or above the stable offset is touched, nor does it supersede anything: it may be taken back, or
+   be aborted.
 """
 
 from __future__ import annotations
 
 import contextlib
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from postroad.log import compaction_files as files
-from postroad.log.cleaner import KEYS_MAX, KeyMap, clean_batch, readable_records
+from postroad.log.aborted import AbortedTransaction, encode_aborted
+from postroad.log.cleaner import KEYS_MAX, KeyMap, clean_aborted, clean_batch, clean_marker, readable_records
 from postroad.log.disk import Disk, File
 from postroad.log.index import SparseIndex
 from postroad.log.salvage import walk_over_damage
 from postroad.log.segment import NO_TIME, Segment, log_path
 from postroad.log.settings import LogSettings
-from postroad.wire.batch import BatchHeader, read_header
+from postroad.wire.batch import CONTROL, TRANSACTIONAL, BatchHeader, read_header
 
 if TYPE_CHECKING:
     from postroad.log.partition_log import PartitionLog
@@ -42,8 +45,7 @@ def choose(log: PartitionLog, now_ms: int, below: int) -> CompactionJob | None:
     settings, checkpoint = log.settings, log.checkpoint.current
     if not settings.cleanup_compact:
         return None
-    open_transaction = log.producer_states.first_open_transaction(log.end_offset)
-    limit = min(checkpoint.point.segment, open_transaction, below)
+    limit = min(checkpoint.point.segment, log.stable_offset(below))
     closed = [segment for segment in log.segments[:-1] if segment.end_offset <= limit]
     segments = cleanable(closed, settings, now_ms)
     if not is_dirty_enough(segments, checkpoint.cleaned_offset, settings, now_ms):
@@ -55,6 +57,8 @@ def cleanable(closed: Sequence[Segment], settings: LogSettings, now_ms: int) -> 
     """Those from the oldest on whose records are all older than min.compaction.lag.ms."""
     chosen: list[Segment] = []
     for segment in closed:
+        if not segment.aborted_saved:  # else that would be written over what the job writes
+            break
         if settings.min_compaction_lag_ms and segment.max_timestamp > now_ms - settings.min_compaction_lag_ms:
             break
         chosen.append(segment)
@@ -88,6 +92,11 @@ class CompactionJob:
         self._checkpoint = log.checkpoint
         self._settings = log.settings
         self._kept_batches = log.producer_states.last_offsets()
+        self._last_epochs = log.producer_states.last_epochs()
+        self._aborted: dict[int, list[AbortedTransaction]] = {}  # by producer
+        for entry in log.aborted(log.start_offset, segments[-1].end_offset):
+            self._aborted.setdefault(entry.producer_id, []).append(entry)
+        self._with_records: set[int] = set()  # producers of whose present transaction records stay
         self._now_ms = now_ms
         self._lock = self._disk.mutex()
 
@@ -122,7 +131,8 @@ class CompactionJob:
                     continue
                 if not keys.has_room_for(header):
                     return keys
-                keys.add(readable_records(batch, header) or [])
+                if not self._is_aborted(header):
+                    keys.add(readable_records(batch, header) or [])
                 self.cleaned_offset = header.next_offset
             self.cleaned_offset = segment.end_offset
         return keys
@@ -133,6 +143,8 @@ class CompactionJob:
         for segment in group:
             for header, batch in self._batches(segment):
                 cleaned = batch if header is None else self._clean(header, batch, keys)
+                if header is not None and header.attributes & TRANSACTIONAL:
+                    self._note_transaction(header, cleaned, new)
                 changed = changed or cleaned is not batch
                 new.append(header, cleaned)
         if changed:
@@ -146,7 +158,35 @@ class CompactionJob:
             return batch  # not in the map
         keep_empty = header.base_offset in self._kept_batches
         horizon_ms = self._now_ms + self._settings.delete_retention_ms
+        if header.attributes & CONTROL:
+            if header.producer_id in self._with_records or self._is_last_of_producer(header):
+                return batch
+            return clean_marker(batch, header, horizon_ms, self._now_ms)
+        if self._is_aborted(header):
+            return clean_aborted(batch, header, keep_empty)
         return clean_batch(batch, header, keys, keep_empty, horizon_ms, self._now_ms)
+
+    def _note_transaction(
+        self, header: BatchHeader, cleaned: memoryview | bytearray | None, new: Rewritten
+    ) -> None:
+        """What becomes of a transaction's batches decides what becomes of its marker (C5)."""
+        if header.attributes & CONTROL:
+            self._with_records.discard(header.producer_id)
+            if cleaned is None:
+                new.gone_markers.add(header.base_offset)
+        elif cleaned is not None and read_header(cleaned).count:
+            self._with_records.add(header.producer_id)
+
+    def _is_aborted(self, header: BatchHeader) -> bool:
+        entries = self._aborted.get(header.producer_id) if header.attributes & TRANSACTIONAL else None
+        if not entries:
+            return False
+        before = bisect_right(entries, header.base_offset, key=_first) - 1
+        return before >= 0 and header.base_offset < entries[before].marker
+
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        epoch, last = self._last_epochs.get(header.producer_id, (-1, -1))
+        return epoch == header.producer_epoch and last < header.base_offset
 
     def _batches(self, segment: Segment) -> Iterator[tuple[BatchHeader | None, memoryview]]:
         """All bytes of the segment; what is damaged has no header, and is copied as it is."""
@@ -181,6 +221,10 @@ class CompactionJob:
         self.ended = True
 
 
+def _first(entry: AbortedTransaction) -> int:
+    return entry.first
+
+
 def _discard(rewritten: list[Rewritten]) -> None:
     """Opening the log discards what is left."""
     with contextlib.suppress(OSError):
@@ -195,6 +239,7 @@ class Rewritten:
         self.replaced = group
         self.base_offset = group[0].base_offset
         self.end_offset = group[-1].end_offset
+        self.gone_markers: set[int] = set()  # offsets of markers that the new segment has not
         self._path = files.cleaned_path(directory, self.base_offset, self.end_offset)
         self._disk = disk
         self._buffers: list[memoryview | bytearray] = []
@@ -230,7 +275,19 @@ class Rewritten:
         """Written and synced; the segment is ready to be used once it is swapped."""
         self._flush()
         self._file.sync()
+        aborted = [entry for segment in self.replaced for entry in segment.aborted]
+        if aborted or self.replaced[0].aborted_filed:
+            self._disk.replace(self.segment.aborted_path, encode_aborted(aborted))
+            self.segment.trust_aborted_file()
         self.segment.adopt(self._file, self._index, self._time)
+
+    def forget_aborted(self) -> None:
+        """Transactions without a marker have no batches either. One that is still listed does no harm."""
+        if self.gone_markers and self.segment.aborted_filed:
+            with contextlib.suppress(OSError):
+                entries = self.segment.aborted
+                self.segment.aborted = [entry for entry in entries if entry.marker not in self.gone_markers]
+                self.segment.save_aborted()
 
     def discard(self) -> None:
         self._disk.remove(self._path)
@@ -256,6 +313,7 @@ class CompactionEnd:
                 new = self._pending[0]
                 files.finish(self._disk, self._directory, new.base_offset, new.end_offset)
                 new.segment.renamed_to(log_path(self._directory, new.base_offset))
+                new.forget_aborted()
                 self._pending.pop(0)
 
 

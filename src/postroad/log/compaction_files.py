@@ -4,7 +4,8 @@ Segments A, B, C (offsets from `base` to `end`) are rewritten as one:
 
     1  <base>-<end>.cleaned    is written and synced            a crash: it is deleted, nothing happened
     2  → <base>-<end>.swap     renamed, directory synced        from here on the new one counts
-    3  B.log, C.log and all their indexes are removed, directory synced
+    3  B.log, C.log, all their indexes and lists of aborted transactions (`aborted`) are removed, directory
+       synced; A's list had theirs, durably, before step 2
     4  → <base>.log            renamed over A, directory synced
 
 `finish` is steps 3 and 4. It may run any number of times, so opening a log simply does it again for
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from postroad.log.aborted import ABORTED_SUFFIX, aborted_path
 from postroad.log.disk import TEMPORARY, Disk
 from postroad.log.segment import INDEX_SUFFIX, LOG_SUFFIX, index_path, log_path
 
@@ -46,6 +48,7 @@ def finish(disk: Disk, directory: str, base: int, end: int) -> None:
         if base <= old < end:
             disk.remove(index_path(directory, old))
             if old != base:
+                disk.remove(aborted_path(directory, old))
                 disk.remove(log_path(directory, old))
     disk.sync_directory(directory)
     disk.rename(swap_path(directory, base, end), log_path(directory, base))
@@ -80,11 +83,12 @@ def numbered(names: list[str], suffix: str) -> list[int]:
 
 
 def orphans(names: list[str]) -> list[str]:
-    """Indexes whose segment is gone."""
+    """Indexes and lists of aborted transactions whose segment is gone."""
     segments = set(base_offsets(names))
-    return [name for name in names if name.endswith(INDEX_SUFFIX) and _base(name) not in segments]
+    beside = (INDEX_SUFFIX, ABORTED_SUFFIX)
+    return [name for name in names if name.endswith(beside) and _base(name) not in segments]
 
 
 def _base(name: str) -> int:
-    stem = name.removesuffix(INDEX_SUFFIX)
+    stem = name.removesuffix(INDEX_SUFFIX).removesuffix(ABORTED_SUFFIX)
     return int(stem) if stem.isdecimal() else -1

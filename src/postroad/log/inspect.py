@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from postroad.log.aborted import ABORTED_SUFFIX, aborted_path, read_aborted
 from postroad.log.checkpoint import FILE_NAME as CHECKPOINT_FILE
 from postroad.log.checkpoint import Checkpoint, read_checkpoint
 from postroad.log.compaction_files import CLEANED_SUFFIX, SWAP_SUFFIX, base_offsets, numbered, orphans
@@ -153,6 +154,8 @@ def _verify_state(
         findings.append(Finding(EPOCHS_FILE, 0, "is damaged", True))
     snapshots = [snapshot_path("", offset) for offset in numbered(names, SUFFIX)]
     damaged = [path for path in snapshots if read_producers(disk, directory + path) is None]
+    lists = [aborted_path("", base) for base in numbered(names, ABORTED_SUFFIX)]
+    damaged += [path for path in lists if read_aborted(disk, directory + path) is None]
     return findings + [Finding(_name(path), 0, "is damaged", True) for path in damaged]
 
 

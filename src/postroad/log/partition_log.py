@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from itertools import islice
 
 from postroad.errors import OffsetOutOfRange, StorageFailed
 from postroad.log import compaction, retention
+from postroad.log.aborted import AbortedTransaction
 from postroad.log.compaction import CompactionEnd, CompactionJob
 from postroad.log.disk import Disk
 from postroad.log.epochs import UNKNOWN, EpochEnd, LeaderEpochs
@@ -109,6 +111,27 @@ class PartitionLog(WritableLog):
 
     def producers(self) -> list[Producer]:
         return self.producer_states.describe()
+
+    def stable_offset(self, watermark: int) -> int:
+        """Up to where a read_committed consumer may read: every transaction that began below has ended, and
+        its marker lies below the watermark."""
+        return max(self.start_offset, self.producer_states.stable_offset(watermark))
+
+    def aborted(self, first: int, below: int) -> list[AbortedTransaction]:
+        """Transactions that were aborted and reach into the offsets from `first` to `below`, in the order in
+        which they began. `below` is not above the stable offset. Raises OSError."""
+        found: list[AbortedTransaction] = []
+        number = max(0, bisect_right(self.segments, first, key=_base_offset) - 1)
+        for segment in islice(self.segments, number, None):
+            if segment.aborted_filed and segment is not self.active:
+                self.cache.touch(segment)
+            entries = segment.aborted
+            for entry in islice(entries, bisect_left(entries, first, key=_marker), None):
+                if entry.first < below:
+                    found.append(entry)
+                if entry.stable_offset >= below:
+                    return sorted(found, key=_first)
+        return sorted(found, key=_first)
 
     def epoch_end(self, epoch: int) -> EpochEnd:
         """The largest epoch at or below the one asked for, and where it ends; (-1, -1) if unknown."""
@@ -290,7 +313,10 @@ class PartitionLog(WritableLog):
             if self.written_offset != self._sealed_offset:
                 with contextlib.suppress(OSError):  # they only spare the next opening some reading
                     self.active.seal()
-                    save_snapshot(self.disk, self.directory, self._take_snapshot())
+                    snapshot = self._take_snapshot()
+                    for segment in self._unsaved_aborted:
+                        segment.save_aborted()
+                    save_snapshot(self.disk, self.directory, snapshot)
             if self.watermark != self.checkpoint.current.watermark:
                 with contextlib.suppress(OSError):  # it is a hint
                     self.checkpoint.save_point(self.checkpoint.current.point, self.watermark)
@@ -349,3 +375,11 @@ class PartitionLog(WritableLog):
 
 def _base_offset(segment: Segment) -> int:
     return segment.base_offset
+
+
+def _marker(entry: AbortedTransaction) -> int:
+    return entry.marker
+
+
+def _first(entry: AbortedTransaction) -> int:
+    return entry.first

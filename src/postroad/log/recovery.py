@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from postroad.log import compaction_files
+from postroad.log.aborted import ABORTED_SUFFIX, aborted_path
 from postroad.log.checkpoint import FILE_NAME as CHECKPOINT_FILE
 from postroad.log.checkpoint import Checkpoint, CheckpointFile, Point, read_checkpoint
 from postroad.log.disk import Disk, File
@@ -42,7 +43,7 @@ from postroad.log.segment import INDEX_SUFFIX, LOG_SUFFIX, Segment
 from postroad.log.settings import LogSettings
 from postroad.wire.batch import HEADER_BYTES, LENGTH_END, BatchHeader, read_header
 
-_LOG_FILES: Final = (LOG_SUFFIX, INDEX_SUFFIX, SNAPSHOT_SUFFIX, EPOCHS_FILE)
+_LOG_FILES: Final = (LOG_SUFFIX, INDEX_SUFFIX, ABORTED_SUFFIX, SNAPSHOT_SUFFIX, EPOCHS_FILE)
 
 
 class Report(NamedTuple):
@@ -151,11 +152,14 @@ def _find_segments(
     for orphan in compaction_files.orphans(names):
         disk.remove(f"{directory}/{orphan}")
     bases = compaction_files.base_offsets(names)
+    present = {name for name in names if name.endswith(ABORTED_SUFFIX)}
     segments = []
     for base, end in zip(bases, [*bases[1:], OFFSET_MAX], strict=False):
         segment = Segment(disk, directory, base, 0, end)
         segment.index_interval = settings.index_interval_bytes
         segment.closed = end < OFFSET_MAX
+        if aborted_path("", base).removeprefix("/") in present:
+            segment.trust_aborted_file()
         if end <= start_offset:
             segment.remove_files()
             continue

@@ -1,4 +1,4 @@
-"""Finding again what the batches themselves tell: leader epochs and the producers' state."""
+"""Finding again what the batches themselves tell: leader epochs, producers, aborted transactions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Final
 
+from postroad.log.aborted import AbortedTransaction
 from postroad.log.compaction_files import numbered
 from postroad.log.disk import Disk
 from postroad.log.epochs import LeaderEpochs
@@ -13,7 +14,7 @@ from postroad.log.producers import SUFFIX, Producers, read_producers, snapshot_p
 from postroad.log.scan import DamagedBatch, walk
 from postroad.log.segment import Segment
 from postroad.log.sync import Snapshot, save_snapshot
-from postroad.wire.batch import NO_PRODUCER, BatchHeader
+from postroad.wire.batch import CONTROL, NO_PRODUCER, BatchHeader
 
 REPLAYED_MAX: Final = 10_000  # headers; beyond some 20 ms of them the next opening is spared the work
 
@@ -30,7 +31,8 @@ def replay(
 ) -> tuple[LeaderEpochs, Producers]:
     """The state at `end_offset`: from the newest files that fit, and from the headers after them.
 
-    The saved epochs are complete up to `known_offset`.
+    The saved epochs are complete up to `known_offset`. The lists of aborted transactions are complete up to
+    the newest snapshot; those of segments that reach above it are right afterwards, and perhaps not saved.
     """
     epochs = LeaderEpochs(saved_epochs)
     epochs.truncate(end_offset)
@@ -39,7 +41,8 @@ def replay(
     producers, snapshot_offset = newest_snapshot(disk, directory, names, end_offset)
     replayed, begins_at, end = 0, 0, known_offset
     begins: BatchHeader | None = None  # another epoch, unless the next batch contradicts
-    for header in headers(segments, min(known_offset, snapshot_offset), end_offset):
+    aborted: list[AbortedTransaction] = []
+    for segment, position, header in headers(segments, min(known_offset, snapshot_offset), end_offset):
         replayed += 1
         if header.base_offset >= known_offset:
             if begins is not None and _confirms(header, begins, epochs.last):
@@ -48,14 +51,31 @@ def replay(
             # Where the log ended, as when it was appended (P5); it may begin later, behind a gap.
             begins_at, end = end if epochs.entries else header.base_offset, header.next_offset
         if header.producer_id != NO_PRODUCER and header.base_offset >= snapshot_offset:
-            producers.replay(header, now_ms)
+            is_control = header.attributes & CONTROL
+            marker = segment.marker_at(position, header.size) if is_control else None
+            entry = producers.replay(header, now_ms, marker)
+            if entry is not None:
+                aborted.append(entry)
     if begins is not None:
         epochs.begin(begins.leader_epoch, begins_at)
     producers.commit()
+    _add_aborted(segments, aborted, snapshot_offset)
     if replayed > REPLAYED_MAX:
         with contextlib.suppress(OSError):
+            for segment in segments:
+                if not segment.aborted_saved:
+                    segment.save_aborted()
             save_snapshot(disk, directory, Snapshot(end_offset, producers.encode()))
     return epochs, producers
+
+
+def _add_aborted(segments: list[Segment], found: list[AbortedTransaction], floor: int) -> None:
+    """The files know of what was aborted below the floor; this was found above it."""
+    for segment in segments:
+        if segment.end_offset > floor and (found or segment.aborted_filed):
+            below = [entry for entry in segment.aborted if entry.marker < floor]
+            here = [entry for entry in found if segment.base_offset <= entry.marker < segment.end_offset]
+            segment.aborted = below + here
 
 
 def _confirms(following: BatchHeader, begins: BatchHeader, last: int) -> bool:
@@ -84,20 +104,23 @@ def newest_snapshot(disk: Disk, directory: str, names: list[str], end_offset: in
     return Producers(), 0
 
 
-def headers(segments: list[Segment], start: int, end: int) -> Iterator[BatchHeader]:
-    """The headers of all batches from `start` to `end`; around a damaged one as far as the index leads."""
+def headers(segments: list[Segment], start: int, end: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
+    """Segment, position and header of all batches from `start` to `end`.
+
+    Around a damaged one as far as the index leads.
+    """
     for segment in segments:
         if segment.end_offset > start and segment.base_offset < end:
             yield from _segment_headers(segment, start)
 
 
-def _segment_headers(segment: Segment, start: int) -> Iterator[BatchHeader]:
+def _segment_headers(segment: Segment, start: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
     position: int | None = 0 if start <= segment.base_offset else segment.index.before_offset(start).position
     while position is not None:
         try:
-            for _, header in walk(segment.file, position, segment.size):
+            for at, header in walk(segment.file, position, segment.size):
                 if header.base_offset >= start:
-                    yield header
+                    yield segment, at, header
             return
         except DamagedBatch as damage:
             position = segment.index.after_position(damage.position)

@@ -33,7 +33,7 @@ class RemovedSegment:
     def __init__(self, disk: Disk, checkpoint: CheckpointFile, segment: Segment) -> None:
         self._disk = disk
         self._checkpoint = checkpoint
-        self._paths = (segment.index_path, segment.path)
+        self._paths = (segment.index_path, segment.aborted_path, segment.path)
         self.base_offset = segment.base_offset
         self.size = segment.size
 

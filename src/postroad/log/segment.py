@@ -19,7 +19,8 @@ import contextlib
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
-from postroad.errors import CorruptMessage
+from postroad.errors import ApiError, CorruptMessage
+from postroad.log.aborted import AbortedTransaction, aborted_path, encode_aborted, read_aborted
 from postroad.log.disk import Disk, File
 from postroad.log.epochs import LeaderEpochs
 from postroad.log.index import IndexEntry, SparseIndex, read_seal
@@ -27,7 +28,8 @@ from postroad.log.order import first_wrong, in_order, runs_on
 from postroad.log.ranges import Ranges
 from postroad.log.salvage import first_whole, is_whole, walk_over_damage
 from postroad.log.scan import DamagedBatch, scan_unordered, walk, walk_unordered
-from postroad.wire.batch import BatchHeader
+from postroad.wire.batch import CONTROL, BatchHeader
+from postroad.wire.marker import Marker, read_marker
 
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"
@@ -69,10 +71,14 @@ class Segment:
     """The file's path may change (compaction renames it); its bytes below `size` never do."""
 
     __slots__ = (
+        "_aborted",
         "_beyond",
         "_file",
         "_index",
         "_max_timestamp",
+        "aborted_filed",
+        "aborted_path",
+        "aborted_saved",
         "base_offset",
         "closed",
         "damaged",
@@ -95,6 +101,9 @@ class Segment:
         self.size = size
         self.path = log_path(directory, base_offset)
         self.index_path = index_path(directory, base_offset)
+        self.aborted_path = aborted_path(directory, base_offset)
+        self.aborted_filed = False  # there is a file of aborted transactions
+        self.aborted_saved = True  # that file, or that there is none, tells of all of them
         self.index_interval = 4096
         self.known: dict[int, int] = {}  # offset → position of a batch that begins there
         self.verified = Ranges()
@@ -106,6 +115,7 @@ class Segment:
         self._file: File | None = None
         self._index: SparseIndex | None = None
         self._max_timestamp: int | None = None
+        self._aborted: list[AbortedTransaction] | None = []  # None: they are in the file
 
     # --- the file
 
@@ -151,6 +161,8 @@ class Segment:
             self._file = None
             self._index = None
             self.known.clear()
+            if self.aborted_filed and self.aborted_saved:
+                self._aborted = None
 
     def offset_at(self, position: int, offset: int) -> int:
         """Where the log ends if it is cut at this position, which `locate(offset)` gave."""
@@ -163,6 +175,7 @@ class Segment:
 
     def remove_files(self) -> None:
         self.disk.remove(self.index_path)
+        self.disk.remove(self.aborted_path)
         self.disk.remove(self.path)
 
     # --- looking up
@@ -282,6 +295,63 @@ class Segment:
         if len(self.known) >= KNOWN_MAX:
             self.known.clear()
         self.known[offset] = position
+
+    # --- aborted transactions
+
+    @property
+    def aborted(self) -> list[AbortedTransaction]:
+        """Those whose marker lies in the segment, in order. Raises OSError."""
+        if self._aborted is None:
+            found = read_aborted(self.disk, self.aborted_path)
+            if found is None:
+                found = self._find_aborted()
+            self._aborted = [entry for entry in found if self.base_offset <= entry.marker < self.end_offset]
+        return self._aborted
+
+    @aborted.setter
+    def aborted(self, entries: list[AbortedTransaction]) -> None:
+        """They are what the batches tell, whatever is in the file."""
+        self._aborted = entries
+        self.aborted_saved = not (entries or self.aborted_filed)
+
+    def add_aborted(self, entries: list[AbortedTransaction]) -> None:
+        """Their markers were written to the segment."""
+        self.aborted.extend(entries)
+        self.aborted_saved = False
+
+    def trust_aborted_file(self) -> None:
+        """There is a file of aborted transactions; it is read when it is needed."""
+        self._aborted, self.aborted_filed, self.aborted_saved = None, True, True
+
+    def save_aborted(self) -> None:
+        """Write them to their file, durably. Raises OSError."""
+        content = encode_aborted(self.aborted)
+        self.disk.replace(self.aborted_path, content)
+        self.note_aborted_saved(content)
+
+    def note_aborted_saved(self, content: bytes) -> None:
+        """This is in the file; it tells all unless there came more since."""
+        self.aborted_filed = True
+        self.aborted_saved = content == encode_aborted(self.aborted)
+
+    def _find_aborted(self) -> list[AbortedTransaction]:
+        """As the markers in the segment tell; what was stable then can only be estimated."""
+        found = []
+        for position, size, header in walk_over_damage(
+            self.file, 0, self.size, self.base_offset, self.end_offset
+        ):
+            marker = self.marker_at(position, size) if header and header.attributes & CONTROL else None
+            if header and marker and not marker.commit and marker.first_offset >= 0:
+                first = marker.first_offset
+                found.append(AbortedTransaction(header.producer_id, first, header.base_offset, first))
+        return found
+
+    def marker_at(self, position: int, size: int) -> Marker | None:
+        """What the control batch there says; None if it can't be read."""
+        try:
+            return read_marker(self.file.read(position, size))
+        except ApiError:
+            return None
 
     # --- verifying
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from postroad.errors import InvalidRecord, MessageTooLarge, RecordListTooLarge, RequestRefused
+
 CREATE_TIME: Final = "CreateTime"
 LOG_APPEND_TIME: Final = "LogAppendTime"
 NO_LIMIT: Final = -1
@@ -35,3 +37,11 @@ class LogSettings:
     timestamp_after_max_ms: int = _HOUR_MS
     producer_expiry_ms: int = _DAY_MS
     copied: bool = False  # there are other replicas: what a leader has compacted comes here with gaps
+
+    def refusal(self, size: int) -> RequestRefused:
+        """Why a batch of this size is not taken: one test on the hot path, the reasons here."""
+        if size > self.max_message_bytes:
+            return MessageTooLarge(f"The batch has {size} bytes; the topic takes {self.max_message_bytes}.")
+        if size > self.segment_bytes:
+            return RecordListTooLarge(f"The batch has {size} bytes; a segment has {self.segment_bytes}.")
+        return InvalidRecord("The batch's last offset does not fit its number of records.")

@@ -43,6 +43,8 @@ class SyncJob:
     __slots__ = (
         "_directory",
         "_disk",
+        "aborted",
+        "aborted_done",
         "checkpoint",
         "durable",
         "epochs",
@@ -64,6 +66,8 @@ class SyncJob:
         self.segments: list[Segment] = []
         self.names = False  # files were created
         self.epochs: bytes | None = None
+        self.aborted: dict[Segment, bytes] = {}  # lists of aborted transactions to be saved
+        self.aborted_done: dict[Segment, bytes] = {}  # those that were
         self.snapshot: Snapshot | None = None
         self.durable = False  # the checkpoint itself is to survive a power cut
         # What could not be done is still set after `run`, and belongs into the next job.
@@ -80,6 +84,9 @@ class SyncJob:
                 self._tell()
 
     def _tell(self) -> None:
+        for segment in list(self.aborted):  # before the snapshot that lies behind their markers
+            self._disk.replace(segment.aborted_path, self.aborted[segment])
+            self.aborted_done[segment] = self.aborted.pop(segment)
         if self.snapshot is not None:
             save_snapshot(self._disk, self._directory, self.snapshot)
             self.snapshot = None

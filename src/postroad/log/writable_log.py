@@ -23,13 +23,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from postroad.errors import (
     CorruptMessage,
-    InvalidRecord,
     InvalidTimestamp,
-    MessageTooLarge,
-    RecordListTooLarge,
-    RequestRefused,
     StorageFailed,
 )
+from postroad.log.aborted import AbortedTransaction, encode_aborted
 from postroad.log.checkpoint import Point
 from postroad.log.copies import checked_copy
 from postroad.log.disk import DESCRIPTORS_SHORT
@@ -41,7 +38,8 @@ from postroad.log.segment import NO_TIME, Segment
 from postroad.log.segment_cache import SegmentCache
 from postroad.log.settings import LOG_APPEND_TIME, LogSettings
 from postroad.log.sync import Snapshot, SyncJob
-from postroad.wire.batch import LENGTH_END, BatchHeader, Fields, stamp_append_time
+from postroad.wire.batch import CONTROL, LENGTH_END, BatchHeader, Fields, only_batch, stamp_append_time
+from postroad.wire.marker import Marker, make_marker, read_marker
 
 if TYPE_CHECKING:
     from postroad.log.truncation import TruncationJob
@@ -88,6 +86,9 @@ class WritableLog:
         self._unsynced_checkpoint = False
         self._unsaved_epochs = False
         self._snapshot: Snapshot | None = None
+        self._unsaved_aborted = {  # lists of aborted transactions, to be saved before the next snapshot
+            one: encode_aborted(one.aborted) for one in found.segments if not one.aborted_saved
+        }
         self._sync: SyncJob | None = None  # under way
         self._truncation: TruncationJob | None = None  # under way: nothing else may change the log
 
@@ -118,14 +119,22 @@ class WritableLog:
             self._unsaved_epochs = True
 
     def append(
-        self, batch: memoryview, header: Fields, leader_epoch: int, now_ms: int, *, any_size: bool = False
+        self,
+        batch: memoryview,
+        header: Fields,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        any_size: bool = False,
+        may_open: bool = True,
     ) -> Appended:
         """Stage one producer's batch, checked by `wire.batch.check` and writable; it gets its offset.
 
         `leader_epoch` is the one that was begun last. The bytes must stay as they are until `write`.
         A duplicate is not staged. `any_size`: the limits are for those who publish; where it is larger than
         a segment it is one by itself. Raises StorageFailed, MessageTooLarge, InvalidTimestamp, InvalidRecord,
-        OutOfOrderSequence, DuplicateSequence, InvalidProducerEpoch; nothing has changed then.
+        OutOfOrderSequence, DuplicateSequence, InvalidProducerEpoch, InvalidTransactionState; OpensTransaction
+        unless it `may_open` one; nothing has changed then. Ends of transactions come by `append_marker`.
         """
         if self.failed is not None:
             raise self.failed.with_traceback(None)
@@ -136,7 +145,7 @@ class WritableLog:
         size = length + LENGTH_END
         too_large = size > settings.max_message_bytes or size > settings.segment_bytes
         if count != delta + 1 or (too_large and not any_size):
-            raise _refusal(size, settings)
+            raise settings.refusal(size)
         assert size == len(batch), "more than one batch, or less"
         assert leader_epoch == self.led_epoch, f"epoch {leader_epoch} was not begun: {self.led_epoch} was"
         append_time = -1
@@ -148,8 +157,9 @@ class WritableLog:
             raise InvalidTimestamp()
         offset = self.end_offset
         if producer >= 0:
+            last = sequence + delta & 0x7FFFFFFF
             repeated = self.producer_states.admit(
-                producer, producer_epoch, sequence, sequence + delta & 0x7FFFFFFF, attributes, offset, now_ms
+                producer, producer_epoch, sequence, last, attributes, offset, now_ms, may_open
             )
             if repeated is not None:
                 return Appended(repeated[0], repeated[1] if append_time >= 0 else -1, True)
@@ -188,32 +198,54 @@ class WritableLog:
         self.end_epoch()
         if not self.checkpoint.current.copied:
             self._mark_copied()
-        position, last_epoch, settings = 0, self.leader_epochs.last, self.settings
+        position, last_epoch = 0, self.leader_epochs.last
         while fields := checked_copy(batches, position, self.end_offset, last_epoch, leader_epoch):
-            base, length, epoch, _, _, _, delta, _, newest, producer, _, _, _ = fields
+            base, length, epoch, _, _, attributes, delta, _, newest, producer, _, _, _ = fields
             if epoch != last_epoch:
                 # From the log's end on, though a gap may follow: whoever has batches of an older epoch there
                 # has what this log lacks, and must hear so.
                 self._begin_epoch(epoch, self.end_offset)
                 last_epoch = epoch
+            size = length + LENGTH_END
+            batch, aborted = batches[position : position + size], None
             if producer >= 0:
-                self.producer_states.replay(BatchHeader._make(fields), now_ms)
-            run, size = self._run, length + LENGTH_END
-            full = run.position + size > settings.segment_bytes
-            if not run.position or full or now_ms >= run.first_ms + settings.segment_ms:
-                run = self._begin_segment(now_ms)
-            if run.position >= run.due:
-                run.entries.append((base, run.position, run.max_timestamp))
-                run.due = run.position + settings.index_interval_bytes
-            if newest > run.max_timestamp:
-                run.max_timestamp = newest
-            run.buffers.append(batches[position : position + size])
-            run.position += size
+                marker = read_marker(batch) if attributes & CONTROL else None
+                aborted = self.producer_states.replay(BatchHeader._make(fields), now_ms, marker)
+            self._stage(batch, base, newest, now_ms, aborted)
             self.end_offset = base + delta + 1
             position += size
         if not position and len(batches):
             raise CorruptMessage("The leader sent no whole batch.")
         return position
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        *,
+        strict: bool = False,
+    ) -> bool:
+        """Stage the end of the producer's transaction; False if it has ended so before.
+
+        Either way it has ended for good when all that is staged now is committed. `strict`: see
+        `Producers.needs_marker`. Raises StorageFailed, InvalidProducerEpoch, TransactionCoordinatorFenced.
+        """
+        if self.failed is not None:
+            raise self.failed.with_traceback(None)
+        assert self.led_epoch != UNKNOWN, "markers are appended by leaders"
+        states, offset = self.producer_states, self.end_offset
+        if not states.needs_marker(producer_id, producer_epoch, coordinator_epoch, strict):
+            return False
+        marker = Marker(commit, coordinator_epoch, states.open.get(producer_id, -1))
+        batch = memoryview(make_marker(producer_id, producer_epoch, marker, now_ms))
+        aborted = states.end(producer_id, producer_epoch, marker, offset, now_ms)
+        _PLACE.pack_into(batch, 0, offset, only_batch(batch)[1], self.led_epoch)
+        self._stage(batch, offset, now_ms, now_ms, aborted)
+        self.end_offset = offset + 1
+        return True
 
     def write(self) -> None:
         """All that is staged is in the file, in the kernel's hands, or none of it. Raises StorageFailed.
@@ -247,6 +279,7 @@ class WritableLog:
         job = SyncJob(self.disk, self.directory, self.checkpoint, point, self.watermark)
         job.segments = [*self._unsynced, active] if pending else []
         job.names, job.snapshot = self._unsynced_names, self._snapshot
+        job.aborted, self._unsaved_aborted = self._unsaved_aborted, {}
         # Else a power cut could put closed segments in doubt again, and a damaged batch there would cost
         # all that follows it.
         job.durable = self._unsynced_checkpoint or bool(self._unsynced)
@@ -286,6 +319,9 @@ class WritableLog:
     def _carry_over(self, job: SyncJob) -> None:
         """What the job has left undone belongs into the next one."""
         self._snapshot = self._snapshot or job.snapshot
+        self._unsaved_aborted = {**job.aborted, **self._unsaved_aborted}
+        for segment, content in job.aborted_done.items():
+            segment.note_aborted_saved(content)
         self._unsaved_epochs |= job.epochs is not None
         self._unsynced_checkpoint |= job.durable
 
@@ -309,6 +345,18 @@ class WritableLog:
             self._snapshot = self._take_snapshot()
 
     # --- staging
+
+    def _stage(
+        self, batch: memoryview, base: int, newest: int, now_ms: int, aborted: AbortedTransaction | None
+    ) -> None:
+        """As `append` does for batches of producers, where it is written out: that is the hot path."""
+        run, size, settings = self._run, len(batch), self.settings
+        full = run.position + size > settings.segment_bytes
+        if not run.position or full or now_ms >= run.first_ms + settings.segment_ms:
+            run = self._begin_segment(now_ms)
+        run.add(batch, base, newest, settings.index_interval_bytes)
+        if aborted is not None:
+            run.aborted.append(aborted)
 
     def _begin_segment(self, now_ms: int) -> Run:
         """The next batch is a segment's first: of the newest if that is empty, else of one to be made."""
@@ -366,7 +414,13 @@ class WritableLog:
         self._snapshot = self._take_snapshot()
 
     def _take_snapshot(self) -> Snapshot:
+        self._capture_aborted()
         return Snapshot(self.written_offset, self.producer_states.encode())
+
+    def _capture_aborted(self) -> None:
+        """What was aborted in the newest segment is to be saved as it is now."""
+        if not self.active.aborted_saved:
+            self._unsaved_aborted[self.active] = encode_aborted(self.active.aborted)
 
     def _make_segment(self, base_offset: int) -> Segment:
         segment = Segment(self.disk, self.directory, base_offset, 0, base_offset)
@@ -378,6 +432,7 @@ class WritableLog:
         """The newest segment is closed, and this is the newest from now on."""
         with contextlib.suppress(OSError):  # an index with gaps is legal
             self.active.seal()
+        self._capture_aborted()
         self._unsynced.append(self.active)
         self._unsynced_names = True
         self.segments.append(segment)
@@ -391,6 +446,9 @@ class WritableLog:
         active.max_timestamp = run.max_timestamp
         active.end_offset = self.written_offset = run.end_offset
         run.buffers = []
+        if run.aborted:
+            active.add_aborted(run.aborted)
+            run.aborted = []
         if run.entries:
             with contextlib.suppress(OSError):  # loading an index completes it, and its file may have gaps
                 index = active.index
@@ -425,7 +483,7 @@ class WritableLog:
         """Staged batches are forgotten."""
         first_ms = (self._full_runs or [self._run])[0].first_ms
         self.end_offset = self.written_offset
-        self.producer_states.rollback()
+        self.producer_states.rollback(self.end_offset)
         self._take_back_epochs()
         if self.led_epoch != UNKNOWN:
             self._begin_epoch(self.led_epoch, self.end_offset)
@@ -439,12 +497,3 @@ class WritableLog:
     def _fail(self, error: OSError) -> None:
         if self.failed is None:
             self.failed = StorageFailed(f"The log is offline since the disk failed: {error.strerror}.")
-
-
-def _refusal(size: int, settings: LogSettings) -> RequestRefused:
-    """Why a batch is not taken: one test on the hot path, the reasons here."""
-    if size > settings.max_message_bytes:
-        return MessageTooLarge(f"The batch has {size} bytes; the topic takes {settings.max_message_bytes}.")
-    if size > settings.segment_bytes:
-        return RecordListTooLarge(f"The batch has {size} bytes; a segment has {settings.segment_bytes}.")
-    return InvalidRecord("The batch's last offset does not fit its number of records.")
