@@ -96,10 +96,12 @@ class Replica:
 
 
 class Replication:
+    ids: tuple[int, ...] = NODES  # of all nodes; NODES hold the replicas
+
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.truth = Image()
-        self.nodes = {node: Replica(node) for node in NODES}
+        self.nodes = {node: Replica(node) for node in self.ids}
         self.committed: dict[str, Log] = {topic: [] for topic in TOPICS}
         self.pending: list[Pending] = []
         self.damaged: dict[int, None] = {}  # lost a tail and has not caught up since
@@ -422,6 +424,7 @@ class Replication:
     def heal(self) -> None:
         """When faults are over everything becomes whole again, by itself."""
         for _ in range(12):
+            self.tend()
             for node in self.nodes.values():
                 self.restart(node)
                 self.finish_start(node)
@@ -437,7 +440,7 @@ class Replication:
                     self.handle_fetch(node)
                     self.send_fetch(node, topic)
                     self.handle_fetch(node)
-                    for other in NODES:
+                    for other in node.state(topic).replicas:
                         if other not in node.state(topic).isr:
                             self.change_isr(node, topic, other)
                 while self.pending:
@@ -445,10 +448,14 @@ class Replication:
                 self.check()
         for topic in TOPICS:
             state = self.truth.topics[topic].partitions[0]
-            if state.leader == NO_LEADER or set(state.isr) != set(NODES) or state.elr:
+            if state.leader == NO_LEADER or set(state.isr) != set(state.replicas) or state.elr:
                 raise Violation(f"{topic} does not become whole again: {state}")
-            if any(node.logs[topic] != self.nodes[1].logs[topic] for node in self.nodes.values()):
+            logs = [self.nodes[node].logs[topic] for node in state.replicas]
+            if any(log != logs[0] for log in logs):
                 raise Violation(f"{topic}: logs differ")
+
+    def tend(self) -> None:
+        """What else is done again and again until everything is whole."""
 
 
 def _chunk_revision(node: Replica, topic: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -16,7 +16,7 @@ Step = Callable[[Replication, Pick], None]
 
 
 def _node(model: Replication, pick: Pick) -> Replica:
-    found: Replica = pick([model.nodes[node] for node in NODES])
+    found: Replica = pick(list(model.nodes.values()))
     return found
 
 
@@ -74,7 +74,7 @@ def _change_isr(model: Replication, pick: Pick) -> None:
     leaders = [(node, topic) for node in model.nodes.values() for topic in node.leads]
     if leaders:
         node, topic = pick(leaders)
-        model.change_isr(node, topic, pick(NODES))
+        model.change_isr(node, topic, pick(node.state(topic).replicas))
 
 
 def _resign(model: Replication, pick: Pick) -> None:
@@ -121,12 +121,17 @@ STEPS: dict[str, tuple[Step, int]] = {
 }
 
 
-def run(seed: int, steps: int = 120, model: Replication | None = None) -> None:
+def run(
+    seed: int,
+    steps: int = 120,
+    model: Replication | None = None,
+    kinds: Mapping[str, tuple[Step, int]] = STEPS,
+) -> None:
     """Take steps by chance, then heal. Raises Violation, or AssertionError where an image does."""
     random = Random(seed)
     model = model or Replication()
-    names, weights = list(STEPS), [weight for _, weight in STEPS.values()]
+    names, weights = list(kinds), [weight for _, weight in kinds.values()]
     for name in random.choices(names, weights, k=steps):
-        STEPS[name][0](model, random.choice)
+        kinds[name][0](model, random.choice)
         model.check()
     model.heal()

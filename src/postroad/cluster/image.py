@@ -5,7 +5,7 @@ live and after a restart, on every node. It is pure; between two applies it stan
 
 - I1 Each topic has all of its partition states, no more and no fewer.
 - I2 Names (also when '.' counts as '_') and ids are unique; no id is both a topic's and a deleted one's.
-- I3 Each partition state holds P1 to P4 (see `keys`).
+- I3 Each partition state holds P1 to P5 (see `keys`).
 - I4 A leader epoch never falls while its topic lives, and names one leader.
 - I5 A group is there only with overrides: one that was never configured, and one whose last override is
   gone, are the same.
@@ -199,8 +199,8 @@ class Image:
             assert self._by_key[keys.topic_key(name)] is topic
             for state in topic.partitions:
                 _check_state(state)
-                counted = len(state.replicas) - len(state.adding)
-                assert not state.elr or len(state.isr) < min_insync_replicas(topic.config, counted)
+                minimum = min_insync_replicas(topic.config, state.counted)
+                assert not state.elr or len(state.isr) < minimum
 
     # --- one event -----------------------------------------------------------------------------
 
@@ -346,12 +346,13 @@ def _decoded(event: Event, kind: type[V]) -> V:
 def _check_state(state: PartitionState) -> None:
     replicas = set(state.replicas)
     assert state.replicas
-    for part in (state.replicas, state.isr, state.elr, state.adding, state.removing):
+    for part in (state.replicas, state.isr, state.elr, state.adding, state.removing, state.original):
         assert len(set(part)) == len(part)
         assert set(part) <= replicas
     assert state.leader == NO_LEADER or state.leader in state.isr
     assert not set(state.elr) & set(state.isr)
     assert not set(state.adding) & {*state.isr, *state.elr, *state.removing}
+    assert set(state.removing) != replicas
 
 
 def _changed_partitions(before: Topic, after: Topic) -> Iterator[PartitionChange]:

@@ -48,8 +48,10 @@ DELETED: Final = "deleted/"
 PARTITIONS_PER_CHUNK: Final = 100
 
 # What this version understands. 0: a single node. 1: replicas (the fields of PartitionState after `isr`).
-# A node that does not know a field drops it when it rewrites the value.
-LEVEL: Final = 1
+# 2: partitions are moved between nodes (`original`). A node that does not know a field drops it when it
+# rewrites the value.
+MOVES_LEVEL: Final = 2
+LEVEL: Final = MOVES_LEVEL
 
 # What a node's entry says of it. An entry of an older version says nothing, and its node serves.
 STARTING: Final = "starting"  # it has yet to commit what became of its replicas: it may not be elected
@@ -100,7 +102,9 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True):
     P1 isr ⊆ replicas, both without repetition, replicas not empty.
     P2 the leader is in the isr, or -1 if there is none; an epoch has one leader (L13).
     P3 elr ⊆ replicas without repetition, elr ∩ isr = ∅. It is empty if the isr has min.insync.replicas.
-    P4 adding and removing ⊆ replicas, without repetition and disjoint; adding ∩ (isr ∪ elr) = ∅.
+    P4 adding and removing ⊆ replicas, without repetition and disjoint; adding ∩ (isr ∪ elr) = ∅. Some
+       replica is not removing.
+    P5 original ⊆ replicas without repetition; empty unless the partition is being moved (`reassignment`).
 
     Whatever has its default is left out of the store, where most partitions are whole.
     """
@@ -115,6 +119,22 @@ class PartitionState(msgspec.Struct, frozen=True, omit_defaults=True):
     adding: tuple[int, ...] = ()  # replicas that were never in sync; each leaves this when it joins the isr
     removing: tuple[int, ...] = ()  # replicas that go once the others are in sync
     ledger: bool = False  # a ledger lies beside its messages: a subscription has begun there, once
+    original: tuple[int, ...] = ()  # the replicas before it began to be moved: a cancelled move ends there
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas that the partition has in the end: all but those that are being removed."""
+        return tuple(node for node in self.replicas if node not in self.removing)
+
+    @property
+    def counted(self) -> int:
+        """How many replicas the partition counts as having, for the least that must be in sync.
+
+        A replica that is being added does not count before it has joined: a partition that had one replica
+        and gets a second must not stand still meanwhile. Nor does one that is both old and new for a while
+        have more than it had or will have.
+        """
+        return min(len(self.replicas) - len(self.adding), max(len(self.original), len(self.target)))
 
 
 class ChunkValue(msgspec.Struct, frozen=True):

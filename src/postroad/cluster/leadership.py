@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.cluster import keys, partition_rules
+from postroad.cluster import keys, partition_rules, reassignment
 from postroad.cluster.chunk_changes import ChunkChange, changed_chunks, chunks_with, commits
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import NO_LEADER, Image, Topic
@@ -200,6 +200,20 @@ def preferred_moves(image: Image, node: int, limit: int = PREFERRED_MOVES_MAX) -
             moves.append(Move(topic.id, index, state.leader_epoch, state.replicas[0]))
             if len(moves) >= limit:
                 return moves
+    return moves
+
+
+def leaving_moves(image: Image, node: int) -> list[Move]:
+    """What the node leads and should not: it is drained, or leaves where the new replicas are in sync."""
+    if node in image.drains:
+        return drain_moves(image, node)
+    moves = []
+    for topic in image.topics.values():
+        for index, state in enumerate(topic.partitions):
+            if state.leader == node and node in state.removing and reassignment.has_arrived(state):
+                heir = next(iter(reassignment.heirs(image, state)), NO_LEADER)
+                if heir != NO_LEADER:
+                    moves.append(Move(topic.id, index, state.leader_epoch, heir))
     return moves
 
 

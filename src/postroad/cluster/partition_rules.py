@@ -31,12 +31,8 @@ class Standing(Enum):
 
 
 def min_insync(topic: Topic, state: PartitionState) -> int:
-    """How many replicas must be in sync for anything to be committed, at most as many as there are.
-
-    A replica that is being added does not count before it has joined: a partition that had one replica and
-    gets a second must not stand still meanwhile.
-    """
-    return topic_config.min_insync_replicas(topic.config, len(state.replicas) - len(state.adding))
+    """How many replicas must be in sync for anything to be committed, at most as many as there are."""
+    return topic_config.min_insync_replicas(topic.config, state.counted)
 
 
 def elr_after(isr: Collection[int], elr: Sequence[int], gone: Sequence[int], minimum: int) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import Final
 
@@ -36,6 +36,21 @@ def place(
             held[node] += 1
         placed.append(tuple(chosen))
     return placed
+
+
+def replacement(
+    beside: Sequence[int],
+    taken: Collection[int],
+    held: Mapping[int, int],
+    racks: Mapping[int, str] = ONE_RACK,
+) -> int | None:
+    """The node of those in `held` that is best for one more replica, None if all are `taken`.
+
+    One in a rack where none `beside` it is, if there is one; of these the one that holds the fewest.
+    """
+    used = {racks.get(node, "") for node in beside}
+    free = [node for node in held if node not in taken]
+    return min(free, key=lambda node: (racks.get(node, "") in used, held[node], node), default=None)
 
 
 def _ring(nodes: Sequence[int], racks: Mapping[int, str]) -> list[int]:

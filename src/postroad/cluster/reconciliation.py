@@ -20,6 +20,7 @@ from postroad.cluster.decision import Decision
 from postroad.cluster.image import NO_LEADER, Image, Topic
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.membership import is_controller, may_lead, placeable
+from postroad.cluster.placement import replacement
 
 # For each node that was asked: the epoch of its last batch and the end of its log.
 LogEnds = Mapping[int, tuple[int, int]]
@@ -89,11 +90,13 @@ def heal_internal(image: Image, controller: int, target: int) -> list[Decision]:
     topics = [topic for topic in image.topics.values() if topic.internal]
     nodes = placeable(image)
     held = {node: sum(node in state.replicas for t in topics for state in t.partitions) for node in nodes}
+    racks = {node: entry.rack for node, entry in image.nodes.items()}
 
     def rule(_: Topic, index: int, state: PartitionState) -> PartitionState:
         if state.adding or state.removing or len(state.replicas) >= target:
             return state
-        added = _next_replica(image, state, held)
+        alive = [node for node in state.replicas if node in image.nodes]
+        added = replacement(alive, state.replicas, held, racks)
         if added is None:
             return state
         held[added] += 1
@@ -150,9 +153,3 @@ def _replaced(before: PartitionState, after: PartitionState) -> Iterable[int]:
     """Whoever lost the leadership or left the ISR."""
     gone = set(before.isr) - set(after.isr)
     return gone if before.leader in (after.leader, NO_LEADER) else gone | {before.leader}
-
-
-def _next_replica(image: Image, state: PartitionState, held: Mapping[int, int]) -> int | None:
-    racks = {image.nodes[node].rack for node in state.replicas if node in image.nodes}
-    free = [node for node in held if node not in state.replicas]
-    return min(free, key=lambda node: (image.nodes[node].rack in racks, held[node], node), default=None)
