@@ -50,7 +50,8 @@ class Replicas:
         self._disk = node.runtime.disk
         self._segment_cache = SegmentCache()  # one for all logs bounds the open files
         self._ledgers = LedgerLogs(node, directory, self._segment_cache)
-        self._without_ledger: dict[Partition, bool] = {}  # its log is being opened, or (False) could not be
+        # Which task opens its log; None if it could not be opened, and is tried again.
+        self._without_ledger: dict[Partition, Opening | None] = {}
 
     @property
     def _image(self) -> Image:
@@ -169,8 +170,8 @@ class Replicas:
                     await self._reopen(name, index)
                 except Exception:  # the others are tried all the same, and this one again
                     log.exception("partition %s-%d could not be opened again", name, index)
-            failed = [partition for partition, is_opening in self._without_ledger.items() if not is_opening]
-            await asyncio.gather(*(self._add_ledger(partition, clean=False) for partition in failed))
+            failed = [partition for partition, opening in self._without_ledger.items() if opening is None]
+            await asyncio.gather(*(self._begin_ledger(partition, clean=False) for partition in failed))
 
     async def _reopen(self, name: str, index: int) -> None:
         topic = self._image.topics.get(name)
@@ -202,6 +203,9 @@ class Replicas:
             await self._node.topics.decide(decide)
 
         await self.close_partition(partition)
+        opening = self._without_ledger.pop(partition, None)
+        if opening is not None:  # two logs in one directory would overwrite each other
+            await asyncio.wait([opening])
         await until_done(leave, f"{partition.topic}-{partition.index} can't be said to be out of sync")
         topic = self._image.topics_by_id.get(partition.topic_id)
         if topic is not None:
@@ -246,34 +250,47 @@ class Replicas:
     def _add_ledgers(self, topic: Topic, clean: bool) -> list[Opening]:
         """Begin to open the ledgers that the coordination store has begun to name."""
         return [
-            self._node.tasks.start(self._add_ledger(partition, clean), "open-ledger")
+            self._begin_ledger(partition, clean)
             for partition in self._node.partitions.replicas_of(topic.id)
-            if topic.partitions[partition.index].ledger and partition.ledger is None
+            if topic.partitions[partition.index].ledger
+            and partition.ledger is None
+            and self._without_ledger.get(partition) is None
         ]
+
+    def _begin_ledger(self, partition: Partition, clean: bool) -> Opening:
+        """Noted at once: a ledger that was opened twice would be written by two logs."""
+        opening = self._node.tasks.start(self._add_ledger(partition, clean), "open-ledger")
+        self._without_ledger[partition] = opening
+        return opening
 
     async def _add_ledger(self, partition: Partition, clean: bool) -> None:
         """What can't be opened is tried again, by `reopen`."""
-        if self._without_ledger.get(partition):
-            return
-        self._without_ledger[partition] = True
         try:
             topic = self._image.topics_by_id[partition.topic_id]
             opened = await self._ledgers.open(topic, partition.index, clean)
         except KeyError:  # deleted meanwhile
-            del self._without_ledger[partition]
+            self._without_ledger.pop(partition, None)
             return
         except (OSError, ApiError) as error:
             where = partition.topic, partition.index
             log.error("partition %s-%d: its ledger can't be opened: %s", *where, error)
-            self._without_ledger[partition] = False
+            if not partition.closed:
+                self._without_ledger[partition] = None
             return
         self._without_ledger.pop(partition, None)
-        if partition.closed:  # its topic was deleted meanwhile
-            path = self._directory.partition_directory(partition.topic_id, partition.index)
-            self._node.tasks.start(self._discard([opened], path), "discard-log")
+        if partition.closed:
+            await self._close_late(partition, opened)
         else:
             self._node.partitions.add_ledger(partition, self._ledgers.ledger(partition, opened))
             self._node.roles.ledger_added(partition)
+
+    async def _close_late(self, partition: Partition, opened: PartitionLog) -> None:
+        """The partition was closed while its ledger was opened: it was deleted, or begins anew."""
+        path = self._directory.partition_directory(partition.topic_id, partition.index)
+        if partition.topic_id in self._image.topics_by_id:
+            await self._node.slow_workers.call(opened.close)
+        else:
+            self._node.tasks.start(self._discard([opened], path), "discard-log")
 
     # --- the end
 
