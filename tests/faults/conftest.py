@@ -17,6 +17,8 @@ from postroad.testing import Node, node
 from tests.clients.confluent import consumer, producer, read, send_all
 from tests.clients.wait import until
 
+from . import figures
+
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
@@ -112,3 +114,11 @@ def unharmed(running: Node, slowest_s: float = SLOWEST_S) -> Iterator[None]:
         client.join()
     assert not errors, errors[0]
     assert max(waits) < slowest_s, f"the well-behaved client once waited {max(waits):.1f} s"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what the failure matrix has measured."""
+    if figures.SEEN:
+        terminalreporter.section("figures of the failure matrix")
+        for line in figures.SEEN:
+            terminalreporter.line(line)

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 from confluent_kafka import AcknowledgeType, KafkaError, KafkaException, Message, ShareConsumer
 
-from postroad.testing import Node
-
-from .load import COME_BACK_QUICKLY, TOPIC
+from .load import COME_BACK_QUICKLY, TOPIC, Reachable
 
 GROUP = "crew"
 REJECT_EVERY = 25  # messages: so many are accepted for one that is always rejected
@@ -75,7 +73,7 @@ class Register:
 class Worker:
     """Accepts or rejects everything it is given, until it is told to stop."""
 
-    def __init__(self, running: Node, register: Register) -> None:
+    def __init__(self, running: Reachable, register: Register) -> None:
         self._bootstrap, self._register = running.bootstrap, register
 
     def run(self, done: threading.Event) -> None:
@@ -85,7 +83,7 @@ class Worker:
                 "group.id": GROUP,
                 "share.acknowledgement.mode": "explicit",
                 "max.poll.records": 100,
-                "log_level": 3,
+                "log_level": 2,
                 **COME_BACK_QUICKLY,
             }
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -28,7 +28,8 @@ class Reachable(Protocol):
 class Load:
     """An idempotent producer that numbers its messages in each partition and notes what was acknowledged."""
 
-    def __init__(self, running: Reachable, name: str) -> None:
+    def __init__(self, running: Reachable, name: str, settings: Mapping[str, Any] | None = None) -> None:
+        """`settings` of librdkafka go over those that make it come back quickly."""
         self.name = name
         self.sent = [0] * PARTITIONS
         self.acknowledged: dict[tuple[int, int], int] = {}  # (partition, number) → offset
@@ -44,6 +45,7 @@ class Load:
                 "retry.backoff.ms": 20,
                 "retry.backoff.max.ms": 100,
                 **COME_BACK_QUICKLY,
+                **(settings or {}),
             }
         )
 
@@ -51,8 +53,12 @@ class Load:
         while not done.is_set():
             for partition in range(PARTITIONS):
                 self._send(partition)
-            self._producer.poll(0.002)
+            self._pause()
         assert self._producer.flush(60) == 0, "messages were neither acknowledged nor refused"
+
+    def _pause(self) -> None:
+        """Between two messages to a partition."""
+        self._producer.poll(0.002)
 
     def _send(self, partition: int) -> None:
         number = self.sent[partition]

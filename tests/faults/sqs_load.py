@@ -100,12 +100,15 @@ class Sender:
     def run(self, done: threading.Event) -> None:
         number = 0
         while not done.is_set():
-            body = Body(self._name, number)
-            answered = attempt(self._sqs.send_message, **self._parameters(body))
-            if answered:
-                self._ledger.sent.add(body)
-            if answered or not self._fifo:
-                number += 1
+            number += self.send(number)
+
+    def send(self, number: int) -> bool:
+        """Returns whether the next one's turn has come."""
+        body = Body(self._name, number)
+        answered = attempt(self._sqs.send_message, **self._parameters(body))
+        if answered:
+            self._ledger.sent.add(body)
+        return bool(answered or not self._fifo)
 
     def _parameters(self, body: Body) -> dict[str, str]:
         found = {"QueueUrl": self._queue, "MessageBody": str(body)}

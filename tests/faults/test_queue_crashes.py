@@ -10,23 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 
 from postroad.testing import Node, node
 from tests.clients.confluent import producer, send_all
 from tests.clients.conftest import Broker
-from tests.clients.share import answer, configure, dead_letters, member, poll, take
+from tests.clients.share import answer, configure, member, take
 from tests.clients.wait import until
 
 from .conftest import create_topic
-from .crew import GROUP, Place, Register, Worker, fate_of, is_hopeless
+from .crew import GROUP, Place, Register, Worker
+from .drained_queue import drain, everything_is_settled, hopeless
 from .load import PARTITIONS, TOPIC, Load, running_threads
 
 CRASHES, FEW_CRASHES = 20, 5
 LOAD_S = 0.8  # between two crashes; when in it the crash comes is drawn from a seed
 WORKERS = 3
-END = b"the end 1"
 
 
 @pytest.mark.slow
@@ -116,57 +115,9 @@ def work_through_crashes(
     return register, load
 
 
-def everything_is_settled(register: Register, load: Load) -> bool:
-    """As far as the workers know."""
-    return {
-        Place(partition, offset) for (partition, _), offset in load.acknowledged.items()
-    } <= register.settled()
-
-
 def the_last_were_delivered(register: Register, load: Load) -> bool:
     """Some before them were on their way to a worker when the node crashed."""
     last: dict[int, int] = {}
     for (partition, _), offset in load.acknowledged.items():
         last[partition] = max(offset, last.get(partition, 0))
     return all(Place(*place) in register.deliveries for place in last.items())
-
-
-def drain(running: Node, expected: set[Place]) -> tuple[list[Message], set[Place]]:
-    """What the workers have left, answered too, and what the dead letters are of.
-
-    It ends when a message of its own came from each partition and the expected letters are written. One whose
-    delivery got lost on its way comes when its lock ends.
-    """
-    through = producer(running.bootstrap)
-    send_all(through, TOPIC, ({"value": END, "partition": partition} for partition in range(PARTITIONS)))
-    seen: list[Message] = []
-    buried: set[Place] = set()
-
-    def finished() -> bool:
-        messages = poll(source)
-        for message in messages:
-            source.acknowledge(message, fate_of(message))
-        if messages:
-            answer(source, [])
-        seen.extend(messages)
-        if sum(message.value() == END for message in seen) < PARTITIONS:
-            return False
-        buried.update(origin(letter) for letter in dead_letters(running.bootstrap, GROUP, 1))
-        return buried >= expected
-
-    with member(running.bootstrap, GROUP, TOPIC) as source:
-        until(finished, "nothing is left, and all dead letters are written", 120)
-    return [message for message in seen if message.value() != END], buried
-
-
-def hopeless(load: Load) -> set[Place]:
-    return {
-        Place(partition, offset)
-        for (partition, number), offset in load.acknowledged.items()
-        if is_hopeless(b"%d" % number)
-    }
-
-
-def origin(letter: Message) -> Place:
-    notes = dict(letter.headers())
-    return Place(int(notes["postroad-dead-partition"]), int(notes["postroad-dead-offset"]))
