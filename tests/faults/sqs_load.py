@@ -16,6 +16,7 @@ VISIBILITY_S = 2
 GROUPS = 8  # of each sender, in FIFO queues
 ABANDONED = 40  # one of so many is not deleted when it is first received
 PAUSE_S = 0.05  # after a failure
+EXPIRED = "The receipt handle has expired"  # the message is somebody else's by now, or comes again
 
 
 def client(url: str) -> Any:
@@ -150,7 +151,14 @@ class Receiver:
         if is_first and body.number % ABANDONED == 0:
             return
         self._ledger.worked_on.add(body)
-        handle = message["ReceiptHandle"]
-        answered = attempt(self._sqs.delete_message, QueueUrl=self._queue, ReceiptHandle=handle)
-        if answered:
+        if self._delete(message["ReceiptHandle"]):
             self._ledger.note_deletion(message["MessageId"], delivery, asked_at)
+
+    def _delete(self, handle: str) -> Any:
+        """What is answered; None if nothing is, or that a FIFO queue's receipt came too late."""
+        try:
+            return attempt(self._sqs.delete_message, QueueUrl=self._queue, ReceiptHandle=handle)
+        except ClientError as error:
+            if EXPIRED not in str(error):
+                raise
+        return None
