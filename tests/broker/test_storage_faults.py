@@ -106,7 +106,7 @@ def test_a_failed_sync_is_told_to_all_who_wait_and_never_acknowledged(start: Cal
         for connection in (first, second):
             request = produce_request("broken", batch_of(b"x"))
             connection.send(frame(request_content(produce, 9, request, 1)))
-        until(lambda: len(running.partition("broken").producers) == 2, "both wait")
+        until(lambda: len(running.partition("broken").producers.waiting) == 2, "both wait")
         disk.gate.set()
         for connection in (first, second):
             answer = produce.decode_response(connection.receive()[5:], 9)
@@ -154,9 +154,9 @@ def test_what_was_synced_while_a_later_write_failed_is_acknowledged(start: Calla
     disk.gate.clear()
     with running.connect() as synced, running.connect() as unsynced, running.connect() as refused:
         send_to(synced, "broken")
-        until(lambda: partition.syncing and len(partition.producers) == 1, "its sync is under way")
+        until(lambda: partition.syncing and len(partition.producers.waiting) == 1, "its sync is under way")
         send_to(unsynced, "broken")
-        until(lambda: len(partition.producers) == 2, "it waits for the next sync")
+        until(lambda: len(partition.producers.waiting) == 2, "it waits for the next sync")
         disk.fail("append", log_of(running, "broken"), errno.EIO)
         send_to(refused, "broken")
         assert answered(refused) == (STORAGE_ERROR, -1)
@@ -192,7 +192,7 @@ def test_while_one_sync_runs_others_gather_for_the_next(start: Callable[..., Run
     connections = [running.connect() for _ in range(10)]
     for connection in connections:
         connection.send(frame(request_content(produce, 9, produce_request("t", batch_of(b"x")), 1)))
-    until(lambda: len(partition.producers) == 10, "all wait")
+    until(lambda: len(partition.producers.waiting) == 10, "all wait")
     disk.gate.set()
     for connection in connections:
         answer = produce.decode_response(connection.receive()[5:], 9)

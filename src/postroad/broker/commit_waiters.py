@@ -20,39 +20,36 @@ log = logging.getLogger(__name__)
 class CommitWaiters:
     """They wait in the order of their appends, and hear in that order."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("waiting",)
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[int, Committed, int]] = deque()  # offset, call, deadline
-
-    def __len__(self) -> int:
-        return len(self._waiting)
+        self.waiting: deque[tuple[int, Committed, int]] = deque()  # offset, call, deadline
 
     def add(self, offset: int, call: Committed, deadline_ms: int) -> None:
-        self._waiting.append((offset, call, deadline_ms))
+        self.waiting.append((offset, call, deadline_ms))
 
     def commit(self, offset: int) -> None:
         """Everything below the offset is committed."""
-        waiting = self._waiting
+        waiting = self.waiting
         while waiting and waiting[0][0] <= offset:
             _tell(waiting.popleft()[1], None)
 
     def fail(self, error: ApiError) -> None:
         """Nobody needs to wait any longer."""
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self.waiting = self.waiting, deque()
         for _, call, _ in waiting:
             _tell(call, error)
 
     def expire(self, now_ms: int) -> None:
         """Whoever has waited as long as it wanted hears so; what it waits for may still be committed."""
-        if not any(deadline_ms <= now_ms for _, _, deadline_ms in self._waiting):
+        if not any(deadline_ms <= now_ms for _, _, deadline_ms in self.waiting):
             return
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self.waiting = self.waiting, deque()
         for waiter in waiting:
             if waiter[2] <= now_ms:
                 _tell(waiter[1], RequestTimedOut("The message was not committed in time; it may still be."))
             else:
-                self._waiting.append(waiter)
+                self.waiting.append(waiter)
 
 
 def _tell(call: Committed, error: ApiError | None) -> None:

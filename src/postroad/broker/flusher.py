@@ -67,7 +67,7 @@ class Flusher:
             def due() -> None:
                 partition.sync_timer = None
                 self.request(partition)
-                if partition.producers and partition.log.failed is not None and not partition.syncing:
+                if partition.producers.waiting and partition.log.failed is not None and not partition.syncing:
                     partition.synced()  # a write has failed since the sync was put off: there will be none
 
             partition.sync_timer = self._loop.call_later(delay_ms / 1000, due)

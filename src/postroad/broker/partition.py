@@ -253,8 +253,9 @@ class Partition:
             self.write_error = self.log.failed = StorageFailed("A defect stopped this partition.")
         else:
             self._outage.worked()
-        for read in self.replica_reads:
-            read.written()
+        if self.replica_reads:
+            for read in self.replica_reads:
+                read.written()
         if self.flush == FLUSH_SYNC:
             self._flusher.request(self)
             return
@@ -350,13 +351,13 @@ class Partition:
 
     def _advance(self, safe_offset: int) -> None:
         """Everything below the offset is safe on this node."""
-        if self.follower is not None:
+        if self.leadership is not None:
+            if self.leadership.own(self.log_number, safe_offset):
+                self.commit(self.leadership.watermark(self.log_number))
+        elif self.refusal is None:  # it leads alone
+            self.commit(safe_offset)
+        elif self.follower is not None:
             self._advance_copy(self.follower, safe_offset)
-        elif self.leadership is None:
-            if self.refusal is None:
-                self.commit(safe_offset)
-        elif self.leadership.own(self.log_number, safe_offset):
-            self.commit(self.leadership.watermark(self.log_number))
 
     def _advance_copy(self, follower: Follower, safe_offset: int) -> None:
         follower.safe(safe_offset)
@@ -369,11 +370,13 @@ class Partition:
         if offset <= self.high_watermark:
             return
         self.set_watermark(offset)
-        for read in self.replica_reads:
-            read.committed()
-        if self.producers:
+        if self.replica_reads:
+            for read in self.replica_reads:
+                read.committed()
+        if self.producers.waiting:
             self.producers.commit(offset)
-        self._wake_readers()
+        if self.readers:
+            self._wake_readers()
 
     def set_watermark(self, offset: int) -> None:
         """The stable offset moves with the watermark only: what opens or ends a transaction lies above it."""
@@ -382,9 +385,8 @@ class Partition:
         self.stable_offset = self.log.stable_offset(offset) if states.open or states.ended else offset
 
     def _wake_readers(self) -> None:
-        if self.readers:
-            for reader in list(self.readers):
-                self._call(reader.wake)
+        for reader in list(self.readers):
+            self._call(reader.wake)
 
     def _call(self, wake: Callable[[], None]) -> None:
         try:

@@ -36,9 +36,7 @@ def stage_run(
     partition = node.partitions.find(repetition.topic, repetition.index)
     if partition is None:
         return position
-    run = ProduceRun(
-        node, connection, repetition, partition, node.clock.monotonic_ms() + repetition.timeout_ms
-    )
+    run = ProduceRun(node, connection, repetition, partition)
     run.began, run.took = stopwatch_ns(), stats.took
     run.requests = run.stage(frames, position, node.clock.now_ms())
     stats.requests += run.requests
@@ -51,7 +49,7 @@ def stage_run(
 
 
 class ProduceRun(Answer):
-    __slots__ = ("_deadline_ms", "_end", "_node", "_partition", "_repetition", "_staged")
+    __slots__ = ("_end", "_node", "_partition", "_repetition", "_staged")
 
     def __init__(
         self,
@@ -59,13 +57,11 @@ class ProduceRun(Answer):
         connection: Connection,
         repetition: produce.Repetition,
         partition: Partition,
-        deadline_ms: int,
     ) -> None:
         Answer.__init__(self, connection, 0, False)
         self._node = node
         self._repetition = repetition
         self._partition = partition
-        self._deadline_ms = deadline_ms  # of its wait for the commit, on the monotonic clock
         self._staged: list[tuple[int, int, int]] = []  # correlation, base offset, append time
         self._end = 0  # acks=all waits until everything below this offset is committed
 
@@ -96,7 +92,8 @@ class ProduceRun(Answer):
         if partition.write_error is not None:
             self._finish(partition.write_error)
         elif waits_for_commit(partition, self._repetition.acks, self._end):
-            partition.when_committed(self._end, self._finish, self._deadline_ms)
+            deadline_ms = self._node.clock.monotonic_ms() + self._repetition.timeout_ms
+            partition.when_committed(self._end, self._finish, deadline_ms)
         else:
             self._finish(None)
 

@@ -217,7 +217,7 @@ class Replicas:
             await asyncio.sleep(TIMEOUTS_S)
             now_ms = self._node.clock.monotonic_ms()
             for partition in self._node.partitions:
-                if partition.producers:
+                if partition.producers.waiting:
                     partition.producers.expire(now_ms)
 
     def _partition(

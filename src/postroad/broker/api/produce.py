@@ -49,7 +49,7 @@ def handle(node: Uses, call: Call) -> Result:
     if refusal is None and node.settings.kafka.short_ways and codec.can_repeat(request, call.version):
         tags = b"\0" if call.flexible else b""
         call.connection.last_produce = codec.Repetition(request, call.frame, call.version, tags)
-    answer = ProduceAnswer(node, call, request.acks, node.clock.monotonic_ms() + request.timeout_ms)
+    answer = ProduceAnswer(node, call, request.acks, request.timeout_ms)
     now_ms = node.clock.now_ms()
     for topic, index, records in request.partitions:
         answer.stage(topic, index, records, now_ms, refusal)
@@ -85,15 +85,15 @@ class ProduceAnswer(Answer):
     With acks=0 it keeps its place in the order all the same, so that an error can close the connection.
     """
 
-    __slots__ = ("_acks", "_appends", "_deadline_ms", "_node", "_open", "_version", "_wrong_leader")
+    __slots__ = ("_acks", "_appends", "_node", "_open", "_timeout_ms", "_version", "_wrong_leader")
 
-    def __init__(self, node: Uses, call: Call, acks: int, deadline_ms: int) -> None:
+    def __init__(self, node: Uses, call: Call, acks: int, timeout_ms: int) -> None:
         super().__init__(call.connection, call.correlation, call.flexible)
         self.connection.park(self)
         self._node = node
         self._wrong_leader = False  # a partition was refused because another node leads it
         self._acks = acks
-        self._deadline_ms = deadline_ms  # of its wait for commits, on the monotonic clock
+        self._timeout_ms = timeout_ms  # of its wait for commits
         self._version = call.version
         self._appends: list[Append] = []
         self._open = 1  # what it waits for: the end of the turn, then each commit
@@ -131,7 +131,8 @@ class ProduceAnswer(Answer):
                 append.refuse(partition.write_error)
             elif waits_for_commit(partition, self._acks, append.end):
                 self._open += 1
-                partition.when_committed(append.end, partial(self._committed, append), self._deadline_ms)
+                deadline_ms = self._node.clock.monotonic_ms() + self._timeout_ms
+                partition.when_committed(append.end, partial(self._committed, append), deadline_ms)
         self._done()
 
     def _committed(self, append: Append, error: ApiError | None) -> None:
