@@ -195,7 +195,7 @@ class ModelNode:
         if answer.error:
             step = follower.refused(fetch.epoch, fetch.offset, answer.error, 0, now_ms)
         elif answer.parting is not None:
-            step = follower.diverged(fetch.epoch, fetch.offset, answer.parting, log.epochs)
+            step = follower.diverged(fetch.epoch, fetch.offset, answer.parting, log.epochs, 0)
         else:
             step = follower.answered(fetch.epoch, fetch.offset, answer.watermark, 0)
         self._do(step, follower, log, answer)

@@ -14,7 +14,7 @@ from postroad.errors import (
     UnknownTopicId,
 )
 from postroad.log.epochs import LeaderEpochs
-from postroad.replication.divergence import EpochEnd
+from postroad.replication.divergence import NO_EPOCH, EpochEnd
 from postroad.replication.follower import LATER, NOBODY, SOON, Follower, Step
 
 
@@ -66,7 +66,7 @@ def test_an_answer_from_before_a_change_is_stale(epoch: int, offset: int) -> Non
     following = follower()
     epochs = LeaderEpochs([(3, 0)])
     assert following.answered(epoch, offset, 10, 0) is Step.STALE
-    assert following.diverged(epoch, offset, EpochEnd(3, 0), epochs) is Step.STALE
+    assert following.diverged(epoch, offset, EpochEnd(3, 0), epochs, 0) is Step.STALE
     assert following.refused(epoch, offset, OffsetOutOfRange.code, 50, 0) is Step.STALE
     assert following.watermark == 8
 
@@ -84,7 +84,7 @@ def test_nothing_is_fetched_while_the_partition_has_no_leader() -> None:
 
 def test_the_log_is_cut_where_the_leaders_epoch_ends() -> None:
     following = follower()
-    assert following.diverged(4, 10, EpochEnd(3, 7), LeaderEpochs([(3, 0)])) is Step.TRUNCATE
+    assert following.diverged(4, 10, EpochEnd(3, 7), LeaderEpochs([(3, 0)]), 0) is Step.TRUNCATE
     assert following.target == 7
     assert not following.may_fetch(0)
     following.truncated(7, 3)
@@ -95,27 +95,43 @@ def test_the_log_is_cut_where_the_leaders_epoch_ends() -> None:
 
 def test_the_log_is_cut_where_the_own_epoch_ends_if_that_is_lower() -> None:
     following = follower()
-    following.diverged(4, 10, EpochEnd(2, 9), LeaderEpochs([(2, 0), (3, 6)]))
+    following.diverged(4, 10, EpochEnd(2, 9), LeaderEpochs([(2, 0), (3, 6)]), 0)
     assert following.target == 6
 
 
-def test_the_log_is_not_cut_below_its_start() -> None:
+def test_a_log_that_parted_before_its_start_is_dropped() -> None:
     following = follower(log_start=5)
-    following.diverged(4, 10, EpochEnd(2, 3), LeaderEpochs([(3, 5)]))
+    assert following.diverged(4, 10, EpochEnd(2, 3), LeaderEpochs([(3, 5)]), 1) is Step.RESET
+    assert following.target == 1
+    following.reset(1)
+    assert (following.offset, following.last_epoch, following.watermark) == (1, NO_EPOCH, 1)
+    following.check()
+
+
+def test_an_empty_log_whose_leader_lost_what_was_deleted_here_is_dropped() -> None:
+    following = follower(log_start=10)
+    assert following.diverged(4, 10, EpochEnd(3, 7), LeaderEpochs([(3, 0)]), 2) is Step.RESET
+    assert following.target == 2
+    assert not following.may_fetch(0)
+
+
+def test_the_log_is_cut_at_its_start() -> None:
+    following = follower(log_start=5)
+    assert following.diverged(4, 10, EpochEnd(2, 5), LeaderEpochs([(2, 0), (3, 5)]), 0) is Step.TRUNCATE
     assert following.target == 5
 
 
 def test_answers_that_come_while_the_log_is_cut_are_stale() -> None:
     following = follower()
     epochs = LeaderEpochs([(3, 0)])
-    following.diverged(4, 10, EpochEnd(3, 7), epochs)
+    following.diverged(4, 10, EpochEnd(3, 7), epochs, 0)
     assert following.answered(4, 10, 10, 0) is Step.STALE
-    assert following.diverged(4, 10, EpochEnd(3, 7), epochs) is Step.STALE
+    assert following.diverged(4, 10, EpochEnd(3, 7), epochs, 0) is Step.STALE
 
 
 def test_a_new_leader_is_not_asked_before_the_cut_is_done() -> None:
     following = follower()
-    following.diverged(4, 10, EpochEnd(3, 7), LeaderEpochs([(3, 0)]))
+    following.diverged(4, 10, EpochEnd(3, 7), LeaderEpochs([(3, 0)]), 0)
     following.follow(2, 5)
     assert not following.may_fetch(0)
     following.truncated(7, 3)
@@ -208,7 +224,21 @@ def test_a_sync_of_what_was_cut_since_makes_nothing_safe() -> None:
     following.answered(4, 10, 8, 0)
     following.appended(12, 4)
     following.follow(2, 5)
-    following.diverged(5, 12, EpochEnd(3, 7), LeaderEpochs([(3, 0), (4, 10)]))
+    following.diverged(5, 12, EpochEnd(3, 7), LeaderEpochs([(3, 0), (4, 10)]), 0)
     following.truncated(7, 3)
     following.safe(12)
     assert following.safe_offset == 7
+
+
+def test_a_log_begins_with_the_batch_in_which_the_leaders_starts() -> None:
+    following = follower(log_start=10)
+    assert following.begins_at(8) is Step.RESET
+    assert following.target == 8
+    following.reset(8)
+    assert (following.log_start, following.offset, following.watermark) == (8, 8, 8)
+    following.check()
+    assert following.answered(4, 8, watermark=14, log_start=10) is Step.APPEND
+    following.appended(14, 4)
+    following.safe(14)
+    assert (following.offset, following.watermark, following.log_start) == (14, 14, 10)
+    following.check()

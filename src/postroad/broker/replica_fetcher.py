@@ -265,31 +265,32 @@ class ReplicaFetcher:
             step = follower.refused(epoch, offset, fetched.error, fetched.start_offset, now_ms)
         elif fetched.diverging is not None:
             end = EpochEnd(*fetched.diverging)
-            step = follower.diverged(epoch, offset, end, partition.log.leader_epochs)
+            step = follower.diverged(epoch, offset, end, partition.log.leader_epochs, fetched.start_offset)
         else:
             step = follower.answered(epoch, offset, fetched.watermark, fetched.start_offset)
         if step is Step.APPEND:
-            step = self._append(partition, follower, fetched.records, now_ms, wall_ms)
+            step = self._append(partition, follower, fetched, now_ms, wall_ms)
         if step is Step.WAIT:
             self._name_later(partition, follower, now_ms)
         elif step in (Step.TRUNCATE, Step.RESET):
             self._cut(partition, step)
 
     def _append(
-        self, partition: Partition, follower: Follower, records: memoryview, now_ms: int, wall_ms: int
+        self, partition: Partition, follower: Follower, fetched: codec.Fetched, now_ms: int, wall_ms: int
     ) -> Step:
-        if not len(records):
+        if not len(fetched.records):
             partition.copied()
             self._follow_start(partition, follower)
             return Step.STALE
         self._staged.append(partition)
         try:
-            partition.append_copy(records, wall_ms)
+            partition.append_copy(fetched.records, wall_ms)
         except MisplacedBatch as error:
-            if partition.log.end_offset != partition.log.start_offset:
-                log.error("%s-%d: %s", partition.topic, partition.index, error)
-                return follower.failed(now_ms)
-            return follower.begins_at(error.base_offset)
+            if partition.log.end_offset <= max(partition.log.start_offset, fetched.start_offset):
+                self._staged.pop()  # nothing is
+                return follower.begins_at(error.base_offset)
+            log.error("%s-%d: %s", partition.topic, partition.index, error)
+            return follower.failed(now_ms)
         except ApiError as error:
             if partition.log.failed is None:
                 where = partition.topic, partition.index

@@ -117,6 +117,9 @@ class ReplicaSession:
                 self._promise(partition, wanted, request, now_ms)
         except ApiError as error:
             read.error = error
+        except OSError as error:
+            log.error("%s can't be read for a follower: %s", wanted.topic, error)
+            read.error = StorageFailed(str(error))
         if (
             read.error is not None
             or read.diverging is not None
@@ -225,7 +228,8 @@ class ReplicaSession:
 
 def _read(partition: Partition, wanted: PartitionFetch, left: int) -> bytes | Slice | None:
     """What the follower copies: all that is written, committed or not. It checks every batch itself."""
-    found = partition.log.read(wanted.offset, min(wanted.max_bytes, left), partition.log.written_offset)
+    offset = partition.log.copied_from(wanted.offset)
+    found = partition.log.read(offset, min(wanted.max_bytes, left), partition.log.written_offset)
     if found is not None and (found.length <= COPY_BYTES_MAX or found.file.fileno() < 0):
         return found.file.read(found.position, found.length)
     return found

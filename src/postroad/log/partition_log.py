@@ -137,13 +137,24 @@ class PartitionLog(WritableLog):
         """The largest epoch at or below the one asked for, and where it ends; (-1, -1) if unknown."""
         return self.leader_epochs.end_of(epoch, self.written_offset)
 
+    def copied_from(self, offset: int) -> int:
+        """From which offset on to read for a follower that copies from `offset` on. Raises OffsetOutOfRange.
+
+        Batches are copied whole: where the log starts inside of one, a follower begins with all of it.
+        """
+        if offset >= self.start_offset:
+            return offset
+        found = self.read(self.start_offset, 0, self.written_offset)
+        if found is None or offset < int.from_bytes(found.file.read(found.position, 8), "big"):
+            raise OffsetOutOfRange(f"Offset {offset} is below the start, {self.start_offset}.")
+        return self.start_offset
+
     def diverging(self, last_fetched_epoch: int, fetch_offset: int) -> EpochEnd | None:
         """On a leader: what to tell a follower whose log ends so and has parted from this one; else None.
 
         It then truncates and fetches again (KIP-595). Raises OffsetOutOfRange below the start.
         """
-        if fetch_offset < self.start_offset:
-            raise OffsetOutOfRange(f"Offset {fetch_offset} is below the start, {self.start_offset}.")
+        self.copied_from(fetch_offset)
         if last_fetched_epoch == UNKNOWN:  # an empty log has nothing that could differ
             return None
         end = self.epoch_end(last_fetched_epoch)

@@ -3,7 +3,7 @@
     may_fetch ──▶ (fetch: epoch, offset, last_epoch, log_start)
         answered ──▶ APPEND ──▶ appended, safe ──▶ may_fetch
         diverged ──▶ TRUNCATE ──▶ truncated ──▶ may_fetch
-        refused ──▶ RESET ──▶ reset ──▶ may_fetch
+        diverged, refused ──▶ RESET ──▶ reset ──▶ may_fetch
                 └─▶ WAIT ──▶ until `wait_until_ms`
 
 The offset of a fetch is a promise that everything below is safe here, so nothing is fetched while something
@@ -124,13 +124,22 @@ class Follower:
         self._raise_watermark()
         return Step.APPEND
 
-    def diverged(self, epoch: int, offset: int, parting: EpochEnd, epochs: EpochEntries) -> Step:
-        """The answer has a diverging epoch: the logs have parted. `epochs` are those of this log."""
+    def diverged(
+        self, epoch: int, offset: int, parting: EpochEnd, epochs: EpochEntries, leader_start: int
+    ) -> Step:
+        """The answer has a diverging epoch: the logs have parted. `epochs` are those of this log.
+
+        Where they parted before this log's start nothing of it can be kept: the leader may have lost what
+        was deleted here since, and would name the same parting again and again.
+        """
         if not self.is_current(epoch, offset):
             return Step.STALE
         self._failures = 0
         self._is_changing = True
-        self.target = max(truncation(epochs, self.offset, parting), self.log_start)
+        self.target = truncation(epochs, self.offset, parting)
+        if self.target < self.log_start:
+            self.target = leader_start
+            return Step.RESET
         return Step.TRUNCATE
 
     def refused(self, epoch: int, offset: int, code: int, leader_start: int, now_ms: int) -> Step:
@@ -144,10 +153,11 @@ class Follower:
             return Step.RESET
         return self._wait(BACKOFFS.get(code, SOON), now_ms)
 
-    def begins_at(self, offset: int) -> Step:
-        """The leader's log starts inside of a batch, which begins here; an empty log begins there, too."""
+    def begins_at(self, base_offset: int) -> Step:
+        """The leader's log starts inside of a batch, which begins here, and nothing of this log is to be
+        kept: it begins there, too."""
         self._is_changing = True
-        self.target = offset
+        self.target = base_offset
         return Step.RESET
 
     def failed(self, now_ms: int) -> Step:
