@@ -203,7 +203,7 @@ class ClusterLedgers:
 
     async def remove(self, keys: Sequence[Key]) -> None:
         """The group is as if it had never met these partitions. Raises the first error; others are done."""
-        for group_id in {key.group for key in keys}:
+        for group_id in dict.fromkeys(key.group for key in keys):
             self.forget(group_id)
         by_leader = self._by_leader(keys)
         errors: list[ApiError] = []
@@ -223,7 +223,7 @@ class ClusterLedgers:
         if leader == self._me:
             await replied(partial(self._remove_here, keys))
             return
-        for group_id in {key.group for key in keys}:
+        for group_id in dict.fromkeys(key.group for key in keys):
             partitions = [_place(key) for key in keys if key.group == group_id]
             answer = await self._node.peers.ask(leader, peer.RemoveLedgers(group_id, partitions))
             for result in answer.results:

@@ -289,7 +289,7 @@ class LedgerCreation:
     async def _prepare(self, keys: list[Key]) -> None:
         """These are of partitions that have no ledger: make it, then write to it."""
         try:
-            await self._ledgers.prepare({(key.topic_id, key.partition) for key in keys})
+            await self._ledgers.prepare(list(dict.fromkeys((key.topic_id, key.partition) for key in keys)))
         except ApiError as error:
             for key in keys:
                 self._created(key, error)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -84,6 +84,7 @@ class Ledgers:
             except Exception:  # subscriptions wait for it: a defect must not be the end of that
                 log.exception("the ledger of %s-%d can't be loaded", *where)
             await asyncio.sleep(internal_topic.LOAD_RETRY_S)
+        log.debug("the ledger of %s-%d is loaded", *where)
         self._when_loaded(states, is_new)
 
     def _load_ended(self, where: TopicPartition, task: asyncio.Task[None]) -> None:
@@ -92,7 +93,7 @@ class Ledgers:
 
     # --- new ones
 
-    async def prepare(self, wanted: Collection[TopicPartition]) -> None:
+    async def prepare(self, wanted: Sequence[TopicPartition]) -> None:
         """Give each of these partitions a ledger; they are loaded when this returns, unless they are offline.
 
         Raises what the coordination store raises, and CoordinatorLoadInProgress if loading takes long.

@@ -84,7 +84,7 @@ class PartitionLedgers:
     async def reset(self, key: Key, start: int) -> None:
         """Go on from this offset, whatever was acknowledged or is held. Raises what is wrong with that."""
         messages = self._node.partitions.lead(key.topic_id, key.partition)
-        await self._ledgers.prepare({(key.topic_id, key.partition)})
+        await self._ledgers.prepare([(key.topic_id, key.partition)])
         states = self._loaded(key)
         start = min(max(start, messages.log.start_offset), messages.high_watermark)
         if states.find(key) is None:
