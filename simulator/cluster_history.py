@@ -8,6 +8,7 @@ power fails on *all* that may be elected before one of them has come back into s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Final, NamedTuple
 
 from postroad.cluster import keys
@@ -41,6 +42,7 @@ class ClusterHistory:
         self._weak: dict[Where, dict[int, None]] = {}  # nodes whose power failed since they were in sync
         self._losses: dict[str, list[float]] = {}  # by the topic's name
         self._lost: dict[Where, None] = {}
+        self._ledger_loads: dict[tuple[str, int], list[float]] = {}
         self._controller: int | None = None
         store.observers.append(self._follow)
 
@@ -48,6 +50,17 @@ class ClusterHistory:
         """What the store says at this moment."""
         topic = self.truth.topics_by_id.get(topic_id)
         return None if topic is None else topic.partitions[index]
+
+    def ledger_loaded(self, topic: str, index: int) -> None:
+        """A node begins to serve subscriptions of the partition: all locks are forgotten."""
+        loads = self._ledger_loads.setdefault((topic, index), [])
+        if loads and len(self.truth.topics[topic].partitions[index].replicas) > 1:
+            self.world.sometimes("cluster: a ledger was loaded again")
+        loads.append(self.world.now)
+
+    def locked_until(self, topic: str, index: int, since: float) -> float:
+        """When the partition's ledger was loaded for the first time after that moment."""
+        return next((at for at in self._ledger_loads.get((topic, index), ()) if at > since), inf)
 
     def losses(self, topics: Sequence[str] = ()) -> list[float]:
         """When messages of the topics (of any, if none is named) that were not synced may have been lost."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, Self
 
+from simulator.cluster_history import ClusterHistory
 from simulator.violation import Violation
 from simulator.world import World
 
@@ -25,17 +26,23 @@ EXPECTED: Final = (
     "%s-%d can't follow its leader's start: %s",
     "%s: %s; trying again in %g s",  # what a disk that fails has to be tried again
 )
-TELLS_OF_CUTS: Final = logging.getLogger("postroad.broker.replica_fetchers")
-CUT: Final = "%s-%d was cut from %d to %d, as its leader has it"  # not a warning, but an event to be reached
+# Not warnings, but events to be reached, or to be known to checks.
+CUT: Final = "%s-%d was cut from %d to %d, as its leader has it"
+LEDGER_LOADED: Final = "the ledger of %s-%d is loaded"
+TELLERS: Final = (
+    logging.getLogger("postroad.broker.replica_fetchers"),
+    logging.getLogger("postroad.broker.subscriptions.ledgers"),
+)
 REPEATED_MAX: Final = 30  # of one line in a scenario: an error that is said again and again says nothing
 
 
 class LogLines(logging.Handler):
     """`with` it, every line of this process goes to the scenario."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(logging.INFO)
+    def __init__(self, world: World, history: ClusterHistory) -> None:
+        super().__init__(logging.DEBUG)
         self._world = world
+        self._history = history
         self._counts: Counter[str] = Counter()
         self._unexpected: list[Violation] = []
         self._before: list[logging.Handler] = []
@@ -43,17 +50,18 @@ class LogLines(logging.Handler):
     def __enter__(self) -> Self:
         root = logging.getLogger()
         self._before, root.handlers = root.handlers, [self]
-        TELLS_OF_CUTS.setLevel(logging.INFO)
+        for teller in TELLERS:
+            teller.setLevel(logging.DEBUG)
         return self
 
     def __exit__(self, *_: object) -> None:
         logging.getLogger().handlers = self._before
-        TELLS_OF_CUTS.setLevel(logging.NOTSET)
+        for teller in TELLERS:
+            teller.setLevel(logging.NOTSET)
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno < logging.WARNING:
-            if record.msg == CUT:
-                self._world.sometimes("cluster: a log was cut")
+            self._hear(record)
             return
         text = record.getMessage()
         self._world.note("log", record.levelname, text)
@@ -64,6 +72,14 @@ class LogLines(logging.Handler):
             self._unexpected.append(Violation("E2", f"{text}: {record.exc_info[1]!r}", self._world.now))
         elif not record.msg.startswith(EXPECTED):
             self._unexpected.append(Violation("E2", text, self._world.now))
+
+    def _hear(self, record: logging.LogRecord) -> None:
+        if record.msg == CUT:
+            self._world.sometimes("cluster: a log was cut")
+        elif record.msg == LEDGER_LOADED:
+            assert isinstance(record.args, tuple)
+            topic, index = record.args
+            self._history.ledger_loaded(str(topic), int(str(index)))
 
     def violations(self) -> Iterator[Violation]:
         yield from self._unexpected

@@ -1,6 +1,6 @@
 """S10: a message that failed waits before it comes again: for the backoff, or as long as its release says.
 
-How long it waits is not written down: after a restart of the node it comes at once. A member that leaves, or
+How long it waits is not written down: after a restart of the node, and from a new leader, it comes at once. A member that leaves, or
 loses its session, gives back what it holds without a wait.
 """
 
@@ -23,6 +23,8 @@ def check(case: QueueCase) -> Iterator[Violation]:
     for first, second in case.pairs():
         if second.asked_at < first.came_at or second.session.began > first.came_at:
             continue
+        if first.forgotten_at <= second.came_at:
+            continue
         earliest = _available_at(case, first, second)
         if second.came_at < earliest - CLOCK_S:
             text = f"{case.name}: {second} came again before {earliest:.3f} s"
@@ -38,7 +40,7 @@ def _available_at(case: QueueCase, first: Delivery, second: Delivery) -> float:
         lasted = min(first.session.proven_until, first.membership.proven_until) >= second.came_at
         return first.asked_at + first.lock_s + plan.backoff_s(first.count) if lasted else NEVER
     last = said[-1]
-    if last.kind is not AckType.RELEASE or last.outcome is not Outcome.DONE:
+    if last.kind is not AckType.RELEASE or last.outcome is not Outcome.DONE or not first.is_of(last):
         return NEVER
     wait_s = plan.backoff_s(first.count) if last.delay_s is None else last.delay_s
     return last.said_at + wait_s

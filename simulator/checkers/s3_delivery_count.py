@@ -49,11 +49,12 @@ def _counts(case: QueueCase, first: Delivery, second: Delivery) -> bool:
     """Whether the first delivery is certainly counted when the second one comes."""
     if case.lost_between(first.asked_at, second.came_at):
         return False
-    if second.session.began <= first.came_at:
-        return True  # the node lived on since then
+    if second.session.began <= first.came_at and second.came_at < first.forgotten_at:
+        return True  # the node lived on since then, and led
     return any(
         saying.kind is AckType.RELEASE
         and saying.outcome is Outcome.DONE
         and saying.told_at <= second.asked_at
+        and first.is_of(saying)
         for saying in first.sayings
     )

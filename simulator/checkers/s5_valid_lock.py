@@ -10,7 +10,7 @@ from typing import Final
 
 from simulator.violation import Violation
 from simulator.workloads.queue_case import QueueCase
-from simulator.workloads.queue_history import Delivery, Outcome, Saying
+from simulator.workloads.queue_history import Delivery, Outcome, Saying, Stray
 
 CLOCK_S: Final = 0.002  # the node counts in milliseconds
 
@@ -24,16 +24,24 @@ def check(case: QueueCase) -> Iterator[Violation]:
                 return
     for strays in case.history.strays.values():
         for stray in strays:
-            if stray.saying.outcome is Outcome.DONE and not stray.may_hold:
+            if stray.saying.outcome is Outcome.DONE and not (stray.may_hold or _was_on_its_way(case, stray)):
                 text = f"{case.name}: {stray.member[:8]} accepted {stray.position}, which it never got"
                 yield Violation("S5", text, stray.saying.told_at)
                 return
 
 
+def _was_on_its_way(case: QueueCase, stray: Stray) -> bool:
+    """Whether the message had been handed out to the member, which had not looked at the answer yet."""
+    return any(
+        each.member == stray.member and each.asked_at <= stray.saying.told_at
+        for each in case.history.of(stray.position, stray.value)
+    )
+
+
 def _fault(case: QueueCase, delivery: Delivery, saying: Saying) -> str:
     if saying.outcome is Outcome.DONE:
         return _not_held(case, delivery, saying)
-    if saying.no_lock and not case.history.was_moved(delivery.asked_at, saying.told_at):
+    if saying.no_lock and delivery.is_of(saying) and not case.history.was_moved(delivery.asked_at, saying.told_at):
         until = delivery.surely_held_until(but_for=saying)
         earlier = [each for each in delivery.sayings if each is not saying and each.said_at <= saying.said_at]
         if saying.told_at <= until - CLOCK_S and all(each.outcome is Outcome.DONE for each in earlier):

@@ -99,7 +99,7 @@ class QueueAdmin:
         self._history.moves.append(move)
         ends = await offsets.latest(client, self._parts)
         await self._delete(client)
-        cuts = len(self._stage.power_cuts)
+        cuts = len(self._stage.losses())
         await asyncio.sleep(self._random.choice((0.0, 0.5, 3.0)))
         await self._expect_none(client, ends, cuts)
         await subscriptions.alter_config(client, plan.name, plan.configs())
@@ -132,7 +132,7 @@ class QueueAdmin:
             found = await subscriptions.positions(client, self._history.plan.name)
         except GroupIdNotFound:
             return
-        may_be_back = len(self._stage.power_cuts) > cuts and not self._stage.conditions.survives_power_cuts
+        may_be_back = len(self._stage.losses()) > cuts
         is_back = any(position.start < ends[part] for part, position in found.items())
         if is_back and not may_be_back:
             self._stage.broken("S12", f"{self._history.plan.name} was deleted, and is back at {found}")

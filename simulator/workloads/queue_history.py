@@ -95,6 +95,7 @@ class Delivery:
     session: Span
     membership: Span
     clock_jumps: int = 0  # of the node's wall clock until then
+    forgotten_at: float = inf  # the ledger was loaded anew, without the locks
     said: list[Saying] = field(default_factory=list)  # by its member of this message, in all its deliveries
     again_at: float = inf  # when the message came to the same member again
 
@@ -108,20 +109,25 @@ class Delivery:
             if saying.told_at > self.asked_at and saying.said_at < self.again_at
         ]
 
+    def is_of(self, saying: Saying) -> bool:
+        """Whether it certainly speaks of this delivery. Members settle while they wait for other nodes, so
+        what was said before this one came may be of the delivery before."""
+        return saying.said_at >= self.came_at
+
     def surely_held_until(self, but_for: Saying | None = None) -> float:
         """Until when its member certainly holds it: its lock can't have ended by then, the member has said
-        nothing that ends it, and its session and its membership lasted."""
+        nothing that ends it, and its session, its membership and its leader lasted."""
         until = self.asked_at + self.lock_s
         for saying in self.sayings:
             if saying is but_for or not saying.may_count:
                 continue
             if saying.kind is not AckType.RENEW:
                 until = min(until, saying.said_at)
-            elif saying.outcome is Outcome.DONE and saying.said_at >= self.came_at:
+            elif saying.outcome is Outcome.DONE and self.is_of(saying):
                 until = saying.said_at + saying.lock_s
             else:
                 until = min(until, saying.said_at + saying.lock_s)
-        return min(until, self.session.proven_until, self.membership.proven_until)
+        return min(until, self.session.proven_until, self.membership.proven_until, self.forgotten_at)
 
     def may_be_held_until(self, but_for: Saying | None = None) -> float:
         """From then on its member certainly does not hold it by this delivery."""
@@ -131,7 +137,7 @@ class Delivery:
                 continue
             if saying.kind is AckType.RENEW:
                 until = max(until, saying.told_at + saying.lock_s)
-            elif saying.outcome is Outcome.DONE:
+            elif saying.outcome is Outcome.DONE and self.is_of(saying):
                 return min(until, saying.told_at)
         return until
 

@@ -19,7 +19,7 @@ from postroad.errors import (
 )
 from postroad.wire.share_requests import NOT_GIVEN
 from simulator.workloads.queue_history import Delivery, Outcome, Position, QueueHistory, Saying, Stray
-from simulator.workloads.watched_consumer import WatchedConsumer
+from simulator.workloads.watched_consumer import Fetched, WatchedConsumer
 from simulator.workloads.workload import Stage
 
 # The node says by these that it changed nothing. After any other error nobody knows.
@@ -69,6 +69,7 @@ class QueueMember:
         self._random = stage.random
         self._history = history
         self._later: list[Later] = []
+        self._arrived: dict[int, Delivery] = {}  # by the identity of a message that no poll has returned yet
         self.may_read = False  # the subscription is there, and nobody wants it without members
         self.is_inside = False  # it has joined, or is about to
 
@@ -83,10 +84,10 @@ class QueueMember:
 
     async def _read(self, client: Client) -> None:
         self._later = []
+        self._arrived = {}
         plan, random = self._history.plan, self._random
-        consumer = WatchedConsumer(
-            client, plan.name, plan.topics, lambda: self._world.now, self._history.lost_fetches
-        )
+        lost = self._history.lost_fetches
+        consumer = WatchedConsumer(client, plan.name, plan.topics, lambda: self._world.now, lost, self._note)
         leaves_at = self._world.now + random.expovariate(1 / 25)
         try:
             await consumer.__aenter__()
@@ -112,13 +113,12 @@ class QueueMember:
     # --- taking
 
     async def _take_some(self, consumer: WatchedConsumer) -> None:
-        random, plan = self._random, self._history.plan
+        random = self._random
         lock_ms = NOT_GIVEN if random.random() < 0.8 else random.choice((300, 1_500, 4_000))
         messages = await consumer.poll(
             random.choice((1, 5, 20)), random.choice((50, 200, 600)), lock_ms=lock_ms
         )
-        lock_s = plan.lock_s if lock_ms == NOT_GIVEN else lock_ms / 1000
-        taken = [(self._note(consumer, message, lock_s), message) for message in messages]
+        taken = [(self._arrived.pop(id(message)), message) for message in messages]
         if taken:
             await self._treat(consumer, taken)
         await self._accept_later(consumer)
@@ -126,8 +126,8 @@ class QueueMember:
             await self._accept_of_others(consumer)
         await asyncio.sleep(random.expovariate(1 / 0.05))
 
-    def _note(self, consumer: WatchedConsumer, message: ShareMessage, lock_s: float) -> Delivery:
-        world, session = self._world, consumer.session()
+    def _note(self, consumer: WatchedConsumer, message: ShareMessage, fetched: Fetched) -> None:
+        world, plan = self._world, self._history.plan
         delivery = Delivery(
             position=Position(message.topic, message.partition, message.offset),
             value=message.value or b"",
@@ -136,18 +136,18 @@ class QueueMember:
             timestamp=message.timestamp,
             count=message.delivery_count,
             member=consumer.member_id,
-            asked_at=session.asked_at,
-            came_at=session.came_at,
-            lock_s=lock_s,
-            session=session.span,
+            asked_at=fetched.asked_at,
+            came_at=fetched.came_at,
+            lock_s=plan.lock_s if fetched.lock_ms == NOT_GIVEN else fetched.lock_ms / 1000,
+            session=fetched.session,
             membership=consumer.membership,
             clock_jumps=world.seen["fault clock"],
         )
         self._history.add(delivery)
-        world.note(self._history.plan.name, "delivered", f"{delivery}")
+        self._arrived[id(message)] = delivery
+        world.note(plan.name, "delivered", f"{delivery}")
         if delivery.count > 1:
             world.sometimes("queues: a message came again")
-        return delivery
 
     # --- answering
 

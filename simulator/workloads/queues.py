@@ -29,6 +29,7 @@ from simulator.checkers import (
     s11_dead_letters,
     s12_moves,
 )
+from simulator.cluster_history import ELECTED
 from simulator.service import Service
 from simulator.violation import Violation
 from simulator.workloads.queue_admin import QueueAdmin
@@ -63,6 +64,7 @@ LOOK_S: Final = 1.5  # between two looks at where subscriptions are, in the mean
 
 class Queues(Workload):
     name = "queues"
+    many_nodes = True
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -145,7 +147,9 @@ class Queues(Workload):
             world.sometimes("queues: what was acknowledged by all was deleted")
 
     def _crashes(self) -> int:
-        return sum(self.stage.world.seen[event] for event in CRASHES)
+        """Whatever may end what a leader is about to do."""
+        events = (*CRASHES, ELECTED) if self.stage.is_cluster else CRASHES
+        return sum(self.stage.world.seen[event] for event in events)
 
     # --- the end
 
@@ -188,18 +192,23 @@ class Queues(Workload):
             self.stage.world.sometimes(f"queues: a dead letter, {letter.text(header_names.DEAD_REASON)}")
 
     def check(self) -> Iterator[Violation]:
-        lossy = not self.stage.conditions.survives_power_cuts
         for history in self._histories:
+            self._note_loads(history)
             case = QueueCase(
                 history,
                 {name: self._topics[name] for name in history.plan.topics},
-                self.stage.power_cuts if lossy else (),
+                self.stage.losses(*history.plan.topics, history.plan.dead_letter_topic),
                 self._crashes_until_calm,
                 self._calm_at,
             )
             for check in CHECKS:
                 yield from check(case)
             self._count_events(case)
+
+    def _note_loads(self, history: QueueHistory) -> None:
+        for delivery in history.all():
+            part = delivery.position.topic_partition
+            delivery.forgotten_at = self.stage.history.locked_until(*part, delivery.asked_at)
 
     def _count_events(self, case: QueueCase) -> None:
         world = self.stage.world

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from postroad.client.client import Client
 from postroad.client.share_consumer import ShareConsumer
 from postroad.client.share_member import JOIN, LEAVE, ShareMember
+from postroad.client.share_message import ShareMessage
 from postroad.client.share_outbox import Outbox
 from postroad.client.share_session import LOST, AckBatch, ShareSession, Terms, TopicIdPartition
 from postroad.errors import ApiError
@@ -18,27 +19,41 @@ from simulator.workloads.queue_history import NEVER, LostFetch, Span
 Now = Callable[[], float]
 
 
+class Fetched(NamedTuple):
+    """How a fetch that was answered went: between which moments, in which session, for how long it locks."""
+
+    asked_at: float
+    came_at: float
+    lock_ms: int
+    session: Span
+
+
+Arrived = Callable[["WatchedConsumer", ShareMessage, Fetched], None]
+
+
 class WatchedSession(ShareSession):
     def __init__(
         self, client: Client, node: int, group: str, member: str, now: Now, lost: list[LostFetch]
     ) -> None:
         super().__init__(client, node, group, member)
         self.span = Span()
-        self.asked_at = self.came_at = NEVER  # of the last fetch that was answered
+        self.asked_at = NEVER  # for the fetch that is under way
+        self.fetched = Fetched(NEVER, NEVER, 0, self.span)  # the last one that was answered
         self._now = now
         self._lost = lost
 
     async def fetch(
         self, topic_partitions: Iterable[TopicIdPartition], **options: Any
     ) -> list[tuple[TopicIdPartition, Any]]:
-        span, asked_at = self.span, self._now()
+        span, self.asked_at = self.span, self._now()
+        asked_at = self.asked_at
         try:
             found = await super().fetch(topic_partitions, **options)
         except LOST:
             self._lost.append(LostFetch(self._member, asked_at, self._now()))
             raise
-        self.asked_at, self.came_at = asked_at, self._now()
-        span.prove(asked_at, self.came_at)
+        self.fetched = Fetched(asked_at, self._now(), options["lock_ms"], span)
+        span.prove(asked_at, self.fetched.came_at)
         return found
 
     async def acknowledge(
@@ -76,16 +91,24 @@ class WatchedMember(ShareMember):
 
 
 class WatchedConsumer(ShareConsumer):
-    """`lost` takes the fetches whose answer never came."""
+    """`lost` takes the fetches whose answer never came; `arrived` hears of each message as soon as it comes,
+    though a later `poll` may return it: several nodes are asked at once."""
 
     def __init__(
-        self, client: Client, group: str, topics: Sequence[str], now: Now, lost: list[LostFetch]
+        self,
+        client: Client,
+        group: str,
+        topics: Sequence[str],
+        now: Now,
+        lost: list[LostFetch],
+        arrived: Arrived,
     ) -> None:
         super().__init__(client, group, topics)
         self._watched_member = WatchedMember(client, group, now)
         self._member = self._watched_member
         self._now = now
         self._lost = lost
+        self._on_arrival = arrived
 
     @property
     def has_lost(self) -> bool:
@@ -96,15 +119,14 @@ class WatchedConsumer(ShareConsumer):
     def membership(self) -> Span:
         return self._watched_member.span
 
-    def session(self) -> WatchedSession:
-        """The session with the one node that there is."""
-        (session,) = self._sessions.values()
-        assert isinstance(session, WatchedSession)
-        return session
-
     def reads(self, topic: str, partition: int) -> bool:
         """Whether it has fetched from this partition, so that it can say something of its messages."""
         return (topic, partition) in self._homes
+
+    async def close(self) -> None:
+        """What fetches that are under way still bring is released."""
+        self._lose_answers()
+        await super().close()
 
     async def fall_silent(self) -> None:
         await self._watched_member.fall_silent()
@@ -112,11 +134,30 @@ class WatchedConsumer(ShareConsumer):
     async def vanish(self) -> None:
         """End as a process that dies: nobody is told, the connections end with the client's."""
         await self.fall_silent()
+        self._lose_answers()
         for task in self._under_way.values():
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self._under_way.clear()
+
+    def _take(self, node: int, answers: Iterable[tuple[TopicIdPartition, Any]]) -> None:
+        before = len(self._arrived)
+        try:
+            super()._take(node, answers)
+        finally:
+            for message in list(self._arrived)[before:]:
+                self._on_arrival(self, message, self._watched(node).fetched)
+
+    def _lose_answers(self) -> None:
+        """What fetches have brought, or still bring, and no poll has looked at, nobody will see."""
+        for node in self._under_way:
+            self._lost.append(LostFetch(self.member_id, self._watched(node).asked_at, self._now()))
+
+    def _watched(self, node: int) -> WatchedSession:
+        session = self._sessions[node]
+        assert isinstance(session, WatchedSession)
+        return session
 
     def _session(self, node: int) -> ShareSession:
         if node not in self._sessions:
