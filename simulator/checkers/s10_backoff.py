@@ -1,7 +1,7 @@
 """S10: a message that failed waits before it comes again: for the backoff, or as long as its release says.
 
-How long it waits is not written down: after a restart of the node, and from a new leader, it comes at once. A member that leaves, or
-loses its session, gives back what it holds without a wait.
+How long it waits is not written down: after a restart of the node, and from a new leader, it comes at once.
+A member that leaves, or loses its session, gives back what it holds without a wait.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ def _was_on_its_way(case: QueueCase, stray: Stray) -> bool:
 def _fault(case: QueueCase, delivery: Delivery, saying: Saying) -> str:
     if saying.outcome is Outcome.DONE:
         return _not_held(case, delivery, saying)
-    if saying.no_lock and delivery.is_of(saying) and not case.history.was_moved(delivery.asked_at, saying.told_at):
+    was_moved = case.history.was_moved(delivery.asked_at, saying.told_at)
+    if saying.no_lock and delivery.is_of(saying) and not was_moved:
         until = delivery.surely_held_until(but_for=saying)
         earlier = [each for each in delivery.sayings if each is not saying and each.said_at <= saying.said_at]
         if saying.told_at <= until - CLOCK_S and all(each.outcome is Outcome.DONE for each in earlier):
