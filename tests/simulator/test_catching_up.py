@@ -14,7 +14,7 @@ JOBS = TopicPartition("jobs", 0)
 
 
 def publish_together(cluster: SimulatedCluster, count: int) -> None:
-    """So many messages in one batch."""
+    """Send `count` messages in one batch."""
     records = [Record(number, 1_000, b"key", b"%d" % number, []) for number in range(count)]
     with cluster.connect(cluster.state("jobs").leader) as connection:
         answer = send_batch(connection, "jobs", encode_batch(records))
