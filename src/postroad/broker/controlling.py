@@ -46,15 +46,26 @@ class Controlling:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await self._changed.wait()
+            if not self._changed.is_set() and len(self._node.image.nodes) <= 1:
+                continue  # a node that is alone has nothing to look at without a reason
             self._changed.clear()
-            try:
-                await self._reconcile()
-            except StoreUnavailable:
+            if not await self._tried():
+                self._changed.set()
                 await asyncio.sleep(LOOK_S)
-            except (ApiError, CoordinationError) as error:
-                log.warning("the cluster could not be reconciled; trying on: %s", error)
-            except Exception:  # whatever it is: without a controller nobody is elected
-                log.exception("the cluster could not be reconciled; trying on")
+
+    async def _tried(self) -> bool:
+        """Reconcile; False if that has to be done again."""
+        try:
+            await self._reconcile()
+        except StoreUnavailable:
+            return False
+        except (ApiError, CoordinationError) as error:
+            log.warning("the cluster could not be reconciled; trying on: %s", error)
+            return False
+        except Exception:  # whatever it is: without a controller nobody is elected
+            log.exception("the cluster could not be reconciled; trying on")
+            return False
+        return True
 
     async def _reconcile(self) -> None:
         node, image = self._node, self._node.image

@@ -38,6 +38,8 @@ class Handover:
         """For as long as the node lives: preferred leaders that are in sync again lead again."""
         while True:
             await asyncio.sleep(LOOK_S)
+            if len(self._node.image.nodes) <= 1:
+                continue
             try:
                 await self.move(self._due())
             except Exception:  # leaders stay where they are, and it is tried again

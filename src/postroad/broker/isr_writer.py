@@ -85,7 +85,7 @@ class IsrWriter:
         """For as long as the node lives."""
         while True:
             try:
-                async with asyncio.timeout(LOOK_S):
+                async with asyncio.timeout(LOOK_S if self._led else None):
                     await self._wanted.wait()
                 await asyncio.sleep(GATHER_S)
             except TimeoutError:
