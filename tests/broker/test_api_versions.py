@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from postroad.broker import api
-from postroad.wire import copy_letters, node_metrics, peek, peer, receipt_key
+from postroad.wire import copy_letters, node_metrics, nodes, peek, peer, receipt_key
 from postroad.wire.messages import api_versions, fetch, metadata, produce
 from tests.broker.harness import Running
 from tests.faults.raw import Closed, frame, header, request_content
@@ -25,7 +25,7 @@ def advertised(running: Running, version: int) -> dict[int, tuple[int, int]]:
 @pytest.mark.parametrize("version", range(api_versions.MIN_VERSION, api_versions.MAX_VERSION + 1))
 def test_every_version_lists_exactly_the_handlers_that_exist(shared: Running, version: int) -> None:
     # handled, but nothing that other clients should hear of
-    ours = {peek.KEY, node_metrics.KEY, peer.KEY, copy_letters.KEY, receipt_key.KEY}
+    ours = {peek.KEY, node_metrics.KEY, peer.KEY, copy_letters.KEY, receipt_key.KEY, nodes.KEY}
     assert advertised(shared, version) == {one.KEY: one.VERSIONS for one in api.ALL if one.KEY not in ours}
 
 

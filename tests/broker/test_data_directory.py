@@ -221,18 +221,18 @@ def test_the_identity_is_for_its_owner_only_and_outlasts_a_power_cut(tmp_path: P
     assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "logs", "node.json"]
     opened(tmp_path, memory).note("ours", 1, "here")
     with pytest.raises(ConfigurationError, match="belongs to node 1"):
-        opened(tmp_path, memory.crash(all_lost)).belong_to("ours", 2)
+        opened(tmp_path, memory.crash(all_lost)).belong_to("ours", 2, 1)
     directory.close(clean=False)
 
 
 def test_a_directory_keeps_its_own_id_and_older_ones_get_one(tmp_path: Path, disk: Disk) -> None:
     directory = opened(tmp_path, disk)
     disk.replace(str(tmp_path / "node.json"), b'{"version":1,"cluster_id":"ours","node_id":1}')
-    directory.belong_to("ours", 1)
+    directory.belong_to("ours", 1, 1)
     assert directory.known_id("fresh") == "fresh"
     directory.note("ours", 1, "fresh")
     assert directory.known_id("another") == "fresh"
-    directory.belong_to("ours", 1)
+    directory.belong_to("ours", 1, 1)
     directory.close(clean=False)
 
 
@@ -251,12 +251,12 @@ def test_an_identity_that_is_broken_or_became_a_link_is_refused_and_kept(tmp_pat
     directory, identity = opened(tmp_path), tmp_path / "node.json"
     identity.write_bytes(b"\xff" * 10_000)
     with pytest.raises(ConfigurationError, match="Restore it from a backup"):
-        directory.belong_to("ours", 1)
+        directory.belong_to("ours", 1, 1)
     assert identity.read_bytes() == b"\xff" * 10_000
     identity.unlink()
     identity.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigurationError, match="can't be read"):
-        directory.belong_to("ours", 1)
+        directory.belong_to("ours", 1, 1)
     directory.close(clean=False)
 
 
@@ -279,3 +279,33 @@ def test_strays_are_kept_and_told(start: Callable[..., Running], caplog: pytest.
     running.start()
     assert (stray / "file").read_text() == "somebody's"
     assert "belongs to no topic" in caplog.text
+
+
+def test_a_store_that_is_older_than_what_was_deleted_is_refused(tmp_path: Path, disk: Disk) -> None:
+    directory = opened(tmp_path, disk)
+    directory.note("ours", 1, "here")
+    directory.note_revision(40)
+    directory.note_revision(30)
+    directory.note("ours", 1, "here")
+    directory.belong_to("ours", 1, 40)
+    with pytest.raises(ConfigurationError, match="an older one"):
+        directory.belong_to("ours", 1, 39)
+    directory.close(clean=False)
+
+
+def test_a_partition_that_is_half_deleted_is_deleted_at_the_next_start(tmp_path: Path) -> None:
+    disk = MemoryDisk()
+    directory = opened(tmp_path, disk)
+    for index in range(2):
+        path = directory.partition_directory(b"t" * 16, index)
+        disk.make_directory(f"{path}/ledger")
+        disk.open(f"{path}/00.log", create=True).close()
+        disk.sync_directory(path)
+    disk.sync_directory(str(directory.logs))
+    directory.remove_partition(b"t" * 16, 0)
+    assert [index for _, index in directory.partitions()] == [1]
+    mark = disk.open(directory.partition_directory(b"t" * 16, 1) + ".removed", create=True)
+    mark.sync()
+    mark.close()
+    directory.finish_removals()
+    assert disk.list(str(directory.logs)) == []

@@ -1,10 +1,10 @@
 """The controller's work, on whichever node has the controller's key.
 
 The key hangs on the node's lease; when it is gone any node that serves takes it. The controller reconciles
-what the image says (`cluster.reconciliation`): it elects leaders for partitions whose leader is dead or has
-resigned, takes dead nodes out of ISRs, and brings the nodes' own topics up to their number of replicas. All
-of it is compared with the key, so one that has lost it can change nothing, and doing it twice changes
-nothing more.
+what the image says (`cluster.reconciliation`, `cluster.reassignment`): it elects leaders for partitions whose
+leader is dead or has resigned, takes dead nodes out of ISRs, brings the nodes' own topics up to their number
+of replicas, moves partitions away from nodes that are drained or lost, and completes moves. All of it is
+compared with the key, so one that has lost it can change nothing, and doing it twice changes nothing more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Final
 
-from postroad.cluster import membership, reconciliation
+from postroad.cluster import membership, reassignment, reconciliation
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import Changes
 from postroad.cluster.store import NO_LEASE
@@ -34,6 +34,7 @@ class Controlling:
         self._me = node.settings.node.id
         self._changed = asyncio.Event()
         self._changed.set()  # a controller that begins looks at all of it
+        self._gone_since_s: dict[int, float] = {}  # by node: when this controller first missed it
 
     def changed(self, changes: Changes) -> None:
         """The image has changed; not each change is a reason to look."""
@@ -80,9 +81,24 @@ class Controlling:
             *reconciliation.reconcile(image, self._me),
             membership.raise_level(image, self._me),
             *reconciliation.heal_internal(image, self._me, target),
+            *reassignment.finish(image, self._me),
+            *reassignment.evacuate(image, self._me, self._lost()),
         ]
         for decision in decisions:
             await self._commit(decision)
+
+    def _lost(self) -> list[int]:
+        """Nodes that have been gone for so long that their replicas are made anew elsewhere.
+
+        A controller that begins counts anew, so it takes longer at most.
+        """
+        image, now_s = self._node.image, self._node.loop.time()
+        heal_ms = self._node.settings.cluster.heal_after_ms
+        gone = [node for node in sorted(image.directories) if node not in image.nodes]
+        self._gone_since_s = {node: self._gone_since_s.get(node, now_s) for node in gone}
+        if not heal_ms:
+            return []
+        return [node for node in gone if now_s - self._gone_since_s[node] >= heal_ms / 1000]
 
     async def _commit(self, decision: Decision) -> None:
         """What a compare refuses was decided on an image that has changed: its change wakes us again."""

@@ -8,6 +8,7 @@
     reserve          room for when the disk is full (`reserve`)
     logs/<topic id>-<partition>/   one directory for each partition
     logs/<topic id>-<partition>/ledger/   the partition's ledger, if it has one
+    logs/<topic id>-<partition>.removed   that directory is being deleted: what is left of it is no log
     schedules/       delayed messages of subscriptions, as hints (`subscriptions.schedule_file`)
 
 Rules: the directory is 0700; a second process is kept out; a name from a client
@@ -22,6 +23,8 @@ import logging
 import re
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from postroad.broker.reserve import Reserve
 from postroad.cluster.identity import (
@@ -42,6 +45,7 @@ BOOT_FILE: Final = "boot-id"
 _BOOT_BYTES_MAX: Final = 200  # a UUID has 36
 CLUSTER_FILE: Final = "nodes.json"  # in the directory of several nodes (`cluster_directory`)
 LEDGER: Final = "ledger"
+REMOVED: Final = ".removed"
 _PARTITION_NAME: Final = re.compile(r"([A-Za-z0-9_-]{22})-(\d+)")
 
 log = logging.getLogger(__name__)
@@ -107,10 +111,19 @@ class DataDirectory:
             except OSError as error:
                 log.warning("the boot id could not be recorded: %s", error)
 
-    def belong_to(self, cluster_id: str | None, node_id: int) -> None:
-        """Raises unless the logs here and the coordination store are of one cluster (or both are new)."""
+    def belong_to(self, cluster_id: str | None, node_id: int, revision: int) -> None:
+        """Raises unless the logs here and the coordination store are of one cluster (or both are new).
+
+        `revision`: the store's. One that is older than what this node has acted on is refused, too.
+        """
         identity = self._read_identity()
-        check_identity(identity, cluster_id=cluster_id, node_id=node_id, has_logs=bool(self.partitions()))
+        check_identity(
+            identity,
+            cluster_id=cluster_id,
+            node_id=node_id,
+            has_logs=bool(self.partitions()),
+            revision=revision,
+        )
 
     def known_id(self, fresh: str) -> str:
         """The directory's own id; `fresh` if it has none yet. It is kept by `note`."""
@@ -119,9 +132,20 @@ class DataDirectory:
 
     def note(self, cluster_id: str, node_id: int, directory_id: str) -> None:
         """Durable before the first log is made."""
-        identity = Identity(cluster_id=cluster_id, node_id=node_id, directory=directory_id)
-        if self._read_identity() != identity:
+        known = self._read_identity()
+        seen = 0 if known is None else known.seen_revision
+        identity = Identity(
+            cluster_id=cluster_id, node_id=node_id, directory=directory_id, seen_revision=seen
+        )
+        if known != identity:
             self._disk.replace(self._identity, encode_identity(identity))
+
+    def note_revision(self, revision: int) -> None:
+        """Remember, durably, that what has moved away by this revision of the store is deleted. Blocks."""
+        identity = self._read_identity()
+        if identity is not None and identity.seen_revision < revision:
+            noted = msgspec.structs.replace(identity, seen_revision=revision)
+            self._disk.replace(self._identity, encode_identity(noted))
 
     def partition_directory(self, topic_id: bytes, index: int) -> str:
         return f"{self.logs}/{id_text(topic_id)}-{index}"
@@ -133,6 +157,32 @@ class DataDirectory:
         """(topic id as text, partition) of every directory under logs/."""
         found = (_PARTITION_NAME.fullmatch(name) for name in self._disk.list(str(self.logs)))
         return [(match[1], int(match[2])) for match in found if match]
+
+    def remove_partition(self, topic_id: bytes, index: int) -> None:
+        """Delete all of a partition: what is half deleted is never taken for a log. Blocks.
+
+        A file beside the directory says so until it is done; `finish_removals` goes on after a crash.
+        """
+        path = self.partition_directory(topic_id, index)
+        mark = self._disk.open(path + REMOVED, create=True)
+        try:
+            mark.sync()
+        finally:
+            mark.close()
+        self._disk.sync_directory(str(self.logs))
+        self._finish_removal(path)
+
+    def finish_removals(self) -> None:
+        """Delete what an earlier process had begun to delete. Blocks; before a log is opened."""
+        for name in self._disk.list(str(self.logs)):
+            if name.endswith(REMOVED):
+                self._finish_removal(f"{self.logs}/{name.removesuffix(REMOVED)}")
+
+    def _finish_removal(self, path: str) -> None:
+        self._disk.remove(path)
+        self._disk.sync_directory(str(self.logs))  # the mark must not go first
+        self._disk.unlink(path + REMOVED)
+        self._disk.sync_directory(str(self.logs))
 
     def close(self, clean: bool) -> None:
         """Let the directory go; `clean` only after every log was synced and closed."""

@@ -1,4 +1,5 @@
-"""Leaderships that this node hands over while it lives: to preferred leaders, and when it stops.
+"""Leaderships that this node hands over while it lives: to preferred leaders, when partitions move away, when
+it is drained, and when it stops.
 
 A leader that lives is replaced only by its own commit, after it has stopped serving (`cluster.leadership`),
 so nobody ever serves beside its successor.
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 1.0
 BACK_S: Final = 10.0  # a node that is back leads again after so long: it may die again at once
+MOVES_MAX: Final = 50  # in one round: each is a short stall for its clients
 STOP_S: Final = 10.0  # a stop waits no longer for others to take over
 FENCE_RETRY_S: Final = 0.5
 
@@ -35,12 +37,14 @@ class Handover:
         self._ready_since: dict[int, float] = {}  # by preferred leader: when it was first seen in sync
 
     async def run(self) -> None:
-        """For as long as the node lives: preferred leaders that are in sync again lead again."""
+        """For as long as the node lives: what it should not lead is led by others, and preferred leaders that
+        are in sync again lead again."""
         while True:
             await asyncio.sleep(LOOK_S)
             if len(self._node.image.nodes) <= 1:
                 continue
             try:
+                await self.move(leadership.leaving_moves(self._node.image, self._me)[:MOVES_MAX])
                 await self.move(self._due())
             except Exception:  # leaders stay where they are, and it is tried again
                 log.exception("leaderships could not be handed over")
@@ -55,6 +59,8 @@ class Handover:
 
     async def move(self, moves: Sequence[Move]) -> None:
         """Stop leading these, and let the named nodes lead. Raises nothing of the store's."""
+        if not moves:
+            return
         partitions = self._node.partitions
         found = {move: partitions.replica(move.topic_id, move.index) for move in moves}
         leaving = [p for move, p in found.items() if p is not None and p.leader_epoch == move.leader_epoch]

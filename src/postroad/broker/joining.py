@@ -94,7 +94,7 @@ class Joining:
 
     async def _agree_on_cluster(self) -> str:
         image, me = await self._read(), self._registration.me
-        self._directory.belong_to(image.cluster_id, me.id)
+        self._directory.belong_to(image.cluster_id, me.id, image.revision)
         membership.check_directory(image, me.id, me.directory, self._replaces)
         if image.cluster_id is None:
             await self._commit(controller.create_cluster(image, self._random))

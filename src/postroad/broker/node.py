@@ -15,6 +15,7 @@ from typing import Final
 
 from postroad import process
 from postroad.broker import api
+from postroad.broker.catch_up import CatchUp
 from postroad.broker.controlling import Controlling
 from postroad.broker.data_directory import DataDirectory
 from postroad.broker.descriptors import Descriptors
@@ -28,6 +29,7 @@ from postroad.broker.handover import Handover
 from postroad.broker.housekeeping import Housekeeping
 from postroad.broker.joining import Joining, patiently
 from postroad.broker.listener import Listener
+from postroad.broker.moves import Moves
 from postroad.broker.partition import Partition
 from postroad.broker.partitions import Partitions
 from postroad.broker.peers import Peers
@@ -37,6 +39,7 @@ from postroad.broker.replica_sessions import ReplicaSessions
 from postroad.broker.replicas import Replicas
 from postroad.broker.roles import Roles
 from postroad.broker.runtime import Runtime, SystemRuntime
+from postroad.broker.strays import Strays
 from postroad.broker.subscriptions.subscriptions import Subscriptions
 from postroad.broker.suspects import Suspects
 from postroad.broker.tasks import Tasks
@@ -110,11 +113,14 @@ class Node:
         self.topics = Topics(self, self.store, self.directory)
         self.replicas = Replicas(self, self.directory)
         self.roles = Roles(self)
+        self.strays = Strays(self)
+        self.catch_up = CatchUp(self.settings.cluster.catch_up_bytes_per_s)
         self.replica_sessions = ReplicaSessions(self)
         self.controlling = Controlling(self)
         self.suspects = Suspects(self)
         self.handover = Handover(self)
         self.elections = Elections(self)
+        self.moves = Moves(self)
         self.topic_changes = TopicChanges(self.topics, self.peers, self.settings.topics, self.runtime.random)
         self.groups = GroupCoordination(self)
         self.subscriptions = Subscriptions(self)
@@ -126,6 +132,7 @@ class Node:
         self.tasks.start(self.roles.isr_writer.run(), "write-isr")
         self.tasks.start(self.controlling.run(), "control")
         self.tasks.start(self.handover.run(), "hand-over")
+        self.tasks.start(self.strays.run(), "delete-strays")
         await self.groups.start()
         await self.subscriptions.start()
         self.tasks.start(self.housekeeping.run_retention(), "retention")
@@ -179,6 +186,7 @@ class Node:
         )
         snapshot, clean = await patiently(joining.join, self.settings.cluster.lease_length_ms)
         self.tasks.start(self.registration.keep(), "keep-lease")  # logs may take longer than a lease
+        await self.slow_workers.call(self.directory.finish_removals)
         await self.topics.catch_up(snapshot, clean)
         await patiently(self.registration.serve, self.settings.cluster.lease_length_ms)
         self._report_strays()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from postroad.broker.flusher import Flusher
     from postroad.broker.groups.coordination import GroupCoordination
     from postroad.broker.housekeeping import Housekeeping
+    from postroad.broker.moves import Moves
     from postroad.broker.partitions import Partitions
     from postroad.broker.producer_ids import ProducerIds
     from postroad.broker.registration import Registration
@@ -102,6 +103,11 @@ class HasLoaded(Protocol):
 class HasLoop(Protocol):
     @property
     def loop(self) -> asyncio.AbstractEventLoop: ...
+
+
+class HasMoves(Protocol):
+    @property
+    def moves(self) -> Moves: ...
 
 
 class HasPartitions(Protocol):

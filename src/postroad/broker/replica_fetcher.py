@@ -283,6 +283,7 @@ class ReplicaFetcher:
             self._follow_start(partition, follower)
             return Step.STALE
         self._staged.append(partition)
+        self._slow_down(partition, follower, len(records), now_ms)
         try:
             partition.append_copy(fetched.records, wall_ms)
         except MisplacedBatch as error:
@@ -300,6 +301,19 @@ class ReplicaFetcher:
                     log.error("%s-%d can't copy what its leader sent: %s", *where, error)
             return self._failed(partition, follower, now_ms)
         return Step.APPEND
+
+    def _slow_down(self, partition: Partition, follower: Follower, copied: int, now_ms: int) -> None:
+        """Let a log that is not in sync wait, if this node copies such logs faster than it may."""
+        topic = self._node.image.topics_by_id.get(partition.topic_id)
+        if topic is None or self._node.settings.node.id in topic.partitions[partition.index].isr:
+            return
+        delay_ms = self._node.catch_up.delay_ms(copied, now_ms)
+        if delay_ms:
+            follower.pause(now_ms + delay_ms)
+            key = partition.topic_id, partition.index
+            if self._asked.pop(key, None) is not None:
+                self._to_forget[key] = None  # or each append there would send again what has come already
+            self._name_later(partition, follower, now_ms)
 
     def _failed(self, partition: Partition, follower: Follower, now_ms: int) -> Step:
         """Try again later. A log that its disk has failed is closed, and opened anew."""

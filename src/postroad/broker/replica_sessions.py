@@ -23,6 +23,7 @@ from postroad.errors import (
     ApiError,
     FetchSessionIdNotFound,
     InvalidFetchSessionEpoch,
+    NotLeaderOrFollower,
     OffsetOutOfRange,
     StorageFailed,
 )
@@ -135,7 +136,9 @@ class ReplicaSession:
         if wanted.offset > end:
             raise OffsetOutOfRange(f"Offset {wanted.offset} is above the end, {end}.")
         if leadership is None or request.replica_id not in leadership.replicas:
-            return  # the image will say so in a moment: it reads, and counts for nothing yet
+            # Its promise could not be kept, and a follower that has everything would not repeat it: it asks
+            # again in a moment, when this node has read that it is a replica, or it that it is none.
+            raise NotLeaderOrFollower(f"Node {request.replica_id} is no replica here.")
         if leadership.fetched(
             request.replica_id, request.replica_epoch, partition.log_number, wanted.offset, end, now_ms
         ):

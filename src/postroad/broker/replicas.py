@@ -4,6 +4,9 @@ A partition's state in the store names its replicas and its leader. What names t
 thread; whatever else there is of a topic is answered with NOT_LEADER_OR_FOLLOWER. Roles follow the store at
 once: they never wait for a log that is being opened, and a log that has been opened takes the role that the
 store names at that moment.
+
+What is done to the files of one partition is done one after the other: a partition that moves away and comes
+back is closed, perhaps deleted (`strays`), and opened only then.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +23,7 @@ from postroad.broker.inspection import inspector
 from postroad.broker.ledger_logs import LedgerLogs
 from postroad.broker.log_settings import log_settings
 from postroad.broker.partition import FLUSH_SYNC, Partition
+from postroad.broker.partitions import TopicPartition
 from postroad.broker.tasks import until_done
 from postroad.cluster import controller, leadership
 from postroad.cluster.controller import Decision
@@ -52,6 +56,7 @@ class Replicas:
         self._ledgers = LedgerLogs(node, directory, self._segment_cache)
         # Which task opens its log; None if it could not be opened, and is tried again.
         self._without_ledger: dict[Partition, Opening | None] = {}
+        self._jobs: dict[TopicPartition, Opening] = {}  # the last one begun, of files that are worked on
 
     @property
     def _image(self) -> Image:
@@ -68,6 +73,9 @@ class Replicas:
             for topic in changes.created
             for task in self._open_all(topic, range(len(topic.partitions)), clean)
         ]
+        for change in changes.partitions:
+            if self._me in change.before.replicas and self._me not in change.after.replicas:
+                self._let_go(change.topic, change.index)
         self._node.roles.follow_changes(changes)
         for change in changes.partitions:
             if self._me in change.after.replicas and self._me not in change.before.replicas:
@@ -80,7 +88,7 @@ class Replicas:
 
     def _open_all(self, topic: Topic, indexes: Iterable[int], clean: bool) -> list[Opening]:
         """Begin to open those of the topic's partitions that lie on this node."""
-        partitions, tasks = self._node.partitions, self._node.tasks
+        partitions = self._node.partitions
         here = []
         for index in indexes:
             if self._me in topic.partitions[index].replicas:
@@ -91,9 +99,39 @@ class Replicas:
         settings = self.settings_of(topic)
         open_log = self._opener(topic, clean)
         return [
-            tasks.start(self._open(topic, index, settings, open_log, clean), "open-partition")
+            self.work_on(
+                (topic.id, index),
+                partial(self._open, topic, index, settings, open_log, clean),
+                "open-partition",
+            )
             for index in here
         ]
+
+    def work_on(self, where: TopicPartition, work: Callable[[], Awaitable[None]], name: str) -> Opening:
+        """Do something to a partition's files, after whatever was begun before."""
+        before = self._jobs.get(where)
+
+        async def run() -> None:
+            if before is not None:
+                await asyncio.wait([before])
+            await work()
+
+        def done(task: Opening) -> None:
+            if self._jobs.get(where) is task:
+                del self._jobs[where]
+
+        task = self._jobs[where] = self._node.tasks.start(run(), name)
+        task.add_done_callback(done)
+        return task
+
+    def is_busy(self, where: TopicPartition) -> bool:
+        """Whether the partition's files are worked on."""
+        return where in self._jobs or self._node.partitions.replica(*where) is not None
+
+    def is_here(self, topic_id: bytes, index: int) -> bool:
+        """Whether the coordination store names a replica of the partition on this node."""
+        topic = self._image.topics_by_id.get(topic_id)
+        return topic is not None and self._me in topic.partitions[index].replicas
 
     def _opener(self, topic: Topic, clean: bool) -> Callable[[str], PartitionLog]:
         return partial(
@@ -113,6 +151,9 @@ class Replicas:
         open_log: Callable[[str], PartitionLog],
         clean: bool,
     ) -> None:
+        has_moved = topic.id in self._image.topics_by_id and not self.is_here(topic.id, index)
+        if has_moved or self._node.partitions.replica(topic.id, index) is not None:
+            return
         path = self._directory.partition_directory(topic.id, index)
         ledger: PartitionLog | None = None
         try:
@@ -130,9 +171,9 @@ class Replicas:
             offline = StorageFailed(f"The log can't be opened: {error}")
             self._node.partitions.fail(topic.name, topic.id, index, offline)
         else:
-            if topic.id not in self._image.topics_by_id:  # deleted meanwhile
+            if not self.is_here(topic.id, index):  # deleted or moved away meanwhile
                 logs = [opened] if ledger is None else [opened, ledger]
-                self._node.tasks.start(self._discard(logs, path), "discard-log")
+                await self._discard(logs, topic.id, path)
                 return
             made = self._partition(topic, index, opened, settings)
             made.ledger = None if ledger is None else self._ledgers.ledger(made, ledger)
@@ -152,14 +193,17 @@ class Replicas:
         topic = self._image.topics_by_id.get(topic_id)
         return topic is not None and topic.partitions[index].ledger
 
-    async def _discard(self, logs: list[PartitionLog], path: str) -> None:
+    async def _discard(self, logs: list[PartitionLog], topic_id: bytes, path: str) -> None:
+        """Close logs that have no use any more; their directory goes if the topic was deleted."""
+
         async def remove() -> None:
             await self._node.slow_workers.call(partial(self._disk.remove, path))
 
         for opened in logs:
             with contextlib.suppress(OSError, ApiError):  # what is not written goes with the rest
                 await self._node.slow_workers.call(opened.close)
-        await until_done(remove, f"{path} of a deleted topic can't be removed")
+        if topic_id not in self._image.topics_by_id:
+            await until_done(remove, f"{path} of a deleted topic can't be removed")
 
     async def reopen(self) -> None:
         """For as long as the node lives: partitions that are offline are tried again."""
@@ -190,7 +234,8 @@ class Replicas:
         self._node.roles.fetchers.remove(partition)
         self._node.partitions.drop(partition)
         self._node.partitions.lead_elsewhere(partition.topic, partition.topic_id, partition.index)
-        self._node.tasks.start(self._begin_anew(partition), "begin-anew")
+        where = partition.topic_id, partition.index
+        self.work_on(where, partial(self._begin_anew, partition), "begin-anew")
 
     async def _begin_anew(self, partition: Partition) -> None:
         where = partition.topic_id, partition.index
@@ -203,13 +248,11 @@ class Replicas:
             await self._node.topics.decide(decide)
 
         await self.close_partition(partition)
-        opening = self._without_ledger.pop(partition, None)
-        if opening is not None:  # two logs in one directory would overwrite each other
-            await asyncio.wait([opening])
+        await self._until_ledger_opened(partition)
         await until_done(leave, f"{partition.topic}-{partition.index} can't be said to be out of sync")
         topic = self._image.topics_by_id.get(partition.topic_id)
         if topic is not None:
-            await asyncio.gather(*self._open_all(topic, [partition.index], clean=False))
+            self._open_all(topic, [partition.index], clean=False)
 
     async def run_timeouts(self) -> None:
         """For as long as the node lives: producers wait for a commit no longer than they asked for."""
@@ -278,21 +321,36 @@ class Replicas:
                 self._without_ledger[partition] = None
             return
         self._without_ledger.pop(partition, None)
-        if partition.closed:
-            await self._close_late(partition, opened)
+        if partition.closed:  # its topic was deleted, it was moved away or begins anew
+            path = self._directory.partition_directory(partition.topic_id, partition.index)
+            await self._discard([opened], partition.topic_id, path)
         else:
             self._node.partitions.add_ledger(partition, self._ledgers.ledger(partition, opened))
             self._node.roles.ledger_added(partition)
 
-    async def _close_late(self, partition: Partition, opened: PartitionLog) -> None:
-        """The partition was closed while its ledger was opened: it was deleted, or begins anew."""
-        path = self._directory.partition_directory(partition.topic_id, partition.index)
-        if partition.topic_id in self._image.topics_by_id:
-            await self._node.slow_workers.call(opened.close)
-        else:
-            self._node.tasks.start(self._discard([opened], path), "discard-log")
-
     # --- the end
+
+    def _let_go(self, topic: Topic, index: int) -> None:
+        """The partition has moved away: it is closed, and its files are strays from now on."""
+        partition = self._node.partitions.replica(topic.id, index)
+        if partition is not None:
+            if partition.leads:
+                self._node.roles.stop_leading(partition)
+            self._node.roles.fetchers.remove(partition)
+            self._node.partitions.drop(partition)
+            self.work_on((topic.id, index), partial(self._close_moved, partition), "close-moved")
+        self._node.partitions.lead_elsewhere(topic.name, topic.id, index)
+        self._node.strays.look()
+
+    async def _close_moved(self, partition: Partition) -> None:
+        await self.close_partition(partition)
+        await self._until_ledger_opened(partition)
+
+    async def _until_ledger_opened(self, partition: Partition) -> None:
+        """Wait for a ledger that is being opened: two logs in one directory would overwrite each other."""
+        opening = self._without_ledger.pop(partition, None)
+        if opening is not None:
+            await asyncio.wait([opening])
 
     def _remove(self, topic: Topic) -> None:
         """The topic is gone: nobody finds it any more, and its files go."""
@@ -357,7 +415,7 @@ class Replicas:
         return self.settings_of(topic).flush == FLUSH_SYNC
 
     def settings_of(self, topic: Topic) -> TopicSettings:
-        replicas = len(topic.partitions[0].replicas)
+        replicas = topic.partitions[0].counted
         return resolve(topic.config, self._node.settings.topic_defaults, replicas)
 
     def _log_settings(self, topic: Topic) -> LogSettings:

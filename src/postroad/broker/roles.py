@@ -74,8 +74,10 @@ class Roles:
     def altered(self, partition: Partition) -> None:
         """The topic's minimum of replicas may have changed."""
         leadership = partition.leadership
-        if leadership is not None:
-            leadership.min_insync_changed(partition.min_insync_replicas)
+        topic = self._node.image.topics_by_id.get(partition.topic_id)
+        if leadership is not None and topic is not None:
+            state = topic.partitions[partition.index]
+            leadership.min_insync_changed(partition_rules.min_insync(topic, state))
             self.share(partition, leadership)
         elif partition.leads:
             partition.share_leadership(None)

@@ -1,6 +1,6 @@
 """The file that ties a data directory to its cluster: `node.json`, beside the logs.
 
-    {"version": 1, "cluster_id": "…", "node_id": 1, "directory": "…"}
+    {"version": 1, "cluster_id": "…", "node_id": 1, "directory": "…", "seen_revision": 0}
 
 The cluster's id stands in two places, here and in the coordination store. Only if both agree may a node
 take what the store says about topics for the truth about these logs. An empty or a foreign store, say
@@ -9,6 +9,10 @@ after a wrong path or a lost file, must never make it delete anything: it refuse
 The directory has an id of its own, which stands in the node's entry in the store, too. A process that finds
 it there holds the directory's lock, so the process that wrote the entry is dead, and its entry may be
 replaced at once. Files of older versions have no such id; the next start adds one.
+
+`seen_revision` is the revision of the store in which this node last deleted a replica that had moved away. A
+store that was restored from an older backup still counts on that replica, so the node refuses to start with
+it.
 
 The file is written before the first log and replaced in one step (temporary file, sync, rename, sync of the
 directory), so a crash leaves the old one or the new one, and never logs without it.
@@ -31,6 +35,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
     node_id: int
     directory: str = ""
+    seen_revision: int = 0
     version: int = VERSION
 
 
@@ -54,11 +59,12 @@ def unreadable(path: str, error: Exception) -> ConfigurationError:
 
 
 def check_identity(
-    identity: Identity | None, *, cluster_id: str | None, node_id: int, has_logs: bool
+    identity: Identity | None, *, cluster_id: str | None, node_id: int, has_logs: bool, revision: int = 0
 ) -> None:
     """Raises ConfigurationError unless these logs belong to this store's cluster and to this node.
 
-    `cluster_id` is the image's, None if the store is empty; `has_logs`: there are partition directories.
+    `cluster_id` is the image's, None if the store is empty; `has_logs`: there are partition directories;
+    `revision`: the store's.
     Passing means: the same cluster, or nothing here yet. The caller then creates the cluster if the
     store has none, and writes the identity if there is none, before it makes the first log.
     """
@@ -83,4 +89,11 @@ def check_identity(
         raise ConfigurationError(
             f"This data directory belongs to node {identity.node_id}, but node.id is {node_id}. "
             f"Set node.id to {identity.node_id}, or start with another data.dir."
+        )
+    if revision < identity.seen_revision:
+        raise ConfigurationError(
+            f"The coordination store is at revision {revision}, but this node has deleted replicas that had "
+            f"moved away by revision {identity.seen_revision}: the store is an older one, perhaps a restored "
+            "backup, and may count on them. Nothing was changed. Start with the newest store. If there is no "
+            "newer one, start this node once with an empty data.dir and --set node.replace=true."
         )

@@ -15,9 +15,10 @@ import msgspec
 
 from postroad.cluster import keys
 from postroad.cluster.decision import Decision
+from postroad.cluster.ids import id_text
 from postroad.cluster.image import Image
-from postroad.cluster.store import Compare, Delete, Operation, Put
-from postroad.errors import ConfigurationError
+from postroad.cluster.store import ABSENT, Compare, Delete, Operation, Put
+from postroad.errors import ConfigurationError, PolicyViolation
 
 NOTHING = Decision([], [])
 
@@ -121,6 +122,33 @@ def cancel_drain(image: Image, node: int) -> Decision:
         return NOTHING
     key = keys.drain_key(node)
     return Decision([Compare(key, image.key_revision(key))], [Delete(key)])
+
+
+def remove(image: Image, node: int) -> Decision:
+    """The cluster forgets a node, whose id becomes free. Raises PolicyViolation if it is needed."""
+    if node in image.nodes:
+        raise PolicyViolation(f"Node {node} is running. Drain it, stop it, then remove it.")
+    held = [
+        f"{topic.name}-{index}"
+        for topic in image.topics.values()
+        for index, state in enumerate(topic.partitions)
+        if node in state.replicas
+    ]
+    if held:
+        raise PolicyViolation(
+            f"Node {node} holds {len(held)} replicas, such as of {held[0]}. Drain it first, and wait until "
+            "it is empty."
+        )
+    own = (keys.directory_key(node), keys.drain_key(node))
+    noted = [key for key in own if image.key_revision(key) != ABSENT]
+    deleted = [topic for topic in image.deleted.values() if node in topic.nodes]
+    operations: list[Operation] = [Delete(key) for key in noted]
+    for topic in deleted:
+        left = tuple(holder for holder in topic.nodes if holder != node)
+        key = keys.deleted_key(id_text(topic.id))
+        operations.append(Put(key, keys.encode(keys.DeletedValue(topic.name, left))) if left else Delete(key))
+    compares = [Compare(operation.key, image.key_revision(operation.key)) for operation in operations]
+    return Decision([Compare(keys.node_key(node), ABSENT), *compares], operations)
 
 
 def may_lead(image: Image, node: int) -> bool:

@@ -93,6 +93,19 @@ class Cluster(Section):
         "A follower that has not caught up with its leader for this long is out of sync.",
         kafka="replica.lag.time.max.ms",
     )
+    catch_up_bytes_per_s: int = setting(
+        0,
+        size(0, 1 << 40),
+        "How many bytes a second a node copies of all logs in which it is not in sync: replicas that are "
+        "moved to it, and what it has missed while it was away. 0: no limit.",
+        kafka="follower.replication.throttled.rate",
+    )
+    # Long enough for a machine to be repaired or restarted: healing copies all that it held.
+    heal_after_ms: int = setting(
+        30 * MINUTE_MS,
+        duration(0, 30 * DAY_MS),
+        "When a node has been gone for this long, its replicas are copied to other nodes; 0: never.",
+    )
 
     @property
     def lease_length_ms(self) -> int:

@@ -164,6 +164,10 @@ class Follower:
         """What the leader sent can't be appended here: it is damaged, or the disk refused."""
         return self._wait(LATER, now_ms)
 
+    def pause(self, until_ms: int) -> None:
+        """Fetch nothing before: this node copies as fast as it may."""
+        self.wait_until_ms = until_ms
+
     # -- the log ---------------------------------------------------------------------------------------
 
     def appended(self, end_offset: int, last_epoch: int) -> None:

@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from postroad.broker.api import (
     alter_configs,
+    alter_partition_reassignments,
     alter_share_group_offsets,
     api_versions,
     consumer_group_describe,
@@ -38,8 +39,10 @@ from postroad.broker.api import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     node_metrics,
+    nodes,
     offset_commit,
     offset_delete,
     offset_fetch,
@@ -85,6 +88,8 @@ ALL: Final = cast(
         delete_groups,
         elect_leaders,
         incremental_alter_configs,
+        alter_partition_reassignments,
+        list_partition_reassignments,
         offset_delete,
         describe_cluster,
         describe_producers,
@@ -103,5 +108,6 @@ ALL: Final = cast(
         copy_letters,
         node_metrics,
         receipt_key,
+        nodes,
     ],
 )

@@ -49,6 +49,8 @@ MODULES: Final[dict[int, str]] = {
     42: "delete_groups",
     43: "elect_leaders",
     44: "incremental_alter_configs",
+    45: "alter_partition_reassignments",
+    46: "list_partition_reassignments",
     47: "offset_delete",
     50: "describe_user_scram_credentials",
     51: "alter_user_scram_credentials",

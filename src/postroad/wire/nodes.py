@@ -1,0 +1,107 @@
+"""Nodes (10006), version 0: which nodes a cluster has, and what an operator asks of them.
+
+Postroad's own API, not listed by ApiVersions, for the same reason as `wire.peek`.
+
+    request  := order (MessagePack, a map with its `type`)
+    response := answer (MessagePack, a map)
+
+Unknown fields are passed over, and those that are missing have their defaults.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from postroad.errors import ProtocolError
+from postroad.wire.primitives import Buffer, unsupported
+
+KEY: Final = 10_006
+NAME: Final = "Nodes"
+MIN_VERSION: Final = 0
+MAX_VERSION: Final = 0
+FLEXIBLE_FROM: Final = 0
+
+
+class NodesOrder(msgspec.Struct, tag_field="type", frozen=True):
+    """What an operator asks for. Each is answered with the nodes as they are then."""
+
+
+class DescribeNodes(NodesOrder, tag="describe", frozen=True):
+    """Nothing changes."""
+
+
+class DrainNode(NodesOrder, tag="drain", frozen=True):
+    """The node is to be emptied, be it alive or dead, and gets nothing new."""
+
+    node: int
+
+
+class CancelDrain(NodesOrder, tag="cancel", frozen=True):
+    """The node may have partitions again; what has not left it yet stays."""
+
+    node: int
+
+
+class RemoveNode(NodesOrder, tag="remove", frozen=True):
+    """The cluster forgets a node that is stopped and holds nothing."""
+
+    node: int
+
+
+AnyOrder = DescribeNodes | DrainNode | CancelDrain | RemoveNode
+
+
+class NodeStanding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A node that the cluster knows, whether it runs or not."""
+
+    id: int
+    state: str = ""  # as its entry says; empty: it does not run
+    rack: str = ""
+    drained: bool = False
+    replicas: int = 0  # that it holds, with those that are on their way to it
+    leaves: int = 0  # of these, partitions that are moving away from it
+    stuck: int = 0  # of these, partitions that no other node can take
+
+
+class NodesAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    error_code: int = 0
+    error_message: str | None = None
+    nodes: list[NodeStanding] = []
+
+
+_order: Final[msgspec.msgpack.Decoder[AnyOrder]] = msgspec.msgpack.Decoder(AnyOrder)
+_answer: Final = msgspec.msgpack.Decoder(NodesAnswer)
+_encoder: Final = msgspec.msgpack.Encoder()
+
+
+def decode_request(body: Buffer, version: int) -> AnyOrder:
+    _check_version(version)
+    try:
+        return _order.decode(body)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"Nodes request v{version} can't be read: {error}.") from None
+
+
+def encode_request(request: AnyOrder, version: int) -> bytes:
+    _check_version(version)
+    return _encoder.encode(request)
+
+
+def decode_response(body: Buffer, version: int) -> NodesAnswer:
+    _check_version(version)
+    try:
+        return _answer.decode(body)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"Nodes response v{version} can't be read: {error}.") from None
+
+
+def encode_response(response: NodesAnswer, version: int) -> bytes:
+    _check_version(version)
+    return _encoder.encode(response)
+
+
+def _check_version(version: int) -> None:
+    if not MIN_VERSION <= version <= MAX_VERSION:
+        raise unsupported(NAME, version, MIN_VERSION, MAX_VERSION)
