@@ -283,7 +283,7 @@ class ReplicaFetcher:
             self._follow_start(partition, follower)
             return Step.STALE
         self._staged.append(partition)
-        self._slow_down(partition, follower, len(records), now_ms)
+        self._slow_down(partition, follower, len(fetched.records), now_ms)
         try:
             partition.append_copy(fetched.records, wall_ms)
         except MisplacedBatch as error:
