@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 
@@ -14,9 +15,11 @@ from postroad.client import (
     ShareConsumer,
     TopicPartition,
     groups,
+    offsets,
     subscriptions,
     topics,
 )
+from postroad.client.redrive import Redrive
 from postroad.errors import GroupIdNotFound
 from postroad.wire.subscription_names import default_dead_letter_topic
 from tests.simulator.cluster_client import coordinator, is_whole, leaders, run
@@ -158,6 +161,52 @@ def test_a_subscription_survives_the_death_of_a_node(cluster: SimulatedCluster, 
     cluster.kill(coordinating if killed == "coordinator" else others[0])
     taken = run(cluster, go_on)
     assert taken == {b"%d" % number: 1 for number in range(30)}
+
+
+def test_no_partition_is_left_out_while_leaders_are_elected(cluster: SimulatedCluster) -> None:
+    """A purge that left partitions out would leave messages."""
+    seen: list[int] = []
+
+    async def begin(client: Client) -> None:
+        config = {"postroad.topics": "jobs", "share.auto.offset.reset": "earliest"}
+        await subscriptions.alter_config(client, "workers", config)
+        await publish(client, "jobs", 30)
+
+    async def look(client: Client) -> None:
+        for _ in range(100):
+            seen.append(len(await subscriptions.positions(client, "workers")))
+            names = [group.group for group in await subscriptions.list_all(client)]
+            assert names == ["workers"]
+            if len(seen) == 10:
+                others = [number for number in cluster.nodes if number != coordinator(cluster, "workers")]
+                cluster.kill(others[0])
+            await asyncio.sleep(0.02)
+
+    run(cluster, begin)
+    run(cluster, look)
+    assert set(seen) == {PARTITIONS}
+
+
+def test_a_redrive_goes_on_when_the_letters_have_another_leader(cluster: SimulatedCluster) -> None:
+    letters = default_dead_letter_topic("workers")
+
+    async def work(client: Client) -> Counter[bytes | None]:
+        config = {"postroad.topics": "jobs", "share.auto.offset.reset": "earliest"}
+        await subscriptions.alter_config(client, "workers", config)
+        await publish(client, "jobs", 30)
+        await take(client, "workers", "jobs", 30, AckType.REJECT)
+        while sum((await offsets.latest(client, [TopicPartition(letters, 0)])).values()) < 30:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        redrive = Redrive(client, letters, rate=20)
+        running = asyncio.create_task(redrive.run(lambda seen, total: None))
+        while not redrive.report.sent:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        cluster.kill(leaders(cluster, letters)[0])
+        report = await running
+        assert report.sent >= 30, "what could not be struck off is sent again"
+        return await take(client, "workers", "jobs", 30)
+
+    assert set(run(cluster, work)) == {b"%d" % number for number in range(30)}
 
 
 def test_dead_letters_go_to_the_leader_of_their_topic(cluster: SimulatedCluster) -> None:

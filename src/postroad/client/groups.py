@@ -63,16 +63,24 @@ OPERATOR: Final = Committer()
 
 async def list_all(client: Client) -> list[GroupListing]:
     """The groups of all nodes: each coordinates some."""
-    found: dict[str, GroupListing] = {}
-    for node in await client.retry(client.nodes):
-        answer = await client.ask(list_groups, list_groups.ListGroupsRequest(), node=node)
-        if answer.error_code:
-            raise by_code(answer.error_code)
-        for group in answer.groups:
-            found[group.group_id] = GroupListing(
-                group.group_id, group.group_state, group.group_type or "classic", group.protocol_type
-            )
-    return sorted(found.values())
+    return await listed(client, list_groups.ListGroupsRequest())
+
+
+async def listed(client: Client, request: list_groups.ListGroupsRequest) -> list[GroupListing]:
+    """What all nodes list. One that dies meanwhile is left out, and others coordinate its groups."""
+
+    async def attempt() -> list[GroupListing]:
+        found: dict[str, GroupListing] = {}
+        for node in await client.nodes():
+            answer = await client.call(list_groups, request, node=node)
+            raise_for(answer)
+            for group in answer.groups:
+                found[group.group_id] = GroupListing(
+                    group.group_id, group.group_state, group.group_type or "classic", group.protocol_type
+                )
+        return sorted(found.values())
+
+    return await client.retry(attempt)
 
 
 async def describe(client: Client, group: str) -> GroupDescription:

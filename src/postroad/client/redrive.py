@@ -34,7 +34,13 @@ from postroad.client.producer import Delivery, Producer
 from postroad.client.share_consumer import ShareConsumer
 from postroad.client.share_message import ShareMessage
 from postroad.client.struck_off import GROUP_SUFFIX, not_sent_back
-from postroad.errors import GroupIdNotFound, NonEmptyGroup, PostroadError, UnknownTopicOrPartition
+from postroad.errors import (
+    CoordinatorNotAvailable,
+    GroupIdNotFound,
+    NonEmptyGroup,
+    PostroadError,
+    UnknownTopicOrPartition,
+)
 from postroad.wire.header_names import (
     ASKED_FOR,
     DEAD_AT,
@@ -68,6 +74,7 @@ GROUP_CONFIG: Final = {
 POLL_RECORDS: Final = 500
 POLL_MS: Final = 1000  # letters that are there come at once; after this there are none
 LAST_POLL_MS: Final = 100  # when all that were counted have come
+PATIENCE_S: Final = 30.0  # while letters are there and none comes: a leader is being elected, as a rule
 PACES_A_SECOND: Final = 10  # a rate is kept in steps of a tenth of a second
 
 
@@ -224,14 +231,21 @@ class Redrive:
         ends: Mapping[TopicPartition, int],
         progress: Callable[[int, int], None],
     ) -> None:
-        """Until a poll brings nothing, or (rule 3) as many polls as there are partitions only news."""
-        began = asyncio.get_running_loop().time()
+        """Until nothing is left, or (rule 3) as many polls as there are partitions bring only news."""
+        loop = asyncio.get_running_loop()
+        began = last_came = loop.time()
         news = 0
         while news <= len(ends) and not self._is_enough() and not self._stopping.is_set():
             wait_ms = POLL_MS if self.report.seen < self._total else LAST_POLL_MS
             letters = await consumer.poll(self._batch(), wait_ms)
             if not letters:
-                return
+                left = await subscriptions.receivable(self._client, self._dead_topic + GROUP_SUFFIX)
+                if not left:
+                    return
+                if loop.time() - last_came > PATIENCE_S:
+                    raise CoordinatorNotAvailable(f"{left} letters can't be received now: run it again.")
+                continue
+            last_came = loop.time()
             old = [letter for letter in letters if letter.offset < ends[letter.topic_partition]]
             news = 0 if old else news + 1
             await self._send_back(consumer, producer, old)

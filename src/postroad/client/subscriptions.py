@@ -51,17 +51,8 @@ class SharePosition(NamedTuple):
 
 async def list_all(client: Client) -> list[GroupListing]:
     """The share groups of all nodes."""
-    found: dict[str, GroupListing] = {}
-    request = list_groups.ListGroupsRequest(types_filter=[SHARE])
-    for node in await client.retry(client.nodes):
-        answer = await client.ask(list_groups, request, node=node)
-        raise_for(answer)
-        for group in answer.groups:
-            if group.group_type == SHARE:
-                found[group.group_id] = GroupListing(
-                    group.group_id, group.group_state, SHARE, group.protocol_type
-                )
-    return sorted(found.values())
+    found = await groups.listed(client, list_groups.ListGroupsRequest(types_filter=[SHARE]))
+    return [group for group in found if group.type == SHARE]
 
 
 async def describe(client: Client, group: str) -> SubscriptionState:
@@ -200,6 +191,17 @@ async def peek(
         return await client.retry(attempt)
     finally:
         client.close_lane(lane)
+
+
+async def receivable(client: Client, group: str) -> int:
+    """How many messages nobody holds and nothing delays, as the leaders of all partitions count them.
+
+    Who receives nothing learns from it whether nothing is there, or a leader is only being elected."""
+    count = 0
+    for topic_partition, position in (await positions(client, group)).items():
+        found = await peek(client, group, topic_partition)
+        count += max(0, position.lag - found.in_flight - found.delayed - found.waiting - found.dying)
+    return count
 
 
 def _member(found: Any) -> ShareMemberInfo:

@@ -36,6 +36,8 @@ RETRY_S: Final = 1.0
 TRIES_MAX: Final = 60  # for partitions that came later; by then a heartbeat has asked for them, too
 
 T = TypeVar("T")
+Leaders = dict[TopicPartition, int | None]
+"""Who leads each partition; None: nobody that lives."""
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,7 @@ class ClusterLedgers:
         self._creation = creation
         self._members = members
         self._ensured: dict[str, set[TopicPartition]] = {}  # at other leaders, by group
+        self._offline_since: dict[TopicPartition, float] = {}  # by those who asked: without a leader
 
     # --- beginning
 
@@ -168,16 +171,22 @@ class ClusterLedgers:
     # --- looking and changing
 
     async def held(self, group_id: str, topic_id: bytes = b"", *, all_known: bool = False) -> list[Key]:
-        """All partitions that the group has met, or those of one topic. Raises if a leader can't say."""
+        """All partitions that the group has met, or those of one topic. Raises if a leader can't say.
+
+        Partitions that are offline are left out; with `all_known` they are an error."""
+        leaders = await self._elected(topic_id)
+        if all_known and None in leaders.values():
+            raise CoordinatorNotAvailable("A partition has no leader.")
         found = self._here.held(group_id, topic_id, all_known=all_known)
-        for answer in await self._ask_holders(peer.FindHeld(group_id, topic_id, all_known)):
+        for answer in await self._ask_holders(leaders, peer.FindHeld(group_id, topic_id, all_known)):
             found += [Key(group_id, *where) for where in answer.partitions]
         return sorted(set(found))
 
     async def groups(self) -> set[str]:
         """The ids of all groups that have met a partition. Raises if a leader can't say."""
+        leaders = await self._elected()
         found = set(self._here.groups())
-        for answer in await self._ask_holders(peer.FindGroups()):
+        for answer in await self._ask_holders(leaders, peer.FindGroups()):
             found.update(answer.groups)
         return found
 
@@ -269,16 +278,39 @@ class ClusterLedgers:
             raise CoordinatorNotAvailable("The partition has no leader.")
         return leader
 
-    async def _ask_holders(self, question: peer.AnyQuestion) -> list[peer.PeerAnswer]:
-        """The answers of all other nodes that lead a partition with a ledger."""
-        leaders = {
-            state.leader
-            for topic in self._node.image.topics.values()
-            for state in topic.partitions
-            if state.ledger and state.leader != self._me and state.leader in self._node.image.nodes
+    async def _elected(self, topic_id: bytes = b"") -> Leaders:
+        """Who leads the partitions that have ledgers, once elections that are under way are over.
+
+        Without that wait, who asks right after the death of a node would hear of too little: a purge would
+        leave messages, and a list would lack subscriptions."""
+        loop = self._node.loop
+        while True:
+            leaders = self._leaders(topic_id)
+            offline = [where for where, leader in leaders.items() if leader is None]
+            self._offline_since = {where: self._offline_since.get(where, loop.time()) for where in offline}
+            if all(loop.time() - since > ELECTION_S for since in self._offline_since.values()):
+                return leaders
+            await asyncio.sleep(PAUSE_S)
+
+    def _leaders(self, topic_id: bytes = b"") -> Leaders:
+        topics = self._node.image.topics_by_id
+        wanted = topics.values() if not topic_id else [topics[topic_id]] if topic_id in topics else []
+        return {
+            (topic.id, index): self._leader(topic.id, index)
+            for topic in wanted
+            for index, state in enumerate(topic.partitions)
+            if state.ledger
         }
-        ask = partial(self._node.peers.ask, question=question)
-        return await _all(ask, sorted(leaders))
+
+    async def _ask_holders(self, leaders: Leaders, question: peer.AnyQuestion) -> list[peer.PeerAnswer]:
+        """The answers of all other nodes that lead a partition with a ledger. Raises if leaders change
+        meanwhile: a partition may then be missing from all answers."""
+        others = {leader for leader in leaders.values() if leader is not None and leader != self._me}
+        answers = await _all(partial(self._node.peers.ask, question=question), sorted(others))
+        now = self._leaders()
+        if any(now.get(where, leader) != leader for where, leader in leaders.items()):
+            raise CoordinatorNotAvailable("Partitions have other leaders by now: ask again.")
+        return answers
 
 
 async def _all(ask: Callable[[int], Awaitable[T]], whom: Sequence[int]) -> list[T]:

@@ -1,9 +1,9 @@
 """Message move tasks: dead letters go from their queue back to where they came from, or to a queue of choice.
 
 Letters are received as by any consumer, published, and deleted once the copy is durable. So a crash loses
-nothing; at worst some letters are sent twice. A task ends when nothing can be received, or when what comes
-has died since it began: what fails again at once does not go round in circles. What goes back to where it
-came from is for the queue's own subscription (`postroad-for`): others of that topic have done with it.
+nothing; at worst some letters are sent twice. A task ends when nothing is left to be received, or when what
+comes has died since it began: what fails again at once does not go round in circles. What goes back to where
+it came from is for the queue's own subscription (`postroad-for`): others of that topic have done with it.
 
 Who carries a task out, and who goes on with it, is the business of `redrives/`.
 """
@@ -18,9 +18,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from postroad.client import subscriptions
 from postroad.client.producer import Sent
 from postroad.client.share_message import AckType, ShareMessage
-from postroad.errors import GroupIdNotFound, PostroadError
+from postroad.errors import CoordinatorNotAvailable, GroupIdNotFound, PostroadError
 from postroad.gateway.gateway import Gateway, Message
 from postroad.gateway.receiver import Received
 from postroad.gateway.redrives import Progress, Task
@@ -39,6 +40,7 @@ from postroad.wire.header_names import (
 KIND: Final = "sqs"
 BATCH: Final = 100
 WAIT_MS: Final = 500
+PATIENCE_S: Final = 30.0  # while letters are there and none comes
 # Ample for a batch, and over before another gateway goes on with the task of one that died (`SILENT_S`).
 LOCK_MS: Final = 10_000
 # They held for the message that died.
@@ -66,6 +68,7 @@ class Move:
         self._total = task.progress.total
         self._moved = task.progress.sent
         self._stopping = asyncio.Event()
+        self._last_came = asyncio.get_running_loop().time()
 
     def progress(self) -> Progress:
         return Progress(total=self._total, seen=self._moved, sent=self._moved)
@@ -93,12 +96,22 @@ class Move:
         """False when there is nothing left. Raises PostroadError, and what was not moved is returned."""
         wanted = BATCH if self._per_second is None else min(BATCH, self._per_second)
         received = await self._gateway.receive(self._source, wanted, WAIT_MS, LOCK_MS)
+        if not received:
+            return await self._are_left()
+        self._last_came = asyncio.get_running_loop().time()
         old = [each for each in received if each.message.timestamp <= self._began_ms]
         await self._return([each for each in received if each.message.timestamp > self._began_ms])
         failure = await self._move(old)
         if failure is not None:
             raise failure
         return bool(old)
+
+    async def _are_left(self) -> bool:
+        """Whether letters are there that could not be received: a node is gone, and another will lead."""
+        left = await subscriptions.receivable(self._gateway.client, self._source)
+        if left and asyncio.get_running_loop().time() - self._last_came > PATIENCE_S:
+            raise CoordinatorNotAvailable(f"{left} letters can't be received now.")
+        return left > 0 and not self._gateway.closing.is_set()
 
     async def _move(self, letters: Sequence[Received]) -> PostroadError | None:
         """Each on its own topic; those that could not be published are returned. The first error."""

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from postroad.client import offsets, subscriptions, topics
+from postroad.client.metadata import TopicPartition
 from postroad.errors import GroupIdNotFound, NonEmptyGroup, TopicAlreadyExists, UnknownTopicOrPartition
 from postroad.gateway.sqs import answers, attributes, names, queue_attributes, redrive_policy
 from postroad.gateway.sqs.errors import SqsError, invalid, no_such_queue, unsupported
@@ -244,7 +245,8 @@ async def purge_queue(service: Service, _: Caller, asked: PurgeQueue) -> answers
         if now_ms - queue.remembered.purged_ms < PURGE_MS:
             text = f"Only one PurgeQueue operation on {queue.name} is allowed every 60 seconds."
             raise SqsError("PurgeQueueInProgress", text, 403)
-        positions = await subscriptions.positions(client, queue.name)
-        await subscriptions.move(client, queue.name, await offsets.latest(client, list(positions)))
+        topic = await client.retry(lambda: client.topic(queue.topic))
+        everywhere = [TopicPartition(topic.name, partition.number) for partition in topic.partitions]
+        await subscriptions.move(client, queue.name, await offsets.latest(client, everywhere))
         await service.remember(queue, msgspec.structs.replace(queue.remembered, purged_ms=now_ms))
     return answers.Nothing()
