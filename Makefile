@@ -54,7 +54,7 @@ spark: $(STAMP) $(DEBIAN)
 
 # What takes long with three nodes: kills of leaders again and again, under load.
 faults: $(STAMP) $(DEBIAN)
-	$(BIN)/pytest -m cluster_slow tests/faults $(ARGS)
+	$(BIN)/pytest -m cluster_slow tests/faults tests/clients tests/gateway $(ARGS)
 
 # The TLA+ model of replication (docs/spec), checked by TLC: make spec ARGS="os-kill1 m-shrinkEarly"
 spec: $(STAMP)

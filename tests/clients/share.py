@@ -35,6 +35,12 @@ def configure(admin: AdminClient, broker: Broker, group: str, **config: str | in
     wanted: dict[str, str | int] = {"share.auto.offset.reset": "earliest", **dotted(config)}
     if broker.ours:
         wanted.setdefault("share.heartbeat.interval.ms", HEARTBEAT_MS)
+    configure_group(admin, group, **wanted)
+
+
+def configure_group(admin: AdminClient, group: str, **config: str | int) -> None:
+    """These configs of the group, and no others; with `_` for `.`."""
+    wanted = dotted(config)
     entries = [
         ConfigEntry(name, str(value), incremental_operation=AlterConfigOpType.SET)
         for name, value in wanted.items()
