@@ -322,3 +322,21 @@ def test_a_silent_leader_costs_seconds_and_no_time_out(cluster: SimulatedCluster
     task.result()
     gap_s = max(after - before for before, after in pairwise(sent))
     assert gap_s < 7.0, "a lease, an election, and a few looks around"
+
+
+def test_a_node_that_takes_connections_and_answers_nothing_is_passed_over(cluster: SimulatedCluster) -> None:
+    """A process that SIGSTOP has stopped is such a node: its kernel still takes connections."""
+    cluster.create_led_by("passed", 2, 3)
+    paused = cluster.machines[1].process
+    assert paused is not None
+    paused.pause(600.0)
+    process = Process(cluster.world, "own-client")
+
+    async def work() -> list[int]:
+        bootstrap = ",".join(f"{host_of(number)}:9092" for number in (1, 2, 3))
+        async with Client(bootstrap, runtime=ClientRuntime(process, cluster.network)) as client:
+            return [part.leader for part in (await client.topic("passed")).partitions]
+
+    task = process.start(work())
+    cluster.until(task.done, 20.0)
+    assert task.result() == [2]

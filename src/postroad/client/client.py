@@ -39,7 +39,7 @@ CALLS: Final = "calls"
 WATCH: Final = "watch"
 TIMEOUT_S: Final = 30.0
 LOOK_UP_S: Final = 5.0  # a node that does not answer what it has in memory is left for another
-ELSEWHERE_S: Final = 1.5  # the same, and to connect, where there is another one to ask
+ELSEWHERE_S: Final = 2.0  # the same, and to connect, where there is another one to ask
 UNKNOWN_TOPIC_S: Final = (
     0.5  # a topic may be too young to be known everywhere; more likely it's a typing error
 )
@@ -289,12 +289,12 @@ class Client:
     async def _connect_to(self, addresses: Iterable[Address]) -> Connection:
         """A connection to the first of these that takes one."""
         failure = BrokerNotAvailable()
+        # The first one is not tried again: it has the time that it needs.
+        timeout_s = self._at_most(CONNECT_TIMEOUT_S) if self._was_connected else CONNECT_TIMEOUT_S
         for address in addresses:
             try:
-                connection = await open_connection(
-                    self.runtime.connect, *address, self._client_id, self._at_most(CONNECT_TIMEOUT_S)
-                )
-            except (BrokerNotAvailable, NetworkException) as error:
+                connection = await open_connection(self.runtime.connect, *address, self._client_id, timeout_s)
+            except (BrokerNotAvailable, NetworkException, RequestTimedOut) as error:
                 failure = BrokerNotAvailable(str(error))
                 self._unanswered[address] = None
             else:
