@@ -21,7 +21,13 @@ from postroad.client.client import Client
 from postroad.client.metadata import TopicPartition
 from postroad.client.share_message import AckType
 from postroad.client.share_session import AckBatch, Terms, TopicIdPartition
-from postroad.errors import InvalidRecordState, LeaderNotAvailable, PostroadError, TryAgain
+from postroad.errors import (
+    InvalidRecordState,
+    PostroadError,
+    TryAgain,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from postroad.gateway.receipts import Receipt
 from postroad.gateway.topic_ids import TopicIds
 from postroad.wire.share_requests import NOT_GIVEN
@@ -141,7 +147,9 @@ class _Attempts:
         for topic_partition, offsets in list(self.left.items()):
             try:
                 by_node[await self._topic_ids.leader(*topic_partition)][topic_partition] = offsets
-            except LeaderNotAvailable as error:
+            except (UnknownTopicId, UnknownTopicOrPartition) as error:
+                self._refuse(topic_partition, error)
+            except TryAgain as error:
                 again.append(error)
             except PostroadError as error:
                 self._refuse(topic_partition, error)

@@ -283,12 +283,14 @@ class ClusterLedgers:
 
         Without that wait, who asks right after the death of a node would hear of too little: a purge would
         leave messages, and a list would lack subscriptions."""
-        loop = self._node.loop
         while True:
-            leaders = self._leaders(topic_id)
-            offline = [where for where, leader in leaders.items() if leader is None]
-            self._offline_since = {where: self._offline_since.get(where, loop.time()) for where in offline}
-            if all(loop.time() - since > ELECTION_S for since in self._offline_since.values()):
+            leaders, now = self._leaders(topic_id), self._node.loop.time()
+            offline = {where for where, leader in leaders.items() if leader is None}
+            for where in leaders.keys() - offline:
+                self._offline_since.pop(where, None)
+            if all(
+                now - self._offline_since.setdefault(where, now) > ELECTION_S for where in sorted(offline)
+            ):
                 return leaders
             await asyncio.sleep(PAUSE_S)
 
