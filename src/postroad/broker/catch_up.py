@@ -18,7 +18,7 @@ class CatchUp:
         self._paid_ms = 0.0  # on the monotonic clock: up to here everything that was copied is paid for
 
     def delay_ms(self, copied: int, now_ms: int) -> int:
-        """So many bytes were copied: how long to wait before more of that log are asked for."""
+        """Count bytes that were copied; returns how long to wait before more of that log is asked for."""
         if not self._bytes_per_s:
             return 0
         self._paid_ms = max(self._paid_ms, now_ms) + copied * 1000 / self._bytes_per_s
