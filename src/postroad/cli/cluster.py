@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from postroad.cli import output
+from postroad.cli import cluster_moves, output
 from postroad.cli.command import Group
 from postroad.cli.ending import FAILED
 from postroad.cli.session import cluster_options, json_option, talk
@@ -25,7 +25,13 @@ SHOWN_MAX: Final = 20  # partitions of which something is wrong; --json has all 
 
 @click.group(cls=Group)
 def cluster() -> None:
-    """Show the nodes of a cluster and what is wrong with it."""
+    """Show the nodes of a cluster and what is wrong with it, move partitions, drain and remove nodes."""
+
+
+cluster.add_command(cluster_moves.reassign)
+cluster.add_command(cluster_moves.rebalance)
+cluster.add_command(cluster_moves.drain)
+cluster.add_command(cluster_moves.remove)
 
 
 @cluster.command()
@@ -38,19 +44,23 @@ def status(context: click.Context, as_json: bool, bootstrap: str, timeout_s: flo
     The exit code is 1 if a partition lacks one of them, or a node is gone or only starting.
     """
 
-    async def work(client: Client) -> tuple[Cluster, list[NodeFacts]]:
+    async def work(client: Client) -> tuple[Cluster, list[NodeFacts], set[int]]:
+        from postroad.client import moves
         from postroad.client.nodes import describe
 
-        return await client.retry(client.cluster), await describe(client)
+        drained = {node.id for node in await moves.nodes(client) if node.drained}
+        return await client.retry(client.cluster), await describe(client), drained
 
-    seen, registered = talk(bootstrap, timeout_s, work)
-    nodes, partitions = _nodes(seen, registered), list(_wrong_partitions(seen))
+    seen, registered, drained = talk(bootstrap, timeout_s, work)
+    nodes, partitions = _nodes(seen, registered, drained), list(_wrong_partitions(seen))
     is_well = _report(seen, nodes, partitions, as_json)
     if not is_well:
         context.exit(FAILED)
 
 
-def _nodes(seen: Cluster, registered: Sequence[NodeFacts]) -> list[tuple[output.Cell, ...]]:
+def _nodes(
+    seen: Cluster, registered: Sequence[NodeFacts], drained: Collection[int]
+) -> list[tuple[output.Cell, ...]]:
     """A row for each node, also for those that hold replicas and are gone."""
     leads = Counter(partition.leader for partition in _partitions(seen))
     holds = Counter(node for partition in _partitions(seen) for node in partition.replicas)
@@ -59,6 +69,8 @@ def _nodes(seen: Cluster, registered: Sequence[NodeFacts]) -> list[tuple[output.
     for node in sorted(known.keys() | holds.keys()):
         facts = known.get(node)
         state = "gone" if facts is None else "starting" if facts.is_fenced else "serving"
+        if node in drained and facts is not None:
+            state = "drained" if not holds[node] else "draining"
         address, rack = (str(facts.address), facts.rack or None) if facts is not None else (None, None)
         rows.append((node, address, rack, state, leads[node], holds[node], node == seen.controller))
     return rows
@@ -87,7 +99,7 @@ def _report(
     seen: Cluster, nodes: Sequence[Sequence[Any]], partitions: Sequence[Sequence[Any]], as_json: bool
 ) -> bool:
     """Print it. Returns whether nothing is wrong."""
-    away = sum(row[NODE_COLUMNS.index("state")] != "serving" for row in nodes)
+    away = sum(row[NODE_COLUMNS.index("state")] in ("gone", "starting") for row in nodes)
     is_well = not away and not partitions
     count = sum(1 for _ in _partitions(seen))
     leaderless = sum(row[PARTITION_COLUMNS.index("leader")] is None for row in partitions)

@@ -1,0 +1,88 @@
+"""Where partitions lie, and how an operator changes that: moves, drains, and nodes that go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from postroad.client.client import Client
+from postroad.client.metadata import TopicPartition
+from postroad.errors import PostroadError, by_code
+from postroad.wire import nodes as nodes_api
+from postroad.wire.messages import (
+    alter_partition_reassignments,
+    describe_log_dirs,
+    list_partition_reassignments,
+)
+from postroad.wire.nodes import NodeStanding
+
+
+class Moving(NamedTuple):
+    """A partition that is being moved."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+async def reassign(
+    client: Client, wanted: Mapping[TopicPartition, Sequence[int] | None]
+) -> dict[TopicPartition, PostroadError]:
+    """Begin to move partitions to these nodes (None: cancel a move); what was refused, and why."""
+    api = alter_partition_reassignments
+    topics: dict[str, Any] = {}
+    for (name, number), replicas in wanted.items():
+        topic = topics.setdefault(name, api.ReassignableTopic(name))
+        nodes = None if replicas is None else list(replicas)
+        topic.partitions.append(api.ReassignablePartition(number, nodes))
+    answer = await client.ask(api, api.AlterPartitionReassignmentsRequest(topics=list(topics.values())))
+    if answer.error_code:
+        raise by_code(answer.error_code, answer.error_message)
+    return {
+        TopicPartition(topic.name, each.partition_index): by_code(each.error_code, each.error_message)
+        for topic in answer.responses
+        for each in topic.partitions
+        if each.error_code
+    }
+
+
+async def moving(client: Client) -> dict[TopicPartition, Moving]:
+    """All partitions that are being moved now."""
+    request = list_partition_reassignments.ListPartitionReassignmentsRequest(topics=None)
+    answer = await client.ask(list_partition_reassignments, request)
+    if answer.error_code:
+        raise by_code(answer.error_code, answer.error_message)
+    return {
+        TopicPartition(topic.name, each.partition_index): Moving(
+            tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)
+        )
+        for topic in answer.topics
+        for each in topic.partitions
+    }
+
+
+async def nodes(client: Client, order: nodes_api.AnyOrder | None = None) -> list[NodeStanding]:
+    """All nodes that the cluster knows, running or not, after the order was taken, if there is one."""
+
+    async def attempt() -> list[NodeStanding]:
+        asked = nodes_api.DescribeNodes() if order is None else order
+        answer = await client.call(nodes_api, asked, version=nodes_api.MAX_VERSION)
+        if answer.error_code:
+            raise by_code(answer.error_code, answer.error_message)
+        return list(answer.nodes)
+
+    return await client.retry(attempt)
+
+
+async def sizes(client: Client, nodes: Sequence[int]) -> dict[TopicPartition, int]:
+    """How many bytes a replica of each partition has, the largest that these nodes tell of."""
+    found: dict[TopicPartition, int] = {}
+    for node in nodes:
+        request = describe_log_dirs.DescribeLogDirsRequest(topics=None)
+        answer = await client.ask(describe_log_dirs, request, node=node)
+        for result in answer.results:
+            for topic in result.topics:
+                for each in topic.partitions:
+                    where = TopicPartition(topic.name, each.partition_index)
+                    found[where] = max(found.get(where, 0), each.partition_size)
+    return found
