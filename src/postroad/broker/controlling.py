@@ -35,10 +35,14 @@ class Controlling:
         self._changed = asyncio.Event()
         self._changed.set()  # a controller that begins looks at all of it
         self._gone_since_s: dict[int, float] = {}  # by node: when this controller first missed it
+        self._controller = node.image.controller
 
     def changed(self, changes: Changes) -> None:
         """The image has changed; not each change is a reason to look."""
-        if changes.nodes_changed or changes.partitions or changes.created:
+        image = self._node.image
+        begins = image.controller == self._me != self._controller and len(image.nodes) > 1
+        self._controller = image.controller
+        if changes.nodes_changed or changes.partitions or changes.created or begins:
             self._changed.set()
 
     async def run(self) -> None:

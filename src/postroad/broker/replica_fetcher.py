@@ -123,6 +123,8 @@ class ReplicaFetcher:
                         "node %d can't be fetched from; trying on: %s", self.leader, error or "time-out"
                     )
                 self._troubled = True
+                if isinstance(error, ConnectionRefusedError):
+                    self._node.suspects.suspect(self.leader)
             finally:
                 self._disconnect()
             pause_s = RETRY_FIRST_S if not self._troubled else min(2 * pause_s, RETRY_LONGEST_S)

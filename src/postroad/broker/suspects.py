@@ -2,8 +2,10 @@
 
 A process that is killed leaves its connections closed at once, long before its lease runs out. Whoever loses
 one asks whether anything listens there. Only a refusal counts, twice in a row: a machine that is silent may
-still run, and its lease decides. Taking out a node that lives after all costs a needless election and nothing
-else, since epochs fence what it leads.
+still run, and its lease decides. One that accepts is asked again for a while: the system closes what a killed
+process had open one by one, and the port may be the last. Taking out a node that lives after all costs a
+needless election and nothing else, since epochs fence what it leads. A node that starts or stops takes no
+connections, and is not dead.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from postroad.cluster import membership
+from postroad.cluster import keys, membership
 from postroad.errors import ApiError, CoordinationError
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
 
-LOOKS: Final = 2
+REFUSALS: Final = 2
+LOOKS_MAX: Final = 6
 PAUSE_S: Final = 0.05
 CONNECT_S: Final = 0.5
 
@@ -31,7 +34,7 @@ class Suspects:
         self._probing: dict[int, None] = {}
 
     def suspect(self, peer: int) -> None:
-        """A connection with the node has ended."""
+        """A connection with the node has ended, or was refused."""
         if peer not in self._probing and peer != self._node.settings.node.id:
             self._probing[peer] = None
             self._node.tasks.start(self._probe(peer), "probe-peer")
@@ -45,22 +48,26 @@ class Suspects:
             del self._probing[peer]
 
     async def _is_dead(self, peer: int) -> bool:
-        for look in range(LOOKS):
+        refusals = 0
+        for look in range(LOOKS_MAX):
             if look:
                 await asyncio.sleep(PAUSE_S)
             entry = self._node.image.nodes.get(peer)
-            if entry is None:
+            if entry is None or entry.state != keys.SERVING:
                 return False
             try:
                 async with asyncio.timeout(CONNECT_S):
                     stream = await self._node.runtime.connect(entry.host, entry.port)
             except ConnectionRefusedError:
-                continue
+                refusals += 1
+                if refusals == REFUSALS:
+                    return True
             except (OSError, TimeoutError):
                 return False
-            stream.close()
-            return False
-        return True
+            else:
+                stream.close()
+                refusals = 0
+        return False
 
     async def _take_out(self, peer: int) -> None:
         decision = membership.declare_dead(self._node.image, peer)
