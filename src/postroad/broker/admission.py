@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from postroad.broker.partition import Partition
-from postroad.errors import ApiError, InvalidRequest, InvalidTopic, NotEnoughReplicas
+from postroad.errors import ApiError, InvalidRequest, InvalidTopic, NotEnoughReplicas, NotLeaderOrFollower
 from postroad.wire import batch as batches
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = ACKS = (0, 1, -1)
@@ -40,4 +40,6 @@ def waits_for_commit(partition: Partition, acks: int, end: int) -> bool:
 def _closed_to_clients(partition: Partition) -> ApiError:
     if partition.internal:
         return InvalidTopic(f"{partition.topic} is written by the nodes only.")
+    if partition.is_left:
+        return NotLeaderOrFollower("Another node may lead by now.")
     return NotEnoughReplicas()

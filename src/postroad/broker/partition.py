@@ -91,6 +91,7 @@ class Partition:
         "index",
         "inspect",
         "internal",
+        "is_left",
         "lacks_replicas",
         "leader_epoch",
         "leadership",
@@ -136,6 +137,7 @@ class Partition:
         self.copying: Copying | None = None  # where it has a leader to follow
         self.log_number = MESSAGES  # which of the partition's logs this is, to `leadership`
         self.lacks_replicas = False  # acks=all is refused
+        self.is_left = False  # another may lead by now, since nobody fetches: acks=all is sent there
         self.replica_reads: dict[ReplicaRead, None] = {}
         self.flush = flush
         self.flush_interval_ms = flush_interval_ms
@@ -177,16 +179,31 @@ class Partition:
     def share_leadership(self, leadership: Leader | None) -> None:
         """The replicas, or who of them is in sync, have changed while this node leads."""
         self.leadership = leadership
-        self.lacks_replicas = (
-            self.min_insync_replicas > 1 if leadership is None else not leadership.enough_replicas
-        )
+        if leadership is None:
+            self.lacks_replicas, self.is_left = self.min_insync_replicas > 1, False
+        else:
+            self.lacks_replicas = self.is_left or not leadership.enough_replicas
         self._advance(self.safe_offset)
+
+    def note_left(self, is_left: bool) -> None:
+        """Whether the followers seem to have gone to another leader. Producers are told to look for it.
+
+        What they sent may be committed there all the same, or by this leader if it leads after all.
+        """
+        leadership = self.leadership
+        if leadership is None:
+            return
+        self.is_left = is_left
+        self.lacks_replicas = is_left or not leadership.enough_replicas
+        if is_left:
+            self.producers.fail(NotLeaderOrFollower("Another node may lead by now; the outcome is unknown."))
 
     def become_follower(self, leader_epoch: int) -> None:
         """Another node leads, or nobody. Whoever waits is told, and asks there."""
         if self._staged:  # a follower knows what is in its file, and promises no more
             self.write()
         self.leadership = None
+        self.is_left = False
         self.leader_epoch = leader_epoch
         self.log.end_epoch()
         self.log_number = MESSAGES

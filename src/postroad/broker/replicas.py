@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from postroad.broker.node import Node
 
 REOPEN_S: Final = 5.0
+LEFT_MS: Final = 500  # a follower that has something to fetch does so within milliseconds
 TIMEOUTS_S: Final = 0.5  # between two looks for producers that have waited long enough
 
 log = logging.getLogger(__name__)
@@ -255,13 +256,25 @@ class Replicas:
             self._open_all(topic, [partition.index], clean=False)
 
     async def run_timeouts(self) -> None:
-        """For as long as the node lives: producers wait for a commit no longer than they asked for."""
+        """For as long as the node lives: producers wait for a commit no longer than they asked for.
+
+        Nor do they wait for a leader that has lost touch with the cluster, and that nobody follows any more.
+        """
         while True:
             await asyncio.sleep(TIMEOUTS_S)
             now_ms = self._node.clock.monotonic_ms()
             for partition in self._node.partitions:
                 if partition.producers.waiting:
                     partition.producers.expire(now_ms)
+                if partition.is_left or partition.producers.waiting:
+                    partition.note_left(self._is_left(partition, now_ms))
+
+    def _is_left(self, partition: Partition, now_ms: int) -> bool:
+        """Whether another may lead, and no follower has fetched for long though there is what to fetch."""
+        if self._node.evidence.covers(partition) or partition.leadership is None:
+            return False
+        heard_ms = partition.leadership.heard_ms()
+        return heard_ms is not None and now_ms >= heard_ms + LEFT_MS
 
     def _partition(
         self, topic: Topic, index: int, opened: PartitionLog, settings: TopicSettings

@@ -273,6 +273,10 @@ class Leader:
         """How many replicas must be in sync for the watermark to move."""
         return effective_minimum(self._min_insync, self.replicas)
 
+    def heard_ms(self) -> int | None:
+        """When somebody who counts for the watermark last fetched; None where nobody but the leader does."""
+        return max((follower.seen_ms() for follower in self._counted), default=None)
+
     def promise(self, replica: int, log: int = MESSAGES) -> int:
         """The offset below which the replica has everything; -1 if it has not fetched yet."""
         return self._followers[replica].positions[log].offset
