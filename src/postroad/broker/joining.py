@@ -46,11 +46,13 @@ class Joining:
         random: bytes,
         is_synced: Callable[[Topic], bool],
         replaces: bool = False,
+        remembers: bool = False,
     ) -> None:
         """`commit` hands a decision to the store and returns its answer; `random`: a new cluster's id.
 
         `is_synced`: whether the topic's messages are synced before they are acknowledged. `replaces`: the
-        data directory takes the place of one that is lost.
+        data directory takes the place of one that is lost. `remembers`: the store may be restored from a
+        backup apart from the data directory, which must not go unnoticed.
         """
         self._store = store
         self._directory = directory
@@ -59,6 +61,7 @@ class Joining:
         self._random = random
         self._is_synced = is_synced
         self._replaces = replaces
+        self._remembers = remembers
 
     async def join(self) -> Joined:
         """Register the node and take the leadership that is its own. Raises what keeps it from starting."""
@@ -88,6 +91,8 @@ class Joining:
         if noted.operations and await self._commit(noted) is None:
             raise StoreChanged("Another process registered at the same moment.")
         snapshot = await self._store.list("")
+        if self._remembers:
+            self._directory.note_revision(snapshot.revision)
         self._directory.record_boot()
         self._directory.take_marker()
         return Joined(snapshot, clean)

@@ -53,10 +53,12 @@ from postroad.cluster.internal_topics import OFFSETS_TOPIC
 from postroad.cluster.keys import STARTING
 from postroad.cluster.store import Store
 from postroad.config import Loaded
+from postroad.errors import ConfigurationError
 
 SYNC_THREADS: Final = 4  # syncs of different files overlap in the kernel; more gained nothing
 SLOW_THREADS: Final = 2  # recovery, compaction, retention: never in front of a sync
 COLD_THREADS: Final = 2  # data that is read for the first time: in front of neither
+REMEMBER_S: Final = 60.0  # between two notes of how far the store was followed: each is a sync
 DRAIN_S: Final = 2.0  # how long a stop waits for answers that are under way
 
 log = logging.getLogger(__name__)
@@ -127,6 +129,8 @@ class Node:
         self.producer_ids = ProducerIds(self.topics)
         await self._join_cluster()
         self.tasks.start(self._follow(), "follow-store")
+        if self._follows_etcd:
+            self.tasks.start(self._remember_store(), "remember-store")
         self.tasks.start(self.replicas.reopen(), "reopen-partitions")
         self.tasks.start(self.replicas.run_timeouts(), "time-out-producers")
         self.tasks.start(self.roles.isr_writer.run(), "write-isr")
@@ -157,6 +161,8 @@ class Node:
         await self.store.close()
         for workers in (self.workers, self.slow_workers, self.cold_workers):
             workers.close()
+        if self._follows_etcd:
+            self._note_revision()
         self.directory.close(clean)
 
     async def _give_up(self) -> None:
@@ -183,6 +189,7 @@ class Node:
             random,
             self.replicas.is_synced,
             self.settings.node.replace,
+            self._follows_etcd,
         )
         snapshot, clean = await patiently(joining.join, self.settings.cluster.lease_length_ms)
         self.tasks.start(self.registration.keep(), "keep-lease")  # logs may take longer than a lease
@@ -211,6 +218,23 @@ class Node:
             await self.topics.follow()
         except Exception:
             self.fail("the coordination store can't be followed")
+
+    @property
+    def _follows_etcd(self) -> bool:
+        return self.settings.cluster.store.startswith("etcd:")
+
+    async def _remember_store(self) -> None:
+        """For as long as the node lives: note how far it has followed an etcd, for the next start."""
+        while True:
+            await asyncio.sleep(REMEMBER_S)
+            await self.slow_workers.call(self._note_revision)
+
+    def _note_revision(self) -> None:
+        """What can't be written is left: it only guards the next start."""
+        try:
+            self.directory.note_revision(self.image.revision)
+        except (OSError, ConfigurationError) as error:
+            log.warning("the revision of the coordination store could not be noted: %s", error)
 
     def fail(self, reason: str) -> None:
         """Called where an error is handled that the node can't go on with: it stops."""

@@ -10,9 +10,10 @@ The directory has an id of its own, which stands in the node's entry in the stor
 it there holds the directory's lock, so the process that wrote the entry is dead, and its entry may be
 replaced at once. Files of older versions have no such id; the next start adds one.
 
-`seen_revision` is the revision of the store in which this node last deleted a replica that had moved away. A
-store that was restored from an older backup still counts on that replica, so the node refuses to start with
-it.
+`seen_revision` is a revision of the store that this node has followed: the one in which it last deleted a
+replica that had moved away, and with etcd that of its last start, stop or minute. A store that was restored
+from an older backup still counts on that replica, and may name leaders and topics that are long gone, so the
+node refuses to start with it.
 
 The file is written before the first log and replaced in one step (temporary file, sync, rename, sync of the
 directory), so a crash leaves the old one or the new one, and never logs without it.
@@ -92,8 +93,8 @@ def check_identity(
         )
     if revision < identity.seen_revision:
         raise ConfigurationError(
-            f"The coordination store is at revision {revision}, but this node has deleted replicas that had "
-            f"moved away by revision {identity.seen_revision}: the store is an older one, perhaps a restored "
-            "backup, and may count on them. Nothing was changed. Start with the newest store. If there is no "
-            "newer one, start this node once with an empty data.dir and --set node.replace=true."
+            f"The coordination store is at revision {revision}, but this node has followed it to revision "
+            f"{identity.seen_revision}: the store is an older one, perhaps a restored backup, and may count on "
+            "replicas and leaders that are gone. Nothing was changed. Start with the newest store. If there is "
+            "no newer one, start this node once with an empty data.dir and --set node.replace=true."
         )
