@@ -97,3 +97,10 @@ def test_log_of_node_and_gateway_in_json_is_one_object_a_line(tmp_path: Path) ->
     assert {"postroad", "postroad.access"} <= {line["logger"] for line in logged}
     (request,) = [line for line in logged if line["logger"] == "postroad.access"]
     assert request["path"] == "/healthz"
+
+
+def test_a_line_says_which_of_several_nodes_wrote_it() -> None:
+    text = log_lines.formatter("text", source="node 2").format(record("it runs"))
+    assert " node 2 postroad" in text
+    line = json.loads(log_lines.formatter("json", source="node 2").format(record("it runs")))
+    assert line["source"] == "node 2"

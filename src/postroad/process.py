@@ -32,10 +32,13 @@ def event_loop() -> asyncio.Runner:
     return asyncio.Runner()
 
 
-def log_to_stderr(level: str, form: str, json_logger: str = "") -> None:
-    """`form` is `text` or `json`; what `json_logger` says is JSON in either case."""
+def log_to_stderr(level: str, form: str, json_logger: str = "", source: str = "") -> None:
+    """`form` is `text` or `json`; what `json_logger` says is JSON in either case.
+
+    `source` names this process in each line, where others write to the same place.
+    """
     handler = logging.StreamHandler()
-    handler.setFormatter(log_lines.formatter(form, json_logger))
+    handler.setFormatter(log_lines.formatter(form, json_logger, source))
     logging.basicConfig(level=level.upper(), handlers=[handler])
 
 

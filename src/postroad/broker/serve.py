@@ -27,7 +27,9 @@ def run(loaded: Loaded, ready_file: str | None = None, is_child: bool = False) -
 
     A child of `several_nodes` also stops when its standard input ends, and says nothing.
     """
-    process.log_to_stderr(loaded.settings.logging.level, loaded.settings.logging.format)
+    settings = loaded.settings
+    source = f"node {settings.node.id}" if is_child else ""
+    process.log_to_stderr(settings.logging.level, settings.logging.format, source=source)
     process.raise_file_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
