@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from itertools import pairwise
 from typing import Any, Self
@@ -44,6 +45,7 @@ AS_THEY_COME = {
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 10_000,
     "linger.ms": 5,
+    "queue.buffering.max.messages": 100_000,
     "log_level": 2,  # connections that end are what is tried here
 }
 
@@ -51,9 +53,11 @@ AS_THEY_COME = {
 class SteadyLoad(Load):
     """Sends a hundred messages a second to each partition, and notes when each was acknowledged."""
 
-    def __init__(self, running: RunningCluster) -> None:
-        super().__init__(running, "producer", AS_THEY_COME)
+    def __init__(self, running: RunningCluster, settings: Mapping[str, Any]) -> None:
+        super().__init__(running, "producer", {**AS_THEY_COME, **settings})
         self.times: list[list[float]] = [[] for _ in range(PARTITIONS)]
+        self.waits: list[float] = []  # of each message, from its sending to its acknowledgement
+        self._sent_at: list[list[float]] = [[] for _ in range(PARTITIONS)]
 
     def gap(self, partition: int, since: float) -> float:
         """The longest time without an acknowledgement that ended after this moment."""
@@ -63,6 +67,10 @@ class SteadyLoad(Load):
             default=0.0,
         )
 
+    def _send(self, partition: int) -> None:
+        self._sent_at[partition][self.sent[partition] :] = [time.monotonic()]
+        super()._send(partition)
+
     def _pause(self) -> None:
         time.sleep(0.01)
         self._producer.poll(0)
@@ -70,7 +78,9 @@ class SteadyLoad(Load):
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         super()._delivered(error, message)
         if error is None:
-            self.times[message.partition()].append(time.monotonic())
+            partition, number, now = message.partition(), int(message.value().split()[1]), time.monotonic()
+            self.times[partition].append(now)
+            self.waits.append(now - self._sent_at[partition][number])
 
 
 class SteadySender(Sender):
@@ -85,13 +95,21 @@ class SteadySender(Sender):
 class ClusterLoad:
     """All clients together. The topic and the queue are made when it is."""
 
-    def __init__(self, running: RunningCluster, **topic_config: str) -> None:
+    def __init__(
+        self,
+        running: RunningCluster,
+        topic_config: Mapping[str, str] | None = None,
+        producer: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`producer`: settings of librdkafka, where those that come with it would hide what is measured."""
         self._running = running
         admin = AdminClient({"bootstrap.servers": running.bootstrap})
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=topic_config)])[TOPIC].result(60)
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=dict(topic_config or {}))])[TOPIC].result(
+            60
+        )
         ours = Broker(running.bootstrap, ours=True)
         configure(admin, ours, crew.GROUP, share_delivery_count_limit=0)
-        self.producer = SteadyLoad(running)
+        self.producer = SteadyLoad(running, producer or {})
         self.reader = GroupReader(running)
         self.register = Register()
         self.ledger = Ledger()
@@ -130,6 +148,10 @@ class ClusterLoad:
             "all clients get on",
             CALM_S,
         )
+
+    def gap(self, partitions: Iterable[int], since: float) -> float:
+        """The longest time for which a producer heard nothing of one of the partitions."""
+        return max(self.producer.gap(partition, since) for partition in partitions)
 
     def check(self) -> None:
         """Hold what clients were told against what is there. The cluster must run, and be whole."""

@@ -42,6 +42,19 @@ def cut_at(file: Path, length: int) -> None:
         opened.truncate(length)
 
 
+def fill(running: Node) -> Path:
+    """A file that takes all that is left of the disk of the node."""
+    filler = running.data_dir / "filler"
+    with filler.open("ab", buffering=0) as file:
+        for size in (1 << 20, 1 << 16, 4096, 512, 1):
+            try:
+                while file.write(bytes(size)) == size:
+                    continue
+            except OSError:
+                continue
+    return filler
+
+
 HARM: dict[str, Callable[[Path], object]] = {
     "deleted": lambda file: file.unlink(),
     "emptied": lambda file: cut_at(file, 0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -63,11 +63,11 @@ class Load:
     def _send(self, partition: int) -> None:
         number = self.sent[partition]
         value = f"{self.name} {number}".encode()
-        try:
+        with suppress(BufferError):  # outside of it: callbacks don't bear an exception that is handled
             self._producer.produce(TOPIC, value, partition=partition, on_delivery=self._delivered)
             self.sent[partition] += 1
-        except BufferError:
-            self._producer.poll(0.05)
+            return
+        self._producer.poll(0.05)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error:

@@ -16,6 +16,7 @@ from tests.clients.confluent import consumer, producer, read_from, refusal, send
 from tests.clients.wait import until
 
 from .conftest import create_topic
+from .files import fill
 
 DISK_MB = 24
 VALUE = bytes(range(256)) * 1000  # 256 kB, so that a few messages fill what is left
@@ -51,18 +52,6 @@ def full(small_disk: Path) -> Iterator[Node]:
 def impatient(running: Node) -> Producer:
     """KAFKA_STORAGE_ERROR makes clients try again; without retries the test sees it."""
     return producer(running.bootstrap, retries=0, message_timeout_ms=25_000)
-
-
-def fill(running: Node) -> Path:
-    filler = running.data_dir / "filler"
-    with filler.open("ab", buffering=0) as file:
-        for size in (1 << 20, 1 << 16, 4096, 512, 1):
-            try:
-                while file.write(bytes(size)) == size:
-                    continue
-            except OSError:
-                continue
-    return filler
 
 
 def test_produce_is_refused_with_a_storage_error_and_reads_go_on(full: Node) -> None:

@@ -6,20 +6,13 @@ out its journal; after it the file holds what was synced, and no more.
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
-import signal
-import struct
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from postroad.testing import Node, node
-from tests.clients.wait import until
+from postroad.testing import node
 
 from .conftest import create_topic
 from .load import (
@@ -31,73 +24,15 @@ from .load import (
     committed,
     running_threads,
 )
+from .machine import Machine, installed
 
 POWER_CUTS = 4
 LOAD_S = 1.0
-IOCTL_SHUTDOWN = 0x8004587D
-WITHOUT_THE_JOURNAL = struct.pack("I", 2)
-
-
-class Machine:
-    """A disk in a file, mounted as the node's data directory."""
-
-    def __init__(self, home: Path) -> None:
-        self.image = home / "disk.img"
-        self.data = home / "data"
-        self.data.mkdir(mode=0o700)
-
-    def install(self) -> bool:
-        self.image.touch()
-        os.truncate(self.image, 256 << 20)
-        made = subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(self.image)], capture_output=True)
-        return made.returncode == 0 and self.mount()
-
-    def mount(self) -> bool:
-        command = ["mount", "-o", "loop", str(self.image), str(self.data)]
-        return subprocess.run(command, capture_output=True).returncode == 0
-
-    def cut_power(self, running: Node) -> None:
-        """The disk goes first; then the node, which may notice and must not acknowledge what it lost.
-        The node stands still while the disk goes: an fsync that is under way at that moment may be answered
-        with success by ext4 though nothing was written (seen with a ten-line program, on Linux 6.18)."""
-        stand_still(running.pid)
-        directory = os.open(self.data, os.O_RDONLY)
-        fcntl.ioctl(directory, IOCTL_SHUTDOWN, WITHOUT_THE_JOURNAL)
-        os.close(directory)
-        os.kill(running.pid, signal.SIGCONT)
-        time.sleep(0.05)
-        running.kill()
-        self.unmount()
-
-    def unmount(self) -> None:
-        """Who was killed a moment ago may still be letting go of its files."""
-        command = ["umount", str(self.data)]
-        until(lambda: subprocess.run(command, capture_output=True).returncode == 0, "the disk is free")
-
-
-def stand_still(pid: int) -> None:
-    """Back when no thread of the process runs or is inside of a system call any more."""
-    os.kill(pid, signal.SIGSTOP)
-    deadline = time.monotonic() + 30
-    while not all(state_of(thread) == "T" for thread in Path(f"/proc/{pid}/task").iterdir()):
-        assert time.monotonic() < deadline, "the node does not stand still"
-        time.sleep(0.001)
-
-
-def state_of(thread: Path) -> str:
-    return (thread / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    if os.geteuid() != 0 or shutil.which("mkfs.ext4") is None:
-        pytest.skip("a disk whose power can be cut needs root and mkfs.ext4")
-    machine = Machine(tmp_path)
-    if not machine.install():
-        pytest.skip("no loop device to mount a disk image with")
-    # The node wants an empty directory or its own; lost+found is neither.
-    shutil.rmtree(machine.data / "lost+found")
-    machine.data.chmod(0o700)
+    machine = installed(tmp_path)
     yield machine
     machine.unmount()
 

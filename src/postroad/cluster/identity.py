@@ -94,7 +94,7 @@ def check_identity(
     if revision < identity.seen_revision:
         raise ConfigurationError(
             f"The coordination store is at revision {revision}, but this node has followed it to revision "
-            f"{identity.seen_revision}: the store is an older one, perhaps a restored backup, and may count on "
-            "replicas and leaders that are gone. Nothing was changed. Start with the newest store. If there is "
-            "no newer one, start this node once with an empty data.dir and --set node.replace=true."
+            f"{identity.seen_revision}: the store is an older one, perhaps a restored backup, and may count "
+            "on replicas and leaders that are gone. Nothing was changed. Start with the newest store. If "
+            "there is no newer one, start this node once with an empty data.dir and --set node.replace=true."
         )

@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -43,7 +43,9 @@ class EtcdFailed(RuntimeError):
 class EtcdMember:
     """One member. `endpoint` is host:port for its clients, and stays over restarts."""
 
-    def __init__(self, home: Path, name: str, heartbeat_ms: int, election_ms: int) -> None:
+    def __init__(
+        self, home: Path, name: str, heartbeat_ms: int = HEARTBEAT_MS, election_ms: int = ELECTION_MS
+    ) -> None:
         self.name = name
         self.pid = 0
         self._home = home
@@ -57,11 +59,16 @@ class EtcdMember:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def data_dir(self) -> Path:
+        """Where its data lie, also while it does not run."""
+        return self._home / self.name
+
     def start(self, peers: str) -> None:
         """Start the process, with data from before if there are any. `peers`: all members and their URLs."""
         assert not self.is_running, f"{self.name} is running already"
         own, client = f"http://{self.peer}", f"http://{self.endpoint}"
-        command = ["etcd", "--name", self.name, "--data-dir", str(self._home / self.name)]
+        command = ["etcd", "--name", self.name, "--data-dir", str(self.data_dir)]
         command += ["--listen-client-urls", client, "--advertise-client-urls", client]
         command += ["--listen-peer-urls", own, "--initial-advertise-peer-urls", own]
         command += ["--initial-cluster", peers, "--initial-cluster-token", self._home.name]
@@ -74,9 +81,17 @@ class EtcdMember:
         command += ["--log-level", "error"]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                self._command(command),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         self.pid = self._process.pid
+
+    def _command(self, command: list[str]) -> list[str]:
+        """The command that runs the member, for whoever wants it to run elsewhere."""
+        return command
 
     def kill(self) -> None:
         """SIGKILL, as when the machine goes down; its ports are kept."""
@@ -164,10 +179,8 @@ class EtcdMember:
 class Etcd:
     """All members. A quorum of them must run for anything to be answered."""
 
-    def __init__(self, home: Path, members: int, heartbeat_ms: int, election_ms: int) -> None:
-        self.members = [
-            EtcdMember(home, f"member{number}", heartbeat_ms, election_ms) for number in range(members)
-        ]
+    def __init__(self, members: Sequence[EtcdMember]) -> None:
+        self.members = list(members)
         self._peers = ",".join(f"{member.name}=http://{member.peer}" for member in self.members)
 
     def url(self, path: str = "/postroad") -> str:
@@ -207,7 +220,9 @@ def etcd(
     if shutil.which("etcd") is None:
         raise EtcdFailed("the program 'etcd' is missing (Debian: apt-get install etcd-server)")
     home = Path(tempfile.mkdtemp(prefix="postroad-etcd-"))
-    running = Etcd(home, members, heartbeat_ms, election_ms)
+    running = Etcd(
+        [EtcdMember(home, f"member{number}", heartbeat_ms, election_ms) for number in range(members)]
+    )
     try:
         running.start()
         yield running

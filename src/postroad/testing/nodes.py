@@ -71,10 +71,13 @@ class RunningCluster:
         for number in range(1, nodes + 1):
             directory = home / f"node-{number}"
             directory.mkdir(parents=True, exist_ok=True)
-            self.nodes.append(ClusterNode(directory, number, shared))
+            self.nodes.append(self._make_node(directory, number, shared))
         self.etcd = None
         self.http = ""  # the gateway's URL; empty without one
         self._gateway = _Gateway(home, settings) if settings.get("http.enabled") else None
+
+    def _make_node(self, home: Path, number: int, settings: Mapping[str, Setting]) -> ClusterNode:
+        return ClusterNode(home, number, settings)
 
     @property
     def bootstrap(self) -> str:
@@ -133,9 +136,11 @@ class RunningCluster:
         """Return once all nodes serve, and all replicas of all partitions are in sync."""
         self.wait_until(lambda cluster: _is_whole(cluster, len(self.nodes)), "all replicas are in sync")
 
-    def wait_until(self, holds: Callable[[Cluster], bool], what: str) -> Cluster:
+    def wait_until(
+        self, holds: Callable[[Cluster], bool], what: str, asked: ClusterNode | None = None
+    ) -> Cluster:
         """What a running node says of the cluster, once that holds. NodeFailed if it does not in time."""
-        return self._wait(holds, what, [node for node in self.nodes if node.is_serving][:1])
+        return self._wait(holds, what, [asked or next(node for node in self.nodes if node.is_serving)])
 
     def _serves(self, number: int, cluster: Cluster) -> bool:
         """Whether the node is known to the cluster, which may not have noticed yet that it is down."""

@@ -89,10 +89,18 @@ class Node:
         with self.log_file.open("ab") as log:
             # A session of its own: Ctrl-C in a terminal reaches the tests, and they stop the node.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                self._command(command),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         self.pid = self._process.pid
         self.is_paused = False
+
+    def _command(self, command: list[str]) -> list[str]:
+        """The command that runs the node, for whoever wants it to run elsewhere."""
+        return command
 
     def wait_until_ready(self) -> None:
         """Return once the node takes connections. NodeFailed with the end of its log if it doesn't."""
