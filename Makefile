@@ -52,7 +52,7 @@ conform: $(STAMP)
 spark: $(STAMP) $(DEBIAN)
 	$(BIN)/pytest -m spark_slow tests/spark tests/pipelines tests/docs $(ARGS)
 
-# What takes long with three nodes: kills of leaders again and again, under load.
+# The failure matrix: three nodes on a real etcd, killed, cut off and broken under load. Figures are shown at the end.
 faults: $(STAMP) $(DEBIAN)
 	$(BIN)/pytest -m cluster_slow tests/faults tests/clients tests/gateway $(ARGS)
 

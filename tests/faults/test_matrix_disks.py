@@ -86,7 +86,7 @@ def test_the_power_of_all_is_cut_with_flush_sync(tmp_path: Path, machines: list[
 
 
 def test_a_node_returns_within_its_lease_with_a_cut_tail(tmp_path: Path) -> None:
-    """Its last bytes are gone, as after a power cut, and nobody has noticed that it was away."""
+    """The node lost its last bytes, as after a power cut, and nobody has noticed that it was away."""
     with loaded_cluster(tmp_path, topic_config=OS) as (running, load):
         running.wait_until_whole()
         victim = running.leader(TOPIC)
