@@ -31,14 +31,17 @@ class LogHistory:
         self.seen: dict[Position, Told] = {}  # by any reader, at first
         self.final: dict[Position, bytes] = {}  # by the one that read all of it in the end
         self.starts: dict[int, int] = {}  # where a partition began by then; what lay below may be gone
-        self._last: dict[tuple[str, int], int] = defaultdict(lambda: -1)
+        self._last: dict[tuple[str, int], tuple[int, float]] = defaultdict(lambda: (-1, 0.0))
 
     def is_kept(self, position: Position) -> bool:
         """Whether the log had not let go of it when all was read in the end."""
         return position.offset >= self.starts.get(position.partition, 0)
 
-    def rises(self, producer: str, position: Position) -> bool:
-        """Whether a producer's acknowledged sends to a partition rise, as they should."""
-        before = self._last[producer, position.partition]
-        self._last[producer, position.partition] = position.offset
-        return position.offset > before
+    def rises(self, producer: str, position: Position, sent_at: float, lost_until: float) -> bool:
+        """Whether a producer's acknowledged sends to a partition rise, as they should.
+
+        What it had sent before `lost_until` may be gone: its offset may be given out again.
+        """
+        last, last_sent_at = self._last[producer, position.partition]
+        self._last[producer, position.partition] = position.offset, sent_at
+        return position.offset > last or last_sent_at <= lost_until

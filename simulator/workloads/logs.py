@@ -93,11 +93,10 @@ class Logs(Workload):
             return
         del history.in_doubt[value]
         position, told = Position(sent.partition, sent.offset), Told(value, history.sent[value])
-        before = history.acknowledged.get(position)
-        if before is not None and before.at > self.lost_until(history):
+        before, lost_until = history.acknowledged.get(position), self.lost_until(history)
+        if before is not None and before.at > lost_until:
             self.stage.broken("L2", f"{history.topic}: two messages were acknowledged at {tuple(position)}")
-        may_fall = self.stage.losses(history.topic) or self._may_be_lost(history)
-        if not history.rises(producer, position) and not may_fall:
+        if not history.rises(producer, position, told.at, lost_until):
             self.stage.broken("L6", f"{history.topic}: {producer} was told {tuple(position)} too late")
         history.acknowledged[position] = told
 
