@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import selectors
 import sys
 import threading
 from asyncio.selector_events import BaseSelectorEventLoop
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 Ts = TypeVarTuple("Ts")
 
 NEVER: Final = float("inf")
+CANCELLED_MAX: Final = 100  # timers that wait to be dropped
 TURN_S: Final = (5e-6, 60e-6)  # every turn costs some time, or a loop of sleep(0) would never end
 
 
@@ -115,25 +117,31 @@ class Loop(BaseSelectorEventLoop):
         if when > self.world.now:
             self.schedule()
             return
-        skip_to = self.world.skip_to
-        while True:
-            self._turn()
-            if not self.process.alive:
-                return
-            when = self._next_turn()
-            if not skip_to(when):
-                break
+        when = self._turns()
         if when < self._wakes_at:
             self._wakes_at = when
             self.world.at(when, self._wake, when)
 
+    def _turns(self) -> float:
+        """As many turns as nothing else comes between; answers when the next one is due."""
+        skip_to, process = self.world.skip_to, self.process
+        asyncio._set_running_loop(self)
+        sys.set_asyncgen_hooks(self._asyncgen_firstiter_hook, self._asyncgen_finalizer_hook)
+        try:
+            while True:
+                self._turn()
+                if not process.alive:
+                    return NEVER
+                when = self._next_turn()
+                if not skip_to(when):
+                    return when
+        finally:
+            asyncio._set_running_loop(None)
+
     def _turn(self) -> None:
         world = self.world
         world.turns += 1
-        low, high = TURN_S
         self.busy_until = world.now
-        asyncio._set_running_loop(self)
-        sys.set_asyncgen_hooks(self._asyncgen_firstiter_hook, self._asyncgen_finalizer_hook)
         try:
             self._run_once()
         except SystemExit:  # the process ended in the midst of it
@@ -142,9 +150,37 @@ class Loop(BaseSelectorEventLoop):
         except IndexError:  # it ended, and somebody caught SystemExit: nothing is left to be called
             if self.process.alive:
                 raise
-        finally:
-            asyncio._set_running_loop(None)
+        low, high = TURN_S
         self.busy_until += low + (high - low) * self._random.random()
+
+    def _run_once(self) -> None:
+        """What asyncio's loop does in a turn, without what only real time and real sockets need."""
+        ready, scheduled = self._ready, self._scheduled
+        if self.selector.hot:
+            self._process_events(self.selector.select())
+        if self._timer_cancelled_count > CANCELLED_MAX:
+            self._drop_cancelled()
+        due = self.time() + self._clock_resolution
+        while scheduled and scheduled[0]._when < due:
+            timer = heapq.heappop(scheduled)
+            timer._scheduled = False
+            ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+
+    def _drop_cancelled(self) -> None:
+        """Most timers are time-outs that are cancelled long before they are due."""
+        kept = []
+        for timer in self._scheduled:
+            if timer._cancelled:
+                timer._scheduled = False
+            else:
+                kept.append(timer)
+        heapq.heapify(kept)
+        self._scheduled[:] = kept
+        self._timer_cancelled_count = 0
 
     def _complain(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if self.process.alive:
@@ -152,7 +188,7 @@ class Loop(BaseSelectorEventLoop):
 
     if TYPE_CHECKING:
 
-        def _run_once(self) -> None: ...
+        def _process_events(self, events: list[tuple[selectors.SelectorKey, int]]) -> None: ...
 
         def _asyncgen_firstiter_hook(self, generator: AsyncGenerator[Any, Any]) -> None: ...
 
