@@ -92,7 +92,10 @@ class Recreated(Workload):
         async with Producer(client) as producer:
             while topic is not None and not stage.calm and stage.world.now < ends_at:
                 for _ in range(random.randrange(1, BURST_MAX)):
-                    await self._send(producer, random.randrange(len(topic.partitions)))
+                    if (
+                        client.known_topic(TOPIC) is not None
+                    ):  # or the send would create it: the operator's part
+                        await self._send(producer, random.randrange(len(topic.partitions)))
                 await asyncio.sleep(random.expovariate(1 / SEND_S))
                 topic = await client.topic_now(TOPIC)
 
