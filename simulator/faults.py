@@ -17,13 +17,14 @@ INDEX: Final = "index"
 KINDS: Final[dict[str, float]] = {
     "kill": 0.0,  # kill -9, and a start soon after
     "power": 0.0,  # the machine loses power: what was not synced is kept, lost or torn
+    "sag": 2.0,  # syncs take long, and the power fails meanwhile: what they were to save is in doubt
     "stop": 0.0,  # SIGTERM, and a start soon after
     "crash": 0.0,  # kill or power cut between two disk operations of what comes next
     "pause": 15.0,  # SIGSTOP, SIGCONT
     "cut": 12.0,  # the network between the node and a client or all of them, in one direction or both
-    "reset": 0.0,  # all connections of a node are reset
+    "reset": 5.0,  # all connections of a node are reset, and after that some with what is sent over them
     "slow": 5.0,  # each disk operation takes fifty times as long
-    "fail": 2.0,  # disk operations fail with EIO
+    "fail": 2.0,  # disk operations fail with EIO, some of each kind or many syncs
     "full": 8.0,  # the disk has no room
     "store": 15.0,  # the coordination store is away from all
     "away": 15.0,  # … from this node

@@ -34,6 +34,7 @@ class Conditions:
     short: float = 0.02  # the share of receives and sends that do only a part
     window_bytes: int = 256 * 1024
     small_windows: float = 0.1  # the share of connections with a window of a few KiB
+    resets: float = 0.0  # the share of packets that never arrive, since their connection is reset
 
 
 class Network:
@@ -179,6 +180,10 @@ class Network:
                 self.world.after(self.delay(), self._reset_arrives, peer)
             return
         if peer.broken:
+            return
+        if self.conditions.resets and self._random.random() < self.conditions.resets:
+            self._break(end)
+            self._break(peer)
             return
         self.world.note(peer.host, "receives", f"{end.number} {checksum(data)}")
         if data:

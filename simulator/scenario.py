@@ -145,6 +145,7 @@ class Scenario:
         self.store.heal()
         self.calm_store()
         self.calm_network()
+        self.end_resets()
         for service in self.services:
             service.machine.drive.heal()
             service.machine.set_clock(0.0)
@@ -216,6 +217,9 @@ class Scenario:
 
     def calm_network(self) -> None:
         self.network.conditions.latency_s = self._latency_s
+
+    def end_resets(self) -> None:
+        self.network.conditions.resets = 0.0
 
     def calm_store(self) -> None:
         faults = self.store.faults

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 SLOWNESS: Final = 50.0
 ERROR_RATE: Final = 0.02
+SYNC_ERROR_RATE: Final = 0.3
 ERRORS: Final = ("write", "sync", "truncate", "create", "rename", "sync_directory")
 INDEXES_MAX: Final = 40  # that are damaged at a time
 SKEW_S: Final = 3000.0  # how wrong a wall clock may get; producers' timestamps may be an hour ahead
 OPERATIONS_MAX: Final = 400  # a crash comes within this many disk operations, mostly within a few
 PAIR_S: Final = 4.0  # between the two
 LATENCY_S: Final = 0.5  # the longest on a slow network
+RESETS: Final = 0.05  # of all packets
 ROOM_BYTES: Final = 2048  # what a disk that fills up has left, at most
 
 Strike = Callable[["Scenario", Fault], None]
@@ -39,6 +41,14 @@ def _kill(scenario: Scenario, fault: Fault) -> None:
 
 def _cut_power(scenario: Scenario, fault: Fault) -> None:
     scenario.services[fault.node].cut_power()
+
+
+def _sag(scenario: Scenario, fault: Fault) -> None:
+    """At most other moments hardly anything waits for a sync."""
+    drive = scenario.services[fault.node].machine.drive
+    drive.stall_rate = 1.0
+    scenario.world.after(fault.lasts, scenario.services[fault.node].cut_power)
+    scenario.world.after(fault.lasts, scenario.mend_disk, fault.node)
 
 
 def _stop(scenario: Scenario, fault: Fault) -> None:
@@ -114,9 +124,12 @@ def _slow_network(scenario: Scenario, fault: Fault) -> None:
 
 
 def _reset(scenario: Scenario, fault: Fault) -> None:
+    """For a while requests and answers are lost with their connections, each at its own moment."""
     host = scenario.services[fault.node].machine.host
     for process in scenario.clients:
         scenario.network.reset_between(host, process.host)
+    scenario.network.conditions.resets = RESETS
+    scenario.world.after(fault.lasts, scenario.end_resets)
 
 
 def _slow(scenario: Scenario, fault: Fault) -> None:
@@ -127,7 +140,10 @@ def _slow(scenario: Scenario, fault: Fault) -> None:
 
 def _fail(scenario: Scenario, fault: Fault) -> None:
     drive = scenario.services[fault.node].machine.drive
-    drive.error_rates = dict.fromkeys(ERRORS, ERROR_RATE)
+    if fault.amount < 0.5:
+        drive.error_rates = dict.fromkeys(ERRORS, ERROR_RATE)
+    else:
+        drive.error_rates = {"sync": SYNC_ERROR_RATE}
     scenario.world.after(fault.lasts, scenario.mend_disk, fault.node)
 
 
@@ -199,6 +215,7 @@ def _damage_indexes(scenario: Scenario, fault: Fault) -> None:
 STRIKES: Final[dict[str, Strike]] = {
     "kill": _kill,
     "power": _cut_power,
+    "sag": _sag,
     "stop": _stop,
     "crash": _crash,
     "pause": _pause,

@@ -26,6 +26,7 @@ from simulator.workloads.workload import Role, Stage, Workload
 PARTITIONS: Final = 3
 PAUSE_S: Final = 0.4  # between the bursts of a producer, in the mean; the same between two polls of a reader
 BURST_MAX: Final = 8
+ONE_PARTITION: Final = 0.5  # of the bursts: requests that repeat each other take a short way in the broker
 SHORT_SEGMENTS: Final = ("log-plain", "log-leader")  # an index is written when its segment is full
 SEGMENT_BYTES: Final = 3_000
 NEVER: Final = -1.0
@@ -68,8 +69,9 @@ class Logs(Workload):
         producer_name = f"{name}-{self._numbers}"
         async with Producer(client, acks=history.acks, idempotent=history.idempotent) as producer:
             while not stage.calm:
+                partition = random.randrange(PARTITIONS) if random.random() < ONE_PARTITION else None
                 for _ in range(random.randrange(1, BURST_MAX)):
-                    await self._send(producer, producer_name, history)
+                    await self._send(producer, producer_name, history, partition)
                 await asyncio.sleep(random.expovariate(1 / PAUSE_S))
             await asyncio.sleep(stage.seconds)
 
