@@ -47,6 +47,6 @@ def test_a_mutant_of_membership_is_caught(mutant: str, invariant: str) -> None:
 
 def test_a_workload_that_needs_one_node_is_refused_with_several(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["--nodes", "3", "--workloads", "queues"])
+        main(["--nodes", "3", "--workloads", "damaged"])
     assert ended.value.code == 2
-    assert "Workload 'queues' needs one node: leave out --nodes 3." in capsys.readouterr().err
+    assert "Workload 'damaged' needs one node: leave out --nodes 3." in capsys.readouterr().err
