@@ -6,7 +6,7 @@ from typing import Final
 
 from simulator.campaign import Campaign, play_apart
 
-SEEDS_MAX: Final = 40  # a mutant that one seed in five shows is missed by as many once in ten thousand times
+SEEDS_MAX: Final = 100  # a mutant that one seed in ten shows is missed by as many once in 40,000 times
 
 
 def is_caught(campaign: Campaign) -> bool:

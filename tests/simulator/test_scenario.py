@@ -36,7 +36,7 @@ CAUGHT_BY = {
     "commit-before-durable": Catch("groups", ("sag",)),
     "two-owners": Catch("groups"),
     "accept-before-commit": Catch("queues", ("sag",)),
-    "snapshot-without-tail": Catch("queues", ("kill", "crash", "index")),
+    "snapshot-without-tail": Catch("queues", ("kill",)),
     "ledger-kept": Catch("queues", ("sag", "kill")),
     "tombstone-not-awaited": Catch("queues", ("sag", "power")),
     "retention-over-unacknowledged": Catch("queues"),
