@@ -8,8 +8,9 @@ from click.testing import CliRunner, Result
 
 from postroad.cli import main
 from postroad.testing import RunningCluster, cluster
+from tests.clients.wait import until
 
-from .conftest import read_json
+from .conftest import PATIENCE_S, read_json
 
 MESSAGES = [str(number) for number in range(12)]
 SETTINGS = {"topics.replicas": 3, "topics.partitions": 3}
@@ -35,6 +36,11 @@ class Shell:
         described = read_json(self("subscription", "describe", "workers", "--json").stdout)
         return sum(int(position["lag"]) for position in described["partitions"])
 
+    def letters(self) -> int:
+        """How many dead letters there ever were."""
+        described = read_json(self("topic", "describe", "workers.dead", "--json").stdout)
+        return sum(int(partition["end"]) for partition in described["partitions"])
+
 
 def publish(shell: Shell) -> None:
     """Four messages to each partition."""
@@ -53,7 +59,9 @@ def work_with_a_subscription(shell: Shell) -> None:
     shell("subscription", "purge", "workers", "--yes")
     assert shell.lag() == 0
     publish(shell)
+    letters = shell.letters() + len(MESSAGES)
     shell("subscription", "consume", "workers", "--max", "12", "--wait", "60s", "--ack", "reject")
+    until(lambda: shell.letters() == letters, "all letters are copied", PATIENCE_S)
     redriven = shell("redrive", "workers")
     assert "12" in redriven.output
     assert shell.consume(12) == MESSAGES
