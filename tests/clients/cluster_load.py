@@ -32,7 +32,7 @@ from .wait import until
 
 PAUSE_S = 0.01  # between two messages: the load is there to be disturbed, not to be fast
 JOIN_S = 120.0
-CAUGHT_UP_S = 90.0  # a consumer whose coordinator died may wait for its session to end
+CAUGHT_UP_S = 180.0  # a consumer whose coordinator died may wait for its session to end, 45 s, more than once
 
 
 class Client:
@@ -183,7 +183,8 @@ class KafkaPython(Client):
         )
         while not done.is_set():
             try:
-                for part in consumer.poll(timeout_ms=200).values():
+                # A poll that ends while the member joins again costs kafka-python its heartbeats.
+                for part in consumer.poll(timeout_ms=2000).values():
                     self.received += (int(record.value) for record in part)
             except Exception as error:
                 self.errors.append(f"consume: {error!r}")

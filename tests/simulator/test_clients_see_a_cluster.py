@@ -11,7 +11,7 @@ import pytest
 
 from postroad.client.client import Client
 from postroad.client.fetcher import Fetcher
-from postroad.client.metadata import TopicPartition
+from postroad.client.metadata import NO_LEADER, TopicPartition
 from postroad.client.producer import Producer
 from postroad.wire.messages import (
     create_topics,
@@ -340,3 +340,22 @@ def test_a_node_that_takes_connections_and_answers_nothing_is_passed_over(cluste
     task = process.start(work())
     cluster.until(task.done, 20.0)
     assert task.result() == [2]
+
+
+def test_a_partition_that_was_chosen_is_waited_for_while_nobody_leads_it(cluster: SimulatedCluster) -> None:
+    cluster.create_led_by("chosen", 3)
+    cluster.kill(3)
+    cluster.until(lambda: partition_of(cluster, 1, "chosen").leader_id == NO_LEADER)
+    process = Process(cluster.world, "own-client")
+
+    async def work() -> int:
+        bootstrap = ",".join(f"{host_of(number)}:9092" for number in (1, 2))
+        runtime = ClientRuntime(process, cluster.network)
+        async with Client(bootstrap, runtime=runtime) as client, Producer(client) as producer:
+            return (await (await producer.send("chosen", b"x", partition=0))).offset
+
+    task = process.start(work())
+    cluster.run_for(1.0)
+    cluster.start(3)
+    cluster.until(task.done)
+    assert task.result() == 0

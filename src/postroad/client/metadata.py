@@ -46,14 +46,18 @@ class Topic(NamedTuple):
 
     def leader(self, partition: int) -> int:
         """The node that leads it. UnknownTopicOrPartition, or LeaderNotAvailable while there is none."""
-        if not 0 <= partition < len(self.partitions):
-            raise UnknownTopicOrPartition(
-                f"Topic {self.name} has {len(self.partitions)} partitions; there is no {partition}."
-            )
+        self.check(partition)
         leader = self.partitions[partition].leader
         if leader == NO_LEADER:
             raise LeaderNotAvailable(f"{self.name}/{partition} has no leader now.")
         return leader
+
+    def check(self, partition: int) -> None:
+        """Raise UnknownTopicOrPartition if there is no such partition, whoever leads it."""
+        if not 0 <= partition < len(self.partitions):
+            raise UnknownTopicOrPartition(
+                f"Topic {self.name} has {len(self.partitions)} partitions; there is no {partition}."
+            )
 
 
 class Cluster(NamedTuple):

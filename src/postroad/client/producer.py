@@ -210,7 +210,7 @@ class Producer:
         if partition is None:
             partition = self._choose(found, key)
         else:
-            found.leader(partition)  # raises if there is no such partition
+            found.check(partition)
         queue = self._queue(TopicPartition(topic, partition))
         if queue.batches and queue.batches[-1].bytes + size > self._batch_bytes:
             await asyncio.sleep(0)  # a loop that only sends would keep the full batch from leaving
