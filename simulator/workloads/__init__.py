@@ -10,6 +10,7 @@ from simulator.workloads.damaged import Damaged
 from simulator.workloads.groups import Groups
 from simulator.workloads.logs import Logs
 from simulator.workloads.membership import Membership
+from simulator.workloads.moved import Moved
 from simulator.workloads.named import Named
 from simulator.workloads.queues import Queues
 from simulator.workloads.recreated import Recreated
@@ -31,6 +32,7 @@ _KINDS: Final[tuple[type[Workload], ...]] = (
     Repeated,
     Named,
     Redriven,
+    Moved,
 )
 
 ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}

@@ -303,6 +303,8 @@ def test_a_partition_that_is_half_deleted_is_deleted_at_the_next_start(tmp_path:
         disk.sync_directory(path)
     disk.sync_directory(str(directory.logs))
     directory.remove_partition(b"t" * 16, 0)
+    gone = directory.partition_directory(b"t" * 16, 0)
+    assert disk.crash(all_lost).list(gone) == [], "no file comes back after a power cut"
     assert [index for _, index in directory.partitions()] == [1]
     mark = disk.open(directory.partition_directory(b"t" * 16, 1) + ".removed", create=True)
     mark.sync()

@@ -10,6 +10,8 @@ import pytest
 from postroad.wire import nodes as nodes_api
 from postroad.wire.messages import alter_partition_reassignments as alter_api
 from postroad.wire.messages import list_partition_reassignments as list_api
+from simulator.campaign import Campaign, play_apart
+from simulator.faults import KINDS
 from tests.simulator.simulated_cluster import SimulatedCluster, simulated_cluster
 
 INVALID_ASSIGNMENT, INVALID_FACTOR, NONE_IN_PROGRESS, UNKNOWN_TOPIC, POLICY = 39, 38, 85, 3, 44
@@ -222,6 +224,15 @@ def test_internal_topics_are_whole_again_after_the_loss_of_a_node() -> None:
             ),
             60,
         )
+
+
+@pytest.mark.parametrize(("seed", "faults"), [(4, ("power",)), (3, tuple(KINDS))])
+def test_a_seed_with_moves_breaks_no_promise(seed: int, faults: tuple[str, ...]) -> None:
+    """With both, names of deleted files came back after a power cut, among those of a log made there anew."""
+    campaign = Campaign(nodes=4, kinds=faults, workloads=("logs", "moved"))
+    result = play_apart(campaign, seed)
+    assert [str(violation) for violation in result.violations] == []
+    assert result.sometimes["moved: partitions began to move"] > 0
 
 
 def test_new_replicas_are_copied_no_faster_than_they_may_be() -> None:

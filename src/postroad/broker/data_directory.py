@@ -179,6 +179,14 @@ class DataDirectory:
                 self._finish_removal(f"{self.logs}/{name.removesuffix(REMOVED)}")
 
     def _finish_removal(self, path: str) -> None:
+        """Each name goes durably: one that came back after a power cut would stand among the files of a log
+        that was made there anew."""
+        for directory in (f"{path}/{LEDGER}", path):
+            names = [name for name in self._disk.list(directory) if name != LEDGER]
+            for name in names:
+                self._disk.unlink(f"{directory}/{name}")
+            if names:
+                self._disk.sync_directory(directory)
         self._disk.remove(path)
         self._disk.sync_directory(str(self.logs))  # the mark must not go first
         self._disk.unlink(path + REMOVED)
