@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from benchmarks.clusters import CLUSTERS, PostroadCluster, PostroadTwo
 from benchmarks.servers import Kafka, Nats, Postroad, RabbitMQ, RabbitMQQuorum, Redis, Server
 from benchmarks.sqs_servers import ElasticMQ, Moto, PostroadGateway
 
-OURS = (Postroad.name, PostroadGateway.name)
+OURS = (Postroad.name, PostroadGateway.name, PostroadCluster.name, PostroadTwo.name)
 
 PEERS: dict[str, type[Server]] = {
     peer.name: peer
@@ -19,5 +20,6 @@ PEERS: dict[str, type[Server]] = {
         PostroadGateway,
         Moto,
         ElasticMQ,
+        *CLUSTERS,
     )
 }

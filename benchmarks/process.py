@@ -12,7 +12,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 READY_SECONDS_MAX = 60.0
@@ -48,16 +49,17 @@ class Process:
 
     def wait_for(self, port: int) -> None:
         """Returns once `port` accepts connections. Raises ServerFailed."""
+        self.wait_until(lambda: _accepts(port))
+
+    def wait_until(self, ready: Callable[[], bool]) -> None:
+        """Returns once `ready` is true. Raises ServerFailed."""
         deadline = time.monotonic() + READY_SECONDS_MAX
-        while time.monotonic() < deadline:
+        while not ready():
             if not self.running:
                 raise ServerFailed(f"it ended with status {self._child.returncode}:\n{self._last_words()}")
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                return
-            except OSError:
-                time.sleep(0.02)
-        raise ServerFailed(f"not ready within {READY_SECONDS_MAX:.0f} s:\n{self._last_words()}")
+            if time.monotonic() > deadline:
+                raise ServerFailed(f"not ready within {READY_SECONDS_MAX:.0f} s:\n{self._last_words()}")
+            time.sleep(0.02)
 
     def cpu_seconds(self) -> float:
         """What all threads of the process and of its living children have used so far, to the nanosecond."""
@@ -76,11 +78,42 @@ class Process:
             self._child.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             for pid in tree:
-                _kill(pid)
+                kill(pid)
             self._child.wait()
+
+    def kill(self) -> None:
+        """SIGKILL, as a machine's out-of-memory killer sends it."""
+        self._child.kill()
+        self._child.wait()
 
     def _last_words(self) -> str:
         return self._log.read_text(errors="replace").strip()[-1500:]
+
+
+class Processes:
+    """The processes of a cluster, measured as one. `members` are numbered as the cluster's nodes are."""
+
+    def __init__(self) -> None:
+        self.members: dict[int, Process] = {}
+
+    def cpu_seconds(self) -> float:
+        return sum(process.cpu_seconds() for process in self.members.values())
+
+    def resident_mb(self) -> float:
+        return sum(process.resident_mb() for process in self.members.values())
+
+    def stop(self) -> None:
+        """All at once: each is told to stop before any is waited for."""
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(Process.stop, self.members.values()))
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def process_tree(root: int) -> Iterator[int]:
@@ -102,10 +135,24 @@ def _children(thread: Path) -> list[int]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return free_ports(1)
+
+
+def free_ports(count: int) -> int:
+    """The first of so many free ports in a row."""
+    while True:
+        with contextlib.ExitStack() as probes, contextlib.suppress(OSError, OverflowError):
+            first = _bound(probes, 0)
+            for port in range(first + 1, first + count):
+                _bound(probes, port)
+            return first
+
+
+def _bound(probes: contextlib.ExitStack, port: int) -> int:
+    probe = probes.enter_context(socket.socket())
+    probe.bind(("127.0.0.1", port))
+    bound: int = probe.getsockname()[1]
+    return bound
 
 
 def cpu_seconds_of(pid: int) -> float:
@@ -124,6 +171,6 @@ def _resident_kb(pid: int) -> int:
     return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")), 0)
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)

@@ -82,11 +82,17 @@ _HEADINGS = {
     Part.LOGS: "### Logs",
     Part.QUEUES: "### Queues: publish, take and acknowledge at the same time",
     Part.GATEWAY: "### Gateway: SQS over HTTP, and push over WebSockets",
+    Part.CLUSTER: "### Cluster: three nodes, three replicas, at least two in sync",
+    Part.FAILOVER: "### Failover: the same cluster, one node killed and started again in each round",
+    Part.TWO_NODES: "### Two nodes beside one, one replica",
 }
 _RATIOS = {
     Part.LOGS: "postroad : kafka",
     Part.QUEUES: "postroad : best of nats, rabbitmq",
     Part.GATEWAY: "postroad : best of moto, elasticmq",
+    Part.CLUSTER: "postroad : kafka",
+    Part.FAILOVER: "postroad : kafka",
+    Part.TWO_NODES: "two : one",
 }
 
 

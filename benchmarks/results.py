@@ -27,6 +27,12 @@ class ModeResults:
     left_out: dict[str, str] = field(default_factory=dict)  # server name: why
     results: dict[str, dict[str, dict[int, Measurement]]] = field(default_factory=dict)
 
+    def add(self, other: ModeResults) -> None:
+        """Take what was measured of other workloads in the same mode."""
+        self.servers = {**other.servers, **self.servers}
+        self.left_out.update(other.left_out)
+        self.results.update(other.results)
+
 
 def number(value: float) -> str:
     """For people: three figures are all that such a measurement can carry."""

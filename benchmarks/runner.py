@@ -19,7 +19,7 @@ from benchmarks.process import ServerFailed
 from benchmarks.results import ModeResults, ServerFacts, number
 from benchmarks.servers import Mode, Server
 from benchmarks.session import Limits, Measurement, Session
-from benchmarks.workload import Workload
+from benchmarks.workload import Part, Workload
 
 
 def run_mode(
@@ -27,7 +27,24 @@ def run_mode(
 ) -> ModeResults:
     """Measures `rounds` rounds after one that warms up. Servers that can't be had are named in `left_out`."""
     outcome = ModeResults(mode)
-    todo = [workload for workload in workloads if mode in workload.modes]
+    for together in groups([workload for workload in workloads if mode in workload.modes]):
+        outcome.add(_run_group(mode, peers, together, rounds, limits, data))
+    return outcome
+
+
+def groups(workloads: Sequence[Workload]) -> Iterator[list[Workload]]:
+    """The workloads that run on the same servers."""
+    parts = {workload.part for workload in workloads if workload.part.is_alone}
+    for part in (None, *(part for part in Part if part in parts)):
+        together = [each for each in workloads if (each.part if each.part.is_alone else None) is part]
+        if together:
+            yield together
+
+
+def _run_group(
+    mode: Mode, peers: Sequence[str], todo: Sequence[Workload], rounds: int, limits: Limits, data: Path
+) -> ModeResults:
+    outcome = ModeResults(mode)
     with _running(mode, _programs(peers, todo), data, outcome) as servers:
         _warm_up(servers, todo)
         for turn in range(rounds + 1):

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from importlib import metadata
 from pathlib import Path
@@ -25,7 +26,7 @@ from typing import ClassVar
 
 from benchmarks import kafka_jars
 from benchmarks.cache import Missing
-from benchmarks.process import Process, free_port
+from benchmarks.process import Process, Processes, free_port, free_ports
 
 
 class Mode(Enum):
@@ -44,13 +45,15 @@ class Server(ABC):
     stream_client: ClassVar[str | None] = None
     queue_kind: ClassVar[str] = ""  # where it has several
     warm_rounds: ClassVar[int] = 0  # that it gets alone, before the round that warms up all
+    nodes: ClassVar[int] = 1
+    replicas: ClassVar[int] = 1  # of each topic
 
     def __init__(self, mode: Mode, directory: Path) -> None:
         self.mode = mode
         self.directory = directory
-        self.port = free_port()
+        self.port = free_ports(self.nodes)
         self.ready_seconds = 0.0
-        self.process: Process | None = None
+        self.process: Process | Processes | None = None
 
     def start(self) -> None:
         """The broker accepts connections afterwards."""
@@ -58,8 +61,11 @@ class Server(ABC):
         command, environment = self.prepare()
         begun = time.monotonic()
         self.process = Process(command, self.directory / "output.log", environment)
-        self.process.wait_for(self.port)
+        self.wait_until_ready(self.process)
         self.ready_seconds = time.monotonic() - begun
+
+    def wait_until_ready(self, process: Process) -> None:
+        process.wait_for(self.port)
 
     def stop(self) -> None:
         if self.process:
@@ -68,7 +74,7 @@ class Server(ABC):
         shutil.rmtree(self.directory, ignore_errors=True)
 
     @property
-    def running(self) -> Process:
+    def running(self) -> Process | Processes:
         assert self.process, f"{self.name} was not started"
         return self.process
 
@@ -123,8 +129,8 @@ class Kafka(Server):
 
     name = "kafka"
     client = "kafka"
-    raw_client = "kafka_raw"
-    queue_client = "share"
+    raw_client: ClassVar[str | None] = "kafka_raw"
+    queue_client: ClassVar[str | None] = "share"
     # Until the JVM has compiled what runs often, Kafka is several times slower than it will be: that would be
     # a comparison with its first minute.
     warm_rounds = 3
@@ -142,13 +148,18 @@ class Kafka(Server):
     _CLUSTER_ID = "cG9zdHJvYWQtYmVuY2gtMQ"  # any 16 bytes in base64
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
+        return self.prepare_node(self.directory, self.properties(1, self.port, {1: free_port()})), {}
+
+    def prepare_node(self, directory: Path, lines: Sequence[str]) -> list[str]:
+        """The command of a broker with these properties, whose storage is formatted afterwards."""
         libs = kafka_jars.find()
-        properties = self.directory / "server.properties"
-        properties.write_text(self._properties())
-        (self.directory / "log4j2.properties").write_text(_LOG4J)
+        directory.mkdir(parents=True, exist_ok=True)
+        properties = directory / "server.properties"
+        properties.write_text("\n".join([*lines, f"log.dirs={directory / 'data'}"]) + "\n")
+        (directory / "log4j2.properties").write_text(_LOG4J)
         java = [
             "java",
-            f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
+            f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
             "-cp",
             f"{libs}/*",
         ]
@@ -157,31 +168,32 @@ class Kafka(Server):
         if done.returncode:
             why = (done.stderr or done.stdout).strip()[-500:]
             raise Missing(f"Kafka's storage could not be formatted\n{why}")
-        return [java[0], *self._JVM, *java[1:], "kafka.Kafka", str(properties)], {}
+        return [java[0], *self._JVM, *java[1:], "kafka.Kafka", str(properties)]
 
     def version(self) -> str:
         return kafka_jars.version(kafka_jars.find())
 
-    def _properties(self) -> str:
-        controller = free_port()
+    def properties(self, number: int, port: int, controllers: Mapping[int, int]) -> list[str]:
+        """The properties of a node that clients reach at `port`. `controllers`: the ports of their quorum."""
+        voters = ",".join(f"{node}@127.0.0.1:{controllers[node]}" for node in controllers)
         lines = [
             "process.roles=broker,controller",
-            "node.id=1",
-            f"controller.quorum.voters=1@127.0.0.1:{controller}",
-            f"listeners=PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
-            f"advertised.listeners=PLAINTEXT://127.0.0.1:{self.port}",
+            f"node.id={number}",
+            f"controller.quorum.voters={voters}",
+            f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controllers[number]}",
+            f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}",
             "controller.listener.names=CONTROLLER",
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            f"log.dirs={self.directory / 'data'}",
-            "offsets.topic.replication.factor=1",
-            "share.coordinator.state.topic.replication.factor=1",
-            "share.coordinator.state.topic.min.isr=1",
+            f"offsets.topic.replication.factor={self.replicas}",
+            f"share.coordinator.state.topic.replication.factor={self.replicas}",
+            f"share.coordinator.state.topic.min.isr={max(self.replicas - 1, 1)}",
+            f"min.insync.replicas={max(self.replicas - 1, 1)}",
             # Dropped topics leave the disk before the next round, as they do on the other side.
             "log.segment.delete.delay.ms=1000",
         ]
         if self.mode is Mode.SYNCED:
             lines.append("log.flush.interval.messages=1")  # the default of every topic's flush.messages
-        return "\n".join(lines) + "\n"
+        return lines
 
 
 _LOG4J = """\

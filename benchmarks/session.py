@@ -47,12 +47,16 @@ class Session:
     queues: list[tuple[str, str]] = field(default_factory=list)  # with the clients that made them
     filled: dict[int, tuple[str, Measurement]] = field(default_factory=dict)
 
-    def topic(self, name: str) -> str:
+    def topic(self, name: str, partitions: int = 1) -> str:
         """A new topic; it is dropped when the session ends."""
         topic = f"{name}-{self.tag}"
-        self._client("create", topic)
+        self._client("create", topic, 0, 100, 10, self.server.replicas, partitions)
         self.topics.append(topic)
         return topic
+
+    def leader(self, topic: str) -> dict[str, float]:
+        """Who leads partition 0 of the topic: `node`, its `port`, and how many replicas are `in_sync`."""
+        return self._client("leader", topic)
 
     def run(
         self, command: str, topic: str, *arguments: object, raw: bool = False

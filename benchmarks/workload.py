@@ -16,11 +16,23 @@ class Part(Enum):
     LOGS = "logs", "postroad", ("kafka",)
     QUEUES = "queues", "postroad", ("nats", "rabbitmq", "rabbitmq-quorum")
     GATEWAY = "gateway", "postroad-gateway", ("moto", "elasticmq")
+    CLUSTER = "cluster", "postroad-cluster", ("kafka-cluster",)
+    FAILOVER = "failover", "postroad-cluster", ("kafka-cluster",)
+    TWO_NODES = "two-nodes", "postroad-two", ("postroad",)
 
     def __init__(self, word: str, ours: str, against: tuple[str, ...]) -> None:
         self.word = word
         self.ours = ours
         self.against = against
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it has its servers for itself.
+
+        A node that was killed is as cold as a new one, and three idle brokers are too many beside another
+        that is measured.
+        """
+        return self in (Part.CLUSTER, Part.FAILOVER, Part.TWO_NODES)
 
 
 @dataclass(frozen=True)
@@ -39,7 +51,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Workload:
-    """`measure` runs it once, on servers that have all `clients` (attributes of Server) and are in `only`."""
+    """`measure` runs it once, on servers that have all `clients` (attributes of Server) and are in `only`.
+
+    Servers of several nodes are measured only where they are named."""
 
     key: str
     rows: tuple[Row, ...]
@@ -47,11 +61,11 @@ class Workload:
     modes: tuple[Mode, ...] = (Mode.PAGE_CACHE, Mode.SYNCED)
     part: Part = Part.LOGS
     clients: tuple[str, ...] = ("client",)
-    only: tuple[str, ...] = ()  # names of servers; empty: all
+    only: tuple[str, ...] = ()  # names of servers; empty: all of one node
     long: bool = False  # not in the rounds that warm up, and not for a quick look
 
     def fits(self, server: type[Server]) -> bool:
-        if self.only and server.name not in self.only:
+        if server.name not in self.only if self.only else server.nodes > 1:
             return False
         return all(getattr(server, client) for client in self.clients)
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks import gateway, logs, queues
+from benchmarks import gateway, logs, queues, replicated
 from benchmarks.workload import Workload
 
-WORKLOADS: tuple[Workload, ...] = (*logs.WORKLOADS, *queues.WORKLOADS, *gateway.WORKLOADS)
+WORKLOADS: tuple[Workload, ...] = (
+    *logs.WORKLOADS,
+    *queues.WORKLOADS,
+    *gateway.WORKLOADS,
+    *replicated.WORKLOADS,
+)

@@ -2,17 +2,20 @@
  *
  * Every client is one program with the same arguments:
  *
- *     CLIENT PORT COMMAND TOPIC [COUNT SIZE SECONDS PARAM]
+ *     CLIENT PORT COMMAND TOPIC [COUNT SIZE SECONDS PARAM PARTITIONS]
  *
- *     create   make the topic (stream, queue); PARAM is not used
+ *     create   make the topic (stream, queue); Kafka: with PARTITIONS, and PARAM replicas
  *     drop     delete it with its messages
  *     produce  send up to COUNT messages of SIZE bytes, for SECONDS at most, and wait until all are
- *              acknowledged; at most PARAM messages are unacknowledged (Kafka: 0 leaves batching to librdkafka)
+ *              acknowledged; at most PARAM messages are unacknowledged (Kafka: 0 leaves batching to librdkafka).
+ *              Kafka: they go to all PARTITIONS in turn
  *     consume  read up to COUNT messages from the start, for SECONDS at most
  *     latency  send PARAM messages a second, one by one, and receive them in the same process
+ *     gap      send PARAM messages a second for SECONDS, while somebody kills a server; Kafka only
+ *     leader   say who leads partition 0, and how many replicas are in sync; Kafka only
  *
  * and answers with one line of JSON on stdout: {"messages": n, "seconds": s} or, for latency,
- * {"messages": n, "p50_us": a, "p99_us": b, "max_us": c}. Anything that goes wrong ends it with status 1
+ * {"messages": n, "p50_us": a, "p99_us": b, "max_us": c}; kafka.c says what gap and leader answer. Anything that goes wrong ends it with status 1
  * and a sentence on stderr. Clocks start after the connection is warm, so set-up is not measured.
  */
 #ifndef BENCH_H
@@ -39,7 +42,7 @@ struct run {
     long count;
     int size;
     double seconds;
-    int param;
+    int param, partitions;
     char *payload; /* SIZE bytes, the same for every message */
 };
 
@@ -49,6 +52,8 @@ struct client {
     void (*produce)(const struct run *);
     void (*consume)(const struct run *);
     void (*latency)(const struct run *);
+    void (*gap)(const struct run *);
+    void (*leader)(const struct run *);
 };
 
 static inline void die(const char *format, ...) {
@@ -182,12 +187,13 @@ static inline size_t receive(struct inbox *in, int flags) {
 /* --- main ------------------------------------------------------------------------------------------ */
 
 static inline int bench_main(int argc, char **argv, const struct client *client) {
-    if (argc < 4) die("usage: %s PORT COMMAND TOPIC [COUNT SIZE SECONDS PARAM]", argv[0]);
+    if (argc < 4) die("usage: %s PORT COMMAND TOPIC [COUNT SIZE SECONDS PARAM PARTITIONS]", argv[0]);
     struct run run = {.port = atoi(argv[1]), .command = argv[2], .topic = argv[3]};
     run.count = argc > 4 ? atol(argv[4]) : 0;
     run.size = argc > 5 ? atoi(argv[5]) : 100;
     run.seconds = argc > 6 ? atof(argv[6]) : 10;
     run.param = argc > 7 ? atoi(argv[7]) : 0;
+    run.partitions = argc > 8 ? atoi(argv[8]) : 1;
     if (run.size < 8 || run.size > 1 << 20) die("SIZE is 8 bytes to 1 MB");
     run.payload = malloc((size_t)run.size);
     for (int i = 0; i < run.size; i++) run.payload[i] = (char)('a' + i % 26);
@@ -195,7 +201,8 @@ static inline int bench_main(int argc, char **argv, const struct client *client)
 
     const struct { const char *name; void (*run)(const struct run *); } commands[] = {
         {"create", client->create},   {"drop", client->drop},       {"produce", client->produce},
-        {"consume", client->consume}, {"latency", client->latency},
+        {"consume", client->consume}, {"latency", client->latency}, {"gap", client->gap},
+        {"leader", client->leader},
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(run.command, commands[i].name) && commands[i].run) {

@@ -4,7 +4,11 @@
  *     ./kafka 9092 create t && ./kafka 9092 produce t 400000 1024 5 0 && ./kafka 9092 consume t 400000 1024 5
  *
  * acks=all throughout. produce with PARAM 0 leaves batching to librdkafka's defaults; with PARAM n > 0 every
- * message is a request of its own (linger.ms=0, batch.num.messages=1) and n requests are in flight.
+ * message is a request of its own (linger.ms=0, batch.num.messages=1) and n requests are in flight, on each
+ * connection: a cluster's client has one for each leader.
+ *
+ * gap answers {"messages": n, "gap_ms": g}: the longest time between two acknowledgements of an idempotent producer.
+ * leader answers {"node": id, "port": p, "in_sync": n}.
  */
 #include "bench.h"
 #include <librdkafka/rdkafka.h>
@@ -94,8 +98,11 @@ static void produce(const struct run *run) {
         }
         int n = run->count - sent < BATCH ? (int)(run->count - sent) : BATCH;
         memset(batch, 0, sizeof(batch[0]) * (size_t)n);
-        for (int i = 0; i < n; i++) batch[i].payload = run->payload, batch[i].len = (size_t)run->size;
-        sent += rd_kafka_produce_batch(topic, 0, 0, batch, n);
+        for (int i = 0; i < n; i++) {
+            batch[i].payload = run->payload, batch[i].len = (size_t)run->size;
+            batch[i].partition = i % run->partitions;
+        }
+        sent += rd_kafka_produce_batch(topic, 0, RD_KAFKA_MSG_F_PARTITION, batch, n);
         rd_kafka_poll(rk, 0);
     }
     flush(rk);
@@ -186,6 +193,62 @@ static void latency(const struct run *run) {
     rd_kafka_destroy(rk);
 }
 
+/* --- the death of a leader ------------------------------------------------------------------------- */
+
+static int64_t acknowledged_ns, gap_ns;
+
+static void on_acknowledged(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque) {
+    (void)rk, (void)opaque;
+    int64_t now = now_ns();
+    if (message->err) die("a message was lost: %s", rd_kafka_err2str(message->err));
+    if (acknowledged_ns && now - acknowledged_ns > gap_ns) gap_ns = now - acknowledged_ns;
+    acknowledged_ns = now;
+}
+
+/* Nothing is sent after SECONDS; the gap ends with the next acknowledgement, whenever that comes. */
+static void gap(const struct run *run) {
+    rd_kafka_conf_t *conf = conf_for(run);
+    set(conf, "log_level", "0"); /* of a server that dies it would complain */
+    set(conf, "enable.idempotence", "true");
+    set(conf, "linger.ms", "0");
+    rd_kafka_conf_set_dr_msg_cb(conf, on_acknowledged);
+    rd_kafka_t *rk = client_new(RD_KAFKA_PRODUCER, conf);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, run->topic, NULL);
+    int64_t start = now_ns();
+    long sent = 0;
+    for (; seconds_since(start) < run->seconds; sent++) {
+        send_one(rk, topic, run->payload, run->size, RD_KAFKA_MSG_F_COPY);
+        int64_t due = start + (int64_t)((double)(sent + 1) * 1e9 / run->param);
+        do rd_kafka_poll(rk, 1);
+        while (now_ns() < due);
+    }
+    flush(rk);
+    printf("{\"messages\": %ld, \"gap_ms\": %.1f}\n", sent, (double)gap_ns / 1e6);
+    rd_kafka_topic_destroy(topic);
+    rd_kafka_destroy(rk);
+}
+
+static int port_of(const rd_kafka_metadata_t *metadata, int node) {
+    for (int i = 0; i < metadata->broker_cnt; i++)
+        if (metadata->brokers[i].id == node) return metadata->brokers[i].port;
+    return 0;
+}
+
+static void leader(const struct run *run) {
+    const rd_kafka_metadata_t *metadata;
+    rd_kafka_t *rk = client_new(RD_KAFKA_PRODUCER, conf_for(run));
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, run->topic, NULL);
+    rd_kafka_resp_err_t error = rd_kafka_metadata(rk, 0, topic, &metadata, WAIT_MS);
+    if (error) die("metadata: %s", rd_kafka_err2str(error));
+    if (metadata->topics[0].err) die("metadata: %s", rd_kafka_err2str(metadata->topics[0].err));
+    const rd_kafka_metadata_partition_t *partition = &metadata->topics[0].partitions[0];
+    printf("{\"node\": %d, \"port\": %d, \"in_sync\": %d}\n", partition->leader, port_of(metadata, partition->leader),
+           partition->isr_cnt);
+    rd_kafka_metadata_destroy(metadata);
+    rd_kafka_topic_destroy(topic);
+    rd_kafka_destroy(rk);
+}
+
 /* --- topics ---------------------------------------------------------------------------------------- */
 
 static void check_topics(const rd_kafka_topic_result_t **results, size_t count) {
@@ -205,7 +268,8 @@ static void create(const struct run *run) {
     size_t count;
     rd_kafka_t *rk = client_new(RD_KAFKA_PRODUCER, conf_for(run));
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
-    rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(run->topic, 1, 1, error, sizeof error);
+    int replicas = run->param ? run->param : 1;
+    rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(run->topic, run->partitions, replicas, error, sizeof error);
     rd_kafka_CreateTopics(rk, &topic, 1, NULL, queue);
     rd_kafka_event_t *event = wait_for(queue);
     const rd_kafka_CreateTopics_result_t *result = rd_kafka_event_CreateTopics_result(event);
@@ -236,6 +300,7 @@ static void drop(const struct run *run) {
 }
 
 int main(int argc, char **argv) {
-    const struct client client = {create, drop, produce, consume, latency};
+    const struct client client = {.create = create, .drop = drop, .produce = produce, .consume = consume, .latency = latency,
+                                  .gap = gap, .leader = leader};
     return bench_main(argc, argv, &client);
 }

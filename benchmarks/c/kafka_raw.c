@@ -176,7 +176,7 @@ static void latency(const struct run *run) {
 }
 
 int main(int argc, char **argv) {
-    const struct client client = {NULL, NULL, produce, NULL, latency};
+    const struct client client = {.produce = produce, .latency = latency};
     crc32c_init();
     return bench_main(argc, argv, &client);
 }

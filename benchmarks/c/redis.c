@@ -152,6 +152,7 @@ static void latency(const struct run *run) {
 }
 
 int main(int argc, char **argv) {
-    const struct client client = {create, drop, produce, consume, latency};
+    const struct client client = {.create = create, .drop = drop, .produce = produce, .consume = consume, .latency = latency,
+                                  };
     return bench_main(argc, argv, &client);
 }
