@@ -7,6 +7,17 @@ from typing import Any
 
 import pytest
 
+from postroad.broker.api.share_group_heartbeat import for_members
+from postroad.errors import (
+    ApiError,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    InvalidGroupId,
+    NotCoordinator,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+)
 from postroad.wire.messages import (
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -259,3 +270,13 @@ def test_restart_forgets_members_and_keeps_the_group(start: Callable[..., Runnin
     assert describe(node, "g").group_state == "Empty"
     assert beat(node, "g", "a", 1).error_code == UNKNOWN_MEMBER
     assert assigned(join(node, "g", "a", topic)) == {topic_id: [0]}
+
+
+@pytest.mark.parametrize("error", [NotLeaderOrFollower(), RequestTimedOut(), NotEnoughReplicas()])
+def test_member_hears_of_a_ledger_that_is_late_as_of_a_coordinator_that_loads(error: ApiError) -> None:
+    assert isinstance(for_members(error), CoordinatorLoadInProgress)
+
+
+@pytest.mark.parametrize("error", [NotCoordinator(), CoordinatorNotAvailable(), InvalidGroupId()])
+def test_errors_that_members_know_are_theirs(error: ApiError) -> None:
+    assert for_members(error) is error

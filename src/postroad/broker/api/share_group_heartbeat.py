@@ -11,7 +11,12 @@ from typing import Final, Protocol
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import client_of
 from postroad.broker.parts import HasClock, HasGroups, HasSubscriptions
-from postroad.errors import ApiError
+from postroad.errors import (
+    ApiError,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    NotCoordinator,
+)
 from postroad.groups.answers import ShareHeartbeatAnswer
 from postroad.groups.requests import LEAVE_EPOCH, ShareHeartbeat
 from postroad.wire.messages import share_group_heartbeat as codec
@@ -19,6 +24,8 @@ from postroad.wire.messages import share_group_heartbeat as codec
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+_OF_COORDINATORS: Final = (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator)
 
 
 class Uses(HasClock, HasGroups, HasSubscriptions, Protocol):
@@ -45,7 +52,7 @@ def handle(node: Uses, call: Call) -> Result:
     def held(error: ApiError | None) -> None:
         """A member that hears an error comes again with the epoch it knows, and is told all of this then."""
         if not parked.abandoned:
-            response = _response(answer) if error is None else _refusal(error)
+            response = _response(answer) if error is None else _refusal(for_members(error))
             parked.complete(codec.encode_response(response, version))
 
     node.subscriptions.ensure(wanted.group_id, answer.topics, held)
@@ -81,6 +88,17 @@ def _response(answer: ShareHeartbeatAnswer) -> codec.ShareGroupHeartbeatResponse
         if assignment is None
         else codec.Assignment([codec.TopicPartitions(*topic) for topic in assignment.items()]),
     )
+
+
+def for_members(error: ApiError) -> ApiError:
+    """What members hear of a ledger that could not be made: to come again.
+
+    A heartbeat knows the errors of coordinators; any other one ends a member, also where it would pass, such
+    as the error of a partition whose leader changes.
+    """
+    if error.retriable and not isinstance(error, _OF_COORDINATORS):
+        return CoordinatorLoadInProgress(str(error))
+    return error
 
 
 def _refusal(error: ApiError) -> codec.ShareGroupHeartbeatResponse:
