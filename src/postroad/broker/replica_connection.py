@@ -39,9 +39,20 @@ class ReplicaConnection:
         loop.add_reader(self._fd, self._receive)
 
     def send(self, frame: bytes) -> None:
-        self._unsent.append(memoryview(frame))
-        if len(self._unsent) == 1:
-            self._send()
+        """At once if the kernel takes it all, as it nearly always does."""
+        if self._unsent:
+            self._unsent.append(memoryview(frame))
+            return
+        try:
+            sent = self._stream.send(frame)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self._end(error.strerror or str(error))
+            return
+        if sent < len(frame):
+            self._unsent.append(memoryview(frame)[sent:])
+            self._loop.add_writer(self._fd, self._send_rest)
 
     def close(self) -> None:
         if not self._closed:
@@ -50,7 +61,7 @@ class ReplicaConnection:
             self._loop.remove_writer(self._fd)
             self._stream.close()
 
-    def _send(self) -> None:
+    def _send_rest(self) -> None:
         try:
             while self._unsent:
                 sent = self._stream.send(self._unsent[0])
@@ -59,7 +70,6 @@ class ReplicaConnection:
                 else:
                     self._unsent.popleft()
         except (BlockingIOError, InterruptedError):
-            self._loop.add_writer(self._fd, self._send)
             return
         except OSError as error:
             self._end(error.strerror or str(error))

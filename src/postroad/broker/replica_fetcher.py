@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from postroad.broker.partition import Partition
 from postroad.broker.replica_connection import ReplicaConnection
+from postroad.cluster.keys import node_key
 from postroad.errors import ApiError, MisplacedBatch, NetworkException, PostroadError, StorageFailed
 from postroad.replication.divergence import EpochEnd
 from postroad.replication.follower import Follower, Step
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
 
 WAIT_MS: Final = 500  # a poll without news; high watermarks ride on its answer
 ANSWER_BYTES: Final = 8 * 1024 * 1024
+# What comes at once of one log is checked and written while it lies in the processor's cache: with 4 MiB it
+# took 1.12 times the processor time. Where each round waits for the disk, fewer and larger ones are better:
+# 1.13 times the throughput of rounds with 1 MiB, for 0.85 of the processor time.
 PARTITION_BYTES: Final = 1024 * 1024
+SYNCED_PARTITION_BYTES: Final = 4 * 1024 * 1024
 IN_FLIGHT_MAX: Final = 2  # the second one overtakes a poll that waits, for a log that is new
 CONNECT_S: Final = 1.0
 SILENCE_S: Final = 5.0  # ten polls: a leader that says nothing for so long is not there
@@ -53,9 +58,15 @@ class Asked(NamedTuple):
 
 
 class ReplicaFetcher:
-    def __init__(self, node: Node, leader: int, cut: Callable[[Partition, Step], None]) -> None:
-        """`cut` takes logs back that have parted from the leader's; they are named anew afterwards."""
+    def __init__(
+        self, node: Node, leader: int, cut: Callable[[Partition, Step], None], *, synced: bool
+    ) -> None:
+        """`cut` takes logs back that have parted from the leader's; they are named anew afterwards.
+
+        `synced`: they have flush `sync`.
+        """
         self.leader = leader
+        self._partition_bytes = SYNCED_PARTITION_BYTES if synced else PARTITION_BYTES
         self.logs: dict[LogKey, Partition] = {}
         self._node = node
         self._cut = cut
@@ -69,6 +80,7 @@ class ReplicaFetcher:
         self._requests = 0
         self._session = self._session_epoch = 0
         self._broker_epoch = 0
+        self._node_key = node_key(node.settings.node.id)
         self._heard_s = 0.0
         self._ended: asyncio.Future[str] | None = None
         self._troubled = False
@@ -173,8 +185,8 @@ class ReplicaFetcher:
         """Ask for what can be asked for, unless a request is under way that will bring it."""
         if self._connection is None or self._unsafe or len(self._in_flight) >= IN_FLIGHT_MAX:
             return
-        if self._in_flight and not self._session:
-            return  # the session's number comes with the first answer
+        if self._in_flight and not (self._to_name and self._session):
+            return  # nothing is new, or the session's number has to come first, with the first answer
         if not self._in_flight and self._is_outdated():
             self._begin_session()
         partitions = self._named()
@@ -203,7 +215,7 @@ class ReplicaFetcher:
 
     def _is_outdated(self) -> bool:
         """This node has another broker epoch: what it promises in the name of the old one counts no more."""
-        return self._broker_epoch != self._node.image.node_epoch(self._node.settings.node.id)
+        return self._broker_epoch != self._node.image.key_revision(self._node_key)
 
     def _named(self) -> list[PartitionFetch]:
         now_ms = self._node.clock.monotonic_ms()
@@ -220,7 +232,7 @@ class ReplicaFetcher:
                     *key,
                     follower.epoch,
                     follower.offset,
-                    PARTITION_BYTES,
+                    self._partition_bytes,
                     follower.last_epoch,
                     partition.log.start_offset,
                 )

@@ -37,7 +37,7 @@ class ReplicaFetchers:
             kind = leader, each.flush == FLUSH_SYNC
             fetcher = self._fetchers.get(kind)
             if fetcher is None:
-                fetcher = self._fetchers[kind] = ReplicaFetcher(self._node, leader, self._cut)
+                fetcher = self._fetchers[kind] = ReplicaFetcher(self._node, leader, self._cut, synced=kind[1])
                 self._tasks[kind] = self._node.tasks.start(fetcher.run(), "fetch-replicas")
             if each.copying is not fetcher:
                 self._remove_log(each)

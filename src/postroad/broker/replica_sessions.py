@@ -11,6 +11,7 @@ The high watermark alone wakes nobody: it rides on the next answer, at the lates
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, cast
 
@@ -34,6 +35,7 @@ from postroad.wire.fetch import FetchRequest, PartitionAnswer, PartitionFetch
 if TYPE_CHECKING:
     from postroad.broker.node import Node
 
+TIMER_S: Final = 0.001  # what the loop's timers can tell apart
 SESSIONS_MAX: Final = 1000  # two for each follower: far more than a cluster has nodes
 
 LogKey = tuple[bytes, int]
@@ -76,23 +78,26 @@ class LogRead:
 class ReplicaSession:
     """All logs that one follower reads over one connection."""
 
-    def __init__(self, node: Node, number: int, connection: Connection) -> None:
+    def __init__(self, node: Node, number: int, connection: Connection, last_read: LastRead) -> None:
         self.number = number
         self.epoch = 1
         self.connection = connection
         self._node = node
+        self._last_read = last_read
         self._reads: dict[LogKey, LogRead] = {}
         self._news: dict[LogRead, None] = {}  # something to read, or an error
         self._numbers: dict[LogRead, None] = {}  # another high watermark or start
         self._poll: ReplicaPoll | None = None
         self._flushing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = self._expires_s = 0.0  # when the timer is due, and when the poll is
 
     # --- the follower's side
 
     def fetch(self, poll: ReplicaPoll, request: FetchRequest) -> None:
         """Take what the request says, and answer it as soon as there is something to send."""
         if self._poll is not None:  # the follower is in a hurry: it has a new log to follow
-            self._poll.expire()
+            self._answer()
         now_ms = self._node.clock.monotonic_ms()
         for topic, index in request.forgotten:
             self._forget((cast(bytes, topic), index))
@@ -101,6 +106,8 @@ class ReplicaSession:
         self._poll = poll
         if self._news:
             self._answer()
+        else:
+            self._wait(min(request.max_wait_ms, WAIT_MS_MAX) / 1000)
 
     def _take(self, wanted: PartitionFetch, request: FetchRequest, now_ms: int) -> None:
         key = cast(bytes, wanted.topic), wanted.index
@@ -171,15 +178,32 @@ class ReplicaSession:
         if self._poll is not None and self._news:
             self._answer()
 
-    def expire(self) -> None:
-        """The poll has waited long enough."""
-        if self._poll is not None:
+    def _wait(self, wait_s: float) -> None:
+        """One timer serves all polls, since nearly all of them are answered long before it is due."""
+        loop = self._node.loop
+        self._expires_s = loop.time() + wait_s
+        if self._timer is not None and self._timer_s <= self._expires_s:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_s = self._expires_s
+        self._timer = loop.call_later(wait_s, self._due)
+
+    def _due(self) -> None:
+        """The poll has waited long enough, or came after the timer was set and waits for the rest."""
+        self._timer = None
+        if self._poll is None:
+            return
+        left_s = self._expires_s - self._node.loop.time()
+        if left_s < TIMER_S:
             self._answer()
+        else:
+            self._wait(left_s)
 
     def _answer(self) -> None:
         poll, self._poll = self._poll, None
         assert poll is not None
-        reads = dict.fromkeys((*self._news, *self._numbers))
+        reads = self._news | self._numbers if self._numbers else self._news
         self._news, self._numbers = {}, {}
         left = poll.bytes_max
         answers = []
@@ -191,7 +215,8 @@ class ReplicaSession:
             if answer is not None:
                 answers.append(answer)
                 left -= _size(answer)
-        answers.sort(key=_topic)
+        if len(answers) > 1:
+            answers.sort(key=_topic)
         poll.answer(codec.encode(answers, poll.version, 0, self.number))
 
     def _look(self, read: LogRead, left: int) -> PartitionAnswer | None:
@@ -205,7 +230,7 @@ class ReplicaSession:
                 self._node.partitions.led_log(cast(bytes, wanted.topic), wanted.index)
                 return None
             partition.check_epoch(wanted.leader_epoch)
-            records = None if read.diverging is not None else _read(partition, wanted, left)
+            records = None if read.diverging is not None else self._last_read.read(partition, wanted, left)
         except ApiError as error:
             read.leave()
             start = -1 if partition is None else partition.log.start_offset
@@ -224,18 +249,39 @@ class ReplicaSession:
 
     def close(self) -> None:
         self._poll = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for read in self._reads.values():
             read.leave()
         self._reads.clear()
 
 
-def _read(partition: Partition, wanted: PartitionFetch, left: int) -> bytes | Slice | None:
-    """What the follower copies: all that is written, committed or not. It checks every batch itself."""
-    offset = partition.log.copied_from(wanted.offset)
-    found = partition.log.read(offset, min(wanted.max_bytes, left), partition.log.written_offset)
-    if found is not None and (found.length <= COPY_BYTES_MAX or found.file.fileno() < 0):
-        return found.file.read(found.position, found.length)
-    return found
+class LastRead:
+    """What followers copy: all that is written, committed or not. They check every batch themselves.
+
+    The followers of a partition mostly wait at the same offset, and are answered one after the other: what
+    was read for the first is sent to the others, too.
+    """
+
+    __slots__ = ("_key", "_records")
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._records = b""
+
+    def read(self, partition: Partition, wanted: PartitionFetch, left: int) -> bytes | Slice | None:
+        log, offset, bytes_max = partition.log, wanted.offset, min(wanted.max_bytes, left)
+        key = (log, partition.leader_epoch, offset, log.start_offset, log.written_offset)
+        if key == self._key and len(self._records) <= bytes_max:
+            return self._records
+        found = log.read(log.copied_from(offset), bytes_max, log.written_offset)
+        if found is None or (found.length > COPY_BYTES_MAX and found.file.fileno() >= 0):
+            return found
+        records = found.file.read(found.position, found.length)
+        if found.length <= COPY_BYTES_MAX:
+            self._key, self._records = key, records
+        return records
 
 
 def _size(answer: PartitionAnswer) -> int:
@@ -252,29 +298,20 @@ def _topic(answer: PartitionAnswer) -> bytes:
 class ReplicaPoll(Answer):
     """A follower's fetch while it waits for something to copy."""
 
-    __slots__ = ("_session", "_timer", "bytes_max", "version")
+    __slots__ = ("bytes_max", "version")
 
-    def __init__(self, node: Node, call: Call, session: ReplicaSession, request: FetchRequest) -> None:
+    def __init__(self, call: Call, bytes_max: int) -> None:
         Answer.__init__(self, call.connection, call.correlation, call.flexible)
         self.version = call.version
-        self.bytes_max = min(request.max_bytes, node.settings.limits.fetch_bytes_max)
-        self._session = session
-        self._timer = node.loop.call_later(min(request.max_wait_ms, WAIT_MS_MAX) / 1000, self.expire)
+        self.bytes_max = bytes_max
         call.connection.park(self)
 
-    def expire(self) -> None:
-        self._session.expire()
-
     def answer(self, parts: list[codec.Part]) -> None:
-        self._timer.cancel()
         first = parts[0]
         if len(parts) == 1 and isinstance(first, bytes):
             self.complete(first)
         else:
             self.complete(cast("list[Part]", parts))
-
-    def abandon(self) -> None:
-        self._timer.cancel()
 
 
 class ReplicaSessions:
@@ -282,15 +319,15 @@ class ReplicaSessions:
         self._node = node
         self._next = 1
         self._sessions: dict[int, ReplicaSession] = {}
+        self._last_read = LastRead()
 
     def fetch(self, call: Call, request: FetchRequest) -> Result:
         """A follower's request: its session begins, goes on or ends."""
-        self._sweep()
         try:
             session = self._session(call, request)
         except ApiError as error:
             return b"".join(cast("list[bytes]", codec.encode([], call.version, error.code)))
-        poll = ReplicaPoll(self._node, call, session, request)
+        poll = ReplicaPoll(call, min(request.max_bytes, self._node.settings.limits.fetch_bytes_max))
         session.fetch(poll, request)
         return poll
 
@@ -310,7 +347,9 @@ class ReplicaSessions:
         connection.when_closed(lambda _: self._lost(replica))
         if len(self._sessions) >= SESSIONS_MAX:
             self._end(next(iter(self._sessions)))
-        session = self._sessions[self._next] = ReplicaSession(self._node, self._next, connection)
+        session = self._sessions[self._next] = ReplicaSession(
+            self._node, self._next, connection, self._last_read
+        )
         self._next += 1
         return session
 

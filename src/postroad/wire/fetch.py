@@ -140,7 +140,7 @@ class Repetition:
         self._offset_at = at = request.offset_at
         self._before = body[:at].tobytes()
         self._after = body[at + 8 :].tobytes()
-        self._head = _head_of(version, self.wanted.topic)
+        self._head = _head_of(version, self.wanted.topic, 0)
         self._tail = _TAGS if version >= FLEXIBLE_FROM else b""
 
     def offset_of(self, body: memoryview, version: int) -> int | None:
@@ -197,8 +197,8 @@ def encode(
 
     `endpoints` are those of the leaders that the answers name.
     """
-    if not error and not session_id and not endpoints and isinstance(answers, list) and len(answers) == 1:
-        return _encode_one(answers[0], version)
+    if not error and not endpoints and isinstance(answers, list) and len(answers) == 1:
+        return _encode_one(answers[0], version, session_id)
     flexible = version >= FLEXIBLE_FROM
     parts: list[Part] = []
     head = bytearray(4)  # throttle time
@@ -232,10 +232,10 @@ def encode(
     return parts
 
 
-def _encode_one(answer: PartitionAnswer, version: int) -> list[Part]:
-    """One partition, no session: what a consumer of a single partition gets each time."""
+def _encode_one(answer: PartitionAnswer, version: int, session_id: int) -> list[Part]:
+    """One partition: what a consumer of a single partition gets each time, and a follower nearly so."""
     topic, index, error, high, stable, start, records, diverging, leader, preferred = answer
-    head = _head_of(version, topic) + _numbers(
+    head = _head_of(version, topic, session_id) + _numbers(
         version, index, error, high, stable, start, _size(records), preferred
     )
     tail = _TAGS if version >= FLEXIBLE_FROM else b""
@@ -258,22 +258,24 @@ def _partition_tags(diverging: EpochEnd | None, leader: CurrentLeader | None) ->
 
 
 _TAGS: Final = b"\0\0\0"  # none, of the partition, its topic and the response
-_heads: dict[tuple[int, TopicKey], bytes] = {}
+_heads: dict[tuple[int, TopicKey, int], bytes] = {}
 _HEADS_MAX: Final = 10_000  # then all are forgotten: they are cheap to make anew
 
 
-def _head_of(version: int, topic: TopicKey) -> bytes:
-    """No throttling, error or session; one topic with one partition, up to where that begins."""
-    known = _heads.get((version, topic))
+def _head_of(version: int, topic: TopicKey, session_id: int) -> bytes:
+    """No throttling or error; one topic with one partition, up to where that begins."""
+    known = _heads.get((version, topic, session_id))
     if known is not None:
         return known
     flexible = version >= FLEXIBLE_FROM
-    head = bytearray(10 if version >= SESSIONS_FROM else 4)
+    head = bytearray(4)
+    if version >= SESSIONS_FROM:
+        head += _SHORT.pack(0) + _INT.pack(session_id)
     head += b"\2" if flexible else _INT.pack(1)
     _topic_head(head, topic, 1, flexible)
     if len(_heads) >= _HEADS_MAX:
         _heads.clear()
-    _heads[version, topic] = bytes(head)
+    _heads[version, topic, session_id] = bytes(head)
     return bytes(head)
 
 
@@ -292,7 +294,9 @@ def _decode(body: memoryview, version: int) -> FetchRequest:
     partitions, at, offset_at = _partitions(body, at, version)
     forgotten: list[tuple[TopicKey, int]] = []
     rack, replica_epoch = "", -1
-    if version >= SESSIONS_FROM:
+    if version >= FLEXIBLE_FROM and body[at] <= 1:
+        at += 1
+    elif version >= SESSIONS_FROM:
         forgotten, at = _forgotten(body, at, version)
     if version >= FLEXIBLE_FROM and body[at] <= 1:  # nearly all consumers have no rack
         at += 1
@@ -317,6 +321,12 @@ def _decode(body: memoryview, version: int) -> FetchRequest:
 
 
 def _partitions(body: memoryview, at: int, version: int) -> tuple[list[PartitionFetch], int, int]:
+    if version >= TOPIC_IDS_FROM and body[at] == 2 and body[at + 17] == 2 and not body[at + 50]:
+        # One partition of one topic: what followers name each time, and many consumers.
+        topic_id = bytes(body[at + 1 : at + 17])
+        index, epoch, offset, last_epoch, start, max_bytes = _PARTITION_12.unpack_from(body, at + 18)
+        one = _new(PartitionFetch, (topic_id, index, epoch, offset, max_bytes, last_epoch, start))
+        return [one], skip_tags(body, at + 51), at + 26
     flexible = version >= FLEXIBLE_FROM
     to_offset = 8 if version >= 9 else 4  # the leader epoch comes before it
     begin = at

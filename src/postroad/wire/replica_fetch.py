@@ -8,6 +8,7 @@ Records of an answer are not copied: they are views of the receive buffer, and v
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple
@@ -35,6 +36,8 @@ _ABORTED_BYTES: Final = 16  # producer id and first offset
 _PREFERRED_BYTES: Final = 4
 _PARTITION_BYTES_MIN: Final = _PARTITION.size + 1 + _PREFERRED_BYTES + 2
 _TOPIC_BYTES_MIN: Final = _TOPIC_ID_BYTES + 2
+
+_NOTHING: Final = b"\1"  # an empty array
 
 _new: Final = tuple.__new__  # a NamedTuple without the call of its constructor
 
@@ -68,19 +71,18 @@ def encode_frame(request: FetchRequest, correlation: int, client_id: bytes) -> b
 
 def encode(request: FetchRequest) -> bytes:
     """The body. Partitions of one topic should stand together; so should those that are forgotten."""
-    head = _HEAD.pack(
-        request.max_wait_ms,
-        request.min_bytes,
-        request.max_bytes,
-        request.isolation,
-        request.session_id,
-        request.session_epoch,
-    )
-    wanted = _wanted(request.partitions)
-    forgotten = _forgotten(request.forgotten)
+    replica_id, wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, partitions = request[:8]
+    head = _HEAD.pack(wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch)
+    forgotten = _forgotten(request.forgotten) if request.forgotten else _NOTHING
     rack = request.rack.encode()
-    replica = write_tags((1, _REPLICA.pack(request.replica_id, request.replica_epoch, 0)))
-    return b"".join((head, wanted, forgotten, write_uvarint(len(rack) + 1), rack, replica))
+    replica = _replica_tags(replica_id, request.replica_epoch)
+    return b"".join((head, _wanted(partitions), forgotten, write_uvarint(len(rack) + 1), rack, replica))
+
+
+@lru_cache(maxsize=16)  # nodes in one process: one, but for tests
+def _replica_tags(node_id: int, broker_epoch: int) -> bytes:
+    """Who fetches: the same in each request of a process."""
+    return write_tags((1, _REPLICA.pack(node_id, broker_epoch, 0)))
 
 
 def decode(payload: memoryview) -> FetchedAnswer:
