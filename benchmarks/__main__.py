@@ -1,4 +1,4 @@
-"""`make bench ARGS="…"`: compares Postroad with the brokers that this machine has or can fetch."""
+"""`make bench ARGS="…"`: compares Postroad with other brokers, or with another commit of itself."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import cache, report
+from benchmarks import against, cache, report
 from benchmarks.peers import OURS, PEERS
 from benchmarks.runner import run_mode
-from benchmarks.servers import Mode
+from benchmarks.servers import Mode, Server
 from benchmarks.session import Limits
 from benchmarks.workload import Part, Workload
 from benchmarks.workloads import WORKLOADS
 
 _MODES = {"page-cache": Mode.PAGE_CACHE, "synced": Mode.SYNCED}
 _PARTS = [part.word for part in Part]
+_LOGS = Part.LOGS.word
 _QUICK_ROUNDS, _QUICK_LIMITS = 2, Limits(scale=0.3, seconds=1.5)
 
 
@@ -28,16 +29,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     limits = _QUICK_LIMITS if options.quick else Limits()
     rounds = options.rounds or (_QUICK_ROUNDS if options.quick else 5)
     modes = options.mode or (["page-cache"] if options.quick else list(_MODES))
-    workloads = chosen(options.only or _PARTS, quick=options.quick)
+    is_short = options.quick or options.against
+    workloads = chosen(options.only or ([_LOGS] if options.against else _PARTS), quick=is_short)
     data = Path(options.data) if options.data else cache.directory("bench-data")
+    try:
+        peers = _servers(options)
+    except cache.Missing as problem:
+        print(problem, file=sys.stderr)
+        return 1
     outcomes = [
-        run_mode(_MODES[mode], options.peers, workloads, rounds, limits, data / f"run-{os.getpid()}")
+        run_mode(_MODES[mode], peers, workloads, rounds, limits, data / f"run-{os.getpid()}")
         for mode in modes
     ]
     if not any(outcome.results for outcome in outcomes):
         print("Nothing could be measured; see above.", file=sys.stderr)
         return 1
-    text = report.render(outcomes, rounds)
+    if options.against:
+        text = against.render(outcomes, workloads, options.against)
+    else:
+        text = report.render(outcomes, rounds)
     print(text)
     for target in options.write:
         content = report.to_json(outcomes, rounds) if target.suffix == ".json" else text
@@ -52,6 +62,13 @@ def chosen(words: Sequence[str], *, quick: bool) -> list[Workload]:
         for workload in WORKLOADS
         if workload.key in words or (workload.part.word in words and not (quick and workload.long))
     ]
+
+
+def _servers(options: argparse.Namespace) -> dict[str, type[Server]]:
+    """What is measured, by name. Raises Missing."""
+    if not options.against:
+        return {name: PEERS[name] for name in options.peers}
+    return against.variants({against.HERE: against.ROOT, options.against: against.checkout(options.against)})
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -70,6 +87,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=list(PEERS),
         metavar="P,…",
         help=f"compare with these: {', '.join(PEERS)} (all)",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="REF",
+        help="compare with another commit of this repository instead of other brokers (logs, if --only says "
+        "nothing else)",
     )
     parser.add_argument("--mode", type=_modes, metavar="M,…", help="page-cache, synced (both)")
     parser.add_argument(

@@ -49,6 +49,13 @@ def _throughput(session: Session, *, size: int, consumers: int, acks: str, batch
     return _flow(session, queue, count=count, size=size, consumers=consumers, acks=acks, **options)
 
 
+def over_partitions(session: Session, partitions: int) -> Measurement:
+    """Messages of 100 bytes through all partitions of a topic, to 8 consumers, with an ack for each."""
+    queue = session.queue(f"flow-partitions-{partitions}", partitions=partitions)
+    count = session.limits.messages(FLOW_MESSAGES_MAX)
+    return _flow(session, queue, count=count, size=_SMALL, consumers=8, acks="single")
+
+
 def _latency(session: Session) -> Measurement:
     queue = session.queue("flow-latency")
     options = {"rate": LATENCY_RATE, "size": _SMALL, "acks": "single", "seconds": LATENCY_SECONDS_MAX}
@@ -158,6 +165,15 @@ WORKLOADS: tuple[Workload, ...] = (
         for size in (_SMALL, _KILOBYTE)
         for consumers in (1, 8)
         for acks in ("batch", "single")
+    ),
+    *(
+        _queue(
+            f"queue-partitions-{partitions}",
+            (Row(f"100 B, 8 consumers, an ack for each, {partitions} partitions", "msg/s", True),),
+            partial(over_partitions, partitions=partitions),
+            only=("postroad", "kafka"),
+        )
+        for partitions in (8, 32)
     ),
     _queue(
         "queue-requests",

@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from benchmarks import clients, logs
+from benchmarks import clients, logs, queues
 from benchmarks.clusters import KafkaCluster, PostroadCluster, PostroadNodes, PostroadTwo
 from benchmarks.servers import Mode, Postroad
 from benchmarks.session import Measurement, Session
@@ -64,6 +64,10 @@ def _produce(key: str, goal: float, mode: tuple[Mode, ...]) -> Workload:
     return _cluster(key, rows, logs.produce_kilobytes, mode)
 
 
+def _count(partitions: int) -> str:
+    return "1 partition" if partitions == 1 else f"{partitions} partitions"
+
+
 WORKLOADS: tuple[Workload, ...] = (
     _produce("cluster-produce", 1.3, _PAGE_CACHE),
     _produce("cluster-produce-synced", 2.0, _SYNCED),
@@ -75,6 +79,15 @@ WORKLOADS: tuple[Workload, ...] = (
         "cluster-latency",
         logs.latency_rows("end to end at 1,000 msg/s", 0.7, None),
         lambda session: logs.latency(session, 1_000),
+    ),
+    *(
+        _cluster(
+            f"cluster-queue-{partitions}",
+            (Row(f"queue: 100 B, 8 consumers, an ack for each, {_count(partitions)}", "msg/s", True),),
+            partial(queues.over_partitions, partitions=partitions),
+            clients=("queue_client",),
+        )
+        for partitions in (1, 8, 32)
     ),
     Workload(
         "failover",

@@ -14,16 +14,17 @@ from pathlib import Path
 
 from benchmarks.cache import Missing
 from benchmarks.clients import ClientFailed, build
-from benchmarks.peers import PEERS
 from benchmarks.process import ServerFailed
 from benchmarks.results import ModeResults, ServerFacts, number
 from benchmarks.servers import Mode, Server
 from benchmarks.session import Limits, Measurement, Session
 from benchmarks.workload import Part, Workload
 
+Peers = Mapping[str, type[Server]]
+
 
 def run_mode(
-    mode: Mode, peers: Sequence[str], workloads: Sequence[Workload], rounds: int, limits: Limits, data: Path
+    mode: Mode, peers: Peers, workloads: Sequence[Workload], rounds: int, limits: Limits, data: Path
 ) -> ModeResults:
     """Measures `rounds` rounds after one that warms up. Servers that can't be had are named in `left_out`."""
     outcome = ModeResults(mode)
@@ -42,10 +43,10 @@ def groups(workloads: Sequence[Workload]) -> Iterator[list[Workload]]:
 
 
 def _run_group(
-    mode: Mode, peers: Sequence[str], todo: Sequence[Workload], rounds: int, limits: Limits, data: Path
+    mode: Mode, peers: Peers, todo: Sequence[Workload], rounds: int, limits: Limits, data: Path
 ) -> ModeResults:
     outcome = ModeResults(mode)
-    with _running(mode, _programs(peers, todo), data, outcome) as servers:
+    with _running(mode, peers, _programs(peers, todo), data, outcome) as servers:
         _warm_up(servers, todo)
         for turn in range(rounds + 1):
             title = f"{mode.value}, " + (f"round {turn} of {rounds}" if turn else "warm-up")
@@ -59,17 +60,17 @@ def _run_group(
     return outcome
 
 
-def _programs(peers: Sequence[str], workloads: Sequence[Workload]) -> dict[str, list[str]]:
+def _programs(peers: Peers, workloads: Sequence[Workload]) -> dict[str, list[str]]:
     """The peers that have something to do, each with the C programs that do it."""
     return {
         name: programs
-        for name in peers
+        for name, peer in peers.items()
         if (
             programs := [
                 program
                 for workload in workloads
-                if workload.fits(PEERS[name])
-                for program in workload.programs(PEERS[name])
+                if workload.fits(peer)
+                for program in workload.programs(peer)
             ]
         )
     }
@@ -77,12 +78,12 @@ def _programs(peers: Sequence[str], workloads: Sequence[Workload]) -> dict[str, 
 
 @contextmanager
 def _running(
-    mode: Mode, programs: Mapping[str, Sequence[str]], data: Path, outcome: ModeResults
+    mode: Mode, peers: Peers, programs: Mapping[str, Sequence[str]], data: Path, outcome: ModeResults
 ) -> Iterator[list[Server]]:
     servers: list[Server] = []
     try:
         for name in programs:
-            server = PEERS[name](mode, data / f"{mode.name.lower()}-{name}")
+            server = peers[name](mode, data / f"{mode.name.lower()}-{name}")
             servers.append(server)
             try:
                 for program in dict.fromkeys(programs[name]):

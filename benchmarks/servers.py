@@ -45,6 +45,7 @@ class Server(ABC):
     stream_client: ClassVar[str | None] = None
     queue_kind: ClassVar[str] = ""  # where it has several
     warm_rounds: ClassVar[int] = 0  # that it gets alone, before the round that warms up all
+    measured_as: ClassVar[str] = ""  # the name that workloads have for it, where that is another
     nodes: ClassVar[int] = 1
     replicas: ClassVar[int] = 1  # of each topic
 
@@ -98,11 +99,13 @@ class Postroad(Server):
     client: ClassVar[str | None] = "kafka"
     raw_client: ClassVar[str | None] = "kafka_raw"
     queue_client: ClassVar[str | None] = "share"
+    tree: ClassVar[Path | None] = None  # where its source is, if it is not what is installed
 
     def prepare(self) -> tuple[list[str], dict[str, str]]:
-        program = Path(sys.executable).parent / "postroad"
         command = [
-            str(program),
+            sys.executable,
+            "-m",
+            "postroad",
             "serve",
             "--data",
             str(self.directory / "data"),
@@ -111,7 +114,8 @@ class Postroad(Server):
             *self.http_options(),
         ]
         flush = "os" if self.mode is Mode.PAGE_CACHE else "sync"
-        return command, {"POSTROAD_DURABILITY_FLUSH": flush}
+        source = {"PYTHONPATH": str(self.tree / "src")} if self.tree else {}
+        return command, {"POSTROAD_DURABILITY_FLUSH": flush, **source}
 
     @property
     def kafka_port(self) -> int:

@@ -77,10 +77,11 @@ class Session:
             self.filled[size] = topic, Measurement((rate,), figures["messages"], cpu)
         return self.filled[size]
 
-    def queue(self, name: str, client: str = QUEUE_CLIENT) -> str:
+    def queue(self, name: str, client: str = QUEUE_CLIENT, partitions: int = 1) -> str:
         """A new queue; it is dropped when the session ends. `client` names an attribute of the server."""
         queue = f"{name}-{self.tag}"
-        self.run_queue("create", queue, client, kind=self.server.queue_kind)
+        options = {"kind": self.server.queue_kind, "partitions": partitions, "replicas": self.server.replicas}
+        self.run_queue("create", queue, client, **options)
         self.queues.append((queue, client))
         return queue
 

@@ -65,7 +65,8 @@ class Workload:
     long: bool = False  # not in the rounds that warm up, and not for a quick look
 
     def fits(self, server: type[Server]) -> bool:
-        if server.name not in self.only if self.only else server.nodes > 1:
+        name = server.measured_as or server.name
+        if name not in self.only if self.only else server.nodes > 1:
             return False
         return all(getattr(server, client) for client in self.clients)
 

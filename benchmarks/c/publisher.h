@@ -1,18 +1,19 @@
 /* The publisher of the clients that publish over Kafka's protocol, whatever they receive by: batches of at most BATCH
  * messages, within the window that all queue clients have. With delay_ms every message carries the header that
- * Postroad delays it by. A queue is a topic with one partition and a subscription of the same name.
+ * Postroad delays it by. A queue is a topic and a subscription of the same name.
  */
 #ifndef PUBLISHER_H
 #define PUBLISHER_H
 
 #include "queue.h"
+#include <poll.h>
 #include "share.h"
 
 #define HEADER_DELAY "postroad-delay-ms"
 
-static inline void create_subscription(int port, const char *name) {
+static inline void create_subscription(int port, const char *name, long partitions, long replicas) {
     struct link *link = link_new(port);
-    create_topic(link, name);
+    create_topic(link, name, partitions, replicas);
     find_coordinator(link, name);
     set_group_config(link, name, "share.auto.offset.reset", "earliest");
 }
@@ -23,18 +24,33 @@ static inline void drop_subscription(int port, const char *name) {
     delete_topic(link, name);
 }
 
-struct publisher {
+/* A connection to a node that leads something. */
+struct outlet {
     struct link *link;
-    char delay[24]; /* empty: no header */
     long batches[1 << 16]; /* messages in each request, by correlation */
-    long answered;
+};
+
+/* Batches go to all partitions in turn. */
+struct publisher {
+    struct layout layout;
+    struct outlet *outlets[NODES_MAX]; /* by node; NULL where nothing is led */
+    struct pollfd polled[NODES_MAX];
+    int count, partition; /* of outlets; where the next batch goes */
+    char delay[24];       /* empty: no header */
 };
 
 static inline void *publisher_new(int port, const struct job *job) {
     struct publisher *p = calloc(1, sizeof *p);
-    char id[16];
-    p->link = link_new(port);
-    find_topic(p->link, job->queue, id); /* so that there is a leader */
+    struct link *link = link_new(port);
+    int nodes[NODES_MAX];
+    find_topic(link, job->queue, &p->layout);
+    close(link->in.fd);
+    p->count = leading(&p->layout, nodes);
+    for (int i = 0; i < p->count; i++) {
+        struct outlet *outlet = p->outlets[nodes[i]] = calloc(1, sizeof *outlet);
+        outlet->link = link_new(p->layout.ports[nodes[i]]);
+        p->polled[i] = (struct pollfd){.fd = outlet->link->in.fd, .events = POLLIN};
+    }
     if (job->delay_ms) snprintf(p->delay, sizeof p->delay, "%ld", job->delay_ms);
     return p;
 }
@@ -71,33 +87,44 @@ static inline void put_batch(struct frame *f, const struct job *job, const char 
 }
 
 static inline void publish_batch(struct publisher *p, const struct job *job, long first, long count) {
-    struct frame *f = &p->link->out;
+    struct outlet *outlet = p->outlets[p->layout.leader[p->partition]];
+    struct frame *f = &outlet->link->out;
     begin(f, PRODUCE, 7);
     put16(f, -1), put16(f, -1), put32(f, TIMEOUT_MS); /* no transaction, acks=all */
-    put32(f, 1), put_string(f, job->queue), put32(f, 1), put32(f, 0);
+    put32(f, 1), put_string(f, job->queue), put32(f, 1), put32(f, p->partition);
     size_t size_at = f->length;
     put32(f, 0);
     put_batch(f, job, p->delay, first, count);
     set32(f->data + size_at, (uint32_t)(f->length - f->batch));
-    link_send(p->link);
-    p->batches[p->link->correlation % (1 << 16)] = count;
+    link_send(outlet->link);
+    outlet->batches[outlet->link->correlation % (1 << 16)] = count;
+    p->partition = (p->partition + 1) % p->layout.partitions;
 }
 
 static inline void publish(void *publisher, const struct job *job, long first, long count) {
     for (long n; count; first += n, count -= n) publish_batch(publisher, job, first, n = smaller(count, job->batch));
 }
 
-static inline long confirmed(void *publisher, int wait) {
-    struct publisher *p = publisher;
+static inline long confirmed_by(struct outlet *outlet, int flags) {
     long fresh = 0;
     size_t length;
     const char *body;
-    receive(&p->link->in, wait ? 0 : MSG_DONTWAIT);
-    while ((body = take(&p->link->in, &length))) {
+    receive(&outlet->link->in, flags);
+    while ((body = take(&outlet->link->in, &length))) {
         int error = get16(body + 4 + 4 + 2 + get16(body + 8) + 4 + 4);
         if (error) die("produce was answered with error %d", error);
-        fresh += p->batches[get32(body) % (1 << 16)];
+        fresh += outlet->batches[get32(body) % (1 << 16)];
     }
+    return fresh;
+}
+
+static inline long confirmed(void *publisher, int wait) {
+    struct publisher *p = publisher;
+    int flags = p->count == 1 && wait ? 0 : MSG_DONTWAIT;
+    long fresh = 0;
+    if (p->count > 1 && wait) poll(p->polled, (nfds_t)p->count, -1);
+    for (int node = 0; node < p->layout.nodes; node++)
+        if (p->outlets[node]) fresh += confirmed_by(p->outlets[node], flags);
     return fresh;
 }
 

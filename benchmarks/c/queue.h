@@ -4,7 +4,8 @@
  *
  *     CLIENT PORT COMMAND QUEUE [NAME=VALUE …]
  *
- *     create   make the queue; kind=quorum chooses a kind where the broker knows several
+ *     create   make the queue; kind=quorum chooses a kind where the broker knows several; share groups: of a topic with
+ *              PARTITIONS and REPLICAS
  *     drop     delete it with its messages
  *     fill     publish COUNT messages and wait until all are confirmed
  *     flow     publish and, at the same time, take and acknowledge with CONSUMERS connections, until all that was
@@ -39,6 +40,7 @@ struct job {
     long size, consumers, window, batch, rate, every;
     long connections; /* of clients that speak HTTP */
     long kafka, frame; /* WebSocket: where to publish, and how many messages a frame may have */
+    long partitions, replicas; /* of a queue that is a topic */
     int single; /* each message is acknowledged on its own */
     double seconds;
     char *payload;
@@ -260,7 +262,8 @@ static inline int set_number_option(struct job *job, const char *name, long valu
         {"size", &job->size},     {"consumers", &job->consumers}, {"window", &job->window},
         {"batch", &job->batch},   {"rate", &job->rate},           {"every", &job->every},
         {"delay_ms", &job->delay_ms}, {"connections", &job->connections},
-        {"kafka", &job->kafka},   {"frame", &job->frame},
+        {"kafka", &job->kafka},   {"frame", &job->frame},         {"partitions", &job->partitions},
+        {"replicas", &job->replicas},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(name, numbers[i].name)) return *numbers[i].at = value, 1;
@@ -293,7 +296,7 @@ static inline struct job read_job(int argc, char **argv) {
     if (argc < 4) die("usage: %s PORT COMMAND QUEUE [NAME=VALUE …]", argv[0]);
     struct job job = {.port = atoi(argv[1]), .command = argv[2], .queue = argv[3], .kind = "", .count = 1000,
                       .ahead = 10000, .size = 100, .consumers = 1, .window = 1000, .batch = 200, .every = 1, .seconds = 10,
-                      .connections = 1, .frame = 100};
+                      .connections = 1, .frame = 100, .partitions = 1, .replicas = 1};
     for (int i = 4; i < argc; i++) set_option(&job, argv[i]);
     if (job.size < NUMBERED || job.size > 1 << 20) die("size is %d bytes to 1 MB", NUMBERED);
     if (job.consumers < 1 || job.window < 1 || job.batch < 1 || job.every < 1) die("consumers, window, batch, every: at least 1");

@@ -1,5 +1,6 @@
 /* The benchmark's client for subscriptions: share groups of Postroad and of Apache Kafka, over plain sockets.
- * Arguments and answers: see queue.h. A queue is a topic with one partition and a subscription of the same name.
+ * Arguments and answers: see queue.h. A queue is a topic and a subscription of the same name. In a cluster there must be as
+ * many consumers as nodes that lead a partition: each consumer fetches from one node.
  *
  *     cc -O2 -o share share.c -lpthread
  *     ./share 9092 create q && ./share 9092 flow q count=200000 consumers=8 acks=single
@@ -13,7 +14,9 @@
 #define WAIT_MS 100 /* a long poll; also after which a consumer looks whether the run is over */
 #define CRC_EVERY 64
 
-static void create(const struct job *job) { create_subscription(job->port, job->queue); }
+static void create(const struct job *job) {
+    create_subscription(job->port, job->queue, job->partitions, job->replicas);
+}
 
 static void drop(const struct job *job) { drop_subscription(job->port, job->queue); }
 
@@ -22,23 +25,24 @@ static void *publisher(const struct job *job) { return publisher_new(job->port, 
 /* --- consuming ------------------------------------------------------------------------------------- */
 
 struct range {
+    int partition;
     int64_t first, last;
 };
 
-/* What a consumer holds: the ranges that it acquired, and how many messages of them are new to the tally. */
+/* What a consumer holds: the ranges that it acquired, those of a partition together, and how many messages of them are new to the tally. */
 struct held {
     struct range *ranges;
     uint32_t count, capacity;
     long messages, fresh;
 };
 
-static void hold_range(struct held *held, int64_t first, int64_t last) {
+static void hold_range(struct held *held, int partition, int64_t first, int64_t last) {
     if (held->count == held->capacity) {
         held->capacity = held->capacity ? 2 * held->capacity : 1024;
         held->ranges = realloc(held->ranges, held->capacity * sizeof *held->ranges);
         if (!held->ranges) die("no memory for %u ranges", held->capacity);
     }
-    held->ranges[held->count++] = (struct range){first, last};
+    held->ranges[held->count++] = (struct range){partition, first, last};
     held->messages += last - first + 1;
 }
 
@@ -66,47 +70,73 @@ static void take_batch(struct tally *tally, struct held *held, uint32_t *at, con
     }
 }
 
+static void hold_nothing(struct held *held) { held->count = 0, held->messages = held->fresh = 0; }
+
+static void take_ranges(struct held *held, struct fetched *got) {
+    while (got->ranges) {
+        int64_t first, last;
+        next_range(got, &first, &last);
+        hold_range(held, got->index, first, last);
+    }
+}
+
 /* Afterwards the consumer holds the ranges that were acquired, and only those. */
-static void take_ranges(struct held *held, struct fetched got) {
-    held->count = 0;
-    held->messages = held->fresh = 0;
-    while (got.ranges) {
-        struct range r;
-        next_range(&got, &r.first, &r.last);
-        hold_range(held, r.first, r.last);
-    }
-}
-
 static void take_fetched(struct tally *tally, struct held *held, struct fetched got) {
-    uint32_t at = 0;
-    take_ranges(held, got);
-    for (const char *batch = got.records; got.records_end - batch > BATCH_HEADER;) {
-        size_t length = (size_t)get32(batch + BATCH_LENGTH) + 12;
-        if ((size_t)(got.records_end - batch) < length) break;
-        check_crc(batch, length);
-        take_batch(tally, held, &at, batch);
-        batch += length;
+    hold_nothing(held);
+    while (next_partition(&got)) {
+        uint32_t at = held->count;
+        take_ranges(held, &got);
+        for (const char *batch = got.records; got.records_end - batch > BATCH_HEADER;) {
+            size_t length = (size_t)get32(batch + BATCH_LENGTH) + 12;
+            if ((size_t)(got.records_end - batch) < length) break;
+            check_crc(batch, length);
+            take_batch(tally, held, &at, batch);
+            batch += length;
+        }
     }
 }
 
-static uint32_t entries(const struct held *held, int single) {
-    return single ? (uint32_t)held->messages : held->count;
+/* The end of the ranges that lie in the same partition as the one at `from`; *messages is how many are in them. */
+static uint32_t partition_end(const struct held *held, uint32_t from, uint32_t *messages) {
+    uint32_t at = from;
+    for (*messages = 0; at < held->count && held->ranges[at].partition == held->ranges[from].partition; at++)
+        *messages += (uint32_t)(held->ranges[at].last - held->ranges[at].first + 1);
+    return at;
+}
+
+static uint32_t partitions_of(const struct held *held) {
+    uint32_t count = 0, messages;
+    for (uint32_t at = 0; at < held->count; at = partition_end(held, at, &messages)) count++;
+    return count;
 }
 
 static void put_acknowledgements(struct member *m, const struct held *held, int single) {
-    for (uint32_t i = 0; i < held->count; i++) {
-        struct range r = held->ranges[i];
-        if (!single) fetch_acknowledge(m, r.first, r.last);
-        for (int64_t offset = r.first; single && offset <= r.last; offset++) fetch_acknowledge(m, offset, offset);
+    uint32_t end, messages;
+    for (uint32_t at = 0; at < held->count; at = end, fetch_partition_end(m)) {
+        end = partition_end(held, at, &messages);
+        fetch_partition(m, held->ranges[at].partition, single ? messages : end - at);
+        for (uint32_t i = at; i < end; i++) {
+            struct range r = held->ranges[i];
+            if (!single) fetch_acknowledge(m, r.first, r.last);
+            for (int64_t offset = r.first; single && offset <= r.last; offset++) fetch_acknowledge(m, offset, offset);
+        }
     }
+}
+
+/* Opens the session: all partitions are named once. */
+static void fetch_first(struct member *m) {
+    fetch_begin(m, 0, 0, PREFETCH, (uint32_t)m->count);
+    for (int i = 0; i < m->count; i++) fetch_partition(m, m->partitions[i], 0), fetch_partition_end(m);
+    fetch_end(m, (uint32_t)m->count);
+    link_send(m->link);
 }
 
 /* Sends a ShareFetch that acknowledges all that is held. */
 static void fetch(struct member *m, const struct held *held, int session_epoch, int single) {
-    uint32_t count = entries(held, single);
-    fetch_begin(m, session_epoch, session_epoch > 0 ? WAIT_MS : 0, session_epoch < 0 ? 0 : PREFETCH, count);
+    uint32_t named = partitions_of(held);
+    fetch_begin(m, session_epoch, session_epoch > 0 ? WAIT_MS : 0, session_epoch < 0 ? 0 : PREFETCH, named);
     put_acknowledgements(m, held, single);
-    fetch_end(m, session_epoch == 0 || count);
+    fetch_end(m, named);
     link_send(m->link);
 }
 
@@ -114,9 +144,8 @@ static void consume(struct tally *tally, int number) {
     struct member m;
     struct held held = {0};
     int single = tally->job->single;
-    (void)number;
-    join(&m, tally->job->port, tally->job->queue);
-    fetch(&m, &held, 0, single);
+    join(&m, tally->job->port, tally->job->queue, number);
+    fetch_first(&m);
     take_fetched(tally, &held, fetch_wait(&m));
     consumer_ready(tally);
     for (int epoch = 1; !finished(tally); epoch++) {
@@ -152,11 +181,14 @@ static long hold_messages(struct member *m, const struct job *job) {
     for (int epoch = 0; kept + held.messages < job->count; epoch++) {
         uint32_t count = not_kept(m, &held, job->every, 0);
         kept += held.messages - count;
-        fetch_begin(m, epoch, WAIT_MS, (int)smaller(PREFETCH, job->count - kept), count);
-        not_kept(m, &held, job->every, 1);
-        fetch_end(m, epoch == 0 || count);
+        uint32_t named = epoch == 0 || count;
+        fetch_begin(m, epoch, WAIT_MS, (int)smaller(PREFETCH, job->count - kept), named);
+        if (named) fetch_partition(m, 0, count), not_kept(m, &held, job->every, 1), fetch_partition_end(m);
+        fetch_end(m, named);
         link_send(m->link);
-        take_ranges(&held, fetch_wait(m));
+        struct fetched got = fetch_wait(m);
+        hold_nothing(&held);
+        while (next_partition(&got)) take_ranges(&held, &got);
         if (seconds_since(begun) > job->seconds) die("only %ld messages could be held", kept + held.messages);
     }
     return kept + held.messages;
@@ -165,7 +197,7 @@ static long hold_messages(struct member *m, const struct job *job) {
 static void hold(const struct job *job) {
     struct member m;
     int64_t start = now_ns();
-    join(&m, job->port, job->queue);
+    join(&m, job->port, job->queue, 0);
     long held = hold_messages(&m, job);
     answer(held, seconds_since(start));
     fflush(stdout);

@@ -20,7 +20,7 @@ enum { CREDIT = 1, SETTLE_ACCEPT = 2, MESSAGES = 0x10 }; /* the first byte of a 
 
 /* The subscription is there before its first consumer, which names no topics. */
 static void create(const struct job *job) {
-    create_subscription((int)job->kafka, job->queue);
+    create_subscription((int)job->kafka, job->queue, 1, 1);
     set_group_config(link_new((int)job->kafka), job->queue, "postroad.topics", job->queue);
 }
 

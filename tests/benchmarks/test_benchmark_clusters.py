@@ -103,6 +103,13 @@ def test_cluster_takes_messages_for_all_partitions(session: Session) -> None:
 
 
 @needs_client
+def test_queue_of_a_cluster_gives_every_message_once(session: Session) -> None:
+    queue = session.queue("spread-queue", partitions=6)
+    figures, _ = session.run_queue("flow", queue, count=2000, consumers=4, acks="single", seconds=SECONDS)
+    assert figures["messages"] == 1999  # the first one warms up
+
+
+@needs_client
 def test_leader_is_told_with_its_port(session: Session) -> None:
     found = session.leader(session.topic("led"))
     assert found["node"] in (1, 2, 3)

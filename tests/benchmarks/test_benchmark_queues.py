@@ -57,6 +57,14 @@ def test_flow_ends_when_every_message_was_acknowledged_once(
     assert client("flow", count=100, first=3000, consumers=1)["messages"] == 99
 
 
+@pytest.mark.parametrize("acks", ["batch", "single"])
+def test_flow_goes_through_all_partitions(program: Path, running: Node, acks: str) -> None:
+    port, queue = running.bootstrap.rpartition(":")[2], f"partitions-{acks}"
+    clients.run(program, (port, "create", queue, "partitions=8"))
+    options = ("count=3000", "consumers=3", f"acks={acks}", f"seconds={SECONDS}")
+    assert clients.run(program, (port, "flow", queue, *options))["messages"] == 2999
+
+
 def test_flow_takes_from_a_backlog_as_much_as_it_publishes(client: Client) -> None:
     client("fill", count=5000)
     figures = client("flow", count=5000, first=5000, ahead=500)

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import kafka_jars, report
 from benchmarks.cache import Missing
+from benchmarks.peers import PEERS
 from benchmarks.results import ModeResults, ServerFacts, number
 from benchmarks.runner import run_mode
 from benchmarks.servers import Mode
@@ -79,7 +80,7 @@ def test_server_that_fails_is_left_out_with_a_reason_that_names_no_path(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
-    outcome = run_mode(Mode.PAGE_CACHE, ["kafka"], [RAW], 1, Limits(), tmp_path / "data")
+    outcome = run_mode(Mode.PAGE_CACHE, {"kafka": PEERS["kafka"]}, [RAW], 1, Limits(), tmp_path / "data")
     assert outcome.servers == {}
     assert outcome.left_out["kafka"]
     assert str(tmp_path) not in report.render([outcome], rounds=1)
@@ -87,7 +88,8 @@ def test_server_that_fails_is_left_out_with_a_reason_that_names_no_path(
 
 
 def test_server_without_work_is_not_started(tmp_path: Path) -> None:
-    outcome = run_mode(Mode.PAGE_CACHE, ["redis", "rabbitmq-quorum"], [RAW], 1, Limits(), tmp_path / "data")
+    peers = {name: PEERS[name] for name in ("redis", "rabbitmq-quorum")}
+    outcome = run_mode(Mode.PAGE_CACHE, peers, [RAW], 1, Limits(), tmp_path / "data")
     assert not outcome.servers
     assert not outcome.left_out
 
