@@ -39,5 +39,6 @@ ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}
 
 
 def names_for(nodes: int) -> tuple[str, ...]:
-    """The workloads of a run with so many nodes."""
-    return tuple(name for name, kind in ALL.items() if (kind.many_nodes if nodes > 1 else kind.one_node))
+    """The workloads that seeds of a run with so many nodes draw from."""
+    able = (kind for kind in ALL.values() if (kind.many_nodes if nodes > 1 else kind.one_node))
+    return tuple(kind.name for kind in able if kind.is_drawn)

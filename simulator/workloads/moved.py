@@ -28,7 +28,8 @@ SETTLED_S: Final = 40.0  # when all is well everything has moved by then
 class Moved(Workload):
     name = "moved"
     one_node = False
-    many_nodes = False  # not drawn: beside others it is asked for by name
+    many_nodes = True
+    is_drawn = False  # it changes what every other workload meets
 
     def roles(self) -> Mapping[str, Role]:
         return {"operator": self._operate}
@@ -86,7 +87,7 @@ class Moved(Workload):
         ends_at = self.stage.world.now + SETTLED_S
         while left := await self._left(client):
             if self.stage.world.now > ends_at:
-                self.stage.broken("V2", f"moves do not come to their end: {left}")
+                self.stage.broken("V3", f"moves do not come to their end: {left}")
                 return
             await asyncio.sleep(LOOK_S)
 

@@ -71,6 +71,7 @@ class Workload(ABC):
     name: ClassVar[str]
     one_node: ClassVar[bool] = True  # it runs with one node
     many_nodes: ClassVar[bool] = False  # it runs with several nodes
+    is_drawn: ClassVar[bool] = True  # seeds draw it; else it runs only where it is named
     fragile: ClassVar[Sequence[str]] = ()  # topics whose files may be damaged
 
     def __init__(self, stage: Stage) -> None:
