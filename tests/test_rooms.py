@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "postroad"
-PURE = ("errors", "metrics", "wire", "log", "groups", "queues", "cluster", "replication")
+PURE = ("errors", "metrics", "wire", "log", "groups", "queues", "cluster", "replication", "transactions")
 ADAPTERS = {  # each beside its port; `store.py` is the port of the coordination store
     "log/disk.py",
     "cluster/store.py",
