@@ -58,6 +58,7 @@ from postroad.groups.records import (
     ClassicValue,
     ConsumerValue,
     OffsetValue,
+    PendingValue,
     Record,
 )
 from postroad.groups.requests import (
@@ -100,6 +101,10 @@ class Groups:
         if kind == records.OFFSET:
             topic, partition = cast(tuple[str, int], rest)
             group.offsets.apply(topic, partition, cast(OffsetValue | None, value))
+            group.pending.overtaken(topic, partition)
+        elif kind == records.PENDING:
+            producer_id, topic, partition = cast(tuple[int, str, int], rest)
+            group.pending.apply(producer_id, topic, partition, cast(PendingValue | None, value))
         elif kind == records.CLASSIC:
             group.apply_classic(cast(ClassicValue | None, value))
         elif kind == records.CONSUMER:
@@ -273,6 +278,36 @@ class Groups:
         group.arm_sweep(now)
         return out
 
+    def commit_in_transaction(
+        self, request: CommitRequest, producer_id: int, epoch: int, token: object, now: Now
+    ) -> Outcome:
+        """Shared. The offsets count when `complete` says so. Answered by Committed."""
+        group = self._groups.get(request.group_id)
+        if group is None:
+            if request.generation >= 0:
+                raise IllegalGeneration
+            group = Group(request.group_id, self.settings, self._deadlines)
+        if request.member_id or request.generation >= 0:
+            self._check_commit(group, request, now)
+        out = Outcome(records=group.pending.commit(request, producer_id, epoch, now))
+        out.reply(token, Committed(tuple(None for _ in request.offsets)))
+        return out
+
+    def complete(self, group_id: str, producer_id: int, epoch: int, commit: bool, token: object) -> Outcome:
+        """Alone. The producer's transaction has ended: so are its offsets. Answered by Committed."""
+        group, out = self._groups.get(group_id), Outcome()
+        if group is not None:
+            out.records += group.pending.complete(producer_id, epoch, commit)
+        out.reply(token, Committed(()))
+        return out
+
+    def unstable(self, group_id: str, offset_keys: Sequence[OffsetKey]) -> set[OffsetKey]:
+        """Free. Those of the partitions of which a transaction that is open may commit an offset."""
+        group = self._groups.get(group_id)
+        if group is None or not group.pending:
+            return set()
+        return {offset_key for offset_key in offset_keys if group.pending.has(offset_key)}
+
     def fetch(
         self,
         group_id: str,
@@ -326,15 +361,26 @@ class Groups:
             out.records += group.offsets.delete(
                 offset_key for offset_key in offset_keys if offset_key[0] == topic
             )
+            out.records += group.pending.delete(
+                offset_key for offset_key in group.pending.offset_keys() if offset_key[0] == topic
+            )
         return out
 
     def groups_with_offsets(self, topic: str) -> list[str]:
         """Free. Whom to call `forget_topic` for."""
-        return [group_id for group_id, group in self._groups.items() if topic in group.offsets.topics()]
+        return [
+            group_id
+            for group_id, group in self._groups.items()
+            if topic in group.offsets.topics() or topic in group.pending.topics()
+        ]
 
     def topics_with_offsets(self) -> set[str]:
         """Free. After recovery, those that no longer exist are to be forgotten."""
-        return {topic for group in self._groups.values() for topic in group.offsets.topics()}
+        return {
+            topic
+            for group in self._groups.values()
+            for topic in (*group.offsets.topics(), *group.pending.topics())
+        }
 
     # --- administration ---
 

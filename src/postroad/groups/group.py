@@ -16,6 +16,7 @@ from postroad.groups.classic import ClassicGroup
 from postroad.groups.consumer import ConsumerGroup
 from postroad.groups.deadlines import Deadlines, Timers
 from postroad.groups.offsets import Offsets
+from postroad.groups.pending import PendingOffsets
 from postroad.groups.records import ClassicValue, ConsumerValue, OffsetValue, Record
 from postroad.groups.settings import GroupSettings
 from postroad.now import Now
@@ -29,6 +30,7 @@ class Group:
         self.settings = settings
         self.timers = Timers(deadlines, group_id)
         self.offsets = Offsets(group_id)
+        self.pending = PendingOffsets(group_id)
         self.classic: ClassicGroup | None = None
         self.consumer: ConsumerGroup | None = None  # there once it is stored
 
@@ -46,7 +48,7 @@ class Group:
     @property
     def is_gone(self) -> bool:
         """Neither stored nor alive: the object can be dropped."""
-        return self.classic is None and self.consumer is None and not self.offsets
+        return self.classic is None and self.consumer is None and not self.offsets and not self.pending
 
     # --- hard state ---
 
@@ -132,8 +134,9 @@ class Group:
     def sweep(self, now: Now, out: Outcome) -> None:
         """Tombstones for offsets that are over, and for an empty group that has none left."""
         expired = self.offsets.expired(self.settings, now.wall_ms, self._unused_since_ms)
+        expired = [offset_key for offset_key in expired if not self.pending.has(offset_key)]
         out.records += self.offsets.delete(expired)
-        if len(expired) == len(self.offsets) and not self.has_members:
+        if len(expired) == len(self.offsets) and not self.has_members and not self.pending:
             out.records += self._tombstones()
         self.arm_sweep(now)
 
@@ -141,7 +144,8 @@ class Group:
         """Tombstones for all of it; raises NonEmptyGroup while it has members."""
         if self.has_members:
             raise NonEmptyGroup
-        return self.offsets.delete(self.offsets.offset_keys()) + self._tombstones()
+        offsets = self.offsets.delete(self.offsets.offset_keys())
+        return offsets + self.pending.delete() + self._tombstones()
 
     def _unused_since_ms(self, topic: str, value: OffsetValue) -> int | None:
         if self.subscribed(topic):

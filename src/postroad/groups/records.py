@@ -2,6 +2,8 @@
 
     key                                      value
     ["offset", group, topic, partition]      OffsetValue
+    ["pending", group, producer id, topic, partition]
+                                             PendingValue    an offset that a transaction commits if it does
     ["classic", group]                       ClassicValue    the classic group, whole: generation and members
     ["consumer", group]                      ConsumerValue   KIP-848: epochs of the group
     ["member", group, member id]             MemberValue     KIP-848: what a member subscribes to
@@ -25,6 +27,7 @@ import msgspec
 from postroad.groups.requests import Partitions, TopicPartition
 
 OFFSET: Final = "offset"
+PENDING: Final = "pending"
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 MEMBER: Final = "member"
@@ -43,6 +46,14 @@ class OffsetValue(msgspec.Struct, frozen=True, omit_defaults=True):
     leader_epoch: int = -1
     metadata: str = ""
     expire_ms: int = -1  # wall clock; -1: by the node's retention
+
+
+class PendingValue(msgspec.Struct, frozen=True, omit_defaults=True):
+    offset: int
+    commit_ms: int  # wall clock
+    producer_epoch: int
+    leader_epoch: int = -1
+    metadata: str = ""
 
 
 class ClassicMemberValue(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -108,12 +119,15 @@ class CurrentValue(msgspec.Struct, frozen=True, omit_defaults=True):
     revoking: dict[str, list[int]] = {}
 
 
-Value = OffsetValue | ClassicValue | ConsumerValue | MemberValue | PartitionsValue | CurrentValue
+Value = (
+    OffsetValue | PendingValue | ClassicValue | ConsumerValue | MemberValue | PartitionsValue | CurrentValue
+)
 
 _decode_key = msgspec.json.Decoder(list[str | int]).decode
 _encode = msgspec.json.Encoder().encode
 _decoders: Final[dict[str, Callable[[bytes], Value]]] = {
     OFFSET: msgspec.json.Decoder(OffsetValue).decode,
+    PENDING: msgspec.json.Decoder(PendingValue).decode,
     CLASSIC: msgspec.json.Decoder(ClassicValue).decode,
     CONSUMER: msgspec.json.Decoder(ConsumerValue).decode,
     MEMBER: msgspec.json.Decoder(MemberValue).decode,
