@@ -7,6 +7,7 @@ waits here. An answer for a position that has changed meanwhile (a seek, a new a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +17,7 @@ from postroad.client.client import Client, pause_after
 from postroad.client.metadata import TopicPartition
 from postroad.errors import (
     CorruptMessage,
+    LeaderNotAvailable,
     OffsetOutOfRange,
     PostroadError,
     TryAgain,
@@ -70,15 +72,26 @@ class Fetcher:
         """What came, in whole answers; empty if nothing did in time. Positions move on by it.
 
         A leader that is away is waited for. CorruptMessage comes at once: waiting mends nothing; and
-        UnknownTopicOrPartition if the topic is still gone at the end.
+        UnknownTopicOrPartition if the topic is still gone at the end. If it is cancelled, what came is
+        fetched again by the next call.
         """
+        fetched: list[Fetched] = []
+        try:
+            await self._next(timeout_s, fetched)
+            if fetched:
+                with contextlib.suppress(PostroadError):  # the next call meets it again, and has nothing else
+                    await self._ask()
+        except BaseException:
+            self._give_back(fetched)
+            raise
+        return fetched
+
+    async def _next(self, timeout_s: float, fetched: list[Fetched]) -> None:
         backoff = Backoff(timeout_s, self._client.runtime)
         while True:
             try:
                 await self._ask()
-                fetched = await self._collect(await self._wait(backoff.left_s))
-                if fetched:
-                    await self._ask()
+                await self._collect(await self._wait(backoff.left_s), fetched)
             except CorruptMessage:
                 raise
             except TryAgain as error:
@@ -87,9 +100,15 @@ class Fetcher:
                     continue
                 if isinstance(error, UnknownTopicOrPartition):
                     raise
-                return []
+                return
             if fetched or not backoff.left_s:
-                return fetched
+                return
+
+    def _give_back(self, fetched: list[Fetched]) -> None:
+        """Nobody saw these records: read them again, unless the position has moved elsewhere since."""
+        for topic_partition, records, _ in fetched:
+            if self.positions.get(topic_partition, -1) > records[-1].offset:
+                self.positions[topic_partition] = records[0].offset
 
     async def close(self) -> None:
         for task in self._under_way.values():
@@ -99,14 +118,31 @@ class Fetcher:
         self._client.close_lane(self._lane)
 
     async def _ask(self) -> None:
-        """A fetch is under way at each leader of a partition."""
-        for node, topic_partitions in (await offsets.by_leader(self._client, self.positions)).items():
+        """A fetch is under way at each leader of a partition. Raises if no partition has one."""
+        for node, topic_partitions in (await self._by_leader()).items():
             if node not in self._under_way:
                 # Positions are taken now: they may have moved elsewhere before the task begins.
                 asked = {
                     topic_partition: self.positions[topic_partition] for topic_partition in topic_partitions
                 }
                 self._under_way[node] = asyncio.create_task(self._fetch(node, asked), name=f"fetch {node}")
+
+    async def _by_leader(self) -> dict[int, list[TopicPartition]]:
+        """What to read, by the node that leads it. A partition without a leader must not hold up the others:
+        it is left out, and looked for again with the next fetch."""
+        gathered: dict[int, list[TopicPartition]] = {}
+        lacks: LeaderNotAvailable | None = None
+        for topic_partition in self.positions:
+            try:
+                leader = await self._client.leader(*topic_partition)
+            except LeaderNotAvailable as error:
+                self._client.forget(topic_partition.topic)
+                lacks = error
+            else:
+                gathered.setdefault(leader, []).append(topic_partition)
+        if lacks is not None and not gathered:
+            raise lacks
+        return gathered
 
     async def _wait(self, timeout_s: float) -> list[asyncio.Task[list[Any]]]:
         if not self._under_way:
@@ -145,21 +181,18 @@ class Fetcher:
             partition=number, fetch_offset=offset, partition_max_bytes=self._partition_bytes
         )
 
-    async def _collect(self, tasks: list[asyncio.Task[list[Any]]]) -> list[Fetched]:
-        """All that came; the error of one leader counts only if the others brought nothing."""
-        fetched: list[Fetched] = []
+    async def _collect(self, tasks: list[asyncio.Task[list[Any]]], fetched: list[Fetched]) -> None:
+        """Add all that came. An error counts only if nothing did: else it comes again with the next call."""
         failure: PostroadError | None = None
         for task in tasks:
             try:
-                fetched += await self._take(task)
+                await self._take(task, fetched)
             except PostroadError as error:
                 failure = error
         if failure is not None and not fetched:
             raise failure
-        return fetched
 
-    async def _take(self, task: asyncio.Task[list[Any]]) -> list[Fetched]:
-        fetched: list[Fetched] = []
+    async def _take(self, task: asyncio.Task[list[Any]], fetched: list[Fetched]) -> None:
         failed = 0
         for topic_partition, offset, answer in task.result():
             if self.positions.get(topic_partition) != offset:
@@ -174,9 +207,8 @@ class Fetcher:
                 records = self._decode(topic_partition, offset, memoryview(answer.records))
                 if records:
                     fetched.append(Fetched(topic_partition, records, answer.high_watermark))
-        if failed and not fetched:
+        if failed:
             raise by_code(failed)
-        return fetched
 
     def _decode(self, topic_partition: TopicPartition, offset: int, data: memoryview) -> list[Record]:
         """A batch holds the asked offset somewhere: records before it were read already."""
