@@ -102,6 +102,11 @@ class Partitions:
         shown = partition if partition.leads else ELSEWHERE
         self._tell(partition.topic, partition.topic_id, partition.index, shown)
 
+    def hide(self, partition: Partition) -> None:
+        """Clients are told that another node leads. Call it before those who wait for the partition are told:
+        a request that is answered then must not find it, as if it were led alone."""
+        self._tell(partition.topic, partition.topic_id, partition.index, ELSEWHERE)
+
     def add_ledger(self, partition: Partition, ledger: Partition) -> None:
         """The partition has a ledger from now on. It is not for clients."""
         partition.ledger = ledger

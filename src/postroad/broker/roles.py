@@ -142,6 +142,7 @@ class Roles:
 
     def stop_leading(self, partition: Partition) -> None:
         """Nothing is served any more, before the store is asked to let another node lead."""
+        self._node.partitions.hide(partition)
         for log in partition.with_ledger():
             log.become_follower(partition.leader_epoch)
         self._node.partitions.show(partition)
@@ -151,6 +152,7 @@ class Roles:
 
     def _follow(self, partition: Partition, state: PartitionState) -> None:
         was_leading = partition.leads
+        self._node.partitions.hide(partition)
         for log in partition.with_ledger():
             log.become_follower(state.leader_epoch)
             assert log.follower is not None
