@@ -431,3 +431,28 @@ def test_replicas_come_and_go() -> None:
     leading.confirmed((1, 3), (), 9, 0, replicas=(1, 3))
     assert leading.maximal_isr == {1, 3}
     leading.check()
+
+
+# -- where the logs start --------------------------------------------------------------------------------
+
+
+def test_the_known_start_is_the_lowest_of_all_who_may_be_elected() -> None:
+    leading = leader(isr=(1, 2), elr=(3,))
+    assert leading.known_start() < 0
+    for node, start in ((2, 7), (3, 4)):
+        fetch(leading, node, 10, 10)
+        leading.starts_at(node, SERVING[node], MESSAGES, start)
+    assert leading.known_start() == 4
+    leading.confirmed((1, 2), (), 8, 0)
+    assert leading.known_start() == 7
+    leading.confirmed((1,), (), 9, 0)
+    assert leading.known_start() > 1_000_000
+
+
+def test_where_a_log_started_in_an_earlier_process_says_nothing() -> None:
+    leading = leader(isr=(1, 2), replicas=(1, 2))
+    fetch(leading, 2, 10, 10)
+    leading.starts_at(2, SERVING[2], MESSAGES, 7)
+    leading.fetched(2, SERVING[2] + 1, MESSAGES, 10, 10, 0)
+    leading.starts_at(2, SERVING[2], MESSAGES, 7)
+    assert leading.known_start() < 0

@@ -8,7 +8,7 @@ from postroad.client.metadata import TopicPartition
 from postroad.wire.records import Record, encode_batch
 from tests.faults.raw import send_batch
 from tests.simulator.cluster_client import run
-from tests.simulator.simulated_cluster import SimulatedCluster, simulated_cluster
+from tests.simulator.simulated_cluster import SimulatedCluster, host_of, simulated_cluster
 
 JOBS = TopicPartition("jobs", 0)
 
@@ -57,3 +57,26 @@ def test_a_replica_that_ends_where_the_leaders_log_starts_copies_a_batch_from_it
         cluster.start(3)
         cluster.until(lambda: is_whole(cluster))
         assert cluster.replica_end(3, "jobs") == 7
+
+
+def test_deleted_records_stay_deleted_when_another_node_leads() -> None:
+    with simulated_cluster() as cluster:
+        cluster.create_led_by("jobs", 1, 2, 3)
+        cluster.publish("jobs", b"one", b"two", b"three")
+        delete_before(cluster, 2)
+        cluster.kill(1)
+        cluster.until(lambda: cluster.state("jobs").leader in (2, 3))
+        leader = cluster.state("jobs").leader
+        cluster.until(lambda: cluster.leads(leader, "jobs"))
+        assert cluster.partition(leader, "jobs").log.start_offset == 2
+
+
+def test_a_deletion_waits_until_a_replica_that_does_not_follow_may_not_be_elected() -> None:
+    with simulated_cluster(cluster_replica_lag_ms=1000) as cluster:
+        cluster.create_led_by("jobs", 1, 2, 3)
+        cluster.publish("jobs", b"one", b"two", b"three")
+        for other in (1, 2):
+            cluster.network.cut(host_of(other), host_of(3))
+        cluster.publish("jobs", b"four", acks=1)  # so that node 3 is seen to lag
+        delete_before(cluster, 2)
+        assert 3 not in cluster.state("jobs").isr

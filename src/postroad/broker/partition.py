@@ -37,7 +37,7 @@ from postroad.errors import (
 )
 from postroad.log.partition_log import Appended, PartitionLog, Slice
 from postroad.replication.follower import Follower
-from postroad.replication.leader import MESSAGES, Leader
+from postroad.replication.leader import ANYWHERE, MESSAGES, Leader
 from postroad.wire.batch import Fields
 
 FLUSH_SYNC = "sync"
@@ -58,7 +58,10 @@ class ReplicaRead(Protocol):
         """There is more to fetch, or the partition is not led any more."""
 
     def committed(self) -> None:
-        """The high watermark or the log's start has moved."""
+        """The high watermark has moved."""
+
+    def deleted(self) -> None:
+        """The log's start has moved, and somebody waits for the follower to follow it."""
 
 
 class Copying(Protocol):
@@ -84,6 +87,7 @@ class Partition:
         "busy",
         "closed",
         "copying",
+        "deletions",
         "flush",
         "flush_interval_ms",
         "follower",
@@ -149,6 +153,7 @@ class Partition:
         self.high_watermark = min(max(log.watermark, log.start_offset), log.end_offset)
         self.stable_offset = log.stable_offset(self.high_watermark)
         self.producers = CommitWaiters()
+        self.deletions = CommitWaiters()  # until everybody who may lead has deleted what lies below
         self.readers: dict[Reader, None] = {}
         self.write_error: StorageFailed | None = None  # of this turn
         self.syncing = False
@@ -184,6 +189,7 @@ class Partition:
         else:
             self.lacks_replicas = self.is_left or not leadership.enough_replicas
         self._advance(self.safe_offset)
+        self.tell_deletions()
 
     def note_left(self, is_left: bool) -> None:
         """Whether the followers seem to have gone to another leader. Producers are told to look for it.
@@ -216,7 +222,8 @@ class Partition:
                 safe_offset=self.safe_offset,
                 watermark=self.high_watermark,
             )
-        self.producers.fail(NotLeaderOrFollower("Another node leads the partition; the outcome is unknown."))
+        for waiters in (self.producers, self.deletions):
+            waiters.fail(NotLeaderOrFollower("Another node leads the partition; the outcome is unknown."))
         self.expire_readers()
         for read in list(self.replica_reads):
             read.written()
@@ -313,6 +320,23 @@ class Partition:
         else:
             self.producers.add(offset, call, deadline_ms)
 
+    def when_deleted(self, offset: int, call: Committed, deadline_ms: int) -> None:
+        """Call when the logs of all who may lead start at the offset or behind it, as this one does; or when
+        that can't be, or the deadline has passed."""
+        if self.refusal is not None:
+            call(self.refusal)
+            return
+        for read in self.replica_reads:
+            read.deleted()
+        self.deletions.add(offset, call, deadline_ms)
+        self.tell_deletions()
+
+    def tell_deletions(self) -> None:
+        """Another replica may have followed the start, or may not be elected any more."""
+        if self.deletions.waiting:
+            leader = self.leadership
+            self.deletions.commit(ANYWHERE if leader is None else leader.known_start(self.log_number))
+
     def change_flush(self, flush: str, interval_ms: int) -> None:
         """A config was altered; what waits under the old promise is still kept to it."""
         self.flush, self.flush_interval_ms = flush, interval_ms
@@ -341,7 +365,8 @@ class Partition:
         self.refusal = StorageFailed("The partition is closing.")
         if self.sync_timer is not None:
             self.sync_timer.cancel()
-        self.producers.fail(StorageFailed("The partition was closed."))
+        for waiters in (self.producers, self.deletions):
+            waiters.fail(StorageFailed("The partition was closed."))
         self._wake_readers()
 
     def with_ledger(self) -> tuple[Partition, ...]:

@@ -357,6 +357,7 @@ class ReplicaFetcher:
         if follower.log_start > partition.log.start_offset:
             try:
                 partition.log.delete_before(follower.log_start, partition.high_watermark)
+                self._to_name[partition.topic_id, partition.index] = None  # its leader may wait to hear of it
             except ApiError as error:
                 log.error(
                     "%s-%d can't follow its leader's start: %s", partition.topic, partition.index, error

@@ -40,6 +40,8 @@ SESSIONS_MAX: Final = 1000  # two for each follower: far more than a cluster has
 
 LogKey = tuple[bytes, int]
 
+UNTOLD: Final = (-1, -1)
+
 log = logging.getLogger(__name__)
 
 
@@ -54,13 +56,17 @@ class LogRead:
         self.fetch: PartitionFetch | None = None
         self.error: ApiError | None = None
         self.diverging: EpochEnd | None = None
-        self.told = (-1, -1)  # high watermark and log start of the last answer
+        self.told = UNTOLD  # high watermark and log start of the last answer
 
     def written(self) -> None:
         self.session.has_news(self)
 
     def committed(self) -> None:
         self.session.has_numbers(self)
+
+    def deleted(self) -> None:
+        self.session.has_numbers(self)
+        self.session.answer_now()
 
     def read_from(self, partition: Partition | None) -> None:
         if self.partition is not partition:
@@ -116,6 +122,8 @@ class ReplicaSession:
             read = self._reads[key] = LogRead(self)
         read.fetch, read.error, read.diverging = wanted, None, None
         self._news.pop(read, None)
+        read.told = UNTOLD  # an answer on its way may be to an earlier request, and is not looked at then
+        self._numbers[read] = None
         try:
             partition = self._node.partitions.led_log(*key)
             partition.check_epoch(wanted.leader_epoch)
@@ -150,6 +158,10 @@ class ReplicaSession:
             request.replica_id, request.replica_epoch, partition.log_number, wanted.offset, end, now_ms
         ):
             partition.commit(leadership.watermark(partition.log_number))
+        leadership.starts_at(
+            request.replica_id, request.replica_epoch, partition.log_number, wanted.start_offset
+        )
+        partition.tell_deletions()
         if leadership.wants_change:
             self._node.roles.isr_writer.request()
 
@@ -171,6 +183,11 @@ class ReplicaSession:
 
     def has_numbers(self, read: LogRead) -> None:
         self._numbers[read] = None
+
+    def answer_now(self) -> None:
+        """Somebody waits for what the follower does with a number: its poll is answered at once."""
+        if self._poll is not None:
+            self._answer()
 
     def flush(self) -> None:
         """Called by the turn, when what it wrote can be read."""

@@ -259,16 +259,17 @@ class Replicas:
             self._open_all(topic, [partition.index], clean=False)
 
     async def run_timeouts(self) -> None:
-        """For as long as the node lives: producers wait for a commit no longer than they asked for.
+        """For as long as the node lives: nobody waits for replicas longer than it asked for.
 
-        Nor do they wait for a leader that has lost touch with the cluster, and that nobody follows any more.
+        Nor do producers wait for a leader that has lost touch with the cluster, and that nobody follows any more.
         """
         while True:
             await asyncio.sleep(TIMEOUTS_S)
             now_ms = self._node.clock.monotonic_ms()
             for partition in self._node.partitions:
-                if partition.producers.waiting:
-                    partition.producers.expire(now_ms)
+                for waiters in (partition.producers, partition.deletions):
+                    if waiters.waiting:
+                        waiters.expire(now_ms)
                 if partition.is_left or partition.producers.waiting:
                     partition.note_left(self._is_left(partition, now_ms))
 

@@ -34,6 +34,7 @@ from postroad.replication.progress import FollowerProgress, LogProgress, LogStar
 MESSAGES: Final = 0  # the first log of a partition
 LEDGER: Final = 1  # the second one, where the partition has queues
 
+ANYWHERE: Final = 1 << 62  # beyond all offsets
 RETRY_MS: Final = 100  # until a proposal follows one that failed: the store's watch is faster, mostly
 RETRY_MAX_MS: Final = 3_200  # doubled up to this: a thousand partitions must not flood a store in trouble
 SWEEPS: Final = 4  # how often in the lag time idle followers are noted as caught up, which bounds its error
@@ -134,6 +135,18 @@ class Leader:
         if offset >= progress.watermark and self._may_join(follower):
             self.wants_change = True
         return False
+
+    def starts_at(self, replica: int, broker_epoch: int, log: int, log_start: int) -> None:
+        """The log of a replica, which has just fetched, starts here."""
+        follower = self._followers[replica]
+        if broker_epoch == follower.broker_epoch:
+            follower.positions[log].log_start = log_start
+
+    def known_start(self, log: int = MESSAGES) -> int:
+        """Nobody who could be elected has a log that starts before this offset, but for the leader itself."""
+        nodes = self._counted_nodes() | {*self.elr}
+        starts = [self._followers[node].positions[log].log_start for node in nodes - {self.node_id}]
+        return min(starts, default=ANYWHERE)
 
     def watermark(self, log: int = MESSAGES) -> int:
         return self.logs[log].watermark

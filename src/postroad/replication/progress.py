@@ -35,10 +35,11 @@ class LogProgress:
 class Position:
     """Where a follower is in one log."""
 
-    __slots__ = ("caught_up_ms", "offset", "seen_end", "seen_ms")
+    __slots__ = ("caught_up_ms", "log_start", "offset", "seen_end", "seen_ms")
 
     def __init__(self, now_ms: int) -> None:
         self.offset = UNKNOWN  # the promise: everything below is safe there
+        self.log_start = UNKNOWN  # where its log starts, as it said last
         self.caught_up_ms = now_ms  # when it last had all that the leader had
         self.seen_end = 0  # the leader's end at the last fetch
         self.seen_ms = now_ms  # when that was
@@ -74,7 +75,7 @@ class FollowerProgress:
         """
         self.broker_epoch = broker_epoch
         for position in self.positions:
-            position.offset = UNKNOWN
+            position.offset = position.log_start = UNKNOWN
 
     def caught_up_now(self, now_ms: int) -> None:
         for position in self.positions:

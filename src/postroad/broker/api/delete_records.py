@@ -2,15 +2,19 @@
 
 The high watermark covers what was acknowledged before the request (`acknowledged`).
 What is deleted can't be read once this is answered, also after a kill; a sync that is asked for here
-makes it last over a power cut. The files of whole segments follow in a thread.
+makes it last over a power cut. The files of whole segments follow in a thread. Where there are other replicas
+it is answered when all who may be elected have followed, or with REQUEST_TIMED_OUT (then nobody knows).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Final, Protocol
 
-from postroad.broker.acknowledged import answer_when_caught_up
+from postroad.broker.acknowledged import WAIT_MS_MAX, answer_when_caught_up
 from postroad.broker.dispatch import Call, Result
+from postroad.broker.partition import Partition
 from postroad.broker.parts import HasClock, HasFlusher, HasHousekeeping, HasPartitions
 from postroad.errors import ApiError, InvalidTopic, OffsetOutOfRange, PolicyViolation
 from postroad.wire.messages import delete_records as codec
@@ -20,6 +24,7 @@ VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 
 HIGH_WATERMARK: Final = -1
+TIMEOUT_MS_MAX: Final = 60_000  # clients' own time-outs are shorter
 
 
 class Uses(HasClock, HasFlusher, HasHousekeeping, HasPartitions, Protocol):
@@ -32,6 +37,8 @@ def handle(node: Uses, call: Call) -> Result:
     found = [node.partitions.find(topic, index) for topic, index in named]
     partitions = [partition for partition in found if partition is not None]
     now_ms = node.clock.monotonic_ms()
+    if any(partition.leadership is not None for partition in partitions):
+        return Deletion(node, call, request, now_ms).begin(partitions, now_ms)
     return answer_when_caught_up(call, partitions, lambda: _respond(node, request, version), now_ms)
 
 
@@ -41,6 +48,60 @@ def _respond(node: Uses, request: codec.DeleteRecordsRequest, version: int) -> b
         for topic in request.topics
     ]
     return codec.encode_response(codec.DeleteRecordsResponse(topics=topics), version)
+
+
+class Deletion:
+    """A request for partitions with other replicas: whoever may lead next must have deleted as much, or the
+    records would be back after an election."""
+
+    def __init__(self, node: Uses, call: Call, request: codec.DeleteRecordsRequest, now_ms: int) -> None:
+        self._node = node
+        self._request = request
+        self._version = call.version
+        self._parked = call.park()
+        self._deadline_ms = now_ms + min(max(request.timeout_ms, 0), TIMEOUT_MS_MAX)
+        self._left = 0
+        self._topics: list[codec.DeleteRecordsTopicResult] = []
+
+    def begin(self, partitions: Sequence[Partition], now_ms: int) -> Result:
+        """Wait for what was acknowledged before, then delete."""
+        self._left = len(partitions) + 1
+        for partition in partitions:
+            deadline_ms = now_ms + WAIT_MS_MAX
+            partition.when_committed(partition.log.written_offset, self._caught_up, deadline_ms)
+        self._caught_up(None)
+        return self._parked
+
+    def _caught_up(self, _: ApiError | None) -> None:
+        self._left -= 1
+        if not self._left:
+            self._delete_all()
+
+    def _delete_all(self) -> None:
+        for topic in self._request.topics:
+            results = [_delete(self._node, topic.name, wanted) for wanted in topic.partitions]
+            self._topics.append(codec.DeleteRecordsTopicResult(topic.name, results))
+        self._left = 1 + sum(len(topic.partitions) for topic in self._topics)
+        for deleted in self._topics:
+            for result in deleted.partitions:
+                self._wait(deleted.name, result)
+        self._deleted(None, None)
+
+    def _wait(self, topic: str, result: codec.DeleteRecordsPartitionResult) -> None:
+        deleted = partial(self._deleted, result)
+        partition = None if result.error_code else self._node.partitions.find(topic, result.partition_index)
+        if partition is None:
+            deleted(None)
+        else:
+            partition.when_deleted(result.low_watermark, deleted, self._deadline_ms)
+
+    def _deleted(self, result: codec.DeleteRecordsPartitionResult | None, error: ApiError | None) -> None:
+        if result is not None and error is not None:
+            result.low_watermark, result.error_code = -1, error.code
+        self._left -= 1
+        if not self._left and not self._parked.abandoned:
+            response = codec.DeleteRecordsResponse(topics=self._topics)
+            self._parked.complete(codec.encode_response(response, self._version))
 
 
 def _delete(
