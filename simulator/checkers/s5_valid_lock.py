@@ -38,11 +38,21 @@ def _was_on_its_way(case: QueueCase, stray: Stray) -> bool:
     )
 
 
+def _was_settled(case: QueueCase, delivery: Delivery) -> bool:
+    """Whether its member may have accepted the message blindly, while it was on its way."""
+    return any(
+        stray.member == delivery.member
+        and stray.saying.may_count
+        and stray.saying.told_at > delivery.asked_at
+        for stray in case.history.strays.get(delivery.position, ())
+    )
+
+
 def _fault(case: QueueCase, delivery: Delivery, saying: Saying) -> str:
     if saying.outcome is Outcome.DONE:
         return _not_held(case, delivery, saying)
     was_moved = case.history.was_moved(delivery.asked_at, saying.told_at)
-    if saying.no_lock and delivery.is_of(saying) and not was_moved:
+    if saying.no_lock and delivery.is_of(saying) and not was_moved and not _was_settled(case, delivery):
         until = delivery.surely_held_until(but_for=saying)
         earlier = [each for each in delivery.sayings if each is not saying and each.said_at <= saying.said_at]
         if saying.told_at <= until - CLOCK_S and all(each.outcome is Outcome.DONE for each in earlier):

@@ -115,6 +115,13 @@ def _expire_all(expire: Callable[..., Any]) -> Callable[..., Any]:
     return above
 
 
+def _wait_for_nobody(_: Callable[..., Any]) -> Callable[..., Any]:
+    def when_deleted(self: Partition, offset: int, call: Callable[..., Any], deadline_ms: int) -> None:
+        call(None)
+
+    return when_deleted
+
+
 ALL: Final = (
     Mutant(
         "truncate-to-watermark",
@@ -193,5 +200,12 @@ ALL: Final = (
         PartitionLog,
         "expire",
         _expire_all,
+    ),
+    Mutant(
+        "delete-alone",
+        "a request to delete records is answered before the followers have followed",
+        Partition,
+        "when_deleted",
+        _wait_for_nobody,
     ),
 )

@@ -19,7 +19,7 @@ from simulator.partition_files import segments
 from simulator.violation import Violation
 from simulator.workloads.compacted_history import CompactedHistory, Scan, Version
 from simulator.workloads.log_writer import create_topic, timestamp_ms
-from simulator.workloads.workload import Role, Stage, Workload
+from simulator.workloads.workload import NEVER, Role, Stage, Workload
 
 TOPIC: Final = "compacted"
 DELETE_RETENTION_MS: Final = 4_000
@@ -38,6 +38,7 @@ TOMBSTONES: Final = 0.25
 
 class Compacted(Workload):
     name = "compacted"
+    many_nodes = True
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -85,13 +86,13 @@ class Compacted(Workload):
                 for _, found, _ in await consumer.poll(5.0):
                     for record in found:
                         records[record.offset] = (record.key or b"", record.value)
-        scan = Scan(begun, self.stage.world.now, records, self._active(topic_id))
+        scan = Scan(begun, self.stage.world.now, records, self._active(topic_id, await client.leader(*part)))
         self._history.scans.append(scan)
         self._note(scan)
 
-    def _active(self, topic_id: bytes) -> int:
-        """The base offset of the newest segment."""
-        machine = self.stage.services[0].machine
+    def _active(self, topic_id: bytes, leader: int) -> int:
+        """The base offset of the leader's newest segment."""
+        machine = self.stage.services[leader - 1].machine
         return max(segments(machine.drive, f"/{machine.host}/logs/{id_text(topic_id)}-0"))
 
     def _note(self, scan: Scan) -> None:
@@ -109,11 +110,6 @@ class Compacted(Workload):
 
     def check(self) -> Iterator[Violation]:
         for scan in self._history.scans:
-            cuts = [cut for cut in self.stage.power_cuts if cut < scan.ended]
-            lost = cuts[-1] if cuts and not self.stage.conditions.survives_power_cuts else -1.0
-            yield from k1_latest.check(self._history, scan, self._passed_ms, lost)
+            lost = max((cut for cut in self.stage.losses(TOPIC) if cut < scan.ended), default=NEVER)
+            yield from k1_latest.check(self._history, scan, self.stage.passed_ms, lost)
             yield from k2_active.check(self._history, scan, lost)
-
-    def _passed_ms(self, since: float, until: float) -> int:
-        earliest, latest = self.stage.services[0].machine.wall_range_ms(since, until)
-        return latest - earliest

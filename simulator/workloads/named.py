@@ -41,6 +41,7 @@ class Message(NamedTuple):
 
 class Named(Workload):
     name = "named"
+    many_nodes = True
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -107,8 +108,4 @@ class Named(Workload):
         lost = lost_until(self.stage)
         yield from l1_acknowledged.check(self._history, lost)
         yield from l3_once.check(self._history)
-        yield from i1_names.check(self._history, self._attempts, self._passed_ms, lost)
-
-    def _passed_ms(self, since: float, until: float) -> int:
-        earliest, latest = self.stage.services[0].machine.wall_range_ms(since, until)
-        return latest - earliest
+        yield from i1_names.check(self._history, self._attempts, self.stage.passed_ms, lost)

@@ -57,6 +57,7 @@ DRAIN_S: Final = 25.0
 
 class Redriven(Workload):
     name = "redriven"
+    many_nodes = True
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -164,9 +165,9 @@ class Redriven(Workload):
         process.end()
 
     async def _run(self, process: Process) -> None:
-        service = self.stage.services[0]
-        runtime = ClientRuntime(process, service.machine.network)
-        client = Client(service.address, client_id=process.name, timeout_s=RUN_S / 2, runtime=runtime)
+        runtime = ClientRuntime(process, self.stage.services[0].machine.network)
+        bootstrap = ",".join(service.address for service in self.stage.services)
+        client = Client(bootstrap, client_id=process.name, timeout_s=RUN_S / 2, runtime=runtime)
         try:
             async with client:
                 await self._redrive(client)

@@ -42,6 +42,7 @@ DRAIN_S: Final = 25.0
 
 class Repeated(Workload):
     name = "repeated"
+    many_nodes = True
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)

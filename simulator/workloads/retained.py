@@ -41,6 +41,7 @@ SIZE_MAX: Final = 200
 
 class Retained(Workload):
     name = "retained"
+    many_nodes = True
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -94,7 +95,8 @@ class Retained(Workload):
         before = history.known_starts[-1].offset if history.known_starts else 0
         if offset > before:
             self.stage.world.sometimes(f"retained: the start of {history.topic} rose")
-        history.known_starts.append(Start(asked, self.stage.world.now, offset))
+        is_kept = not self.stage.is_cluster  # else followers hear of it a moment later
+        history.known_starts.append(Start(asked, self.stage.world.now, offset, is_kept))
 
     async def _read(self, client: Client) -> None:
         """Follows all of them from their beginnings for a while; the next one begins anew."""
@@ -129,16 +131,17 @@ class Retained(Workload):
         ends = await offsets.find(client, dict.fromkeys(parts, LATEST))
         self._left += r3_deleted.check_time(BY_TIME, starts[parts[0]].offset, ends[parts[0]].offset)
         for part in parts:
-            found = await self._segments(client, part.topic)
+            found = await self._segments(client, part)
             self._left += r3_deleted.check_files(part.topic, starts[part].offset, found)
             if part.topic == BY_BYTES:
                 self._left += r3_deleted.check_bytes(part.topic, found, RETENTION_BYTES)
         for part in parts:
             await self._read_all(client, self._histories[part.topic])
 
-    async def _segments(self, client: Client, name: str) -> dict[int, int]:
-        machine = self.stage.services[0].machine
-        directory = f"/{machine.host}/logs/{id_text((await client.topic(name)).id)}-0"
+    async def _segments(self, client: Client, part: TopicPartition) -> dict[int, int]:
+        """Those on the drive of its leader."""
+        machine = self.stage.services[await client.leader(*part) - 1].machine
+        directory = f"/{machine.host}/logs/{id_text((await client.topic(part.topic)).id)}-0"
         return segments(machine.drive, directory)
 
     async def _read_all(self, client: Client, history: RetainedHistory) -> None:
@@ -155,7 +158,7 @@ class Retained(Workload):
         history.starts[0] = (await offsets.find(client, {part: EARLIEST}))[part].offset
 
     def check(self) -> Iterator[Violation]:
-        cuts, machine = self.stage.power_cuts, self.stage.services[0].machine
+        cuts = self.stage.power_cuts
         yield from self._left
         for history in self._histories.values():
             yield from l1_acknowledged.check(history, lost_until(self.stage))
@@ -163,7 +166,9 @@ class Retained(Workload):
             yield from l3_once.check(history)
             yield from r1_start.check(history, cuts)
             if history.topic != BY_BYTES:
-                latest_ms = lambda since, until: machine.wall_range_ms(since, until)[1]  # noqa: E731
-                yield from r2_kept.check(history, latest_ms, lost_until(self.stage))
+                yield from r2_kept.check(history, self._latest_ms, lost_until(self.stage))
             last_cut = cuts[-1] + ON_ITS_WAY_S if cuts else NEVER
             yield from r2_kept.check_steps(history, history.starts.get(0, 0), last_cut)
+
+    def _latest_ms(self, since: float, until: float) -> int:
+        return self.stage.wall_range_ms(since, until)[1]

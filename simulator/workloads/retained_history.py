@@ -13,6 +13,7 @@ class Start(NamedTuple):
     asked: float
     told: float
     offset: int
+    is_kept: bool = True  # whether every node that may lead later knows of it
 
 
 class Step(NamedTuple):

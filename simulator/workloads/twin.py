@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from postroad.broker.node import Node
-from postroad.errors import NodeIdTaken, PostroadError
+from postroad.errors import ConfigurationError, NodeIdTaken, PostroadError
 from simulator.conditions import Conditions
 from simulator.machine import Machine
 from simulator.process import Process
@@ -36,7 +36,7 @@ class Twin:
         self.node = node = Node(self._loaded, self.machine.runtime(process))
         try:
             await node.start()
-        except NodeIdTaken:
+        except (ConfigurationError, NodeIdTaken):  # its data directory is not the node's
             self._world.sometimes("membership: a second process with one id was refused")
             self.node = None
         except PostroadError as error:

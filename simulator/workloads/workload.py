@@ -53,6 +53,16 @@ class Stage:
     def is_cluster(self) -> bool:
         return len(self.services) > 1
 
+    def wall_range_ms(self, since: float, until: float) -> tuple[int, int]:
+        """The earliest and the latest time that a node's wall clock showed between two moments."""
+        ranges = [service.machine.wall_range_ms(since, until) for service in self.services]
+        return min(earliest for earliest, _ in ranges), max(latest for _, latest in ranges)
+
+    def passed_ms(self, since: float, until: float) -> int:
+        """The most time that may have passed between two moments, by the clocks of those who led."""
+        earliest, latest = self.wall_range_ms(since, until)
+        return latest - earliest
+
     def losses(self, *topics: str) -> Sequence[float]:
         """Power cuts that may have taken what these topics (any, if none is named) had acknowledged before.
 
