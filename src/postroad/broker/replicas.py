@@ -261,7 +261,7 @@ class Replicas:
     async def run_timeouts(self) -> None:
         """For as long as the node lives: nobody waits for replicas longer than it asked for.
 
-        Nor do producers wait for a leader that has lost touch with the cluster, and that nobody follows any more.
+        Nor do producers wait for a leader that has lost touch with the cluster, and nobody follows any more.
         """
         while True:
             await asyncio.sleep(TIMEOUTS_S)
