@@ -7,13 +7,14 @@ from random import Random
 
 import pytest
 
+from postroad.errors import StorageFailed
 from postroad.log.disk import Disk
-from postroad.log.partition_log import SyncJob
+from postroad.log.partition_log import PartitionLog, SyncJob
 from simulator.disk import Drive
 from simulator.process import Process
 from simulator.world import World
 from tests.log.logs import SMALL, Stored, append, batch, check_survivors, open_log, stored
-from tests.simulator.drives import cut_power, kill
+from tests.simulator.drives import CUTS, cut_power, kill
 
 SETTINGS = replace(SMALL, segment_bytes=9000, index_interval_bytes=1000)  # a few pages
 STEPS = 40
@@ -123,3 +124,33 @@ def test_acknowledged_batches_survive_kills_power_cuts_and_failed_syncs(first: i
             for _ in range(STEPS):
                 history.step()
             history.crash()
+
+
+@pytest.mark.parametrize("seed", range(CUTS))
+def test_a_write_that_was_taken_back_costs_nothing_that_was_synced_after_it(seed: int) -> None:
+    """What it left behind the first segment's end may be back after a power cut, until the size is synced."""
+    with World(seed) as world:
+        drive = Drive(world, "one")
+        log = open_log(drive.mount(Process(world, "one")), SETTINGS)
+        write_and_sync(log, 500)
+        drive.capacity = sum(len(file.content) for _, file in drive.files()) + 1000
+        append(log, batch(1, size=2000))
+        with pytest.raises(StorageFailed):
+            log.write()
+        drive.capacity = None
+        append(log, batch(1, size=8800))  # it does not fit into the first segment
+        log.write()
+        written = stored(log)
+        log = open_log(kill(drive), SETTINGS)
+        assert stored(log) == written
+        log = open_log(cut_power(drive), SETTINGS)
+        assert stored(log) == written
+
+
+def write_and_sync(log: PartitionLog, size: int) -> None:
+    append(log, batch(1, size=size))
+    log.write()
+    job = log.begin_sync()
+    assert job is not None
+    job.run()
+    log.finish_sync(job, None)

@@ -86,7 +86,7 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
     point = _trusted_point(segments, found[1].point if found else None)
     known = found[1] if found else Checkpoint(segments[0].base_offset, 0, point, copied=settings.copied)
     with_gaps = settings.copied or known.copied
-    end_offset, report = _recover_tail(disk, directory, segments, point, with_gaps)
+    end_offset, report = _recover_tail(disk, directory, segments, point, with_gaps, clean)
 
     newest = segments[-1]
     watermark = min(known.watermark, end_offset)
@@ -203,12 +203,14 @@ def _last_whole(segment: Segment) -> Point:
 
 
 def _recover_tail(
-    disk: Disk, directory: str, segments: list[Segment], point: Point, with_gaps: bool
+    disk: Disk, directory: str, segments: list[Segment], point: Point, with_gaps: bool, clean: bool
 ) -> tuple[int, Report]:
     """Make durable and scan from the point on, cut at the first bad batch. Returns the log's end offset."""
     first = next(i for i, segment in enumerate(segments) if segment.base_offset == point.segment)
     for segment in segments[first:]:
-        _write_anew(segment, point.position if segment.base_offset == point.segment else 0)
+        position = point.position if segment.base_offset == point.segment else 0
+        if position < segment.size or not clean:
+            _write_anew(segment, position)
     position, end_offset, scanned, reason = point.position, point.offset, 0, ""
     kept, cut = first, position
     for kept in range(first, len(segments)):
@@ -263,13 +265,15 @@ def _rising(file: File, position: int, end: int, floor: int) -> Iterator[tuple[i
 
 
 def _write_anew(segment: Segment, position: int) -> None:
-    """What is there from the position on is on the disk, whether it was or not (R1)."""
-    if position < segment.size:
-        file = segment.file
-        for start in range(position, segment.size, CHUNK_BYTES_MAX):
-            file.write(start, file.read(start, min(CHUNK_BYTES_MAX, segment.size - start)))
-        file.sync()
-        segment.let_file_go()
+    """What is there from the position on is on the disk, whether it was or not (R1).
+
+    So is the size, though nothing may be there: a write for which there was no room had made the file longer.
+    """
+    file = segment.file
+    for start in range(position, segment.size, CHUNK_BYTES_MAX):
+        file.write(start, file.read(start, min(CHUNK_BYTES_MAX, segment.size - start)))
+    file.sync()
+    segment.let_file_go()
 
 
 def _cut(
