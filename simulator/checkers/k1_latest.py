@@ -68,6 +68,7 @@ def _may_be_deleted(history: CompactedHistory, scan: Scan, version: Version, pas
     return any(
         other.key == version.key
         and other.value is None
+        and other.sent <= scan.ended
         and passed_ms(other.sent, scan.ended) >= history.delete_retention_ms
         for other in history.in_doubt.values()
     )
