@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from typing import Final
 
 from postroad.broker.connection import Connection
@@ -55,6 +56,7 @@ class Listener:
         self._said = 0  # lines about connections, since the last sweep
         self._listen = listen
         self._listening: list[Listening] = []
+        self._serials = count(1)
         self._sweeper: asyncio.TimerHandle | None = None
 
     def bind(self, host: str, port: int) -> int:
@@ -155,6 +157,7 @@ class Listener:
                 self._turn,
                 limits.request_bytes_max,
                 limits.write_buffer_bytes_max,
+                next(self._serials),
             )
             self.connections[connection] = None
             self._per_address[host] += 1
