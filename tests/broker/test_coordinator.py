@@ -12,7 +12,7 @@ from postroad.broker.flusher import Flusher
 from postroad.broker.groups.coordinator import Coordinator, Decide
 from postroad.broker.partition import Partition
 from postroad.broker.turn import Turn
-from postroad.errors import CoordinatorLoadInProgress, IllegalGeneration
+from postroad.errors import CoordinatorLoadInProgress, IllegalGeneration, NotCoordinator
 from postroad.groups.answers import Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.records import OFFSET, OffsetValue, Record, encode
@@ -59,9 +59,15 @@ class Bench:
         partition = Partition("t", b"\0" * 16, 0, log, turn, Flusher(loop, self.workers))
         partition.become_leader(0, None)
         self.coordinator = Coordinator(
-            partition, Groups(GroupSettings(), lambda: NO_TOPICS), SystemClock(), turn, loop
+            partition,
+            Groups(GroupSettings(), lambda: NO_TOPICS),
+            SystemClock(),
+            turn,
+            loop,
+            has_evidence=lambda: self.touch,
         )
         self.events: list[str] = []
+        self.touch = True  # with the cluster
 
     async def load(self) -> None:
         await self.coordinator.load(self.workers)
@@ -227,3 +233,15 @@ async def test_loading_reads_a_large_log_in_pieces_and_can_be_repeated(
     assert reads > 10
     assert again.coordinator.groups.topics_with_offsets() == {f"topic-{n}" for n in range(100)}
     workers.close()
+
+
+async def test_groups_that_are_being_loaded_are_not_looked_at_yet(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.touch = False
+    with pytest.raises(NotCoordinator):
+        bench.coordinator.check_evidence()
+    bench.coordinator.groups.apply(offset_record("a"))
+    bench.touch = True
+    bench.coordinator.check_evidence()  # its members have their full time again
+    assert bench.coordinator.groups.next_deadline() is not None
+    assert bench.coordinator._timer is None

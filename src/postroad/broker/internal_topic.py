@@ -18,7 +18,7 @@ from postroad.broker.partition import Partition
 from postroad.broker.replies import replied
 from postroad.cluster.internal_topics import INTERNAL_TOPICS
 from postroad.cluster.membership import placeable
-from postroad.errors import ApiError, TopicAlreadyExists
+from postroad.errors import ApiError, NotLeaderOrFollower, TopicAlreadyExists
 from postroad.system.workers import Workers
 
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ class InternalTopic(Generic[S]):
                 await replied(partial(partition.when_committed, epoch_start))
                 await state.load(self._node.slow_workers)
                 break
+            except NotLeaderOrFollower as error:  # another node leads in a moment, or this one after all
+                log.info("%s-%d can't be loaded yet: %s", self.name, index, error)
             except (OSError, ApiError) as error:
                 log.error("%s-%d can't be loaded: %s", self.name, index, error)
             except Exception:  # groups wait for it: a defect must not be the end of that

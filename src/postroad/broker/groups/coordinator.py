@@ -175,7 +175,8 @@ class Coordinator:
     # --- time
 
     def _set_timer(self) -> None:
-        at = self.groups.next_deadline()
+        """Only once the groups are loaded, and no longer when they are another node's."""
+        at = self.groups.next_deadline() if self.loaded else None
         if at == self._timer_at:
             return
         if self._timer is not None:

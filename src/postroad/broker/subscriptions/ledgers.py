@@ -19,7 +19,7 @@ from postroad.broker.partitions import TopicPartition
 from postroad.broker.subscriptions.states import QueueStates
 from postroad.cluster import controller
 from postroad.cluster.image import Topic
-from postroad.errors import ApiError, CoordinatorLoadInProgress
+from postroad.errors import ApiError, CoordinatorLoadInProgress, NotLeaderOrFollower
 from postroad.queues.ledger import Ledger
 from postroad.queues.update import Key
 
@@ -79,6 +79,8 @@ class Ledgers:
             try:
                 await states.load(self._node.slow_workers)
                 break
+            except NotLeaderOrFollower as error:  # as in `internal_topic`
+                log.info("the ledger of %s-%d can't be loaded yet: %s", *where, error)
             except (OSError, ApiError) as error:
                 log.error("the ledger of %s-%d can't be loaded: %s", *where, error)
             except Exception:  # subscriptions wait for it: a defect must not be the end of that
