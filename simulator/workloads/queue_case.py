@@ -45,10 +45,15 @@ class QueueCase:
 
     def pairs(self) -> Iterator[tuple[Delivery, Delivery]]:
         """Any two deliveries of one message, the first one to come first, that no operator came between."""
-        for deliveries in self.history.deliveries.values():
+        for noted in self.history.deliveries.values():
+            deliveries = sorted(noted, key=_came_at)  # noted once all nodes have answered
             for number, first in enumerate(deliveries):
                 for second in deliveries[number + 1 :]:
                     if first.value == second.value and not self.history.was_moved(
                         first.asked_at, second.came_at
                     ):
                         yield first, second
+
+
+def _came_at(delivery: Delivery) -> float:
+    return delivery.came_at
