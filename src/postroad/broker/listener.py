@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from itertools import count
 from typing import Final
 
 from postroad.broker.connection import Connection
@@ -56,7 +55,6 @@ class Listener:
         self._said = 0  # lines about connections, since the last sweep
         self._listen = listen
         self._listening: list[Listening] = []
-        self._serials = count(1)
         self._sweeper: asyncio.TimerHandle | None = None
 
     def bind(self, host: str, port: int) -> int:
@@ -157,7 +155,6 @@ class Listener:
                 self._turn,
                 limits.request_bytes_max,
                 limits.write_buffer_bytes_max,
-                next(self._serials),
             )
             self.connections[connection] = None
             self._per_address[host] += 1

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from postroad.broker.tasks import Tasks
     from postroad.broker.topic_changes import TopicChanges
     from postroad.broker.topics import Topics
-    from postroad.broker.transactions.coordination import TransactionCoordination
     from postroad.broker.turn import Turn
     from postroad.cluster.image import Image
     from postroad.config import Loaded, Settings
@@ -159,11 +158,6 @@ class HasTopicChanges(Protocol):
 class HasTopics(Protocol):
     @property
     def topics(self) -> Topics: ...
-
-
-class HasTransactions(Protocol):
-    @property
-    def transactions(self) -> TransactionCoordination: ...
 
 
 class HasTurn(Protocol):

@@ -4,9 +4,9 @@ Producers that send message by message keep several requests in flight, which ar
 differ only in their records. They share one place in the order of answers, one look-up of the
 partition, and one call-back when the last of them is committed. What may be appended, and when it is
 acknowledged, is the same for both ways (`admission`). Whatever is out of the ordinary (another partition,
-a batch that is refused or opens a transaction, acks=0) ends the run and goes the long way, `api/produce`. The
-setting `kafka.short_ways` turns this one off; a message then takes three times the processor time (33 instead
-of 11 µs, 64 requests in flight).
+a batch that is refused, acks=0) ends the run and goes the long way, `api/produce`. The setting
+`kafka.short_ways` turns this one off; a message then takes three times the processor time (33 instead of
+11 µs, 64 requests in flight).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ProduceRun(Answer):
     def stage(self, frames: list[memoryview], position: int, now_ms: int) -> int:
         """How many of the frames could be staged."""
         repetition, partition, staged = self._repetition, self._partition, self._staged
-        version, acks, transactional_id = repetition.version, repetition.acks, repetition.transactional_id
+        version, acks = repetition.version, repetition.acks
         for frame in frames[position:] if position else frames:
             if len(frame) < framing.CORRELATION_END:
                 break
@@ -79,7 +79,7 @@ class ProduceRun(Answer):
             if records is None:
                 break
             try:
-                base, append_time, end = admit(partition, records, acks, now_ms, transactional_id)
+                base, append_time, end = admit(partition, records, acks, now_ms)
             except ApiError:  # nothing has changed; the long way finds the same and answers it
                 break
             staged.append((correlation, base, append_time))

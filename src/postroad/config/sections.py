@@ -134,12 +134,6 @@ class Kafka(Section):
         "Requests that repeat the one before are not decoded anew, which is faster and answers the same; "
         "off: to rule that out when looking for a fault.",
     )
-    transactions: bool = setting(
-        False,
-        switch(),
-        "Take transactional ids, on a node that shares its store with no other. A preview: what transactions "
-        "promise over crashes has not been shown yet.",
-    )
 
     @property
     def loopback(self) -> bool:

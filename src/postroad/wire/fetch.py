@@ -35,8 +35,6 @@ RACKS_FROM: Final = 11
 REPLICA_STATE_FROM: Final = 15
 ENDPOINTS_FROM: Final = 16
 
-READ_COMMITTED: Final = 1  # the isolation level; 0 reads what is not committed, too
-
 TopicKey = str | bytes
 """A topic's name, or from version 13 on its id (16 bytes)."""
 
@@ -55,8 +53,6 @@ _ANSWER_4: Final = Struct(">ihqqi")  # index, error, high watermark, stable, abo
 _ANSWER_5: Final = Struct(">ihqqqi")  # … log start
 _ANSWER_11: Final = Struct(">ihqqqii")  # … preferred replica
 _ANSWER_12: Final = Struct(">ihqqqBi")
-_ABORTED_4: Final = Struct(">ihqq")  # index, error, high watermark, stable
-_ABORTED_ENTRY: Final = Struct(">qq")  # producer id, first offset
 _REPLICA: Final = Struct(">iq")  # id, epoch
 _EPOCH_END: Final = Struct(">iqB")  # epoch, end offset, no tags
 
@@ -115,7 +111,6 @@ class PartitionAnswer(NamedTuple):
     diverging: EpochEnd | None = None  # where a follower's log parts from this one (v12)
     leader: CurrentLeader | None = None  # who is asked instead (v12)
     preferred_replica: int = -1  # which replica near the consumer it should ask (v11)
-    aborted: Sequence[tuple[int, int]] = ()  # (producer id, first offset): what read_committed leaves out
 
 
 class Repetition:
@@ -167,10 +162,17 @@ class Repetition:
         request = self.request
         return _new(FetchRequest, (*request[:7], [wanted], *request[8:]))
 
-    def response(self, high_watermark: int, stable_offset: int, start_offset: int, records: bytes) -> bytes:
-        """The body of an answer without an error and without aborted transactions."""
+    def response(self, high_watermark: int, start_offset: int, records: bytes) -> bytes:
+        """The body of an answer without an error."""
         numbers = _numbers(
-            self._version, self.wanted.index, 0, high_watermark, stable_offset, start_offset, len(records), -1
+            self._version,
+            self.wanted.index,
+            0,
+            high_watermark,
+            high_watermark,
+            start_offset,
+            len(records),
+            -1,
         )
         return self._head + numbers + records + self._tail
 
@@ -207,9 +209,8 @@ def encode(
     for topic, group in topics:
         _topic_head(head, topic, len(group), flexible)
         for answer in group:
-            _, index, code, high, stable, start, records, diverging, leader, preferred, aborted = answer
-            size = _size(records)
-            head += _numbers(version, index, code, high, stable, start, size, preferred, aborted)
+            _, index, code, high, stable, start, records, diverging, leader, preferred = answer
+            head += _numbers(version, index, code, high, stable, start, _size(records), preferred)
             if records is not None:
                 if isinstance(records, bytes):
                     head += records
@@ -233,9 +234,9 @@ def encode(
 
 def _encode_one(answer: PartitionAnswer, version: int, session_id: int) -> list[Part]:
     """One partition: what a consumer of a single partition gets each time, and a follower nearly so."""
-    topic, index, error, high, stable, start, records, diverging, leader, preferred, aborted = answer
+    topic, index, error, high, stable, start, records, diverging, leader, preferred = answer
     head = _head_of(version, topic, session_id) + _numbers(
-        version, index, error, high, stable, start, _size(records), preferred, aborted
+        version, index, error, high, stable, start, _size(records), preferred
     )
     tail = _TAGS if version >= FLEXIBLE_FROM else b""
     if tail and (diverging is not None or leader is not None):
@@ -451,19 +452,9 @@ def _size(records: Records | None) -> int:
 
 
 def _numbers(
-    version: int,
-    index: int,
-    error: int,
-    high: int,
-    stable: int,
-    start: int,
-    size: int,
-    preferred: int,
-    aborted: Sequence[tuple[int, int]] = (),
+    version: int, index: int, error: int, high: int, stable: int, start: int, size: int, preferred: int
 ) -> bytes:
-    """What stands before a partition's records, their size included."""
-    if aborted:
-        return _numbers_aborted(version, index, error, high, stable, start, size, preferred, aborted)
+    """What stands before a partition's records, their size included; nothing was aborted."""
     if version >= FLEXIBLE_FROM:
         return _ANSWER_12.pack(index, error, high, stable, start, 1, preferred) + write_uvarint(size + 1)
     if version >= 11:
@@ -471,27 +462,3 @@ def _numbers(
     if version >= 5:
         return _ANSWER_5.pack(index, error, high, stable, start, 0) + _INT.pack(size)
     return _ANSWER_4.pack(index, error, high, stable, 0) + _INT.pack(size)
-
-
-def _numbers_aborted(
-    version: int,
-    index: int,
-    error: int,
-    high: int,
-    stable: int,
-    start: int,
-    size: int,
-    preferred: int,
-    aborted: Sequence[tuple[int, int]],
-) -> bytes:
-    """The same where transactions were aborted, which is rare."""
-    flexible = version >= FLEXIBLE_FROM
-    head = bytearray(_ABORTED_4.pack(index, error, high, stable))
-    if version >= 5:
-        head += _LONG.pack(start)
-    head += write_uvarint(len(aborted) + 1) if flexible else _INT.pack(len(aborted))
-    for entry in aborted:
-        head += _ABORTED_ENTRY.pack(*entry) + (b"\0" if flexible else b"")  # no tags
-    if version >= 11:
-        head += _INT.pack(preferred)
-    return bytes(head) + (write_uvarint(size + 1) if flexible else _INT.pack(size))

@@ -96,18 +96,7 @@ class Repetition:
     them again. The same goes for the answer: all but three numbers is known.
     """
 
-    __slots__ = (
-        "_end",
-        "_prefix",
-        "_response",
-        "_tail",
-        "acks",
-        "index",
-        "timeout_ms",
-        "topic",
-        "transactional_id",
-        "version",
-    )
+    __slots__ = ("_end", "_prefix", "_response", "_tail", "acks", "index", "timeout_ms", "topic", "version")
 
     def __init__(
         self, request: ProduceRequest, frame: memoryview, version: int, response_head: bytes
@@ -115,7 +104,6 @@ class Repetition:
         """`response_head`: what stands between correlation id and body of a response (tags, if any)."""
         self.topic, self.index, records = request.partitions[0]
         self.acks = request.acks
-        self.transactional_id = request.transactional_id
         self.timeout_ms = request.timeout_ms
         self.version = version
         size = len(records) if records is not None else 0

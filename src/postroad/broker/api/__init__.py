@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Final, cast
 
 from postroad.broker.api import (
-    add_offsets_to_txn,
-    add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
     alter_share_group_offsets,
@@ -31,9 +29,7 @@ from postroad.broker.api import (
     describe_producers,
     describe_share_group_offsets,
     describe_topic_partitions,
-    describe_transactions,
     elect_leaders,
-    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -44,7 +40,6 @@ from postroad.broker.api import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
-    list_transactions,
     metadata,
     node_metrics,
     nodes,
@@ -61,7 +56,6 @@ from postroad.broker.api import (
     share_group_describe,
     share_group_heartbeat,
     sync_group,
-    txn_offset_commit,
 )
 from postroad.broker.dispatch import Api
 
@@ -86,10 +80,6 @@ ALL: Final = cast(
         delete_topics,
         delete_records,
         init_producer_id,
-        add_partitions_to_txn,
-        add_offsets_to_txn,
-        end_txn,
-        txn_offset_commit,
         offset_for_leader_epoch,
         describe_configs,
         alter_configs,
@@ -103,8 +93,6 @@ ALL: Final = cast(
         offset_delete,
         describe_cluster,
         describe_producers,
-        describe_transactions,
-        list_transactions,
         consumer_group_heartbeat,
         consumer_group_describe,
         describe_topic_partitions,

@@ -13,29 +13,20 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, Protocol
 
-from postroad.broker.admission import ACKS, ACKS_ALL, ACKS_NONE, admit, waits_for_commit
+from postroad.broker.admission import ACKS, ACKS_NONE, admit, waits_for_commit
 from postroad.broker.cluster_view import WRONG_LEADER, ClusterView
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
-from postroad.broker.parts import (
-    HasClock,
-    HasImage,
-    HasPartitions,
-    HasRegistration,
-    HasSettings,
-    HasTransactions,
-    HasTurn,
-)
+from postroad.broker.parts import HasClock, HasImage, HasPartitions, HasRegistration, HasSettings, HasTurn
 from postroad.errors import (
     ApiError,
     InvalidRecord,
     InvalidRequiredAcks,
     ProtocolError,
+    TransactionalIdAuthorizationFailed,
 )
-from postroad.log.producers import OpensTransaction
 from postroad.wire import produce as codec
-from postroad.wire.batch import only_batch
 from postroad.wire.leader_hints import NodeEndpoint
 from postroad.wire.produce import PartitionAnswer
 
@@ -46,9 +37,7 @@ FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 WRONG_RECORDS_MAX: Final = 10_000  # named in an answer: some 70 bytes each, for a batch of a few bytes each
 
 
-class Uses(
-    HasClock, HasImage, HasPartitions, HasRegistration, HasSettings, HasTransactions, HasTurn, Protocol
-):
+class Uses(HasClock, HasImage, HasPartitions, HasRegistration, HasSettings, HasTurn, Protocol):
     """What this handler uses of the node."""
 
 
@@ -56,11 +45,11 @@ def handle(node: Uses, call: Call) -> Result:
     if call.version < codec.MIN_VERSION:
         raise ProtocolError(f"Produce version {call.version} needs message formats 0 and 1; send 3 or later")
     request = codec.decode(call.body, call.version)
-    refusal = None if request.acks in ACKS and request.transactional_id is None else _refusal(node, request)
+    refusal = None if request.acks in ACKS and request.transactional_id is None else _refusal(request)
     if refusal is None and node.settings.kafka.short_ways and codec.can_repeat(request, call.version):
         tags = b"\0" if call.flexible else b""
         call.connection.last_produce = codec.Repetition(request, call.frame, call.version, tags)
-    answer = ProduceAnswer(node, call, request)
+    answer = ProduceAnswer(node, call, request.acks, request.timeout_ms)
     now_ms = node.clock.now_ms()
     for topic, index, records in request.partitions:
         answer.stage(topic, index, records, now_ms, refusal)
@@ -68,17 +57,9 @@ def handle(node: Uses, call: Call) -> Result:
     return answer
 
 
-def _refusal(node: Uses, request: codec.ProduceRequest) -> ApiError | None:
+def _refusal(request: codec.ProduceRequest) -> ApiError:
     """What is wrong with the request as a whole; each partition answers it."""
-    if request.acks not in ACKS:
-        return InvalidRequiredAcks()
-    if request.acks != ACKS_ALL:
-        return InvalidRequiredAcks("A transaction needs acks=all.")
-    try:
-        node.transactions.check(request.transactional_id or "")
-    except ApiError as error:
-        return error
-    return None
+    return InvalidRequiredAcks() if request.acks not in ACKS else TransactionalIdAuthorizationFailed()
 
 
 class Append(PartitionAnswer):
@@ -104,25 +85,15 @@ class ProduceAnswer(Answer):
     With acks=0 it keeps its place in the order all the same, so that an error can close the connection.
     """
 
-    __slots__ = (
-        "_acks",
-        "_appends",
-        "_node",
-        "_open",
-        "_timeout_ms",
-        "_transactional_id",
-        "_version",
-        "_wrong_leader",
-    )
+    __slots__ = ("_acks", "_appends", "_node", "_open", "_timeout_ms", "_version", "_wrong_leader")
 
-    def __init__(self, node: Uses, call: Call, request: codec.ProduceRequest) -> None:
+    def __init__(self, node: Uses, call: Call, acks: int, timeout_ms: int) -> None:
         super().__init__(call.connection, call.correlation, call.flexible)
         self.connection.park(self)
         self._node = node
         self._wrong_leader = False  # a partition was refused because another node leads it
-        self._acks = request.acks
-        self._transactional_id = request.transactional_id
-        self._timeout_ms = request.timeout_ms  # of its wait for commits
+        self._acks = acks
+        self._timeout_ms = timeout_ms  # of its wait for commits
         self._version = call.version
         self._appends: list[Append] = []
         self._open = 1  # what it waits for: the end of the turn, then each commit
@@ -142,23 +113,13 @@ class ProduceAnswer(Answer):
             if refusal is not None:
                 raise refusal
             partition = self._node.partitions.lead(topic, index)
-            admitted = self._admit(partition, records or _NO_RECORDS, now_ms)
+            admitted = admit(partition, records or _NO_RECORDS, self._acks, now_ms)
         except ApiError as error:
             self._refuse(append, error)
             return
         append.partition = partition
         append.base_offset, append.append_time_ms, append.end = admitted
         append.start_offset = partition.log.start_offset
-
-    def _admit(self, partition: Partition, records: memoryview, now_ms: int) -> tuple[int, int, int]:
-        """A batch that opens a transaction comes in if the coordinator knows of that (KIP-890)."""
-        acks, transactional_id = self._acks, self._transactional_id
-        try:
-            return admit(partition, records, acks, now_ms, transactional_id)
-        except OpensTransaction:
-            assert transactional_id is not None
-            self._node.transactions.verify(transactional_id, only_batch(records), partition)
-            return admit(partition, records, acks, now_ms, transactional_id, may_open=True)
 
     def written(self) -> None:
         """The turn has written: answer, or wait for the commits."""

@@ -280,7 +280,6 @@ class Queue:
         if error is None:
             self.subscription.tally.add(settlement)
             self.core.settled(settlement, now)
-            self._pass_gaps()
         else:
             self.core.unsettle(settlement, now)
             self._quiet_until = now.ms + RETRY_MS
@@ -289,12 +288,6 @@ class Queue:
             self._node.subscriptions.dead_letters.take(self)
         self.subscription.something_settled(self)
         self._arm(now)
-
-    def _pass_gaps(self) -> None:
-        """Duplicates that were met while this settlement was on its way may be all that follows it."""
-        settlement = None if self.closed else self.core.pass_gaps()
-        if settlement is not None:
-            self._commit_unasked(settlement)
 
     def reset(self, start: int, reply: Reply) -> None:
         """Go on from this offset, whatever was settled or is held."""
