@@ -85,9 +85,11 @@ def test_member_that_holds_many_gets_few_while_another_waits(running: Running) -
         for member in (greedy, modest):
             while member.fetch().held:
                 pass
-        fetches = [threads.submit(member.fetch, wait_ms=20_000) for member in (greedy, modest)]
         waiting = running.node.subscriptions.sessions.of_group(GROUP)
-        until(lambda: all(each.waits for each in waiting.values()), "both wait")
+        fetches = []
+        for number, member in enumerate((greedy, modest), 1):  # who has waited longer is asked first
+            fetches.append(threads.submit(member.fetch, wait_ms=20_000))
+            until(lambda: sum(each.waits for each in waiting.values()) == number, "it waits")  # noqa: B023
         publish_together(running, "jobs", 50)
         greedy_got, modest_got = (len(fetch.result(30).held) for fetch in fetches)
         assert greedy_got == 1
