@@ -119,19 +119,22 @@ def one_partition(version: int, topic: str | bytes, index: int, acks: int, recor
 
 
 REPEATED_VERSIONS = [version for version in PRODUCE_VERSIONS if version >= 5]
-HEAD = struct.pack(">hhih", 0, 9, 77, 4) + b"kcat\0"  # as long as its body is not confused with it
+
+
+def frame_of(body: memoryview | bytearray, version: int, key: int = 0) -> memoryview:
+    return memoryview(struct.pack(">hhih", key, version, 77, 4) + b"kcat\0" + bytes(body))
 
 
 def repetition_of(body: memoryview, version: int) -> produce.Repetition:
     request = produce.decode(body, version)
     assert produce.can_repeat(request, version)
-    return produce.Repetition(
-        request, memoryview(HEAD + bytes(body)), version, b"\0" if version >= 9 else b""
-    )
+    return produce.Repetition(request, frame_of(body, version), version, b"\0" if version >= 9 else b"")
 
 
 def records_of(repetition: produce.Repetition, body: memoryview | bytearray) -> memoryview | None:
-    return repetition.records_of(memoryview(HEAD + bytes(body)))
+    read = repetition.read(frame_of(body, repetition.version))
+    assert read is None or read[0] == 77
+    return None if read is None else read[1]
 
 
 @pytest.mark.parametrize("version", REPEATED_VERSIONS)
@@ -140,7 +143,7 @@ def test_a_repeated_request_gives_the_records_that_decoding_gives(version: int) 
     first = one_partition(version, topic, 4, -1, b"a" * 70)
     repetition = repetition_of(first, version)
     assert (repetition.topic, repetition.index, repetition.acks) == (topic, 4, -1)
-    for size in (0, 1, 126, 127, 128, 20_000):
+    for size in (0, 1, 126, 127, 128, 16_382, 16_383, 20_000, 2_097_150, 2_097_151):
         again = one_partition(version, topic, 4, -1, b"b" * size)
         assert records_of(repetition, again) == produce.decode(again, version).partitions[0][2]
     for different in (
@@ -152,6 +155,9 @@ def test_a_repeated_request_gives_the_records_that_decoding_gives(version: int) 
         first[:10],
     ):
         assert records_of(repetition, different) is None
+    assert repetition.read(frame_of(first, version)) is not None
+    for version_or_key in ({"version": version + 1}, {"version": version, "key": 1}):
+        assert repetition.read(frame_of(first, **version_or_key)) is None
 
 
 @pytest.mark.parametrize("version", REPEATED_VERSIONS)

@@ -67,23 +67,21 @@ class ProduceRun(Answer):
 
     def stage(self, frames: list[memoryview], position: int, now_ms: int) -> int:
         """How many of the frames could be staged."""
-        repetition, partition, staged = self._repetition, self._partition, self._staged
-        version, acks = repetition.version, repetition.acks
+        partition, acks, read = self._partition, self._repetition.acks, self._repetition.read
+        staged, last = self._staged, 0
         for frame in frames[position:] if position else frames:
-            if len(frame) < framing.CORRELATION_END:
+            request = read(frame)
+            if request is None:
                 break
-            key, its_version, correlation = framing.KEY_VERSION_CORRELATION.unpack_from(frame)
-            if key != produce.KEY or its_version != version:
-                break
-            records = repetition.records_of(frame)
-            if records is None:
-                break
+            correlation, records = request
             try:
                 base, append_time, end = admit(partition, records, acks, now_ms)
             except ApiError:  # nothing has changed; the long way finds the same and answers it
                 break
             staged.append((correlation, base, append_time))
-            self._end = max(self._end, end)
+            if end > last:  # a repeated batch ends before others
+                last = end
+        self._end = last
         return len(staged)
 
     def written(self) -> None:

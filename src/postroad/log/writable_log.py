@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _PASSING: Final = DESCRIPTORS_SHORT | {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM}
 
 _PLACE: Final = struct.Struct(">qii")  # base offset, length, leader epoch: one call instead of two
+_new: Final = tuple.__new__  # instead of a named tuple's own, which is a function in Python
 
 
 class Appended(NamedTuple):
@@ -162,7 +163,7 @@ class WritableLog:
                 producer, producer_epoch, sequence, last, attributes, offset, now_ms, may_open
             )
             if repeated is not None:
-                return Appended(repeated[0], repeated[1] if append_time >= 0 else -1, True)
+                return _new(Appended, (repeated[0], repeated[1] if append_time >= 0 else -1, True))
         _PLACE.pack_into(batch, 0, offset, length, leader_epoch)
         if append_time >= 0:
             stamp_append_time(batch, 0, size, now_ms)
@@ -183,7 +184,7 @@ class WritableLog:
         run.buffers.append(batch)
         run.position = position + size
         self.end_offset = offset + count
-        return Appended(offset, append_time, False)
+        return _new(Appended, (offset, append_time, False))
 
     def append_copy(self, batches: memoryview, leader_epoch: int, now_ms: int) -> int:
         """Stage what the leader of this epoch has sent, byte for byte; returns how many bytes were staged.

@@ -21,7 +21,6 @@ LARGE_FRAME_BYTES: Final = 64 * 1024  # from here on a read stops at the frame's
 
 _LENGTH: Final = Struct(">i")
 REQUEST_HEADER: Final = Struct(">hhih")  # api key, version, correlation, length of the client id
-KEY_VERSION_CORRELATION: Final = Struct(">hhi")
 CORRELATION_END: Final = 8
 _SMALL: Final = [bytes([value]) for value in range(0x80)]
 _RESPONSE: Final = Struct(">ii")

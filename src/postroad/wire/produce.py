@@ -42,7 +42,7 @@ _ACKS_FLEXIBLE: Final = Struct(">hi")
 _SHORT: Final = Struct(">h")
 _INT: Final = Struct(">i")
 _PARTITION: Final = Struct(">ii")  # index, bytes of records
-_FRAME: Final = Struct(">ii")  # size, correlation
+_KIND: Final = Struct(">ii")  # API and version as one number, correlation
 _ANSWER: Final = Struct(">ihqq")  # index, error, base offset, append time
 _ANSWER_START: Final = Struct(">ihqqq")  # … and log start offset
 
@@ -96,7 +96,21 @@ class Repetition:
     them again. The same goes for the answer: all but three numbers is known.
     """
 
-    __slots__ = ("_end", "_prefix", "_response", "_tail", "acks", "index", "timeout_ms", "topic", "version")
+    __slots__ = (
+        "_answer",
+        "_answer_bytes",
+        "_head",
+        "_kind",
+        "_prefix",
+        "_records_at",
+        "_response",
+        "_tail",
+        "acks",
+        "index",
+        "timeout_ms",
+        "topic",
+        "version",
+    )
 
     def __init__(
         self, request: ProduceRequest, frame: memoryview, version: int, response_head: bytes
@@ -107,31 +121,64 @@ class Repetition:
         self.timeout_ms = request.timeout_ms
         self.version = version
         size = len(records) if records is not None else 0
-        tail = len(_TAGS) if version >= FLEXIBLE_FROM else 0
-        self._end = len(frame) - tail - size - len(_size_of_records(size, version))
-        self._prefix = frame[CORRELATION_END : self._end].tobytes()
+        is_flexible = version >= FLEXIBLE_FROM
+        tail = len(_TAGS) if is_flexible else 0
+        end = len(frame) - tail - size - len(_size_of_records(size, version))
+        self._kind, _ = _KIND.unpack_from(frame)
+        self._prefix = frame[CORRELATION_END:end].tobytes()
+        # Kind, correlation, prefix; then how many bytes of records follow, or the first bytes of that number.
+        self._head = Struct(f">ii{len(self._prefix)}s{'3B' if is_flexible else 'i'}")
+        self._records_at = end if is_flexible else end + 4
         answer = _encode_one(PartitionAnswer(self.topic, self.index), version)
         at = len(answer) - len(_tail_of(version)) - _ANSWER_START.size
         self._response = response_head + answer[:at]
         self._tail = answer[at + _ANSWER_START.size :]
+        self._answer = Struct(f">ii{len(self._response)}sihqqq{len(self._tail)}s")
+        self._answer_bytes = self._answer.size - 4
 
-    def records_of(self, frame: memoryview) -> memoryview | None:
-        """The records of a request of the same kind and version; None if it is of another kind."""
-        end = self._end
-        if frame[CORRELATION_END:end].tobytes() != self._prefix:
+    def read(self, frame: memoryview) -> tuple[int, memoryview] | None:
+        """Correlation id and records of a request of the same kind; None if it is of another kind."""
+        if len(frame) < self._head.size:
             return None
-        if self.version < FLEXIBLE_FROM:
-            records = frame[end + 4 :]
-            return records if frame[end : end + 4].tobytes() == _INT.pack(len(records)) else None
-        size, at = read_uvarint(frame, end)
+        if self.version >= FLEXIBLE_FROM:
+            return self._read_flexible(frame)
+        kind, correlation, prefix, size = self._head.unpack_from(frame)
+        at = self._records_at
+        if prefix != self._prefix or kind != self._kind or size != len(frame) - at:
+            return None
+        return correlation, frame[at:]
+
+    def _read_flexible(self, frame: memoryview) -> tuple[int, memoryview] | None:
+        kind, correlation, prefix, low, middle, high = self._head.unpack_from(frame)
+        if prefix != self._prefix or kind != self._kind:
+            return None
+        at = self._records_at
+        if low < 0x80:
+            size, at = low, at + 1
+        elif middle < 0x80:
+            size, at = low & 0x7F | middle << 7, at + 2
+        elif high < 0x80:
+            size, at = low & 0x7F | (middle & 0x7F) << 7 | high << 14, at + 3
+        else:
+            size, at = read_uvarint(frame, at)
         stop = at + size - 1
-        return frame[at:stop] if size and frame[stop:].tobytes() == _TAGS else None
+        if not size or stop + len(_TAGS) != len(frame) or frame[stop:].tobytes() != _TAGS:
+            return None
+        return correlation, frame[at:stop]
 
     def response(self, correlation: int, base_offset: int, append_time_ms: int, start_offset: int) -> bytes:
         """The whole frame of the answer to one of them, if all went well."""
-        answered = _ANSWER_START.pack(self.index, 0, base_offset, append_time_ms, start_offset)
-        size = 4 + len(self._response) + len(answered) + len(self._tail)
-        return _FRAME.pack(size, correlation) + self._response + answered + self._tail
+        return self._answer.pack(
+            self._answer_bytes,
+            correlation,
+            self._response,
+            self.index,
+            0,
+            base_offset,
+            append_time_ms,
+            start_offset,
+            self._tail,
+        )
 
 
 def can_repeat(request: ProduceRequest, version: int) -> bool:
