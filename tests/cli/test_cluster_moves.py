@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from click.testing import CliRunner, Result
+from confluent_kafka import Producer
 from kafka import TopicPartition
-from kafka.admin import KafkaAdminClient
+from kafka.admin import KafkaAdminClient, NewTopic
 
 from postroad.cli import main
 from postroad.testing import RunningCluster, cluster
 
 from .conftest import read_json
+
+SLOW = 10_000  # bytes a second: what is copied takes longer than the test
 
 
 def call(running: RunningCluster, *arguments: str, code: int = 0) -> Result:
@@ -50,12 +56,16 @@ def test_partitions_move_and_nodes_are_drained_and_removed_by_commands() -> None
         assert all(3 not in each for each in replicas(running, "later"))
 
         call(running, "cluster", "drain", "3", "--cancel")
-        assert "nothing was changed" in call(running, "cluster", "rebalance", "--dry-run").stderr
+        assert (
+            "nothing was changed"
+            in call(running, "cluster", "rebalance", "--dry-run", "--observe", "100ms").stderr
+        )
         assert held(running)[3] == ("serving", 0)
-        assert "moved" in call(running, "cluster", "rebalance", "--yes").stdout
+        assert "moved" in call(running, "cluster", "rebalance", "--yes", "--observe", "0").stdout
         counts = [count for _, count in held(running).values()]
         assert max(counts) - min(counts) <= 1
-        assert "balanced" in call(running, "cluster", "rebalance", "--yes").stdout
+        assert "balanced" in call(running, "cluster", "rebalance", "--yes", "--observe", "0").stdout
+        assert "0 partitions are moving" in call(running, "cluster", "rebalance", "--cancel").stdout
 
         call(running, "cluster", "reassign", "orders", "0", "1,3")
         assert replicas(running, "orders")[0] == [1, 3]
@@ -94,3 +104,61 @@ def move_by_a_stock_client(running: RunningCluster) -> None:
     finally:
         admin.close()
     assert replicas(running, "orders")[0] == [2, 3]
+
+
+def test_moves_that_take_long_are_cancelled_together() -> None:
+    settings = {"topics.replicas": 1, "topics.internal_replicas": 1, "cluster.catch_up_bytes_per_s": SLOW}
+    with cluster(nodes=2, settings=settings) as running:
+        call(running, "topic", "create", "orders", "--partitions", "2")
+        payload = "x" * 500_000
+        call(running, "publish", "orders", *(f"{key}{payload}" for key in "abcd"))
+        before = replicas(running, "orders")
+        for index, (on,) in enumerate(before):
+            call(running, "cluster", "reassign", "orders", str(index), str(3 - on), "--no-wait")
+        planned = call(running, "cluster", "rebalance", "--cancel", "--dry-run")
+        assert "2 partitions are moving" in planned.stdout
+        assert replicas(running, "orders") != before
+        assert "cancelled 2 moves" in call(running, "cluster", "rebalance", "--cancel", "--yes").stdout
+        assert replicas(running, "orders") == before
+        read = call(running, "consume", "orders", "--from", "earliest", "--count", "4")
+        assert sorted(line[0] for line in read.stdout.split()) == list("abcd")
+
+
+def test_leaderships_of_busy_partitions_are_told_from_idle_ones() -> None:
+    with cluster(nodes=2, settings={"topics.replicas": 2, "topics.internal_replicas": 2}) as running:
+        admin = KafkaAdminClient(bootstrap_servers=running.bootstrap)
+        admin.create_topics(
+            [
+                NewTopic("busy", replica_assignments={0: [1, 2], 1: [1, 2]}),
+                NewTopic("idle", replica_assignments={0: [2, 1], 1: [2, 1]}),
+            ]
+        )
+        admin.close()
+        running.wait_until_whole()
+        with writing(running, "busy"):
+            planned = call(running, "cluster", "rebalance", "--dry-run", "--observe", "2s")
+        changed = [line.split()[0] for line in planned.stdout.splitlines()]
+        assert changed.count("busy") == 1, planned.stdout
+        assert "0 bytes are copied" in planned.stdout
+
+
+@contextmanager
+def writing(running: RunningCluster, topic: str) -> Iterator[None]:
+    """Some megabytes a second to both partitions."""
+    done = threading.Event()
+    producer = Producer({"bootstrap.servers": running.bootstrap, "linger.ms": 5})
+
+    def work() -> None:
+        while not done.is_set():
+            for partition in (0, 1):
+                for _ in range(20):
+                    producer.produce(topic, bytes(10_000), partition=partition)
+            producer.flush(10)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(30)

@@ -55,6 +55,14 @@ def wait_until_held_by(running: RunningCluster, nodes: set[int]) -> None:
         time.sleep(0.05)
 
 
+def assert_held_by(running: RunningCluster, nodes: set[int]) -> None:
+    """Every partition of every topic lies on these nodes, and all of its replicas are in sync."""
+    seen = running.wait_until(lambda cluster: TOPIC in cluster.topics, "there is the topic")
+    for topic in seen.topics.values():
+        for each in topic.partitions:
+            assert set(each.replicas) == set(each.isr) <= nodes, (topic, each)
+
+
 def check(running: RunningCluster, producer: Load, bookmarks: Bookmarks) -> None:
     assert_all_there_once_in_order(running, [producer], sent_min=50)
     assert bookmarks.acknowledged <= committed(running) <= bookmarks.tried
@@ -73,9 +81,10 @@ def test_a_node_gets_its_part_and_another_is_drained_under_load(tmp_path: Path) 
         producer, bookmarks = Load(running, "producer"), Bookmarks(running)
         with running_threads(producer, bookmarks):
             time.sleep(LOAD_S)
-            command(running, "rebalance", "--yes")
-            command(running, "drain", "1")
-            wait_until_held_by(running, {2, 3, 4})
+            command(running, "rebalance", "--yes", "--observe", "1s")
+            assert "balanced" in command(running, "rebalance", "--yes", "--observe", "1s")
+            assert "node 1 is empty" in command(running, "drain", "1")
+            assert_held_by(running, {2, 3, 4})
         check(running, producer, bookmarks)
     assert_equal_at_rest(running.nodes)
 
@@ -94,7 +103,7 @@ def test_three_nodes_become_five_two_are_drained_and_one_is_lost(tmp_path: Path,
             for number in (4, 5):
                 running.node(number).start()
             running.wait_until_whole()
-            command(running, "rebalance", "--yes")
+            command(running, "rebalance", "--yes", "--observe", "1s")
             for number in (1, 2):
                 command(running, "drain", str(number))
             wait_until_held_by(running, {3, 4, 5})

@@ -14,7 +14,8 @@ import click
 
 from postroad.cli import output
 from postroad.cli.confirmation import confirm, yes_option
-from postroad.cli.numbers import INT32_MAX, WholeNumber
+from postroad.cli.duration import DurationType, show
+from postroad.cli.numbers import INT32_MAX, REPLICAS, WholeNumber
 from postroad.cli.session import Failed, cluster_options, talk
 
 if TYPE_CHECKING:
@@ -84,21 +85,49 @@ def reassign(
 
 
 @click.command()
+@click.option(
+    "--observe",
+    "observe_ms",
+    type=DurationType(),
+    default="5s",
+    show_default=True,
+    metavar="DURATION",
+    help="Watch what comes to each partition for so long, and level that, too; 0: don't.",
+)
+@click.option(
+    "--replicas",
+    type=REPLICAS,
+    help="Give more replicas to partitions that have fewer than so many.",
+)
+@click.option("--cancel", is_flag=True, help="Let all partitions that are moving end where they began.")
 @dry_run_option
 @yes_option
 @cluster_options
-def rebalance(dry_run: bool, yes: bool, bootstrap: str, timeout_s: float) -> None:
-    """Spread replicas and leaders evenly over nodes and racks, by counts first, then by bytes.
+def rebalance(
+    observe_ms: int,
+    replicas: int | None,
+    cancel: bool,
+    dry_run: bool,
+    yes: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Spread replicas and leaders evenly over nodes and racks: counts, then bytes, then load.
 
-    Nodes that are drained or gone take no part. The plan is shown before anything moves. When the command is
-    ended early, what has begun is finished and nothing more begins; run it again to go on.
+    Load is what comes to a partition, in bytes and messages a second. Nodes that are drained or gone take no
+    part. The plan is shown before anything moves. When the command is ended early, what has begun is finished
+    and nothing more begins; run it again to go on.
     """
+    if cancel:
+        talk(bootstrap, timeout_s, _canceller(dry_run, yes))
+        return
 
     async def plan(client: Client) -> list[Move]:
         from postroad.cluster.balance import rebalance as planned
 
-        placed, standings = await _placed(client)
-        return planned(placed, {node.id: node.rack for node in standings if _takes_part(node)})
+        placed, standings = await _placed(client, observe_ms)
+        racks = {node.id: node.rack for node in standings if _takes_part(node)}
+        return planned(placed, racks, replicas or 0)
 
     moves = talk(bootstrap, timeout_s, plan)
     if not moves:
@@ -190,13 +219,18 @@ def _standing(nodes: Sequence[NodeStanding], node: int) -> NodeStanding:
     raise Failed(f"there is no node {node} in this cluster")
 
 
-async def _placed(client: Client) -> tuple[list[Placed], list[NodeStanding]]:
-    """Every partition with where it is going to be, and the nodes."""
+async def _placed(client: Client, observe_ms: int = 0) -> tuple[list[Placed], list[NodeStanding]]:
+    """Every partition with where it is going to be and its load, and the nodes."""
     from postroad.client.metadata import TopicPartition
-    from postroad.client.moves import moving, nodes, sizes
+    from postroad.client.moves import Rate, moving, nodes, rates, sizes
     from postroad.cluster.balance import Placed
 
     standings = await nodes(client)
+    seen_rates = {}
+    if observe_ms:
+        click.echo(f"watching the load for {show(observe_ms)}", err=True)
+        running = [node.id for node in standings if node.state == "serving"]
+        seen_rates = await rates(client, running, observe_ms / 1000)
     seen = await client.retry(client.cluster)
     leaving = {where: each.removing for where, each in (await moving(client)).items()}
     serving = [node.id for node in standings if node.state == "serving"]
@@ -207,7 +241,8 @@ async def _placed(client: Client) -> tuple[list[Placed], list[NodeStanding]]:
             where = TopicPartition(name, partition.number)
             gone = leaving.get(where, ())
             stay = tuple(node for node in partition.replicas if node not in gone)
-            placed.append(Placed(name, partition.number, stay, bytes_of.get(where, 0)))
+            rate = seen_rates.get(where, Rate(0, 0))
+            placed.append(Placed(name, partition.number, stay, bytes_of.get(where, 0), *rate))
     return placed, standings
 
 
@@ -235,17 +270,43 @@ def _mover(moves: Sequence[Move]) -> Callable[[Client], Awaitable[None]]:
         from postroad.client.metadata import TopicPartition
         from postroad.client.moves import reassign
 
-        for first in range(0, len(moves), AT_ONCE):
-            part = {TopicPartition(m.topic, m.index): m.after for m in moves[first : first + AT_ONCE]}
-            for where, error in (await reassign(client, part)).items():
-                click.echo(f"{where} was not moved: {error}", err=True)
-            await _watch(client, list(part))
-            click.echo(f"{min(first + AT_ONCE, len(moves))} of {len(moves)} partitions moved", err=True)
+        with output.progress(len(moves), "partitions moved") as advance:
+            for first in range(0, len(moves), AT_ONCE):
+                part = {TopicPartition(m.topic, m.index): m.after for m in moves[first : first + AT_ONCE]}
+                for where, error in (await reassign(client, part)).items():
+                    click.echo(f"{where} was not moved: {error}", err=True)
+                await _watch(client, list(part), lambda done, first=first: advance(first + done))
+                click.echo(f"{min(first + AT_ONCE, len(moves))} of {len(moves)} partitions moved", err=True)
 
     return work
 
 
-async def _watch(client: Client, partitions: Sequence[TopicPartition]) -> None:
+def _canceller(dry_run: bool, yes: bool) -> Callable[[Client], Awaitable[None]]:
+    """Cancels every move there is."""
+
+    async def work(client: Client) -> None:
+        from postroad.client.moves import moving, reassign
+
+        begun = sorted(await moving(client))
+        click.echo(f"{len(begun)} partitions are moving")
+        if not begun:
+            return
+        if dry_run:
+            click.echo("nothing was changed (--dry-run)", err=True)
+            return
+        confirm(f"Cancel {len(begun)} moves?", yes)
+        refused = await reassign(client, dict.fromkeys(begun))
+        left = [where for where in begun if where not in refused]  # the others have ended meanwhile
+        with output.progress(len(left), "moves cancelled") as advance:
+            await _watch(client, left, advance)
+        click.echo(f"cancelled {len(left)} moves")
+
+    return work
+
+
+async def _watch(
+    client: Client, partitions: Sequence[TopicPartition], advance: output.Progress | None = None
+) -> None:
     """Until none of these is being moved any more."""
     import asyncio
 
@@ -257,6 +318,8 @@ async def _watch(client: Client, partitions: Sequence[TopicPartition]) -> None:
         still = sum(where in now for where in partitions)
         if still != left and still:
             click.echo(f"{still} of {len(partitions)} partitions are still moving", err=True)
+        if advance is not None:
+            advance(len(partitions) - still)
         left = still
         if left:
             await asyncio.sleep(LOOK_S)
@@ -268,17 +331,21 @@ async def _watch_drain(client: Client, node: int) -> None:
     from postroad.client.moves import nodes
 
     told = -1
-    while True:
-        standing = _standing(await nodes(client), node)
-        left = standing.replicas - standing.stuck
-        if left <= 0:
-            break
-        if standing.replicas != told:
-            click.echo(
-                f"node {node} holds {standing.replicas} replicas, {standing.leaves} are moving", err=True
-            )
-        told = standing.replicas
-        await asyncio.sleep(LOOK_S)
+    with output.growing_progress(f"replicas left node {node}") as advance:
+        total = 0
+        while True:
+            standing = _standing(await nodes(client), node)
+            left = standing.replicas - standing.stuck
+            total = max(total, left)
+            advance(total - left, total)
+            if left <= 0:
+                break
+            if standing.replicas != told:
+                click.echo(
+                    f"node {node} holds {standing.replicas} replicas, {standing.leaves} are moving", err=True
+                )
+            told = standing.replicas
+            await asyncio.sleep(LOOK_S)
     if standing.stuck:
         raise Failed(f"{standing.stuck} partitions stay on node {node}: no other node can take them")
     click.echo(f"node {node} is empty")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from postroad.client.client import Client
 from postroad.client.metadata import TopicPartition
+from postroad.client.offsets import latest
 from postroad.errors import PostroadError, by_code
 from postroad.wire import nodes as nodes_api
 from postroad.wire.messages import (
@@ -72,6 +74,44 @@ async def nodes(client: Client, order: nodes_api.AnyOrder | None = None) -> list
         return list(answer.nodes)
 
     return await client.retry(attempt)
+
+
+class Rate(NamedTuple):
+    """What is appended to a partition a second."""
+
+    bytes_per_s: float
+    messages_per_s: float
+
+
+async def rates(client: Client, nodes: Sequence[int], seconds: float) -> dict[TopicPartition, Rate]:
+    """What comes to each partition, watched for so long.
+
+    What retention and compaction take away meanwhile is not told apart from what comes, so a partition counts
+    too low rather than too high. Partitions without a leader are left out.
+    """
+    clock = asyncio.get_running_loop()
+    before_s, sizes_before, ends_before = clock.time(), await sizes(client, nodes), await _ends(client)
+    await asyncio.sleep(seconds)
+    after_s, sizes_after, ends_after = clock.time(), await sizes(client, nodes), await _ends(client)
+    passed_s = after_s - before_s
+    return {
+        where: Rate(
+            max(0, sizes_after.get(where, 0) - sizes_before.get(where, 0)) / passed_s,
+            max(0, ends_after.get(where, end) - end) / passed_s,
+        )
+        for where, end in ends_before.items()
+    }
+
+
+async def _ends(client: Client) -> dict[TopicPartition, int]:
+    seen = await client.retry(client.cluster)
+    led = [
+        TopicPartition(name, partition.number)
+        for name, topic in seen.topics.items()
+        for partition in topic.partitions
+        if partition.leader in seen.nodes
+    ]
+    return await latest(client, led)
 
 
 async def sizes(client: Client, nodes: Sequence[int]) -> dict[TopicPartition, int]:

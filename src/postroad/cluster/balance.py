@@ -1,8 +1,13 @@
 """A plan that spreads replicas and leaders over nodes and racks, and moves as little as it can.
 
 Counts come first: each node holds as many replicas as the others, give or take one, as far as racks allow;
-each topic is spread, too; and each is the preferred leader of as many partitions. Then comes load: where one
-node holds far more bytes than another, partitions are exchanged. Nothing is moved for less than that.
+each topic is spread, too; and each is the preferred leader of as many partitions. Then come bytes and load:
+where one node stores, copies or leads far more than another, partitions or leaderships are exchanged. Nothing
+is moved for less than that: a plan that is carried out leaves nothing to plan while the load stays as it is.
+
+Load is bytes a second, with each message counted as MESSAGE_BYTES more. A replica costs its node that much to
+copy; the leader takes all of it from producers and hands it to followers and consumers, so leaderships are
+levelled apart from replicas.
 
 What lies on nodes that take no part (they are dead, or being drained) is left where it is.
 """
@@ -17,7 +22,10 @@ import msgspec
 
 from postroad.cluster.placement import replacement
 
-UNEVEN: Final = 1.25  # a node with so many times the bytes of the average gives some of them away
+UNEVEN: Final = 1.25  # a node with so many times the average gives some of it away
+WORTH_BYTES: Final = 64 * 1024 * 1024  # for a smaller difference of what two nodes store nothing is copied
+WORTH_LOAD: Final = 1024 * 1024  # a second: for a smaller difference of their load nothing is changed
+MESSAGE_BYTES: Final = 1024  # a message costs a node as much as so many bytes do, besides its own
 EXCHANGES_MAX: Final = 50  # each copies two partitions: a plan stays one that is done in the end
 LOOKED_AT: Final = 40  # of the largest and the smallest partitions of two nodes, for one exchange
 
@@ -29,6 +37,12 @@ class Placed(msgspec.Struct, frozen=True):
     index: int
     replicas: tuple[int, ...]
     size: int = 0  # in bytes, of one replica
+    bytes_per_s: float = 0.0  # that are appended to it
+    messages_per_s: float = 0.0
+
+    @property
+    def load(self) -> float:
+        return self.bytes_per_s + MESSAGE_BYTES * self.messages_per_s
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -46,14 +60,20 @@ class Move(msgspec.Struct, frozen=True):
         return len(set(self.after) - set(self.before)) * self.size
 
 
-def rebalance(partitions: Iterable[Placed], racks: Mapping[int, str]) -> list[Move]:
-    """What to move so that these nodes, each with its rack, hold and lead the same."""
+def rebalance(partitions: Iterable[Placed], racks: Mapping[int, str], replicas: int = 0) -> list[Move]:
+    """What to move so that these nodes, each with its rack, hold and lead the same.
+
+    Partitions that have fewer than so many `replicas` get more, as far as there are nodes.
+    """
     board = _Board(partitions, racks)
+    board.widen(replicas)
     if len(racks) > 1:
         board.spread_racks()
         board.level_replicas()
         board.level_bytes()
+        board.level_load()
         board.level_leaders()
+        board.level_leaders_load()
     return board.moves()
 
 
@@ -63,6 +83,49 @@ def without(partitions: Iterable[Placed], racks: Mapping[int, str], leaving: Col
     board = _Board(partitions, stay)
     board.leave(leaving)
     return board.moves()
+
+
+class _Weights:
+    """What partitions weigh, in bytes or in load, and how much of it each node has."""
+
+    def __init__(self, of: Sequence[float], nodes: Iterable[int], worth: float) -> None:
+        """`worth`: the least difference between two nodes for which something is moved."""
+        self.of = of
+        self.of_node: dict[int, float] = dict.fromkeys(sorted(nodes), 0)
+        self._worth = worth
+
+    def add(self, number: int, node: int) -> None:
+        if node in self.of_node:
+            self.of_node[node] += self.of[number]
+
+    def remove(self, number: int, node: int) -> None:
+        if node in self.of_node:
+            self.of_node[node] -= self.of[number]
+
+    def ascending(self) -> list[int]:
+        return sorted(self.of_node, key=lambda node: self.of_node[node])
+
+    def extremes(self) -> tuple[int, int]:
+        """The nodes that have the most and the least."""
+        by_weight = self.ascending()
+        return by_weight[-1], by_weight[0]
+
+    def is_uneven(self, most: int, least: int) -> bool:
+        gap = self.of_node[most] - self.of_node[least]
+        return gap >= self._worth and self.of_node[most] > UNEVEN * self._average
+
+    def stays_level(self, one: int, other: int, given: int, taken: int) -> bool:
+        """Whether the nodes may exchange two partitions, the first one for the second, and be no more uneven
+        than they are, or than is worth a move."""
+        shift = self.of[given] - self.of[taken]
+        before = abs(self.of_node[one] - self.of_node[other])
+        after = abs(self.of_node[one] - self.of_node[other] - 2 * shift)
+        heavier = max(self.of_node[one] - shift, self.of_node[other] + shift)
+        return after <= max(before, self._worth) or heavier <= UNEVEN * self._average
+
+    @property
+    def _average(self) -> float:
+        return sum(self.of_node.values()) / len(self.of_node)
 
 
 class _Board:
@@ -75,7 +138,8 @@ class _Board:
         # by node: what it holds, as numbers of partitions, by topic
         self._held: dict[int, dict[str, dict[int, None]]] = {node: {} for node in sorted(racks)}
         self._count = dict.fromkeys(sorted(racks), 0)
-        self._bytes = dict.fromkeys(sorted(racks), 0)
+        self._bytes = _Weights([placed.size for placed in self._before], racks, WORTH_BYTES)
+        self._load = _Weights([placed.load for placed in self._before], racks, WORTH_LOAD)
         for number, placed in enumerate(self._before):
             for node in placed.replicas:
                 self._take(number, node)
@@ -97,6 +161,16 @@ class _Board:
                 chosen = replacement(stay, after, self._count, self._racks)
                 if chosen is not None:
                     self._move(number, node, chosen)
+
+    def widen(self, replicas: int) -> None:
+        """Partitions have at least so many replicas."""
+        for number, after in enumerate(self._after):
+            while len(after) < replicas:
+                chosen = replacement(after, after, self._count, self._racks)
+                if chosen is None:
+                    break
+                after.append(chosen)
+                self._take(number, chosen)
 
     def spread_racks(self) -> None:
         """Partitions with two replicas in one rack use racks where they have none."""
@@ -136,21 +210,29 @@ class _Board:
         return None
 
     def level_bytes(self) -> None:
-        """Nodes with far more bytes than the average exchange partitions with those that have the fewest."""
-        average = sum(self._bytes.values()) / len(self._bytes)
+        """Nodes that store far more than the average exchange partitions with those that store the least."""
+        self._level(self._bytes)
+
+    def level_load(self) -> None:
+        """The same for what they copy a second, as long as bytes stay level."""
+        self._level(self._load, self._bytes)
+
+    def _level(self, weights: _Weights, kept: _Weights | None = None) -> None:
         for _ in range(EXCHANGES_MAX):
-            most = max(self._bytes, key=lambda node: self._bytes[node])
-            least = min(self._bytes, key=lambda node: self._bytes[node])
-            if self._bytes[most] <= UNEVEN * average or not self._exchange(most, least):
+            most, least = weights.extremes()
+            if not weights.is_uneven(most, least) or not self._exchange(weights, most, least, kept):
                 return
 
-    def _exchange(self, most: int, least: int) -> bool:
+    def _exchange(self, weights: _Weights, most: int, least: int, kept: _Weights | None) -> bool:
         """Exchange the two partitions that bring the nodes closest together; False if none do."""
-        gap = self._bytes[most] - self._bytes[least]
-        large = self._by_size(most, least)[-LOOKED_AT:]
-        small = self._by_size(least, most)[:LOOKED_AT]
+        gap = weights.of_node[most] - weights.of_node[least]
         best = min(
-            ((abs(gap - 2 * (self._size(a) - self._size(b))), a, b) for a in large for b in small),
+            (
+                (abs(gap - 2 * (weights.of[given] - weights.of[taken])), given, taken)
+                for given in self._sorted(weights, most, least)[-LOOKED_AT:]
+                for taken in self._sorted(weights, least, most)[:LOOKED_AT]
+                if kept is None or kept.stays_level(most, least, given, taken)
+            ),
             default=None,
         )
         if best is None or best[0] >= 0.9 * gap:
@@ -160,11 +242,11 @@ class _Board:
         self._move(taken, least, most)
         return True
 
-    def _by_size(self, node: int, other: int) -> list[int]:
-        """What the node could give to the other, the smallest first."""
+    def _sorted(self, weights: _Weights, node: int, other: int) -> list[int]:
+        """What the node could give to the other, the lightest first."""
         held = (number for numbers in self._held[node].values() for number in numbers)
         fitting = [n for n in held if other not in self._after[n] and self._fits(n, node, other)]
-        return sorted(fitting, key=lambda number: (self._size(number), number))
+        return sorted(fitting, key=lambda number: (weights.of[number], number))
 
     def level_leaders(self) -> None:
         """No node is the preferred leader of two more partitions than another that could be."""
@@ -202,13 +284,52 @@ class _Board:
                     queue.append(other)
         return []
 
+    def level_leaders_load(self) -> None:
+        """Nodes whose leaderships carry far more than the average exchange some, and no more than one node
+        more or less leads than before."""
+        led = _Weights([placed.load for placed in self._before], self._racks, WORTH_LOAD)
+        for number, after in enumerate(self._after):
+            led.add(number, after[0])
+        for _ in range(EXCHANGES_MAX):
+            most, least = led.extremes()
+            if not led.is_uneven(most, least):
+                return
+            if not any(
+                self._exchange_leaders(led, most, other) for other in led.ascending() if other != most
+            ):
+                return
+
+    def _exchange_leaders(self, led: _Weights, most: int, least: int) -> bool:
+        """Exchange the two leaderships that bring the nodes closest together; False if none do."""
+        gap = led.of_node[most] - led.of_node[least]
+        best = min(
+            (
+                (abs(gap - 2 * (led.of[given] - led.of[taken])), given, taken)
+                for given in self._leads(most, least)
+                for taken in self._leads(least, most)
+            ),
+            default=None,
+        )
+        if best is None or best[0] >= 0.9 * gap:
+            return False
+        for number, source, target in ((best[1], most, least), (best[2], least, most)):
+            self._prefer(number, target)
+            led.remove(number, source)
+            led.add(number, target)
+        return True
+
+    def _leads(self, node: int, other: int) -> list[int]:
+        """Partitions whose preferred leader is the node, and could be the other."""
+        return [number for number, after in enumerate(self._after) if after[0] == node and other in after]
+
     # --- helpers
 
     def _take(self, number: int, node: int) -> None:
         if node in self._held:
             self._held[node].setdefault(self._before[number].topic, {})[number] = None
             self._count[node] += 1
-            self._bytes[node] += self._size(number)
+            self._bytes.add(number, node)
+            self._load.add(number, node)
 
     def _move(self, number: int, source: int, target: int) -> None:
         after = self._after[number]
@@ -216,7 +337,8 @@ class _Board:
         if source in self._held:
             del self._held[source][self._before[number].topic][number]
             self._count[source] -= 1
-            self._bytes[source] -= self._size(number)
+            self._bytes.remove(number, source)
+            self._load.remove(number, source)
         self._take(number, target)
 
     def _prefer(self, number: int, node: int) -> None:
@@ -231,9 +353,6 @@ class _Board:
 
     def _racks_of(self, nodes: Sequence[int]) -> set[str]:
         return {self._racks[node] for node in nodes if node in self._racks}
-
-    def _size(self, number: int) -> int:
-        return self._before[number].size
 
 
 def _walked(came: Mapping[int, tuple[int, int]], source: int, node: int) -> list[tuple[int, int]]:
