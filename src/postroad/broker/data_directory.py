@@ -4,7 +4,7 @@
     node.json        whose logs these are: ids of cluster, node and directory (`cluster.identity`)
     clean-shutdown   there only between a clean stop and the next start
     boot-id          which start of the machine the logs were last used in
-    coordination.sqlite  the embedded coordination store
+    coordination.sqlite  the embedded coordination store; `.imported` once a cluster's store has taken it over
     reserve          room for when the disk is full (`reserve`)
     logs/<topic id>-<partition>/   one directory for each partition
     logs/<topic id>-<partition>/ledger/   the partition's ledger, if it has one
@@ -44,6 +44,7 @@ MARKER: Final = "clean-shutdown"
 BOOT_FILE: Final = "boot-id"
 _BOOT_BYTES_MAX: Final = 200  # a UUID has 36
 CLUSTER_FILE: Final = "nodes.json"  # in the directory of several nodes (`cluster_directory`)
+IMPORTED: Final = ".imported"
 LEDGER: Final = "ledger"
 REMOVED: Final = ".removed"
 _PARTITION_NAME: Final = re.compile(r"([A-Za-z0-9_-]{22})-(\d+)")
@@ -146,6 +147,18 @@ class DataDirectory:
         if identity is not None and identity.seen_revision < revision:
             noted = msgspec.structs.replace(identity, seen_revision=revision)
             self._disk.replace(self._identity, encode_identity(noted))
+
+    def note_new_store(self, revision: int) -> None:
+        """Remember, durably, that the directory goes with another store, as of this revision. Blocks."""
+        identity = self._read_identity()
+        if identity is not None and identity.seen_revision != revision:
+            noted = msgspec.structs.replace(identity, seen_revision=revision)
+            self._disk.replace(self._identity, encode_identity(noted))
+
+    def retire_store(self) -> None:
+        """Keep the embedded store under another name: nobody starts with it any more. Blocks."""
+        self._disk.rename(str(self.store), f"{self.store}{IMPORTED}")
+        self._disk.sync_directory(str(self.path))
 
     def partition_directory(self, topic_id: bytes, index: int) -> str:
         return f"{self.logs}/{id_text(topic_id)}-{index}"

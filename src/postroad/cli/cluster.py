@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from postroad.cli import cluster_moves, output
+from postroad.cli import cluster_import, cluster_moves, output
 from postroad.cli.command import Group
 from postroad.cli.ending import FAILED
 from postroad.cli.session import cluster_options, json_option, talk
@@ -25,13 +25,14 @@ SHOWN_MAX: Final = 20  # partitions of which something is wrong; --json has all 
 
 @click.group(cls=Group)
 def cluster() -> None:
-    """Show the nodes of a cluster and what is wrong with it, move partitions, drain and remove nodes."""
+    """Show the nodes of a cluster and what is wrong with it, move partitions, add and remove nodes."""
 
 
 cluster.add_command(cluster_moves.reassign)
 cluster.add_command(cluster_moves.rebalance)
 cluster.add_command(cluster_moves.drain)
 cluster.add_command(cluster_moves.remove)
+cluster.add_command(cluster_import.import_node)
 
 
 @cluster.command()

@@ -49,8 +49,11 @@ class ClusterNode(Node):
     """One node of a cluster, with its number."""
 
     def __init__(self, home: Path, number: int, settings: Mapping[str, Setting]) -> None:
-        super().__init__(home, {**settings, "http.enabled": False, "node.id": number})
         self.id = number
+        super().__init__(home, settings)
+
+    def configure(self, config: Mapping[str, Setting]) -> None:
+        super().configure({**config, "http.enabled": False, "node.id": self.id})
 
     @property
     def is_serving(self) -> bool:
@@ -246,7 +249,7 @@ class _Gateway:
 
 
 @contextmanager
-def _store(home: Path) -> Iterator[str]:
+def store_process(home: Path) -> Iterator[str]:
     """A process that serves SQLite; what the setting `cluster.store` wants."""
     # Its own short directory: the path of a Unix socket has about a hundred bytes.
     with tempfile.TemporaryDirectory(prefix="postroad-store-") as directory:
@@ -290,7 +293,7 @@ def cluster(
                 running.etcd = store
                 yield running
         else:
-            with _store(home) as url, _nodes(home, nodes, url, settings) as running:
+            with store_process(home) as url, _nodes(home, nodes, url, settings) as running:
                 yield running
     finally:
         if directory is None:

@@ -54,12 +54,16 @@ class Node:
         self.log_file = home / "node.log"
         self._ready_file = home / "ready.json"
         self._config_file = home / "postroad.toml"
-        self._config_file.write_text(toml({**DEFAULTS, **(config or {})}))
+        self.configure(config or {})
         self._listen = "127.0.0.1:0"
         self._http_listen = ""
         self._held: dict[str, socket.socket] = {}  # by address
         self._process: subprocess.Popen[bytes] | None = None
         self.is_paused = False
+
+    def configure(self, config: Mapping[str, Setting]) -> None:
+        """The next start has these settings."""
+        self._config_file.write_text(toml({**DEFAULTS, **config}))
 
     @property
     def is_running(self) -> bool:

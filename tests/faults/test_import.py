@@ -1,0 +1,120 @@
+"""One node becomes three under load: its store is imported, others join, partitions get replicas, it dies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from postroad.cli import main
+from postroad.client.metadata import Cluster
+from postroad.testing import ClusterNode, RunningCluster
+from postroad.testing.etcd import etcd
+from postroad.testing.nodes import LEASE_MS, store_process
+
+from .load import (
+    PARTITIONS,
+    TOPIC,
+    Bookmarks,
+    Load,
+    assert_all_there_once_in_order,
+    committed,
+    running_threads,
+)
+from .test_moves import assert_equal_at_rest
+
+LOAD_S = 0.5
+SETTINGS = {"cluster.lease_ms": LEASE_MS}
+
+
+def command(*arguments: str, code: int = 0) -> Result:
+    done = CliRunner().invoke(main, ["cluster", *arguments])
+    assert done.exit_code == code, f"{done.output}\n{done.exception!r}"
+    return done
+
+
+@contextmanager
+def a_store(home: Path, is_etcd: bool) -> Iterator[str]:
+    if is_etcd:
+        with etcd() as running:
+            yield running.url()
+    else:
+        with store_process(home) as url:
+            yield url
+
+
+@contextmanager
+def ending(running: RunningCluster) -> Iterator[None]:
+    try:
+        yield
+        running.stop()
+    finally:
+        running.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "is_etcd",
+    [pytest.param(False, id="own store"), pytest.param(True, id="etcd", marks=pytest.mark.cluster_slow)],
+)
+def test_one_node_becomes_three_under_load_and_nothing_is_lost(tmp_path: Path, is_etcd: bool) -> None:
+    with a_store(tmp_path, is_etcd) as store:
+        running = RunningCluster(tmp_path, 3, store, SETTINGS)
+        first = running.node(1)
+        first.configure(SETTINGS)  # for now it is alone, with a store of its own
+        with ending(running):
+            first.start()
+            admin = AdminClient({"bootstrap.servers": first.bootstrap})
+            admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(60)
+            producer, bookmarks = Load(first, "producer"), Bookmarks(first)
+            with running_threads(producer):
+                with running_threads(bookmarks):
+                    time.sleep(LOAD_S)
+                    import_into(store, first)
+                    first.configure({**SETTINGS, "cluster.store": store})
+                    first.start()
+                    for node in running.nodes[1:]:
+                        node.start()
+                    command("rebalance", "--replicas", "3", "--yes", "--observe", "0", "-b", first.bootstrap)
+                    running.wait_until_whole()
+                    # Clients that were told of one node hear of the others when their leaders change.
+                    running.wait_until(leaders_are_spread, "the new nodes lead")
+                later = Bookmarks(running)
+                later.tried, later.acknowledged = bookmarks.tried, bookmarks.acknowledged
+                with running_threads(later):
+                    first.kill()
+                    time.sleep(LOAD_S)
+            assert_all_there_once_in_order(running.node(2), [producer], sent_min=50)
+            assert later.acknowledged <= committed(running.node(2)) <= later.tried
+            first.start()
+            running.wait_until_whole()
+    assert_equal_at_rest(running.nodes)
+
+
+def leaders_are_spread(cluster: Cluster) -> bool:
+    return len({partition.leader for partition in cluster.topics[TOPIC].partitions}) == PARTITIONS
+
+
+def import_into(store: str, node: ClusterNode) -> None:
+    arguments = ["import", "--data", str(node.data_dir), "--store", store]
+    assert "in use by another postroad process" in command(*arguments, code=1).stderr
+    node.stop()
+    assert "imported" in command(*arguments).stdout
+    assert "imported before" in command(*arguments, code=1).stderr
+
+
+def test_a_node_that_was_imported_does_not_start_alone(tmp_path: Path) -> None:
+    with store_process(tmp_path) as store:
+        node = ClusterNode(tmp_path, 1, SETTINGS)
+        node.start()
+        node.stop()
+        command("import", "--data", str(node.data_dir), "--store", store)
+        with pytest.raises(Exception, match="coordination store is empty"):
+            node.start()
+        command("import", "--data", str(tmp_path / "nowhere"), "--store", store, code=1)
+        command("import", "--data", str(node.data_dir), "--store", "redis://here", code=2)
