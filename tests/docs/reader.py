@@ -11,7 +11,8 @@ A comment right above a block says what is special about it:
     <!-- runs until stopped -->  it is interrupted when it has printed something
 
 `postroad serve` starts the node. Where a document has none the node is there from the start. `postroad log`
-is for a node that is stopped, so it is stopped for it. Ports are free ones.
+is for a node that is stopped, so it is stopped for it. Another one, of another cluster, is there where a
+document names its address, `OTHER`. Ports are free ones.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ from typing import Final, Self
 from click.testing import CliRunner
 
 from postroad.cli import main
+from postroad.testing import node as start_node
 
 from .markdown import Block
 
 KAFKA, HTTP = "127.0.0.1:9092", "127.0.0.1:8080"
+OTHER: Final = "127.0.0.1:9292"
 OTHER_PORTS: Final = "127.0.0.1:8081"
 HOME: Final = "/home/me"
 PATIENCE_S: Final = 120.0  # Spark's takes more than half a minute on a busy machine
@@ -63,6 +66,8 @@ class Reader:
         self._node: subprocess.Popen[str] | None = None
         self._serve: list[str] = ["serve"]
         self._kafka, self._http = KAFKA, HTTP
+        self._stack = contextlib.ExitStack()
+        self._other = ""
 
     def __enter__(self) -> Self:
         return self
@@ -71,6 +76,7 @@ class Reader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop()
+        self._stack.close()
 
     def follow(self, block: Block) -> None:
         if "given" in block.notes:
@@ -200,11 +206,14 @@ class Reader:
     # --- texts ---------------------------------------------------------------------------------
 
     def _here(self, text: str) -> str:
-        text = text.replace(KAFKA, self._kafka).replace(HTTP, self._http)
+        if OTHER in text and not self._other:
+            self._other = self._stack.enter_context(start_node()).bootstrap
+        text = text.replace(KAFKA, self._kafka).replace(HTTP, self._http).replace(OTHER, self._other)
         return text.replace(OTHER_PORTS, "127.0.0.1:0")
 
     def _documented(self, printed: str) -> str:
         printed = printed.replace(self._kafka, KAFKA).replace(self._http, HTTP)
+        printed = printed.replace(self._other, OTHER) if self._other else printed
         return printed.replace(str(self._home), HOME)
 
 

@@ -35,7 +35,7 @@ class Consumer:
         group: str | None = None,
         auto_commit_ms: int | None = AUTO_COMMIT_MS,
         member: Mapping[str, Any] | None = None,
-        **fetching: int,
+        **fetching: Any,
     ) -> None:
         assert reset in (None, EARLIEST, LATEST), "reset: None, EARLIEST or LATEST"
         self._client = client

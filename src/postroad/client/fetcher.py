@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from postroad.client import offsets
@@ -44,7 +44,7 @@ class Fetched(NamedTuple):
 
 class Fetcher:
     """`reset` is offsets.EARLIEST or LATEST: where to go on when a position no longer exists; None
-    raises OffsetOutOfRange instead."""
+    raises OffsetOutOfRange instead. `committed_only`: what open or aborted transactions wrote is left out."""
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class Fetcher:
         min_bytes: int = 1,
         max_bytes: int = MAX_BYTES,
         partition_bytes: int = PARTITION_BYTES,
+        committed_only: bool = False,
     ) -> None:
         self.positions: dict[TopicPartition, int] = {}
         self._client = client
@@ -61,6 +62,7 @@ class Fetcher:
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
         self._partition_bytes = partition_bytes
+        self._committed_only = committed_only
         self._lane = client.new_lane("fetches")
         self._under_way: dict[int, asyncio.Task[list[Any]]] = {}
 
@@ -163,7 +165,11 @@ class Fetcher:
             for topic, numbers in offsets.by_topic(asked).items()
         ]
         request = fetch.FetchRequest(
-            max_wait_ms=MAX_WAIT_MS, min_bytes=self._min_bytes, max_bytes=self._max_bytes, topics=topics
+            max_wait_ms=MAX_WAIT_MS,
+            min_bytes=self._min_bytes,
+            max_bytes=self._max_bytes,
+            isolation_level=int(self._committed_only),
+            topics=topics,
         )
         timeout_s = MAX_WAIT_MS / 1000 + ANSWER_MARGIN_S
         answer = await self._client.call(fetch, request, node=node, lane=self._lane, timeout_s=timeout_s)
@@ -204,18 +210,21 @@ class Fetcher:
             elif answer.error_code:
                 failed = answer.error_code
             elif answer.records:
-                records = self._decode(topic_partition, offset, memoryview(answer.records))
+                aborted = _Aborted(answer.aborted_transactions or ())
+                records = self._decode(topic_partition, offset, memoryview(answer.records), aborted)
                 if records:
                     fetched.append(Fetched(topic_partition, records, answer.high_watermark))
         if failed:
             raise by_code(failed)
 
-    def _decode(self, topic_partition: TopicPartition, offset: int, data: memoryview) -> list[Record]:
+    def _decode(
+        self, topic_partition: TopicPartition, offset: int, data: memoryview, aborted: _Aborted
+    ) -> list[Record]:
         """A batch holds the asked offset somewhere: records before it were read already."""
         records: list[Record] = []
         for at, header in batches.walk(data):
             batches.check(data, header, at)
-            if not header.attributes & batches.CONTROL:
+            if not aborted.covers(header) and not header.attributes & batches.CONTROL:
                 records += decode_records(data[at : at + header.size])
             self.positions[topic_partition] = header.next_offset
         if records and records[0].offset < offset:
@@ -227,3 +236,22 @@ class Fetcher:
             raise OffsetOutOfRange(f"{topic_partition} has no offset {offset}.")
         found = await offsets.find(self._client, {topic_partition: self._reset})
         self.positions[topic_partition] = found[topic_partition].offset
+
+
+class _Aborted:
+    """The aborted transactions of one answer: each begins with a batch of its producer, and ends with the
+    next marker of this producer."""
+
+    def __init__(self, transactions: Iterable[Any]) -> None:
+        self._coming = sorted(transactions, key=lambda each: each.first_offset, reverse=True)
+        self._open: set[int] = set()
+
+    def covers(self, header: batches.BatchHeader) -> bool:
+        """Whether the batch is part of one. Batches are asked about in order."""
+        while self._coming and self._coming[-1].first_offset <= header.base_offset:
+            self._open.add(self._coming.pop().producer_id)
+        if not self._open or not header.attributes & batches.TRANSACTIONAL:
+            return False
+        if header.attributes & batches.CONTROL:
+            self._open.discard(header.producer_id)
+        return header.producer_id in self._open

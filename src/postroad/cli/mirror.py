@@ -1,0 +1,142 @@
+"""`postroad mirror`"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from postroad.cli.command import Command
+from postroad.cli.duration import DurationType
+from postroad.cli.session import Failed, cluster_options, explain, json_option
+from postroad.errors import ConfigurationError, PostroadError
+
+
+@click.command(cls=Command)
+@click.option("--to", "target", required=True, metavar="HOST:PORT[,…]", help="The cluster that gets a copy.")
+@click.option("-t", "--topic", "topics", multiple=True, help="What to mirror; may be repeated.")
+@click.option("--pattern", metavar="REGEX", help="Mirror all topics whose whole name matches.")
+@click.option("--prefix", default="", metavar="TEXT", help="Put this before topics' names at the target.")
+@click.option(
+    "--topic-config", "configs", multiple=True, metavar="NAME",
+    help="Carry over this config of topics, and no others; may be repeated. `none`: none at all.",
+)  # fmt: skip
+@click.option(
+    "-g", "--group", "groups", multiple=True, help="A consumer group to carry over; may be repeated."
+)
+@click.option("--group-pattern", metavar="REGEX", help="Carry over all groups whose whole name matches.")
+@click.option(
+    "-s",
+    "--subscription",
+    "subscriptions",
+    multiple=True,
+    help="A subscription to carry over; may be repeated.",
+)
+@click.option(
+    "--subscription-pattern", metavar="REGEX", help="Carry over all subscriptions whose whole name matches."
+)
+@click.option("--once", is_flag=True, help="Mirror what is there now, positions too, then end.")
+@click.option(
+    "--every",
+    "every_ms",
+    type=DurationType(shortest_ms=100),
+    default="5s",
+    show_default=True,
+    metavar="DURATION",
+    help="How often to carry positions over and look for new topics. Messages are mirrored at once.",
+)
+@click.option("--accept-loss", is_flag=True, help="Go on where the source deleted what was not mirrored yet.")
+@click.option(
+    "--compression",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    default="none",
+    show_default=True,
+    help="Of copies, on their way and at the target.",
+)
+@click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus there, under /metrics.")
+@json_option
+@cluster_options
+def mirror(
+    target: str,
+    topics: Sequence[str],
+    pattern: str | None,
+    prefix: str,
+    configs: Sequence[str],
+    groups: Sequence[str],
+    group_pattern: str | None,
+    subscriptions: Sequence[str],
+    subscription_pattern: str | None,
+    once: bool,
+    every_ms: int,
+    accept_loss: bool,
+    compression: str,
+    metrics: str | None,
+    as_json: bool,
+    bootstrap: str,
+    timeout_s: float,
+) -> None:
+    """Copy topics of the cluster at --bootstrap to the one at --to, each message once, as they come.
+
+    Postroad or Apache Kafka, on either side. Partitions, keys, headers and times stay; headers
+    postroad-origin-… tell where a message comes from. A message never comes back to a cluster where it has
+    been: start another mirror in the other direction, if you like.
+
+    Groups and subscriptions come along: at the target they go on where they are at the source. Whoever has
+    members at the target is left alone. Kill it as you like and start it again, anywhere: it goes on where
+    it was.
+
+    \b
+    postroad mirror -b dc1:9092 --to dc2:9092 --pattern 'orders|paid-.*' --group-pattern '.*'
+    postroad mirror -b dc1:9092 --to dc2:9092 --topic orders --group billing --once
+    postroad mirror -b dc1:9092 --to dc2:9092 --pattern '.*' --prefix dc1. --metrics 127.0.0.1:9464
+    """
+    from postroad.client.metadata import parse_bootstrap
+    from postroad.mirrors.mirror import MirrorSettings
+    from postroad.mirrors.positions import Wanted
+    from postroad.mirrors.serve import run
+
+    settings = MirrorSettings(
+        bootstrap,
+        target,
+        topics,
+        pattern=pattern,
+        prefix=prefix,
+        configs=[name for name in configs if name != "none"] if configs else None,
+        groups=Wanted(groups, group_pattern),
+        subscriptions=Wanted(subscriptions, subscription_pattern),
+        once=once,
+        every_s=every_ms / 1000,
+        accepts_loss=accept_loss,
+        compression=compression,
+    )
+    try:
+        parse_bootstrap(target)
+        done = run(settings, None if metrics is None else parse_bootstrap(metrics)[0], timeout_s)
+    except ConfigurationError as error:
+        raise click.UsageError(str(error)) from None
+    except PostroadError as error:
+        raise Failed(explain(error)) from None
+    _say(done, target, as_json)
+    if once and not done["is_complete"]:
+        raise Failed("it was stopped: run it again, and it goes on where it was")
+
+
+def _say(done: dict[str, Any], target: str, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(done))
+        return
+    copied = sum(topic["copied"] for topic in done["topics"].values())
+    click.echo(f"mirrored {copied} messages of {len(done['topics'])} topics to {target}")
+    for kind in ("group", "subscription"):
+        for name, carried in sorted(done[f"{kind}s"].items()):
+            click.echo(f"{kind} {name}: {_told(carried)}")
+
+
+def _told(carried: dict[str, Any]) -> str:
+    if carried["is_active_there"]:
+        return "has members at the target, and is left alone"
+    if carried["again"]:
+        return f"goes on at the target; up to {carried['again']} messages come again"
+    return "goes on at the target with the first message that it has not read"

@@ -1,0 +1,397 @@
+"""A mirror at work: topics by pattern, all their partitions at once, and what belongs to them.
+
+One task reads the source, one poll to each leader at a time. One for each partition writes what was read. One
+looks where both sides are, and notes how far it came. One looks for new topics and partitions, and carries
+configs, groups and subscriptions over. Each of them goes on after errors: a mirror ends when it is told to,
+and not because a cluster is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from postroad.client import Client, TopicPartition, offsets
+from postroad.client import topics as topics_api
+from postroad.client.fetcher import Fetcher
+from postroad.client.metadata import Topic
+from postroad.errors import OffsetOutOfRange, PostroadError, UnknownTopicOrPartition
+from postroad.mirrors import notes as notes_of
+from postroad.mirrors import topics
+from postroad.mirrors.errors import Halted, MirrorError, NotAsExpected
+from postroad.mirrors.notes import Note, Notes
+from postroad.mirrors.partition import Ends, MirroredPartition
+from postroad.mirrors.positions import Carried, Positions, Wanted
+from postroad.wire.compression import codec_of
+
+POLL_S: Final = 0.2  # a partition that wants more again is asked for within this time
+LOOK_S: Final = 1.0  # how exact the lag is
+PRUNE_S: Final = 60.0
+PAUSE_S: Final = 0.5  # after an error
+HALTED_PAUSE_S: Final = 5.0
+HALTS_MAX: Final = 3  # with `once`: so often a partition may say that it can't go on
+OWN: Final = frozenset({notes_of.TOPIC, "postroad-pipelines", "postroad-mirror-offsets"})
+
+NOBODY: Final = Wanted()
+
+log = logging.getLogger("postroad.mirror")
+
+
+@dataclass(frozen=True)
+class MirrorSettings:
+    """From where, to where, and what. Topics by name, or all that the pattern matches as a whole."""
+
+    source: str
+    target: str
+    topics: Sequence[str] = ()
+    pattern: str | None = None
+    prefix: str = ""  # of topics' names at the target
+    configs: Sequence[str] | None = None  # of topics; None: those that usually are carried over
+    groups: Wanted = NOBODY
+    subscriptions: Wanted = NOBODY
+    once: bool = False  # end when all is mirrored that was there at the start, and positions are carried over
+    every_s: float = 5.0  # how often it looks for topics and positions
+    accepts_loss: bool = False
+    compression: str = "none"
+
+
+@dataclass
+class Watched:
+    """A partition with its tasks, and what is known of its lag."""
+
+    partition: MirroredPartition
+    goal: int = 0  # with `once`: it is done when it is here
+    source_end: int = 0
+    caught_up_at: float | None = None  # when all was mirrored that the source had
+    is_ready: bool = False  # it has recovered, and takes records
+    halted: str = ""  # why it can't go on
+    halts: int = 0
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+
+@dataclass
+class Carriage:
+    """What became of groups and subscriptions, and when that was last looked at."""
+
+    groups: dict[str, Carried] = field(default_factory=dict)
+    subscriptions: dict[str, Carried] = field(default_factory=dict)
+    at: float | None = None
+
+
+class Mirror:
+    """`await Mirror(settings, source, target).run(stopping)`"""
+
+    def __init__(self, settings: MirrorSettings, source: Client, target: Client) -> None:
+        check(settings)
+        self.settings = settings
+        self._source = source
+        self._target = target
+        self._ids = ("", "")
+        self._fetcher = Fetcher(source, reset=None, committed_only=True)
+        self._copied_topics: set[str] = set()
+        self._seen_topics: set[str] = set()
+        self.watched: dict[TopicPartition, Watched] = {}
+        self.halted_topics: dict[str, str] = {}
+        self.carriage = Carriage()
+        self._pruned_at = 0.0
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Until it is told to stop, or done (`once`). MirrorError if it can't begin or, with `once`, end."""
+        await self._begin()
+        loops = [self._reading(), self._looking(), self._finish() if self.settings.once else self._carrying()]
+        tasks = [asyncio.create_task(loop) for loop in loops]
+        stop = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()
+        finally:
+            await self._end([stop, *tasks])
+
+    # --- beginning and end ---------------------------------------------------------------------
+
+    async def _begin(self) -> None:
+        self._ids = (await _id(self._source), await _id(self._target))
+        if self._ids[0] == self._ids[1]:
+            raise MirrorError("both addresses are of the same cluster: a mirror needs two")
+        self._notes = Notes(self._target, self._ids[0], self.settings.prefix)
+        await self._notes.prepare()
+        self._positions = Positions(self._source, self._target, self._notes, self.settings.prefix)
+        await self._look_around()
+        for watched in self.watched.values():
+            watched.goal = watched.source_end
+        log.info(
+            "mirroring %d partitions of %d topics",
+            len(self.watched),
+            len({each.topic for each in self.watched}),
+        )
+
+    async def _finish(self) -> None:
+        """With `once`: returns when all that was there at the start is mirrored, positions too."""
+        while any(each.partition.at < each.goal or not each.is_ready for each in self.watched.values()):
+            await asyncio.sleep(0.05)
+            for each in self.watched.values():
+                if each.halts >= HALTS_MAX:
+                    raise MirrorError(each.halted)
+        if self.halted_topics:
+            raise MirrorError(next(iter(self.halted_topics.values())))
+        await self._source.retry(self._carry)
+
+    async def _end(self, tasks: Sequence[asyncio.Task[object]]) -> None:
+        running = [*tasks, *(each.task for each in self.watched.values() if each.task is not None)]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        await self._fetcher.close()
+        with suppress(PostroadError):
+            await self._note()
+
+    # --- reading and writing -------------------------------------------------------------------
+
+    async def _reading(self) -> None:
+        while True:
+            ready = {at: each for at, each in self.watched.items() if each.is_ready}
+            wanted = {
+                at: each.partition.reading_at for at, each in ready.items() if each.partition.wants_more
+            }
+            self._fetcher.seek(wanted)
+            try:
+                fetched = await self._fetcher.next(POLL_S)
+            except OffsetOutOfRange:
+                self._recover_all()
+                await asyncio.sleep(PAUSE_S)
+                continue
+            except PostroadError as error:
+                log.warning("reading: %s", error)
+                await asyncio.sleep(PAUSE_S)
+                continue
+            came = {at: records for at, records, _ in fetched}
+            for at, position in self._fetcher.positions.items():
+                each = self.watched[at]
+                if each.is_ready and each.partition.reading_at == wanted[at] < position:
+                    each.partition.take(came.get(at, ()), position)
+                    each.wake.set()
+
+    def _recover_all(self, topic: str | None = None) -> None:
+        """Some log is not as it was: each partition, or those of a topic, look for themselves."""
+        for at, each in self.watched.items():
+            if topic in (None, at.topic):
+                each.is_ready = False
+                each.wake.set()
+
+    async def _copying(self, each: Watched, ends: Ends | None) -> None:
+        """One partition, for ever."""
+        partition = each.partition
+        while True:
+            try:
+                if not each.is_ready:
+                    await partition.recover(ends)
+                    ends, each.is_ready, each.halted, each.halts = None, True, "", 0
+                while each.is_ready and partition.pending:
+                    await partition.write()
+                await each.wake.wait()
+                each.wake.clear()
+                continue
+            except Halted as error:
+                if not each.halted:
+                    log.error("halted: %s", error)
+                each.halted, each.halts = str(error), each.halts + 1
+            except NotAsExpected as error:
+                log.info("%s: reading again what is copied: %s", partition.source, error)
+            except PostroadError as error:
+                log.warning("%s: %s", partition.source, error)
+            each.is_ready, ends = False, None
+            await asyncio.sleep(HALTED_PAUSE_S if each.halted else PAUSE_S)
+            with suppress(PostroadError):
+                await self._notes.refresh()
+
+    # --- looking -------------------------------------------------------------------------------
+
+    async def _looking(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await self._bravely("looking", self._look)
+
+    async def _look(self) -> None:
+        """Where both sides are. The target is asked first (`MirroredPartition.see_ends`)."""
+        now = asyncio.get_running_loop().time()
+        those = dict(self.watched)
+        target_ends = await offsets.latest(self._target, [each.partition.target for each in those.values()])
+        source_ends = await offsets.latest(self._source, list(those))
+        for at, each in those.items():
+            each.source_end = source_ends[at]
+            if each.is_ready and each.partition.at >= each.source_end:
+                each.caught_up_at = now
+                each.partition.see_ends(target_ends[each.partition.target], each.source_end)
+        if now - self._pruned_at > PRUNE_S:
+            self._pruned_at = now
+            await self._prune(those)
+        await self._note()
+
+    async def _prune(self, those: dict[TopicPartition, Watched]) -> None:
+        starts = await offsets.earliest(self._target, [each.partition.target for each in those.values()])
+        gone: dict[str, Note | None] = {}
+        for each in those.values():
+            gone |= each.partition.forget_before(starts[each.partition.target])
+        if gone:
+            await self._notes.put(gone)
+
+    async def _note(self) -> None:
+        those = [each.partition for each in self.watched.values() if each.is_ready]
+        news: dict[str, Note | None] = {}
+        for partition in those:
+            news |= partition.news()
+        if not news:
+            return
+        try:
+            await self._notes.put(news)
+        except BaseException:
+            for partition in those:
+                partition.note_all()
+            raise
+
+    # --- carrying ------------------------------------------------------------------------------
+
+    async def _carrying(self) -> None:
+        while True:
+            await self._bravely("positions", self._carry)
+            await asyncio.sleep(self.settings.every_s)
+            await self._bravely("topics", self._look_around)
+
+    async def _carry(self) -> None:
+        ready = {at: each.partition for at, each in self.watched.items() if each.is_ready}
+        self.carriage.groups = await self._positions.carry_groups(self.settings.groups, ready)
+        self.carriage.subscriptions = await self._positions.carry_subscriptions(
+            self.settings.subscriptions, ready
+        )
+        self.carriage.at = asyncio.get_running_loop().time()
+
+    async def _look_around(self) -> None:
+        """All topics and partitions of the source are at the target, too, and are copied."""
+        found = await self._topics()
+        fresh: list[MirroredPartition] = []
+        for topic in found:
+            if not await self._is_same(topic):
+                continue
+            there = await self._prepare(topic)
+            for partition in topic.partitions:
+                at = TopicPartition(topic.name, partition.number)
+                if at not in self.watched:
+                    fresh.append(self._partition(at, there.name))
+        await self._watch(fresh)
+
+    async def _topics(self) -> list[Topic]:
+        settings = self.settings
+        listed = {
+            topic.name: topic for topic in await topics_api.list_all(self._source) if not topic.is_internal
+        }
+        if listed.keys() - self._seen_topics:
+            self._copied_topics = await notes_of.copied_topics(self._source, self._ids[1])
+            self._seen_topics = set(listed)
+        for name in settings.topics:
+            if name not in listed:
+                raise UnknownTopicOrPartition(f"There is no topic {name} at the source.")
+        wanted = {name: listed[name] for name in settings.topics}
+        if settings.pattern is not None:
+            wanted |= {
+                name: topic
+                for name, topic in listed.items()
+                if re.fullmatch(settings.pattern, name)
+                and name not in OWN
+                and name not in self._copied_topics
+            }
+        return list(wanted.values())
+
+    async def _is_same(self, topic: Topic) -> bool:
+        """Whether it is the topic of which the notes tell."""
+        note = self._notes.known.get(f"topic {topic.name}")
+        if note is None or note["id"] == topic.id.hex():
+            self.halted_topics.pop(topic.name, None)
+            return True
+        if topic.name not in self.halted_topics:
+            self.halted_topics[topic.name] = (
+                f"{topic.name} was deleted at the source since it was mirrored, and created anew: its "
+                "offsets mean other messages now. Mirror it under another --prefix"
+            )
+            log.error("halted: %s", self.halted_topics[topic.name])
+        for at, each in self.watched.items():
+            if at.topic == topic.name:
+                each.is_ready = False
+        return False
+
+    async def _prepare(self, topic: Topic) -> Topic:
+        """The topic at the target. What is noted of one that was deleted there is forgotten."""
+        name = self.settings.prefix + topic.name
+        note = self._notes.known.get(f"topic {topic.name}")
+        configs = await topics.configs(self._source, topic.name, self.settings.configs)
+        there = await topics.prepare(self._target, name, topic, configs)
+        if note is not None and note["target_id"] != there.id.hex():
+            await self._notes.put(dict.fromkeys(self._notes.of_topic(topic.name)))
+            note = None
+            self._recover_all(topic.name)
+        if note is not None:
+            await topics.follow(self._target, name, note["configs"], configs.given)
+        now = {"id": topic.id.hex(), "target_id": there.id.hex(), "configs": configs.given}
+        if note != now:
+            await self._notes.put({f"topic {topic.name}": now})
+        return there
+
+    def _partition(self, at: TopicPartition, target: str) -> MirroredPartition:
+        return MirroredPartition(
+            at,
+            TopicPartition(target, at.partition),
+            self._ids,
+            (self._source, self._target),
+            self._notes,
+            codec_of(self.settings.compression),
+            self.settings.accepts_loss,
+        )
+
+    async def _watch(self, fresh: Sequence[MirroredPartition]) -> None:
+        here, there = [each.source for each in fresh], [each.target for each in fresh]
+        source_starts = await offsets.earliest(self._source, here)
+        target_starts = await offsets.earliest(self._target, there)
+        target_ends = await offsets.latest(self._target, there)
+        source_ends = await offsets.latest(self._source, here)
+        for each in fresh:
+            at, target = each.source, each.target
+            ends = Ends(source_starts[at], source_ends[at], target_starts[target], target_ends[target])
+            watched = self.watched[at] = Watched(each, source_end=source_ends[at])
+            watched.task = asyncio.create_task(self._copying(watched, ends), name=f"mirror {at}")
+
+    async def _bravely(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        """An error is told, and tried again the next time."""
+        try:
+            await work()
+        except PostroadError as error:
+            log.warning("%s: %s", what, error)
+
+
+def check(settings: MirrorSettings) -> None:
+    """MirrorError if nothing is to be mirrored, or a pattern is none."""
+    if not settings.topics and settings.pattern is None:
+        raise MirrorError("what is to be mirrored? Name topics, or give a pattern")
+    patterns = {
+        "--pattern": settings.pattern,
+        "--group-pattern": settings.groups.pattern,
+        "--subscription-pattern": settings.subscriptions.pattern,
+    }
+    for option, pattern in patterns.items():
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            raise MirrorError(f"{option} {pattern!r} is no regular expression: {error}") from None
+
+
+async def _id(client: Client) -> str:
+    found = (await client.retry(lambda: client.cluster([]))).id
+    if not found:
+        raise MirrorError("a cluster has no id, so no origin can name it")
+    return found
