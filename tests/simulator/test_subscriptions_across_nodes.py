@@ -21,7 +21,9 @@ from postroad.client import (
 )
 from postroad.client.redrive import Redrive
 from postroad.errors import GroupIdNotFound
+from postroad.wire.messages import incremental_alter_configs
 from postroad.wire.subscription_names import default_dead_letter_topic
+from tests.broker.test_queues import GROUP_RESOURCE, SET
 from tests.simulator.cluster_client import coordinator, is_whole, leaders, run
 from tests.simulator.simulated_cluster import SimulatedCluster, simulated_cluster
 
@@ -139,6 +141,28 @@ def test_partitions_that_come_later_are_held_from_their_first_message(cluster: S
         return await take(client, "passing", "jobs", 24)
 
     assert run(cluster, work) == {b"%d" % number: 1 for number in range(24)}
+
+
+def test_a_topic_is_held_though_its_leader_was_dead_when_it_was_named(cluster: SimulatedCluster) -> None:
+    """And so is, a moment later, whoever would have told the next leader of it."""
+    cluster.create_led_by("late", 1, 2, 3)
+    cluster.publish("late", b"before")
+    cluster.until(lambda: all(cluster.replica_end(number, "late") == 1 for number in cluster.nodes))
+    given = {"share.auto.offset.reset": "latest", "postroad.topics": "late"}
+    changes = [incremental_alter_configs.AlterableConfig(name, SET, value) for name, value in given.items()]
+    resource = incremental_alter_configs.AlterConfigsResource(GROUP_RESOURCE, "workers", changes)
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest([resource], False)
+    with cluster.connect(2) as connection:
+        cluster.kill(1)
+        connection.begin(incremental_alter_configs, 1, request)
+        cluster.until(lambda: "workers" in cluster.nodes[3].image.groups)
+        assert cluster.state("late").leader == 1
+        cluster.kill(2)
+    cluster.until(lambda: cluster.leads(3, "late"))
+    cluster.publish("late", b"after", acks=1)
+    cluster.start(2)  # one replica alone takes no changes
+    cluster.until(lambda: cluster.nodes[3].subscriptions.ledgers("workers"))
+    assert cluster.nodes[3].subscriptions.ledgers("workers")[0].start <= 1
 
 
 @pytest.mark.parametrize("killed", ["coordinator", "leader"])
