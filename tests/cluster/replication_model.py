@@ -359,8 +359,7 @@ class Replication:
 
     def _register(self, node: Replica, image: Image, state: str) -> None:
         node.lease = self.store.grant()
-        entry = NodeEntry(node.id, "host", 9092, f"life{node.life}", f"disk{node.id}", state)
-        decision = controller.register_node(image, entry, node.lease, takes_over=True)
+        decision = controller.register_node(image, _entry(node, state), node.lease, takes_over=True)
         if not self.commit(Pending(node.id, NODE, decision)) and node.running == "starting":
             node.running = "dead"
 
@@ -379,7 +378,7 @@ class Replication:
         if not all(self.commit(Pending(node.id, NODE, decision)) for decision in decisions):
             return
         self._follow(node.image)
-        serving = membership.serving(node.image, node.id, node.lease)
+        serving = controller.register_node(node.image, _entry(node, keys.SERVING), node.lease)
         if self.commit(Pending(node.id, NODE, serving)):
             node.running, node.other_boot = "up", False
             if node.id in self.truth.topics[OS].partitions[0].isr:
@@ -464,3 +463,7 @@ def _chunk_revision(node: Replica, topic: str) -> int:
 
 def _last_epoch(log: Log) -> int:
     return log[-1][0] if log else NO_EPOCH
+
+
+def _entry(node: Replica, state: str) -> NodeEntry:
+    return NodeEntry(node.id, "host", 9092, f"life{node.life}", f"disk{node.id}", state)

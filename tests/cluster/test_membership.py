@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from postroad.cluster import keys, membership
 from postroad.cluster.controller import register_node
@@ -17,20 +18,18 @@ from tests.cluster.replicas import THREE, image_of
 
 def test_a_node_says_when_it_serves_and_when_it_stops_under_the_same_lease() -> None:
     image = image_of(nodes={1: STARTING}, controller=None)
-    decision = membership.serving(image, 1, 77)
-    assert isinstance(decision.operations[0], Put)
-    assert decision.operations[0].lease == 77
-    commit(image, decision)
-    assert image.nodes[1].state == SERVING
-    assert membership.serving(image, 1, 77) == NOTHING
-    commit(image, membership.draining(image, 1, 77))
-    assert image.nodes[1].state == DRAINING
+    for state in (SERVING, DRAINING):
+        decision = register_node(image, replace(image.nodes[1], state=state), 77)
+        assert isinstance(decision.operations[0], Put)
+        assert decision.operations[0].lease == 77
+        commit(image, decision)
+        assert image.nodes[1].state == state
 
 
 def test_an_entry_written_anew_is_a_new_broker_epoch() -> None:
     image = image_of(nodes={1: STARTING}, controller=None)
     first = image.node_epoch(1)
-    changes = commit(image, membership.serving(image, 1, 0))
+    changes = commit(image, register_node(image, replace(image.nodes[1], state=SERVING), 0))
     assert image.node_epoch(1) > first
     ((node, before, after),) = changes.nodes_changed
     assert (node, before and before.state, after and after.state) == (1, STARTING, SERVING)

@@ -11,7 +11,7 @@ from kafka.record.default_records import DefaultRecordBatch
 
 from postroad.wire import batch as batches
 from postroad.wire.compression import NAMES
-from postroad.wire.excerpt import Excerpts, excerpt
+from postroad.wire.excerpt import Excerpts
 from postroad.wire.records import Record, decode_records, encode_batch
 
 CODECS = range(len(NAMES))
@@ -95,7 +95,7 @@ def test_an_excerpt_holds_the_records_in_its_ranges_and_no_other(
         assert plain(read(cut)) == plain(wanted)
         header = batches.read_header(cut)
         assert header == whole._replace(length=header.length, crc=header.crc, count=len(wanted))
-        assert excerpt(memoryview(batch), ranges) == cut
+        assert Excerpts(memoryview(batch)).take(ranges) == cut
 
 
 def test_neighbours_are_taken_one_after_the_other_and_again() -> None:
@@ -108,20 +108,20 @@ def test_neighbours_are_taken_one_after_the_other_and_again() -> None:
 def test_all_records_are_the_batch_as_it_was() -> None:
     for codec in CODECS:
         batch = batch_of(messages(7, 20), codec)
-        assert excerpt(memoryview(batch), [(0, 15), (16, 99)]) == batch
+        assert Excerpts(memoryview(batch)).take([(0, 15), (16, 99)]) == batch
 
 
 def test_ranges_without_a_record_give_an_empty_batch() -> None:
     batch = batch_of([Record(3, NOW, b"k", b"v"), Record(9, NOW, b"k", b"v")])
     for ranges in ([], [(4, 8)], [(0, 2), (10, 99)]):
-        cut = excerpt(memoryview(batch), ranges)
+        cut = Excerpts(memoryview(batch)).take(ranges)
         assert read(cut) == []
         assert batches.read_header(cut).next_offset == 10
 
 
 @pytest.mark.parametrize("codec", [codec for codec, name in enumerate(NAMES) if name != "zstd"])
 def test_clients_accept_an_excerpt(codec: int) -> None:
-    cut = excerpt(memoryview(batch_of(messages(100, 50), codec)), [(103, 104), (120, 120)])
+    cut = Excerpts(memoryview(batch_of(messages(100, 50), codec))).take([(103, 104), (120, 120)])
     theirs = DefaultRecordBatch(cut)
     assert theirs.validate_crc()
     assert [(record.offset, record.key) for record in theirs] == [
@@ -136,7 +136,7 @@ def test_clients_accept_an_excerpt(codec: int) -> None:
 def test_a_batch_that_cannot_be_cut_is_given_whole(codec: int, room: int) -> None:
     batch = bytearray(batch_of(messages(100, 50), codec, room))
     batch[batches.HEADER_BYTES :] = b"\xff" * (len(batch) - batches.HEADER_BYTES)
-    assert excerpt(memoryview(batch), [(110, 111)]) == batch
+    assert Excerpts(memoryview(batch)).take([(110, 111)]) == batch
 
 
 def test_damaged_records_are_cut_or_given_whole() -> None:
@@ -146,5 +146,5 @@ def test_damaged_records_are_cut_or_given_whole() -> None:
         for _ in range(2000):
             mutant = bytearray(batch)
             mutant[dice.randrange(batches.HEADER_BYTES, len(mutant))] = dice.randrange(256)
-            cut = excerpt(memoryview(mutant), [(105, 107), (110, 110)])
+            cut = Excerpts(memoryview(mutant)).take([(105, 107), (110, 110)])
             assert cut == mutant or batches.read_header(cut).count == 4

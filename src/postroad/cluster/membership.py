@@ -11,8 +11,6 @@ epoch could still be trusted, but nobody needs to: its next fetch carries the ne
 
 from __future__ import annotations
 
-import msgspec
-
 from postroad.cluster import keys
 from postroad.cluster.decision import Decision
 from postroad.cluster.ids import id_text
@@ -56,26 +54,6 @@ def note_directory(image: Image, node: int, directory: str) -> Decision:
         return NOTHING
     put = Put(key, keys.encode(keys.DirectoryValue(directory)))
     return Decision([own_entry(image, node), Compare(key, image.key_revision(key))], [put])
-
-
-def serving(image: Image, node: int, lease: int) -> Decision:
-    """The node has committed what became of its replicas (`leadership.start`): it may be elected."""
-    return _change_state(image, node, keys.SERVING, lease)
-
-
-def draining(image: Image, node: int, lease: int) -> Decision:
-    """The node stops: nobody hands it a leadership, and it joins no ISR any more."""
-    return _change_state(image, node, keys.DRAINING, lease)
-
-
-def _change_state(image: Image, node: int, state: str, lease: int) -> Decision:
-    entry = image.nodes[node]
-    if entry.state == state:
-        return NOTHING
-    fields = msgspec.structs.asdict(entry) | {"state": state}
-    del fields["id"]
-    put = Put(keys.node_key(node), keys.encode(keys.NodeValue(**fields)), lease)
-    return Decision([own_entry(image, node)], [put])
 
 
 def claim_controller(image: Image, node: int, lease: int) -> Decision:

@@ -12,9 +12,6 @@ class TopicIds:
         self._client = client
         self._names: dict[bytes, str] = {}
 
-    def learn(self, topic: Topic) -> None:
-        self._names[topic.id] = topic.name
-
     async def topic(self, topic_id: bytes) -> Topic:
         """Raises UnknownTopicId."""
         for _ in range(2):

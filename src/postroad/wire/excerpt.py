@@ -34,11 +34,6 @@ _COUNT_AT: Final = HEADER_BYTES - _COUNT.size
 _UNREADABLE: Final = (CorruptMessage, MessageTooLarge, UnsupportedCompressionType, IndexError)
 
 
-def excerpt(batch: memoryview, ranges: Sequence[tuple[int, int]]) -> bytes:
-    """The records of one whole batch that lie in `ranges`: see Excerpts.take."""
-    return Excerpts(batch).take(ranges)
-
-
 class Excerpts:
     """Excerpts of one batch, taken one after the other, from any place. It keeps the bytes alive."""
 

@@ -70,7 +70,7 @@ class BinaryFormat:
         if isinstance(frame, str):
             raise BadFrame(f"Frames of {SUBPROTOCOL} are binary; this one is text.")
         try:
-            if frame[:1] == b"\x01":
+            if frame and frame[0] == CREDIT:
                 return _read_credit(frame)
             return _read_settlement(frame)
         except struct.error:
