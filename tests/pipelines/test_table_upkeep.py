@@ -8,10 +8,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
-from postroad.pipelines.archive import ArchiveSettings, Upkeep, oldest_kept
+from postroad.cli.pipeline import pipeline
+from postroad.pipelines.archive import ArchiveSettings, Upkeep, archive, oldest_kept
+from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.tables import Table, TableAddress, create_table
 from postroad.pipelines.tables.compaction import SmallFile, Swap, compact
 from postroad.pipelines.tables.delta import Delta
@@ -159,6 +164,16 @@ def test_retention_deletes_nothing_younger_than_asked_and_all_dates_that_are_old
 
 def test_retention_longer_than_there_are_dates_deletes_nothing() -> None:
     assert oldest_kept(datetime.now(UTC), 10**18) == date.min
+
+
+def test_retention_below_a_day_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    settings = ArchiveSettings("", ["orders"], str(tmp_path), retention_ms=DAY_MS - 1)
+    with pytest.raises(PipelineError, match="at least a day"):
+        archive(Mock(SparkSession), settings)
+    words = ["archive", "-t", "orders", "--to", str(tmp_path), "--retention", "23h"]
+    outcome = CliRunner().invoke(pipeline, words)
+    assert outcome.exit_code == 2
+    assert "at least 1d" in outcome.output
 
 
 def test_upkeep_that_fails_ends_no_archive(
