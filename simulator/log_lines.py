@@ -17,7 +17,7 @@ EXPECTED: Final = (
     "%s can't be written: %s Further failures are counted, not logged.",
     "partition %s-%d is offline: its log can't be opened: %s",
     "partition %s-%d could not be closed: %s",
-    "no dead letters of %s yet (again in %.1f s): %s",
+    "dead letters of %s can't be copied; trying again in %.1f s: %s",
     "compaction of %s-%d: %s",
     "retention of %s-%d: %s",
     "a segment's files could not be removed: %s",

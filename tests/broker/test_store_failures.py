@@ -237,7 +237,7 @@ def test_a_node_that_is_cut_off_serves_on_says_so_once_and_follows_again(
     running.run(running.node.registration.renew())
     assert running.publish("new", b"x") == 0
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert sorted(text.split("; trying on")[0] for text in warnings) == [
+    assert sorted(text.split("; still trying")[0] for text in warnings) == [
         "the coordination store can't be followed",
         "the node's entry in the coordination store can't be renewed",
     ]

@@ -124,7 +124,7 @@ def test_running_node_keeps_its_files_to_itself(tmp_path: Path) -> None:
 
 
 def test_other_directory_is_refused_and_left_alone(tmp_path: Path) -> None:
-    assert "is no data directory" in call("log", "verify", "--data", str(tmp_path), code=1).stderr
+    assert "is not a node's data directory" in call("log", "verify", "--data", str(tmp_path), code=1).stderr
     assert list(tmp_path.iterdir()) == []
 
 

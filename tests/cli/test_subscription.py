@@ -325,7 +325,7 @@ def test_seek_beyond_the_end_says_where_it_went(run: Command, subscription: str)
     assert read_json(sought.stdout)[0]["after"] == 5
     assert sought.stderr == f"{subscription}/0 ends at 5, before 1200: the end is taken\n"
     sought = run("subscription", "seek", subscription, "--to", "2999-01-01")
-    assert sought.stderr == f"no message is that late in {subscription}/0: the end is taken\n"
+    assert sought.stderr == f"no message is that recent in {subscription}/0: the end is taken\n"
 
 
 def test_subscription_does_not_lose_a_topic_that_it_never_had(run: Command, subscription: str) -> None:

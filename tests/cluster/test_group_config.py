@@ -274,7 +274,7 @@ def test_an_id_that_no_group_can_have_is_refused(image: Image, group: str, error
     ("changes", "error", "text"),
     [
         ([(LOCK, SET, None)], InvalidConfig, "a value is missing"),
-        ([(LOCK, APPEND, "5")], InvalidConfig, "is no list"),
+        ([(LOCK, APPEND, "5")], InvalidConfig, "is not a list"),
         ([(LOCK, 9, "5")], InvalidRequest, "no config operation 9"),
         ([("retention.ms", DELETE, None)], InvalidConfig, "no group config 'retention.ms'"),
         ([(LOCK, SET, "5"), (LOCK, DELETE, None)], InvalidRequest, "once in a request"),

@@ -148,7 +148,7 @@ async def test_a_link_or_a_directory_is_refused(tmp_path: Path, kind: str) -> No
         target.symlink_to(tmp_path / "elsewhere.db")
     else:
         target.mkdir()
-    with pytest.raises(ConfigurationError, match="no regular file"):
+    with pytest.raises(ConfigurationError, match="not a regular file"):
         await SqliteStore.open(target)
     assert not (tmp_path / "elsewhere.db").exists()
 

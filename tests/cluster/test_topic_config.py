@@ -208,7 +208,7 @@ def test_a_change_that_changes_nothing_writes_nothing(image: Image) -> None:
     ("change", "error", "text"),
     [
         (("retention.ms", ConfigOperation.SET, None), InvalidConfig, "a value is missing"),
-        (("retention.ms", ConfigOperation.APPEND, "5"), InvalidConfig, "is no list"),
+        (("retention.ms", ConfigOperation.APPEND, "5"), InvalidConfig, "is not a list"),
         (("retention.ms", 9, "5"), InvalidRequest, "no config operation 9"),
         (("retention.ms", ConfigOperation.SET, "x"), InvalidConfig, "a whole number"),
         (("unknown", ConfigOperation.DELETE, None), InvalidConfig, "no topic config 'unknown'"),

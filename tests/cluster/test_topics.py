@@ -125,10 +125,10 @@ def test_a_wrong_replication_factor_is_refused(image: Image, factor: int) -> Non
         ({}, "numbered from 0"),
         ({1: [1]}, "numbered from 0"),
         ({0: [1], 2: [1]}, "without a gap"),
-        ({0: []}, "as many replicas"),
-        ({0: [1, 1]}, "nodes that differ"),
-        ({0: [1, 2], 1: [1]}, "as many replicas"),
-        ({0: [1, 9]}, r"no nodes \[9\]"),
+        ({0: []}, "same number of replicas"),
+        ({0: [1, 1]}, "each on another node"),
+        ({0: [1, 2], 1: [1]}, "same number of replicas"),
+        ({0: [1, 9]}, r"Unknown nodes: \[9\]"),
     ],
 )
 def test_a_wrong_assignment_is_refused(image: Image, assignments: dict[int, list[int]], text: str) -> None:

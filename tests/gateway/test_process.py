@@ -157,7 +157,7 @@ def test_default_port_that_is_taken_costs_http_only(tmp_path: Path) -> None:
         serving.terminate()
         _, said = serving.communicate(timeout=PATIENCE_S)
     assert serving.returncode == 0
-    assert "no HTTP here: port 8080 is taken" in said
+    assert "HTTP is off: port 8080 is taken" in said
 
 
 def test_files_where_the_node_is_started_are_not_run(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def test_partitions_of_which_an_edge_says_nothing_are_left_out(
         (["replay", "-t", "a"], "--to TOPIC or --to-origin"),
         (["replay", "-t", "a", "--to", "b", "--to-origin"], "--to TOPIC or --to-origin"),
         (["replay", "-t", "a", "--to", "b", "--archive", "x", "--source", "y"], "not from both"),
-        (["replay", "-t", "a", "--to", "b", "--rate", "fast"], "no rate"),
+        (["replay", "-t", "a", "--to", "b", "--rate", "fast"], "not a rate"),
         (["redrive"], "SUBSCRIPTION|TOPIC"),
         (["mirror", "-t", "a"], "--to"),
     ],

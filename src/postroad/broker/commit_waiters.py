@@ -47,7 +47,12 @@ class CommitWaiters:
         waiting, self.waiting = self.waiting, deque()
         for waiter in waiting:
             if waiter[2] <= now_ms:
-                _tell(waiter[1], RequestTimedOut("The message was not committed in time; it may still be."))
+                _tell(
+                    waiter[1],
+                    RequestTimedOut(
+                        "The message was not committed in time; it may still be committed later."
+                    ),
+                )
             else:
                 self.waiting.append(waiter)
 

@@ -194,7 +194,7 @@ class Connection:
         frames = self.frames
         space = frames.space()
         if frames.grown_bytes and not self._may_grow():
-            self.close("too much memory is bound in unfinished requests")
+            self.close("unfinished requests take too much memory")
             return -1
         try:
             count = self._stream.receive_into(space)

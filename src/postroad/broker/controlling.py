@@ -65,10 +65,10 @@ class Controlling:
         except StoreUnavailable:
             return False
         except (ApiError, CoordinationError) as error:
-            log.warning("the cluster could not be reconciled; trying on: %s", error)
+            log.warning("the cluster could not be reconciled; still trying: %s", error)
             return False
         except Exception:  # whatever it is: without a controller nobody is elected
-            log.exception("the cluster could not be reconciled; trying on")
+            log.exception("the cluster could not be reconciled; still trying")
             return False
         return True
 

@@ -62,7 +62,7 @@ class GatewayProcess:
                     f"can't listen on {http.host}:{http.port} for HTTP: {reason}. "
                     "Choose another port with --http HOST:PORT, or leave it out with --no-http."
                 ) from None
-            log.warning("no HTTP here: port %d is taken. Choose another with --http HOST:PORT.", http.port)
+            log.warning("HTTP is off: port %d is taken. Choose another with --http HOST:PORT.", http.port)
 
     def start(self, bootstrap: str) -> None:
         if self._socket is not None:

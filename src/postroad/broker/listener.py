@@ -191,5 +191,5 @@ class Listener:
         if connection.idle and idle_ms > limits.idle_ms:
             return f"idle for {limits.idle_ms} ms"
         if connection.stuck and idle_ms > limits.idle_ms:
-            return f"took nothing for {limits.idle_ms} ms"
+            return f"read nothing for {limits.idle_ms} ms"
         return ""

@@ -439,4 +439,4 @@ class Partition:
 
 def _unknown(failed: StorageFailed) -> StorageFailed:
     """For what is in the file though its sync failed: recovery keeps it if it is whole, or cuts it."""
-    return StorageFailed(f"{failed} Whether this was kept shows when the node has been restarted.")
+    return StorageFailed(f"{failed} A restart of the node will show whether this was kept.")

@@ -158,7 +158,7 @@ class Registration:
         except Exception as error:  # whatever it is: who stopped trying would be out of the cluster for ever
             if not self._troubled:
                 unexpected = None if isinstance(error, PostroadError) else error
-                text = "the node's entry in the coordination store can't be renewed; trying on: %s"
+                text = "the node's entry in the coordination store can't be renewed; still trying: %s"
                 log.warning(text, error, exc_info=unexpected)
             self._troubled = True
         else:

@@ -132,7 +132,7 @@ class ReplicaFetcher:
             except (OSError, PostroadError, TimeoutError) as error:
                 if not self._troubled:
                     log.warning(
-                        "node %d can't be fetched from; trying on: %s", self.leader, error or "time-out"
+                        "node %d can't be fetched from; still trying: %s", self.leader, error or "time-out"
                     )
                 self._troubled = True
                 if isinstance(error, ConnectionRefusedError):

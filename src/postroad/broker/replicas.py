@@ -253,7 +253,7 @@ class Replicas:
 
         await self.close_partition(partition)
         await self._until_ledger_opened(partition)
-        await until_done(leave, f"{partition.topic}-{partition.index} can't be said to be out of sync")
+        await until_done(leave, f"{partition.topic}-{partition.index} can't be reported as out of sync")
         topic = self._image.topics_by_id.get(partition.topic_id)
         if topic is not None:
             self._open_all(topic, [partition.index], clean=False)

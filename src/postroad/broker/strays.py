@@ -56,9 +56,9 @@ class Strays:
             try:
                 await self.delete()
             except (OSError, ApiError, CoordinationError) as error:
-                log.warning("partitions that have moved away can't be deleted; trying on: %s", error)
+                log.warning("partitions that have moved away can't be deleted; still trying: %s", error)
             except Exception:  # whatever it is, it is tried again
-                log.exception("partitions that have moved away can't be deleted; trying on")
+                log.exception("partitions that have moved away can't be deleted; still trying")
 
     async def delete(self) -> None:
         """Delete all strays that can be; their files go in the background."""

@@ -76,7 +76,7 @@ class Suspects:
         try:
             committed = await self._node.topics.commit(decision, urgent=True)
         except (ApiError, CoordinationError) as error:
-            log.warning("node %d is dead, which could not be recorded: %s", peer, error)
+            log.warning("node %d is dead, but that could not be recorded: %s", peer, error)
             return
         if committed is not None:
             log.warning("node %d is dead: nothing listens at its address", peer)

@@ -174,7 +174,7 @@ class Topics:
                 behind = True
             except StoreUnavailable as error:
                 if not troubled:
-                    log.warning("the coordination store can't be followed; trying on: %s", error)
+                    log.warning("the coordination store can't be followed; still trying: %s", error)
                 troubled = True
                 await asyncio.sleep(FOLLOW_RETRY_S)
 

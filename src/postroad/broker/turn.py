@@ -103,7 +103,7 @@ class Turn:
             try:
                 records.gather()
             except Exception:
-                log.exception("what was decided could not be staged")
+                log.exception("records of the node's own topics could not be staged")
 
     def _send(self) -> None:
         sending, self._sending = self._sending, []

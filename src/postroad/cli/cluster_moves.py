@@ -38,7 +38,7 @@ no_wait_option = click.option("--no-wait", is_flag=True, help="Don't wait until 
 @click.argument("topic")
 @click.argument("partition", type=WholeNumber(0, INT32_MAX))
 @click.argument("nodes", required=False, metavar="[NODE,NODE,…]")
-@click.option("--cancel", is_flag=True, help="End the partition's move where it began.")
+@click.option("--cancel", is_flag=True, help="Cancel the move: the partition goes back to its old nodes.")
 @dry_run_option
 @no_wait_option
 @cluster_options

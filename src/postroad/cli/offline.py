@@ -39,7 +39,7 @@ def stored_partitions(data: Path) -> Iterator[list[StoredPartition]]:
     """
     directory = DataDirectory(data, OsDisk())
     if not _is_directory(directory.logs):
-        raise Failed(f"{data} is no data directory of a node: name one with --data")
+        raise Failed(f"{data} is not a node's data directory: name one with --data")
     try:
         directory.open()
     except PostroadError as error:

@@ -120,6 +120,6 @@ def _say(done: Replayed, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(done._asdict()))
     elif done.was_complete:
-        click.echo(f"replay {done.name} was complete already: {done.rows} messages; nothing was put")
+        click.echo(f"replay {done.name} was complete already: {done.rows} messages; nothing was written")
     else:
         click.echo(f"replay {done.name}: {done.rows} messages")

@@ -30,7 +30,7 @@ class RateType(click.ParamType[float]):
         except ValueError:
             rate = 0
         if not 0 < rate < float("inf"):
-            self.fail(f"{value!r} is no rate such as 100/s", param, ctx)
+            self.fail(f"{value!r} is not a rate such as 100/s", param, ctx)
         return rate
 
 

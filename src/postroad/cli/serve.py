@@ -18,7 +18,7 @@ from postroad.cli.settings import load_settings, node_flags, node_options, ready
 @click.option(
     "--nodes",
     type=NODES,
-    help="Run so many nodes on this machine instead of one, each in a process of its own. Their ports follow "
+    help="Run this many nodes on this machine, each in a process of its own. Their ports follow "
     "the one of --kafka.",
 )
 @click.option(

@@ -101,7 +101,7 @@ async def resolve(
 
 def _tell_late(topic_partitions: Sequence[str]) -> None:
     if topic_partitions:
-        click.echo(f"no message is that late in {', '.join(topic_partitions)}: the end is taken", err=True)
+        click.echo(f"no message is that recent in {', '.join(topic_partitions)}: the end is taken", err=True)
 
 
 def _tell_outside(

@@ -73,5 +73,5 @@ def assign_range(
 
 def _body(data: bytes) -> memoryview:
     if len(data) < _VERSION.size or _VERSION.unpack_from(data)[0] < 0:
-        raise ProtocolError("the member's bytes are no subscription or assignment")
+        raise ProtocolError("the member's bytes are neither a subscription nor an assignment")
     return memoryview(data)[_VERSION.size :]

@@ -81,8 +81,8 @@ def delete_group_config(image: Image, group_id: str) -> Decision:
 
 
 def note_topic(image: Image, group_id: str, topic: Topic) -> Decision:
-    """From now on the topic counts as one that existed when the group named it; nothing to do if it names it
-    not."""
+    """From now on the topic counts as one that existed when the group named it; nothing to do if the group
+    does not name it."""
     if group_id not in image.named_by.get(topic.name, ()):
         return Decision([], [])
     existed = image.existed.get(group_id, {}) | {topic.name: _known(topic)}
@@ -120,7 +120,7 @@ def _change(table: ConfigTable, config: dict[str, str], change: ConfigChange, de
     if change.operation not in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT):
         raise InvalidRequest(f"{name}: there is no config operation {change.operation}.")
     if definition.type != ConfigType.LIST:
-        raise InvalidConfig(f"{name} is no list: set it instead of appending to or subtracting from it.")
+        raise InvalidConfig(f"{name} is not a list: set it instead of appending to or subtracting from it.")
     old = _items(config.get(name, defaults.get(name, definition.default)))
     config[name] = ",".join(_combined(old, _items(value), change.operation))
 

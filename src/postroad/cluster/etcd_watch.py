@@ -117,7 +117,7 @@ class EtcdWatch:
         self._failures += 1
         if self._failures % len(self._gateway.endpoints) == 0:
             if self._failures == len(self._gateway.endpoints):
-                logger.warning("no member of etcd serves the watch; trying on: %s", error)
+                logger.warning("no member of etcd serves the watch; still trying: %s", error)
             await self._gateway.pause(PAUSE_S)
 
 

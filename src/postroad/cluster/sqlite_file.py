@@ -73,7 +73,9 @@ def _prepare(path: Path) -> None:
         _create(path)
         return
     if not stat.S_ISREG(mode):
-        raise ConfigurationError(f"{path} is a link or no regular file; the coordination store must be one.")
+        raise ConfigurationError(
+            f"{path} is a link, or not a regular file; the coordination store must be a regular file."
+        )
     if stat.S_IMODE(mode) & 0o077:
         path.chmod(0o600)
 

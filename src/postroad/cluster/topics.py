@@ -96,7 +96,7 @@ def add_partitions(
     refuse_internal(name, "its partitions are fixed")
     old = len(topic.partitions)
     if count <= old:
-        raise InvalidPartitions(f"{name!r} has {old} partitions already; they can only become more.")
+        raise InvalidPartitions(f"{name!r} has {old} partitions already; the number can only grow.")
     _check_count(image, count, count - old)
     factor = len(topic.partitions[0].replicas)
     if assignments is None:
@@ -150,7 +150,7 @@ def name_error(name: str | None) -> InvalidTopic | None:
 def check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or name in (".", ".."):
         shown = name if len(name) <= 260 else name[:260] + "…"
-        raise InvalidTopic(f"{shown!r} is no topic name. {InvalidTopic.summary}")
+        raise InvalidTopic(f"{shown!r} is not a topic name. {InvalidTopic.summary}")
 
 
 def _check_is_new(image: Image, name: str, internal: bool) -> None:
@@ -191,10 +191,12 @@ def _placed(assignments: Assignments, first: int, nodes: Sequence[int]) -> list[
     placed = [tuple(assignments[partition]) for partition in sorted(assignments)]
     for replicas in placed:
         if not replicas or len(set(replicas)) != len(replicas) or len(replicas) != len(placed[0]):
-            raise InvalidReplicaAssignment("Each partition needs as many replicas, on nodes that differ.")
+            raise InvalidReplicaAssignment(
+                "Each partition needs the same number of replicas, each on another node."
+            )
         if not set(replicas) <= set(nodes):
             missing = sorted(set(replicas) - set(nodes))
-            raise InvalidReplicaAssignment(f"There are no nodes {missing}; running are {sorted(nodes)}.")
+            raise InvalidReplicaAssignment(f"Unknown nodes: {missing}; running are {sorted(nodes)}.")
     return placed
 
 

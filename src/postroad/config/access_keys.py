@@ -28,7 +28,7 @@ def read_keys(keys: str) -> list[Key]:
     parts = [part.strip() for part in keys.split(",") if part.strip()]
     found = [_read_key(part, number) for number, part in enumerate(parts, 1)]
     if len({key.id for key in found}) < len(found):
-        raise ValueError(f"{_RIGHT}; an id stands there twice")
+        raise ValueError(f"{_RIGHT}; an id is given twice")
     return found
 
 

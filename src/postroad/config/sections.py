@@ -242,7 +242,7 @@ class Topics(Section):
     internal_replicas: int = setting(
         3,
         number(1, 32767),
-        "How many replicas the nodes' own topics have, as soon as there are so many nodes.",
+        "How many replicas the nodes' own topics have, as soon as there are that many nodes.",
         kafka="offsets.topic.replication.factor",
     )
     retention_ms: int = topic_default("retention.ms", 7 * DAY_MS, duration(UNLIMITED))
@@ -394,8 +394,8 @@ class Groups(Section):
     share_state_snapshot_bytes: int = setting(
         64 * 1024,
         size(1),
-        "The state of a subscription's partition is written as a whole after so many bytes of changes; later "
-        "where it is large.",
+        "The state of a subscription's partition is written as a whole after this many bytes of changes; "
+        "later where it is large.",
     )
     share_state_prune_records: int = setting(
         10_000,

@@ -25,7 +25,7 @@ def checked_copy(
     base, length, epoch, magic, crc, _, delta, _, _, _, _, _, count = fields
     size = length + LENGTH_END
     if magic != MAGIC or size < HEADER_BYTES or delta < 0 or count < 0:
-        raise CorruptMessage(f"The leader sent what is no batch, at byte {position} of its records.")
+        raise CorruptMessage(f"What the leader sent is not a batch, at byte {position} of its records.")
     if size > available:
         return None
     if crc32c(batches[position + CRC_START : position + size]) != crc:

@@ -118,7 +118,7 @@ def _delete(
         high = partition.high_watermark
         offset = high if wanted.offset == HIGH_WATERMARK else wanted.offset
         if not 0 <= offset <= high:
-            raise OffsetOutOfRange(f"Records up to offset {high} can be deleted.")
+            raise OffsetOutOfRange(f"Only records up to offset {high} can be deleted.")
         low = partition.log.delete_before(offset, high)
     except ApiError as error:
         return codec.DeleteRecordsPartitionResult(index, -1, error.code)

@@ -36,7 +36,7 @@ def write_groups(page: Page, node: Node) -> Iterator[None]:
     lag = page.family("postroad_group_lag_messages", GAUGE, "Messages behind the committed offset.")
     lag_s = page.family("postroad_group_lag_seconds", GAUGE, "The age of the first message behind it.")
     doubt = page.family("postroad_group_in_doubt", GAUGE, "1: what it committed there last may be lost.")
-    damaged = page.family("postroad_group_state_damaged", GAUGE, "Stretches that were passed over.")
+    damaged = page.family("postroad_group_state_damaged", GAUGE, "Damaged stretches that were skipped.")
     now_ms = node.clock.now_ms()
     for coordinator in node.groups.all():
         if not coordinator.loaded:

@@ -88,7 +88,13 @@ class DeadLetters:
                     failures += 1
                     level = logging.ERROR if failures > 1 else logging.INFO  # their topic may just be opening
                     name = queue.subscription.group_id
-                    log.log(level, "no dead letters of %s yet (again in %.1f s): %s", name, wait_s, error)
+                    log.log(
+                        level,
+                        "dead letters of %s can't be copied; trying again in %.1f s: %s",
+                        name,
+                        wait_s,
+                        error,
+                    )
                 finally:
                     del self._burying[queue]
                     ended.set()

@@ -180,7 +180,9 @@ class Scanner:
             if self._partition.closed:
                 return
             if error is not None:
-                log.warning("what was known of delayed messages can't be read, so the log is: %s", error)
+                log.warning(
+                    "the saved schedule of delayed messages can't be read; reading the log instead: %s", error
+                )
             elif found is not None and self._duplicates is None:
                 self._schedule_file.restore(*found, self._node.clock.now())
             self._go_on()

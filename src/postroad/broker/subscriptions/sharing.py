@@ -1,6 +1,6 @@
 """How many messages a ShareFetch may take, so that the members of a subscription that ask all get some.
 
-Every member may read every partition, so the first one to ask could take all that there is. Where there is
+Several members read each partition, so the first one to ask could take all that there is. Where there is
 less than all may ask for, it is shared out (`queues.fair_share`) among those that ask: members that wait, and
 those that are expected to ask soon, since they did so a moment ago or have just joined. A few messages are
 kept for those only that wait. Where there is plenty, and for a member alone, nothing is counted.

@@ -33,7 +33,7 @@ def write(positions: Mapping[int, int]) -> str:
 def read(text: str) -> Positions:
     """Raises NoPlace."""
     if not _POSITION.fullmatch(text):
-        raise BadPosition(f"{text[:40]!r} is no position such as 0:42,1:17.")
+        raise BadPosition(f"{text[:40]!r} is not a position such as 0:42,1:17.")
     pairs = [pair.split(":") for pair in text.split(",")]
     return {int(partition): min(int(offset), OFFSET_MAX) for partition, offset in pairs}
 

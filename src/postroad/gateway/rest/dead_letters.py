@@ -75,7 +75,9 @@ class NewRedrive(Struct, forbid_unknown_fields=True):
     rate: Annotated[
         Annotated[float, Meta(gt=0, le=1_000_000)] | None, Meta(description="Letters a second.")
     ] = None
-    limit: Annotated[Annotated[int, Meta(ge=1, le=2**53)] | None, Meta(description="So many at most.")] = None
+    limit: Annotated[Annotated[int, Meta(ge=1, le=2**53)] | None, Meta(description="At most this many.")] = (
+        None
+    )
     dry_run: Annotated[bool, Meta(description="Only count.")] = False
 
 

@@ -120,7 +120,7 @@ def _status(task: Task) -> str:
 async def _queue(service: Service, arn: str, parameter: str) -> Queue:
     name = names.name_in_arn(arn)
     if name is None:
-        raise invalid(parameter, arn[:200], "It is no ARN of a queue.")
+        raise invalid(parameter, arn[:200], "It is not the ARN of a queue.")
     try:
         return await service.queue_named(name)
     except SqsError:

@@ -62,5 +62,5 @@ def _wrong(action: Action, body: bytes, error: Exception) -> SqsError:
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as unread:
         return _unreadable(f"The request's body can't be read as JSON: {unread}.")
     if not isinstance(members, dict):
-        return _unreadable("The request's body is no JSON object.")
+        return _unreadable("The request's body is not a JSON object.")
     return missing_in(action, members) or _unreadable(str(error))

@@ -118,9 +118,11 @@ def _form(query: str, body: bytes) -> dict[str, str]:
         fields += _fields(body)
     except ValueError as error:
         raise _malformed(f"The form can't be read: {error}.") from None
-    form = dict(fields)
-    if len(form) != len(fields):
-        raise _malformed("A parameter stands there twice.")
+    form: dict[str, str] = {}
+    for name, value in fields:
+        if name in form:
+            raise _malformed(f"The parameter {name[:100]!r} is given twice.")
+        form[name] = value
     return form
 
 

@@ -159,7 +159,9 @@ class Deliverer:
         self._posting.discard(task)
         self._freed.set()
         if not task.cancelled() and task.exception() is not None:
-            log.error("a message of %s comes again", self._subscription, exc_info=task.exception())
+            log.error(
+                "a message of %s will be delivered again", self._subscription, exc_info=task.exception()
+            )
 
     # --- sending
 
@@ -218,4 +220,4 @@ class Deliverer:
     async def _settle(self, received: Received, type_: AckType, delay_ms: int | None = None) -> None:
         (error,) = await self._gateway.settle([received.receipt], type_, delay_ms=delay_ms)
         if error is not None:
-            log.info("a message of %s comes again: %s", self._subscription, error)
+            log.info("a message of %s will be delivered again: %s", self._subscription, error)
