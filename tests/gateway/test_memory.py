@@ -123,6 +123,8 @@ def test_strangers_bodies_are_not_kept(tmp_path: Path, broker: Node, request_byt
             eventually(
                 lambda: clients.has_answers(MANY // 2), "they are not refused before their body has come"
             )
+            statuses = {answer.split(b" ", 2)[1] for answer in clients.answers if answer}
+            assert statuses <= {b"401", b"403"}, "for want of a key, not of memory"
             assert gateway.growth < GROWTH_BYTES_MAX / 2
         assert get(gateway.url + "/healthz")[0] == 200
 
