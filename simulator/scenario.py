@@ -72,6 +72,7 @@ class Scenario:
         self.seed = seed
         self.seconds = seconds
         self.nodes = nodes
+        self.has_racks = any(kind.racks for kind in workloads)
         self.world = world = World(seed, trace)
         self.conditions = conditions or Conditions.draw(world.random("conditions"))
         self.plan = make_plan(world.random("faults"), seconds, nodes, kinds) if plan is None else plan

@@ -27,7 +27,8 @@ class Service:
         self._scenario = scenario
         self._world = scenario.world
         self._random = scenario.world.random(f"service {number}")
-        self._loaded = load_settings(machine.host, number, scenario.conditions, scenario.nodes)
+        rack = rack_of(number) if scenario.has_racks else ""
+        self._loaded = load_settings(machine.host, number, scenario.conditions, scenario.nodes, rack)
 
     @property
     def address(self) -> str:
@@ -97,12 +98,17 @@ class Service:
             self._ended()
 
 
-def load_settings(host: str, number: int, conditions: Conditions, nodes: int = 1) -> Loaded:
+def rack_of(number: int) -> str:
+    return f"rack-{number}"
+
+
+def load_settings(host: str, number: int, conditions: Conditions, nodes: int = 1, rack: str = "") -> Loaded:
     """Those of a node on this host, in a cluster of so many."""
     return load(
         environment={},
         flags={
             "node.id": str(number),
+            "node.rack": rack,
             "kafka.host": host,
             "kafka.port": str(KAFKA_PORT),
             "kafka.insecure": "true",

@@ -34,6 +34,15 @@ def _cut_to_watermark(follow: Callable[..., Any]) -> Callable[..., Any]:
     return cut
 
 
+def _read_uncommitted(read: Callable[..., Any]) -> Callable[..., Any]:
+    def read_all(self: Partition, offset: int, max_bytes: int) -> Any:
+        if self.leads:
+            return read(self, offset, max_bytes)
+        return self.log.read(offset, max_bytes, self.log.written_offset)
+
+    return read_all
+
+
 def _never_part(_: Callable[..., Any]) -> Callable[..., Any]:
     def diverging(self: PartitionLog, last_fetched_epoch: int, fetch_offset: int) -> None:
         if fetch_offset < self.start_offset:
@@ -123,6 +132,13 @@ def _wait_for_nobody(_: Callable[..., Any]) -> Callable[..., Any]:
 
 
 ALL: Final = (
+    Mutant(
+        "follower-reads-uncommitted",
+        "a consumer that reads from a follower is sent what is not committed yet",
+        Partition,
+        "read",
+        _read_uncommitted,
+    ),
     Mutant(
         "truncate-to-watermark",
         "whoever follows a new leader cuts its log at its own watermark",

@@ -12,6 +12,7 @@ from simulator.workloads.logs import Logs
 from simulator.workloads.membership import Membership
 from simulator.workloads.moved import Moved
 from simulator.workloads.named import Named
+from simulator.workloads.nearby import Nearby
 from simulator.workloads.queues import Queues
 from simulator.workloads.recreated import Recreated
 from simulator.workloads.redriven import Redriven
@@ -33,6 +34,7 @@ _KINDS: Final[tuple[type[Workload], ...]] = (
     Named,
     Redriven,
     Moved,
+    Nearby,
 )
 
 ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}

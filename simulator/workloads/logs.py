@@ -110,12 +110,20 @@ class Logs(Workload):
         ends_at = self.stage.world.now + self.stage.random.uniform(5, 40)
         parts = [TopicPartition(topic, n) for topic in histories for n in range(PARTITIONS)]
         following = {part: self._beginning(histories[part.topic], part.partition) for part in parts}
-        async with Consumer(client, reset=EARLIEST) as consumer:
+        async with Consumer(client, reset=EARLIEST, rack=self._rack()) as consumer:
             await consumer.assign(following)
             while self.stage.world.now < ends_at:
                 for part, records, _ in await consumer.poll(1.0):
+                    self._came(consumer)
                     self._follow(histories[part.topic], part, records, following)
                 await asyncio.sleep(self.stage.random.expovariate(1 / PAUSE_S))
+
+    def _rack(self) -> str:
+        """Where a reader is."""
+        return ""
+
+    def _came(self, consumer: Consumer) -> None:
+        """Records came to a reader."""
 
     def _beginning(self, history: LogHistory, partition: int) -> int:
         """The start, or in the midst of what is there; of what may be lost nobody knows where that is."""

@@ -82,6 +82,7 @@ class Workload(ABC):
     one_node: ClassVar[bool] = True  # it runs with one node
     many_nodes: ClassVar[bool] = False  # it runs with several nodes
     is_drawn: ClassVar[bool] = True  # seeds draw it; else it runs only where it is named
+    racks: ClassVar[bool] = False  # it wants each node in a rack of its own
     fragile: ClassVar[Sequence[str]] = ()  # topics whose files may be damaged
 
     def __init__(self, stage: Stage) -> None:

@@ -76,7 +76,7 @@ def test_entries_of_older_versions_are_read_and_those_without_a_directory_look_l
 ) -> None:
     old = b'{"host":"there","port":9092,"incarnation":"first"}'
     image.apply([Event("nodes/1", old, 1)])
-    assert image.nodes == {1: NodeEntry(1, "there", 9092, "first", "", level=0)}
+    assert image.nodes == {1: NodeEntry(1, "there", 9092, "first", "", level=0, reads=False)}
     assert keys.encode(keys.NodeValue("there", 9092, "first")) == old
 
 

@@ -50,7 +50,7 @@ class FetchSession:
         for answer in answers:
             key = (answer.topic, answer.index)
             told = (answer.high_watermark, answer.start_offset)
-            if answer.records or answer.error or self._told.get(key) != told:
+            if answer.records or answer.error or answer.preferred_replica >= 0 or self._told.get(key) != told:
                 fresh.append(answer)
                 self._told[key] = told
             if answer.records and key in self.partitions:

@@ -67,6 +67,13 @@ class ReplicaRead(Protocol):
 class Copying(Protocol):
     """What fetches for a partition that follows."""
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the leader answered a moment ago: what is committed there is soon known here."""
+
+    def read_here(self) -> None:
+        """A consumer reads what is followed: it should hear soon of what is committed."""
+
     def safe(self, partition: Partition) -> None:
         """Everything that was appended is safe."""
 
@@ -403,7 +410,10 @@ class Partition:
 
     def _advance_copy(self, follower: Follower, safe_offset: int) -> None:
         follower.safe(safe_offset)
+        is_news = follower.watermark > self.high_watermark
         self.set_watermark(follower.watermark)
+        if is_news and self.readers:
+            self._wake_readers()
         if self.copying is not None and follower.safe_offset >= follower.offset:
             self.copying.safe(self)
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from postroad.client import groups, offsets
 from postroad.client.client import Client
-from postroad.client.fetcher import Fetched, Fetcher
+from postroad.client.fetcher import Fetched, Fetcher, Near
 from postroad.client.groups import OPERATOR, Committer
 from postroad.client.member import JOIN_AGAIN, GroupMember
 from postroad.client.metadata import TopicPartition
@@ -58,6 +58,11 @@ class Consumer:
     def positions(self) -> Mapping[TopicPartition, int]:
         """The next offset of each partition that is read now."""
         return self._fetcher.positions
+
+    @property
+    def near(self) -> Mapping[TopicPartition, Near]:
+        """The partitions that are read from a replica in the consumer's rack."""
+        return self._fetcher.near
 
     @property
     def uncommitted(self) -> dict[TopicPartition, int]:

@@ -2,6 +2,9 @@
 
 While the caller works on what came, the next fetch is under way: at most one answer for each leader
 waits here. An answer for a position that has changed meanwhile (a seek, a new assignment) is dropped.
+
+With a rack a leader may name a replica nearby (KIP-392): that one is asked for a while, until something goes
+wrong there; then the leader is asked again, whose word alone counts for an offset that is out of range.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from postroad.client.metadata import TopicPartition
 from postroad.errors import (
     CorruptMessage,
     LeaderNotAvailable,
+    NotLeaderOrFollower,
     OffsetOutOfRange,
     PostroadError,
     TryAgain,
@@ -32,6 +36,7 @@ MAX_WAIT_MS: Final = 500  # how long a leader holds an empty answer back
 MAX_BYTES: Final = 50 * 1024 * 1024
 PARTITION_BYTES: Final = 1024 * 1024
 ANSWER_MARGIN_S: Final = 10.0  # beyond MAX_WAIT_MS, before a leader is given up
+NEAR_S: Final = 60.0  # a replica nearby is asked for so long, then the leader: another may be nearer by now
 
 
 class Fetched(NamedTuple):
@@ -40,6 +45,13 @@ class Fetched(NamedTuple):
     topic_partition: TopicPartition
     records: list[Record]
     high_watermark: int
+
+
+class Near(NamedTuple):
+    """A replica in the rack, and until when to ask it."""
+
+    node: int
+    until_s: float
 
 
 class Fetcher:
@@ -55,6 +67,7 @@ class Fetcher:
         max_bytes: int = MAX_BYTES,
         partition_bytes: int = PARTITION_BYTES,
         committed_only: bool = False,
+        rack: str = "",
     ) -> None:
         self.positions: dict[TopicPartition, int] = {}
         self._client = client
@@ -63,6 +76,8 @@ class Fetcher:
         self._max_bytes = max_bytes
         self._partition_bytes = partition_bytes
         self._committed_only = committed_only
+        self._rack = rack
+        self.near: dict[TopicPartition, Near] = {}
         self._lane = client.new_lane("fetches")
         self._under_way: dict[int, asyncio.Task[list[Any]]] = {}
 
@@ -136,7 +151,7 @@ class Fetcher:
         lacks: LeaderNotAvailable | None = None
         for topic_partition in self.positions:
             try:
-                leader = await self._client.leader(*topic_partition)
+                leader = self._nearby(topic_partition) or await self._client.leader(*topic_partition)
             except LeaderNotAvailable as error:
                 self._client.forget(topic_partition.topic)
                 lacks = error
@@ -145,6 +160,15 @@ class Fetcher:
         if lacks is not None and not gathered:
             raise lacks
         return gathered
+
+    def _nearby(self, topic_partition: TopicPartition) -> int | None:
+        near = self.near.get(topic_partition)
+        if near is None:
+            return None
+        if asyncio.get_running_loop().time() < near.until_s:
+            return near.node
+        del self.near[topic_partition]
+        return None
 
     async def _wait(self, timeout_s: float) -> list[asyncio.Task[list[Any]]]:
         if not self._under_way:
@@ -170,6 +194,7 @@ class Fetcher:
             max_bytes=self._max_bytes,
             isolation_level=int(self._committed_only),
             topics=topics,
+            rack_id=self._rack,
         )
         timeout_s = MAX_WAIT_MS / 1000 + ANSWER_MARGIN_S
         answer = await self._client.call(fetch, request, node=node, lane=self._lane, timeout_s=timeout_s)
@@ -195,6 +220,7 @@ class Fetcher:
                 await self._take(task, fetched)
             except PostroadError as error:
                 failure = error
+                self.near.clear()
         if failure is not None and not fetched:
             raise failure
 
@@ -203,7 +229,11 @@ class Fetcher:
         for topic_partition, offset, answer in task.result():
             if self.positions.get(topic_partition) != offset:
                 continue
-            if answer.error_code == OffsetOutOfRange.code:
+            if answer.error_code and self.near.pop(topic_partition, None) is not None:
+                failed = failed or NotLeaderOrFollower.code  # its leader knows better
+            elif answer.preferred_read_replica >= 0:
+                self._go_near(topic_partition, answer.preferred_read_replica)
+            elif answer.error_code == OffsetOutOfRange.code:
                 await self._go_back(topic_partition, offset)
             elif answer.error_code == CorruptMessage.code:
                 raise CorruptMessage(f"{topic_partition} is damaged at offset {offset} or soon after.")
@@ -230,6 +260,9 @@ class Fetcher:
         if records and records[0].offset < offset:
             records = [record for record in records if record.offset >= offset]
         return records
+
+    def _go_near(self, topic_partition: TopicPartition, node: int) -> None:
+        self.near[topic_partition] = Near(node, asyncio.get_running_loop().time() + NEAR_S)
 
     async def _go_back(self, topic_partition: TopicPartition, offset: int) -> None:
         if self._reset is None:

@@ -58,6 +58,7 @@ class NodeEntry(msgspec.Struct, frozen=True):
     state: str = keys.SERVING
     rack: str = ""
     level: int = keys.LEVEL
+    reads: bool = True
 
 
 class DeletedTopic(msgspec.Struct, frozen=True):

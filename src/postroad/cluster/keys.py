@@ -71,6 +71,7 @@ class NodeValue(msgspec.Struct, frozen=True, omit_defaults=True):
     state: str = SERVING
     rack: str = ""
     level: int = 0  # older versions wrote none
+    reads: bool = False  # consumers may read there what it follows (KIP-392); older versions refuse them
 
 
 class ControllerValue(msgspec.Struct, frozen=True):

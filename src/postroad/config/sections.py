@@ -50,7 +50,10 @@ class Node(Section):
         "The node's data directory is lost and this one takes its place: other nodes' replicas are copied.",
     )
     rack: str = setting(
-        "", text(), "Where the node stands: replicas are spread over racks.", kafka="broker.rack"
+        "",
+        text(),
+        "Where the node stands: replicas are spread over racks, and consumers read from a replica in theirs.",
+        kafka="broker.rack",
     )
 
 

@@ -53,7 +53,12 @@ class ClusterNode(Node):
         super().__init__(home, settings)
 
     def configure(self, config: Mapping[str, Setting]) -> None:
-        super().configure({**config, "http.enabled": False, "node.id": self.id})
+        """`{node}` in a setting becomes the node's number: racks differ."""
+        named = {
+            key: value.replace("{node}", str(self.id)) if isinstance(value, str) else value
+            for key, value in config.items()
+        }
+        super().configure({**named, "http.enabled": False, "node.id": self.id})
 
     @property
     def is_serving(self) -> bool:

@@ -6,6 +6,11 @@ there the request parks, registered with each of its partitions, until a commit 
 limits (KIP-74), so a consumer can't get stuck. Data that this process has not written itself is
 checked once, in a thread, before it is served (`_verify`). Whoever asks a node that does not lead hears who
 does (KIP-951).
+
+A consumer that names its rack (version 11 on) is sent to a replica there (KIP-392): the leader answers at
+once, without records, with the replica's id. That one serves what it knows to be committed, while it is in
+sync and hears from its leader. An offset that it does not have yet is waited for, then answered with
+OFFSET_NOT_AVAILABLE: the consumer asks the leader again.
 """
 
 from __future__ import annotations
@@ -32,7 +37,15 @@ from postroad.broker.parts import (
     HasSettings,
 )
 from postroad.broker.tail_fetch import COPY_BYTES_MAX, WAIT_MS_MAX, TailFetch, waits_at_end
-from postroad.errors import ApiError, CorruptMessage, NotLeaderOrFollower, OffsetOutOfRange, StorageFailed
+from postroad.cluster.nearby import replica_near
+from postroad.errors import (
+    ApiError,
+    CorruptMessage,
+    NotLeaderOrFollower,
+    OffsetNotAvailable,
+    OffsetOutOfRange,
+    StorageFailed,
+)
 from postroad.log.partition_log import Slice
 from postroad.log.scan import DamagedBatch
 from postroad.wire import fetch as codec
@@ -68,7 +81,7 @@ def handle(node: Uses, call: Call) -> Result:
         return _answer(node, call, _decode(call, node.settings.kafka.short_ways))
     call.stats.short_way += 1
     partition = node.partitions.find(last.wanted.topic, last.wanted.index)
-    if partition is not None and waits_at_end(partition, last, offset):
+    if partition is not None and not last.request.rack and waits_at_end(partition, last, offset):
         bytes_max = min(last.max_bytes, node.settings.limits.fetch_bytes_max)
         long_way = partial(_answer_tail, node, call.version)
         return TailFetch(call, partition, offset, bytes_max, node.loop, long_way)
@@ -111,6 +124,7 @@ class Fetch:
         "_answer",
         "_answers",
         "_hints",
+        "_is_last",
         "_node",
         "_parked_on",
         "_partitions",
@@ -133,6 +147,7 @@ class Fetch:
         self._answers: list[PartitionAnswer] = []
         self._hints: list[CurrentLeader] = []  # who leads what was asked for in vain
         self._answer: Answer | None = None
+        self._is_last = request.max_wait_ms <= 0  # no more waiting: what is not there by now is answered so
         self._timer: asyncio.TimerHandle | None = None
         self.unverified: list[tuple[int, Partition, Slice]] = []
 
@@ -170,21 +185,63 @@ class Fetch:
                 size = _size(answer.records)
                 total += size
                 left -= size
+            elif answer.preferred_replica >= 0:
+                failed = True
         return failed or total >= request.min_bytes
 
     def _look(self, wanted: PartitionFetch, left: int, first: bool) -> PartitionAnswer:
         topic, index, epoch, offset, max_bytes = wanted[:5]
-        partition = self._node.partitions.lead(topic, index)
+        rack = self._request.rack
+        partition = self._node.partitions.lead(topic, index) if not rack else self._near(topic, index, rack)
         self._partitions.append(partition)
         if epoch != -1:
             partition.check_epoch(epoch)
         high = partition.high_watermark
+        if rack and not partition.leads:
+            if offset > high:
+                if self._is_last:
+                    raise OffsetNotAvailable(f"Offset {offset} is not known to be committed here yet.")
+                offset = high  # wait for it
+        elif rack and partition.log.start_offset <= offset <= high:
+            near = self._replica_near(partition, rack)
+            if near is not None:
+                start = partition.log.start_offset
+                return PartitionAnswer(topic, index, 0, high, high, start, None, preferred_replica=near)
         records: bytes | Slice | None = None
         if offset != high:  # at the end there is nothing to look for
             found = partition.read(offset, min(max_bytes, left) if left > 0 else 0)
             if found is not None and (first or (found.length <= left and found.length <= max_bytes)):
                 records = self._take(partition, found)
         return PartitionAnswer(topic, index, 0, high, high, partition.log.start_offset, records)
+
+    def _near(self, topic: codec.TopicKey, index: int, rack: str) -> Partition:
+        """The partition for a consumer in this rack: led here, or followed closely. Raises what else."""
+        try:
+            return self._node.partitions.lead(topic, index)
+        except NotLeaderOrFollower:
+            partition = self._followed(topic, index) if rack == self._node.registration.me.rack else None
+            if partition is None:
+                raise
+            return partition
+
+    def _followed(self, topic: codec.TopicKey, index: int) -> Partition | None:
+        """The replica that follows its leader closely, if there is one here."""
+        image = self._node.image
+        found = image.topics.get(topic) if isinstance(topic, str) else image.topics_by_id.get(topic)
+        partition = None if found is None else self._node.partitions.replica(found.id, index)
+        if found is None or partition is None or partition.closed or partition.copying is None:
+            return None
+        is_in_sync = self._node.registration.me.id in found.partitions[index].isr
+        if not is_in_sync or not partition.copying.is_current:
+            return None
+        partition.copying.read_here()
+        return partition
+
+    def _replica_near(self, partition: Partition, rack: str) -> int | None:
+        topic = self._node.image.topics_by_id.get(partition.topic_id)
+        if topic is None or partition.leadership is None:
+            return None
+        return replica_near(self._node.image, topic.partitions[partition.index], partition.index, rack)
 
     def _refusal(self, wanted: PartitionFetch, error: ApiError) -> PartitionAnswer:
         leader = None
@@ -252,6 +309,7 @@ class Fetch:
         answer = self._answer
         assert answer is not None
         self.unpark()
+        self._is_last = True
         self.collect()
         self.answer(answer)
 
