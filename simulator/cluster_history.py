@@ -51,6 +51,11 @@ class ClusterHistory:
         topic = self.truth.topics_by_id.get(topic_id)
         return None if topic is None else topic.partitions[index]
 
+    def replaced_at(self, where: Where, epoch: int) -> float:
+        """When a later epoch than this one began; inf if none has."""
+        stated = self.states.get(where, ())
+        return next((each.at for each in stated if each.state.leader_epoch > epoch), inf)
+
     def ledger_loaded(self, topic: str, index: int) -> None:
         """A node begins to serve subscriptions of the partition: all locks are forgotten."""
         loads = self._ledger_loads.setdefault((topic, index), [])

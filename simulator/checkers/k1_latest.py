@@ -42,10 +42,11 @@ def check(history: CompactedHistory, scan: Scan, passed_ms: Passed, lost_until: 
 
 
 def _latest(history: CompactedHistory, scan: Scan, lost_until: float) -> dict[int, Version]:
-    """The latest version of each key that was acknowledged before the scan, by offset."""
+    """The latest version of each key that was acknowledged before the scan, or before the leader that it
+    asked was replaced; by offset."""
     latest: dict[bytes, int] = {}
     for offset, version in history.acknowledged.items():
-        if version.told < scan.begun and version.sent > lost_until:
+        if version.told < scan.seen_until and version.sent > lost_until:
             latest[version.key] = max(offset, latest.get(version.key, -1))
     return {offset: history.acknowledged[offset] for offset in latest.values()}
 

@@ -14,7 +14,7 @@ def check(history: CompactedHistory, scan: Scan, lost_until: float) -> Iterator[
         offset
         for offset, version in history.acknowledged.items()
         if offset >= scan.active
-        and version.told < scan.begun
+        and version.told < scan.seen_until
         and version.sent > lost_until
         and offset not in scan.records
     ]

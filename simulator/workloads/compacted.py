@@ -77,6 +77,7 @@ class Compacted(Workload):
 
     async def _scan(self, client: Client) -> None:
         begun, part = self.stage.world.now, TopicPartition(TOPIC, 0)
+        seen_until = self.stage.seen_until(*part)
         topic_id = (await client.topic(TOPIC)).id
         end = (await offsets.find(client, {part: LATEST}))[part].offset
         records: dict[int, tuple[bytes, bytes | None]] = {}
@@ -86,7 +87,9 @@ class Compacted(Workload):
                 for _, found, _ in await consumer.poll(5.0):
                     for record in found:
                         records[record.offset] = (record.key or b"", record.value)
-        scan = Scan(begun, self.stage.world.now, records, self._active(topic_id, await client.leader(*part)))
+        seen_until = min(begun, seen_until, self.stage.seen_until(*part))
+        active = self._active(topic_id, await client.leader(*part))
+        scan = Scan(begun, self.stage.world.now, records, active, seen_until)
         self._history.scans.append(scan)
         self._note(scan)
 

@@ -21,6 +21,7 @@ class Scan(NamedTuple):
     ended: float
     records: dict[int, tuple[bytes, bytes | None]]  # by offset
     active: int  # the base offset of the newest segment, afterwards
+    seen_until: float  # what was committed by then lay there: `begun`, unless an old leader may have answered
 
 
 class CompactedHistory:

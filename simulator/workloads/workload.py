@@ -72,6 +72,22 @@ class Stage:
             return ()
         return self.history.losses(topics) if self.is_cluster else self.power_cuts
 
+    def seen_until(self, topic: str, partition: int) -> float:
+        """Whoever reads now sees all that was committed by this moment.
+
+        A leader that has not heard yet that another one was elected still answers: with what it knew when
+        it was replaced, and never with anything else.
+        """
+        until = self.world.now
+        for service in self.services:
+            if service.node is None or not service.serves:
+                continue
+            found = service.node.partitions.find(topic, partition)
+            if found is not None and found.leads:
+                key = found.topic_id, partition
+                until = min(until, self.history.replaced_at(key, found.leader_epoch))
+        return until
+
     def broken(self, invariant: str, text: str) -> None:
         """A promise was broken just now."""
         self.violations.append(Violation(invariant, text, self.world.now))

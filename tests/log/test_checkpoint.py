@@ -126,3 +126,26 @@ def test_offsets_are_saved_while_a_sync_is_under_way() -> None:
     found = read_checkpoint(disk, "d")
     assert found is not None
     assert found[1] == Checkpoint(7, 3, Point(1, 2, 3), 1)
+
+
+def test_a_file_without_a_purged_offset_is_read() -> None:
+    disk = MemoryDisk()
+    slot = struct.pack(">4sQqqqqqqI", b"PRc2", 4, 1, 2, 30, 40, 50, 45, 1)
+    slot += struct.pack(">I", crc32c(slot))
+    disk.replace(PATH, slot.ljust(512, b"\0") + slot)
+    assert read_checkpoint(disk, "d") == (4, Checkpoint(1, 2, Point(30, 40, 50), 45, copied=True))
+
+
+def test_the_purged_offset_rises_durably_and_never_falls() -> None:
+    disk = MemoryDisk()
+    file = saved(disk, 3)
+    file.save_purged(20)
+    file.save_purged(10)
+    for found in (read_checkpoint(disk.crash(all_lost), "d"), read_checkpoint(disk, "d")):
+        assert found is not None
+        assert found[1].purged_offset == 20
+    file.save_point(Point(7, 8, 9), 5)
+    file.save_offsets(1, 1)
+    found = read_checkpoint(disk, "d")
+    assert found is not None
+    assert found[1] == Checkpoint(1, 1, Point(7, 8, 9), 5, purged_offset=20)

@@ -86,14 +86,14 @@ class UnknownIsRefused(Leader):
 class AnyAnswer(Follower):
     """Answers of another epoch, or at another offset, are applied."""
 
-    def answered(self, epoch: int, offset: int, watermark: int, log_start: int) -> Step:
+    def answered(self, epoch: int, offset: int, watermark: int, log_start: int, purged: int = 0) -> Step:
         return super().answered(self.epoch, self.offset, watermark, log_start)
 
 
 class AnswerOfAnyOffset(Follower):
     """Answers at another offset are applied."""
 
-    def answered(self, epoch: int, offset: int, watermark: int, log_start: int) -> Step:
+    def answered(self, epoch: int, offset: int, watermark: int, log_start: int, purged: int = 0) -> Step:
         return super().answered(epoch, self.offset, watermark, log_start)
 
 

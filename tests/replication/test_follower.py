@@ -242,3 +242,47 @@ def test_a_log_begins_with_the_batch_in_which_the_leaders_starts() -> None:
     following.safe(14)
     assert (following.offset, following.watermark, following.log_start) == (14, 14, 10)
     following.check()
+
+
+def test_a_log_begins_anew_where_its_leader_has_dropped_tombstones_beyond_its_end() -> None:
+    following = follower(end=10)
+    assert following.answered(4, 10, watermark=30, log_start=2, purged=11) is Step.RESET
+    assert (following.target, following.target_purged) == (2, 11)
+    assert not following.may_fetch(0)
+    following.reset(2)
+    assert following.may_fetch(0)
+    following.check()
+    assert following.answered(4, 2, watermark=30, log_start=2, purged=11) is Step.APPEND
+
+
+def test_a_log_that_has_all_that_its_leader_dropped_goes_on() -> None:
+    following = follower(end=10)
+    assert following.answered(4, 10, watermark=30, log_start=0, purged=0) is Step.APPEND
+    following.appended(20, 4)
+    following.safe(20)
+    assert following.answered(4, 20, watermark=30, log_start=0) is Step.APPEND
+
+
+@pytest.mark.parametrize("purged", [0, 7, 12])
+def test_a_log_that_began_anew_does_so_again_if_its_leader_has_dropped_other_tombstones(purged: int) -> None:
+    """What it has copied may be a value whose tombstone another leader dropped."""
+    following = follower(end=3, watermark=0)
+    assert following.answered(4, 3, watermark=30, log_start=0, purged=9) is Step.RESET
+    following.reset(0)
+    following.answered(4, 0, watermark=30, log_start=0, purged=9)
+    following.appended(5, 4)
+    following.safe(5)
+    assert following.answered(4, 5, watermark=30, log_start=0, purged=purged) is Step.RESET
+    assert following.target_purged == purged
+    following.reset(0)
+    assert following.answered(4, 0, watermark=30, log_start=0, purged=purged) is Step.APPEND
+
+
+def test_a_log_that_is_reset_for_another_reason_keeps_its_purged_offset() -> None:
+    """Else a leader whose log starts inside of a batch would have it begin anew again and again."""
+    following = follower(end=3, watermark=0)
+    following.answered(4, 3, watermark=30, log_start=2, purged=9)
+    following.reset(2)
+    assert following.begins_at(1) is Step.RESET
+    following.reset(1)
+    assert following.answered(4, 1, watermark=30, log_start=2, purged=9) is Step.APPEND

@@ -95,7 +95,7 @@ def compacted(*versions: tuple[bytes, bytes | None]) -> CompactedHistory:
 
 
 def scan(records: dict[int, tuple[bytes, bytes | None]], ended: float = 20.0, active: int = 99) -> Scan:
-    return Scan(10.0, ended, records, active)
+    return Scan(10.0, ended, records, active, 10.0)
 
 
 def passed_ms(since: float, until: float) -> int:
@@ -118,7 +118,7 @@ def test_a_value_at_another_offset_is_seen() -> None:
 
 def test_a_tombstone_that_goes_too_early_or_leaves_a_value_behind_is_seen() -> None:
     history = compacted((b"a", b"1"), (b"a", None))
-    assert k1(history, Scan(1.5, 2.0, {}, 99)) == ["K1"]
+    assert k1(history, Scan(1.5, 2.0, {}, 99, 1.5)) == ["K1"]
     assert not k1(history, scan({}))
     assert k1(history, scan({0: (b"a", b"1")})) == ["K1"]
 
@@ -172,3 +172,11 @@ def test_a_look_up_that_leads_elsewhere_is_seen() -> None:
         right._replace(by_time=3),
     ):
         assert [found.invariant for found in f1_found.check([wrong], {part: there})] == ["F1"]
+
+
+def test_a_scan_of_a_leader_that_was_replaced_shows_what_there_was_by_then_and_no_less() -> None:
+    history = compacted((b"a", b"1"), (b"a", b"2"))
+    stale = scan({0: (b"a", b"1")})._replace(seen_until=0.5)
+    assert not k1(history, stale)
+    assert k1(history, stale._replace(seen_until=1.5)) == ["K1"]
+    assert k1(compacted((b"a", b"1"), (b"b", b"2")), stale._replace(records={})) == ["K1"]

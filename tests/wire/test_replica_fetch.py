@@ -51,6 +51,7 @@ answers = st.builds(
     st.none() | st.builds(EpochEnd, int32, int64),
     st.none() | st.builds(CurrentLeader, int32, int32),
     int32,
+    st.just(0) | st.integers(0, 2**63 - 1),
 )
 endpoints = st.lists(
     st.builds(NodeEndpoint, int32, st.text(max_size=5), int32, st.none() | st.text(max_size=5)), max_size=2
@@ -126,6 +127,7 @@ def fetched(answer: PartitionAnswer) -> replica_fetch.Fetched:
         answer.diverging,
         answer.leader,
         records,
+        answer.purged,
     )
 
 

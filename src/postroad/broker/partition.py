@@ -228,6 +228,7 @@ class Partition:
                 last_epoch=self.log.last_epoch,
                 safe_offset=self.safe_offset,
                 watermark=self.high_watermark,
+                purged=self.log.purged_offset,
             )
         for waiters in (self.producers, self.deletions):
             waiters.fail(NotLeaderOrFollower("Another node leads the partition; the outcome is unknown."))

@@ -293,7 +293,7 @@ class ReplicaFetcher:
             end = EpochEnd(*fetched.diverging)
             step = follower.diverged(epoch, offset, end, partition.log.leader_epochs, fetched.start_offset)
         else:
-            step = follower.answered(epoch, offset, fetched.watermark, fetched.start_offset)
+            step = follower.answered(epoch, offset, fetched.watermark, fetched.start_offset, fetched.purged)
         if step is Step.APPEND:
             step = self._append(partition, follower, fetched, now_ms, wall_ms)
         if step is Step.WAIT:

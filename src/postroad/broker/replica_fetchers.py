@@ -65,8 +65,12 @@ class ReplicaFetchers:
         """Take back what the leader does not have: begun and finished here, done in a thread."""
         follower, node = partition.follower, self._node
         assert follower is not None
-        begin = partition.log.begin_truncation if step is Step.TRUNCATE else partition.log.begin_reset
-        before, job = partition.log.end_offset, begin(follower.target, node.clock.now_ms())
+        before, now_ms = partition.log.end_offset, node.clock.now_ms()
+        job = (
+            partition.log.begin_truncation(follower.target, now_ms)
+            if step is Step.TRUNCATE
+            else partition.log.begin_reset(follower.target, now_ms, follower.target_purged)
+        )
         if job is None:
             self._was_cut(partition, follower, step)
             return

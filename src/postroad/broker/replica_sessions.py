@@ -260,8 +260,17 @@ class ReplicaSession:
             return None
         read.told = numbers
         diverging = None if read.diverging is None else codec.EpochEnd(*read.diverging)
+        purged = partition.log.purged_offset
         return PartitionAnswer(
-            wanted.topic, wanted.index, 0, numbers[0], numbers[0], numbers[1], records, diverging
+            wanted.topic,
+            wanted.index,
+            0,
+            numbers[0],
+            numbers[0],
+            numbers[1],
+            records,
+            diverging,
+            purged=purged if purged > wanted.offset else 0,
         )
 
     def close(self) -> None:

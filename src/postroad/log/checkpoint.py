@@ -2,7 +2,7 @@
 
 File `checkpoint`: two slots, at byte 0 and at byte 512 (two sectors), written in turn, big endian:
 
-    4s    magic "PRc2"
+    4s    magic "PRc3"
     u64   sequence          rises by one with each write
     i64   start offset      records below it are deleted
     i64   cleaned offset    compaction has seen everything below it
@@ -10,18 +10,20 @@ File `checkpoint`: two slots, at byte 0 and at byte 512 (two sectors), written i
     i64   position          of the recovery point in that segment
     i64   offset            of the recovery point: every batch below it is on the disk
     i64   watermark         what was committed when the slot was written, a hint; -1 if unknown
+    i64   purged offset     tombstones and transaction markers below it may have been dropped
     u32   flags             bit 0: copied from a leader, so that offsets may have gaps anywhere;
                             bit 1: everything in the directory is to go, the log begins at the point
     u32   CRC32C of the slot before this field
 
-A slot of the magic "PRck" has neither watermark nor flags.
+A slot of the magic "PRc2" has no purged offset, one of the magic "PRck" neither watermark nor flags besides.
 
 Valid is the slot whose magic and CRC hold; of two the one with the higher sequence.
 
 Crash. A slot is written after the sync that it tells of, so it may lag but never lie. A torn write
 spoils one slot and leaves the one before. With neither, recovery begins at the newest segment's
 first byte. The point falls only when a log is truncated: then it is synced before any byte is cut.
-The flag is synced before the first batch is copied: recovery would take a gap for damage.
+The flag is synced before the first batch is copied: recovery would take a gap for damage. The purged offset
+rises, durably, before compaction puts a file in place that lacks a tombstone.
 """
 
 from __future__ import annotations
@@ -36,10 +38,12 @@ FILE_NAME: Final = "checkpoint"
 
 UNKNOWN: Final = -1
 
-_MAGIC: Final = b"PRc2"
-_OLD_MAGIC: Final = b"PRck"
-_SLOT: Final = struct.Struct(">4sQqqqqqqI")
-_OLD_SLOT: Final = struct.Struct(">4sQqqqqq")
+_MAGIC: Final = b"PRc3"
+_SECOND_MAGIC: Final = b"PRc2"
+_FIRST_MAGIC: Final = b"PRck"
+_SLOT: Final = struct.Struct(">4sQqqqqqqqI")
+_SECOND_SLOT: Final = struct.Struct(">4sQqqqqqqI")
+_FIRST_SLOT: Final = struct.Struct(">4sQqqqqq")
 _COPIED: Final = 1
 _RESETTING: Final = 2
 _CRC: Final = struct.Struct(">I")
@@ -62,6 +66,7 @@ class Checkpoint(NamedTuple):
     watermark: int = UNKNOWN
     copied: bool = False  # from a leader: offsets may have gaps
     resetting: bool = False  # whatever lies in the directory is to be removed
+    purged_offset: int = 0  # tombstones and markers below it may be gone, and with them what they ended
 
 
 class CheckpointFile:
@@ -104,6 +109,17 @@ class CheckpointFile:
             if not self.retired:
                 changed = self.current._replace(start_offset=start_offset, cleaned_offset=cleaned_offset)
                 self._save(changed, sync=False)
+
+    def save_purged(self, purged_offset: int) -> None:
+        """Before tombstones below the offset go: it survives a power cut when the call returns.
+
+        Raises OSError.
+        """
+        with self._lock:
+            if self.retired or purged_offset <= self.current.purged_offset:
+                return
+            self._save(self.current._replace(purged_offset=purged_offset), sync=False)
+        self.sync()
 
     def retire(self, last: Checkpoint) -> None:
         """Before a truncation: this is durable when the call returns, and nothing is saved after it."""
@@ -170,22 +186,26 @@ def read_checkpoint(disk: Disk, directory: str) -> tuple[int, Checkpoint] | None
 
 
 def _encode(sequence: int, checkpoint: Checkpoint) -> bytes:
-    start_offset, cleaned_offset, point, watermark, copied, resetting = checkpoint
+    start_offset, cleaned_offset, point, watermark, copied, resetting, purged = checkpoint
     flags = (_COPIED if copied else 0) | (_RESETTING if resetting else 0)
-    slot = _SLOT.pack(_MAGIC, sequence, start_offset, cleaned_offset, *point, watermark, flags)
+    slot = _SLOT.pack(_MAGIC, sequence, start_offset, cleaned_offset, *point, watermark, purged, flags)
     return slot + _CRC.pack(crc32c(slot))
 
 
 def _decode(slot: bytes) -> tuple[int, Checkpoint] | None:
-    if slot[:4] == _OLD_MAGIC and _holds(slot, _OLD_SLOT):
-        _, sequence, start_offset, cleaned_offset, *point = _OLD_SLOT.unpack_from(slot)
+    if slot[:4] == _FIRST_MAGIC and _holds(slot, _FIRST_SLOT):
+        _, sequence, start_offset, cleaned_offset, *point = _FIRST_SLOT.unpack_from(slot)
         return sequence, Checkpoint(start_offset, cleaned_offset, Point(*point))
-    if slot[:4] == _MAGIC and _holds(slot, _SLOT):
-        _, sequence, start_offset, cleaned_offset, *point, watermark, flags = _SLOT.unpack_from(slot)
-        copied, resetting = bool(flags & _COPIED), bool(flags & _RESETTING)
-        known = Checkpoint(start_offset, cleaned_offset, Point(*point), watermark, copied, resetting)
-        return sequence, known
-    return None
+    if slot[:4] == _SECOND_MAGIC and _holds(slot, _SECOND_SLOT):
+        _, sequence, start_offset, cleaned_offset, *point, watermark, flags = _SECOND_SLOT.unpack_from(slot)
+        purged = 0
+    elif slot[:4] == _MAGIC and _holds(slot, _SLOT):
+        _, sequence, start_offset, cleaned_offset, *point, watermark, purged, flags = _SLOT.unpack_from(slot)
+    else:
+        return None
+    copied, resetting = bool(flags & _COPIED), bool(flags & _RESETTING)
+    known = Checkpoint(start_offset, cleaned_offset, Point(*point), watermark, copied, resetting, purged)
+    return sequence, known
 
 
 def _holds(slot: bytes, layout: struct.Struct) -> bool:

@@ -11,6 +11,8 @@ K2 a job is cancelled before it swaps or not at all. Should the disk fail betwee
    count, and the log installs them at the latest when it is closed.
 K3 nothing at or above the stable offset is touched, nor does it supersede anything: it may be taken back, or
    be aborted.
+K4 tombstones go only after the checkpoint's purged offset is durably above them: a replica that has copied
+   less begins anew, or a value whose deletion it never heard of would be back.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from postroad.log.index import SparseIndex
 from postroad.log.salvage import walk_over_damage
 from postroad.log.segment import NO_TIME, Segment, log_path
 from postroad.log.settings import LogSettings
-from postroad.wire.batch import CONTROL, TRANSACTIONAL, BatchHeader, read_header
+from postroad.wire.batch import CONTROL, DELETE_HORIZON, TRANSACTIONAL, BatchHeader, read_header
 
 if TYPE_CHECKING:
     from postroad.log.partition_log import PartitionLog
@@ -83,6 +85,8 @@ class CompactionJob:
     def __init__(self, log: PartitionLog, segments: list[Segment], now_ms: int) -> None:
         self.segments = segments
         self.cleaned_offset = log.checkpoint.current.cleaned_offset  # moves up to what the job has seen
+        self._cleaned_before = self.cleaned_offset
+        self.purged_offset = 0  # below it tombstones or markers were dropped
         self.rewritten: list[Rewritten] = []
         self.swapped = False
         self.ended = False  # it has failed or was cancelled, and left nothing behind
@@ -107,6 +111,7 @@ class CompactionJob:
             keys = self._read_keys()
             for group in _groups(self.segments, self._settings.segment_bytes, self.cleaned_offset):
                 self._rewrite(group, keys)
+            self._checkpoint.save_purged(self.purged_offset)  # K4
             self._swap()
         except Cancelled:
             self._clear_away()
@@ -143,6 +148,8 @@ class CompactionJob:
         for segment in group:
             for header, batch in self._batches(segment):
                 cleaned = batch if header is None else self._clean(header, batch, keys)
+                if header is not None and cleaned is not batch:
+                    self._note_purged(header)
                 if header is not None and header.attributes & TRANSACTIONAL:
                     self._note_transaction(header, cleaned, new)
                 changed = changed or cleaned is not batch
@@ -165,6 +172,11 @@ class CompactionJob:
         if self._is_aborted(header):
             return clean_aborted(batch, header, keep_empty)
         return clean_batch(batch, header, keys, keep_empty, horizon_ms, self._now_ms)
+
+    def _note_purged(self, header: BatchHeader) -> None:
+        """The batch was rewritten; once its horizon has passed, that dropped its tombstones or its marker."""
+        if header.attributes & DELETE_HORIZON and header.base_timestamp <= self._now_ms:
+            self.purged_offset = max(self.purged_offset, header.next_offset)
 
     def _note_transaction(
         self, header: BatchHeader, cleaned: memoryview | bytearray | None, new: Rewritten
@@ -213,6 +225,8 @@ class CompactionJob:
                     files.swap(self._disk, self._directory, new.base_offset, new.end_offset)
                     self.rewritten.append(waiting.pop(0))
             finally:
+                if waiting:  # records that stay there are superseded by some that would count as clean
+                    self.cleaned_offset = self._cleaned_before
                 _discard(waiting)
 
     def _clear_away(self) -> None:

@@ -215,6 +215,11 @@ class PartitionLog(WritableLog):
         return self._compaction
 
     @property
+    def purged_offset(self) -> int:
+        """Tombstones and transaction markers below it may be gone, with all that they ended."""
+        return self.checkpoint.current.purged_offset
+
+    @property
     def unfinished_compaction(self) -> CompactionEnd | None:
         """The one that failed half-way, to be run again: until then the log is not compacted any further."""
         pending = not all(segment.renamed for segment in self.segments)
@@ -260,12 +265,15 @@ class PartitionLog(WritableLog):
         self._truncation = TruncationJob(self, cut, now_ms, reset=False)
         return self._truncation
 
-    def begin_reset(self, offset: int, now_ms: int) -> TruncationJob:
-        """As `begin_truncation`: the log will be empty and go on at `offset`, where a batch begins."""
+    def begin_reset(self, offset: int, now_ms: int, purged: int = 0) -> TruncationJob:
+        """As `begin_truncation`: the log will be empty and go on at `offset`, where a batch begins.
+
+        What will be copied may lack tombstones and transaction markers below `purged`.
+        """
         self.end_epoch()
         self._stop_compaction()
         self._unstage()
-        self._truncation = TruncationJob(self, offset, now_ms, reset=True)
+        self._truncation = TruncationJob(self, offset, now_ms, reset=True, purged=purged)
         return self._truncation
 
     def finish_truncation(self, job: TruncationJob, error: OSError | None) -> None:

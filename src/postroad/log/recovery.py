@@ -95,7 +95,14 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
     lost = end_offset < max(known.start_offset, known.cleaned_offset, known.point.offset)
     saved = read_epochs(disk, directory)
     epochs, producers = replay(disk, directory, segments, names, saved, point.offset, end_offset, now_ms)
-    current = Checkpoint(start_offset, cleaned_offset, known.point, watermark, known.copied)
+    current = Checkpoint(
+        start_offset,
+        cleaned_offset,
+        known.point,
+        watermark,
+        known.copied,
+        purged_offset=known.purged_offset,
+    )
     checkpoint = CheckpointFile(disk, directory, found[0] if found else 0, current)
     end = Point(newest.base_offset, newest.size, end_offset)
     if resetting:  # or the next opening would remove what is appended now: both slots are written

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 class TruncationJob:
     """`run` in a thread, then PartitionLog.finish_truncation on the loop."""
 
-    def __init__(self, log: PartitionLog, offset: int, now_ms: int, *, reset: bool) -> None:
+    def __init__(self, log: PartitionLog, offset: int, now_ms: int, *, reset: bool, purged: int = 0) -> None:
         self.found: Recovered | None = None  # the log as it is afterwards
         self._log = log
         self._offset = offset
         self._now_ms = now_ms
         self._reset = reset
+        self._purged = purged  # after a reset: below it the leader may have dropped tombstones
         self._compaction_end = log.unfinished_compaction
 
     def run(self) -> None:
@@ -69,4 +70,6 @@ class TruncationJob:
         """The log begins anew at the offset: `recover` removes what is there."""
         offset, copied = self._offset, self._log.checkpoint.current.copied
         point = Point(offset, 0, offset)
-        self._log.checkpoint.retire(Checkpoint(offset, offset, point, offset, copied, resetting=True))
+        self._log.checkpoint.retire(
+            Checkpoint(offset, offset, point, offset, copied, resetting=True, purged_offset=self._purged)
+        )

@@ -3,7 +3,7 @@
     may_fetch ──▶ (fetch: epoch, offset, last_epoch, log_start)
         answered ──▶ APPEND ──▶ appended, safe ──▶ may_fetch
         diverged ──▶ TRUNCATE ──▶ truncated ──▶ may_fetch
-        diverged, refused ──▶ RESET ──▶ reset ──▶ may_fetch
+        diverged, refused, answered ──▶ RESET ──▶ reset ──▶ may_fetch
                 └─▶ WAIT ──▶ until `wait_until_ms`
 
 The offset of a fetch is a promise that everything below is safe here, so nothing is fetched while something
@@ -17,6 +17,8 @@ F2 the watermark is not above what is safe here, nor above the leader's; it fall
    below it.
 F3 the log's start follows the leader's, but not above the watermark (L11).
 F4 while the log is being cut nothing is fetched, whoever leads meanwhile.
+F5 below its purged offset a log is copied only from a leader with the same one: where they differ it begins
+   anew. What a leader has dropped below its purged offset were tombstones, and their values may lie here.
 """
 
 from __future__ import annotations
@@ -68,16 +70,26 @@ class Follower:
         "leader",
         "log_start",
         "offset",
+        "purged",
         "safe_offset",
         "target",
+        "target_purged",
         "wait_until_ms",
         "watermark",
     )
 
     def __init__(
-        self, *, log_start: int, end_offset: int, last_epoch: int, safe_offset: int, watermark: int
+        self,
+        *,
+        log_start: int,
+        end_offset: int,
+        last_epoch: int,
+        safe_offset: int,
+        watermark: int,
+        purged: int = 0,
     ) -> None:
-        """The log as it was found. `last_epoch` is that of its last record, or -1 if it has none."""
+        """The log as it was found. `last_epoch` is that of its last record, or -1 if it has none; `purged`
+        is below where tombstones may be missing."""
         self.leader = NOBODY
         self.epoch = NO_EPOCH
         self.log_start = log_start  # where the log should start: what is below may be deleted
@@ -85,7 +97,9 @@ class Follower:
         self.last_epoch = last_epoch
         self.safe_offset = safe_offset
         self.watermark = max(min(watermark, safe_offset), log_start)
+        self.purged = purged
         self.target = end_offset  # where TRUNCATE and RESET go
+        self.target_purged = purged  # what holds of the log after RESET
         self.wait_until_ms = 0
         self._leader_watermark = self._leader_start = 0
         self._failures = 0  # in a row
@@ -114,11 +128,18 @@ class Follower:
         """F1: whether the answer to a fetch with this leader epoch and offset still means something."""
         return epoch == self.epoch and offset == self.offset and not self._is_changing
 
-    def answered(self, epoch: int, offset: int, watermark: int, log_start: int) -> Step:
-        """The leader of this epoch answered a fetch at this offset, and the logs have not parted."""
+    def answered(self, epoch: int, offset: int, watermark: int, log_start: int, purged: int = 0) -> Step:
+        """The leader of this epoch answered a fetch at this offset, and the logs have not parted.
+
+        `purged` is the leader's purged offset where that is above the fetch, else 0.
+        """
         if epoch != self.epoch or offset != self.offset or self._is_changing:
             return Step.STALE
         self._failures = 0
+        if purged != self.purged and (offset < purged or offset < self.purged):  # F5
+            self._is_changing = True
+            self.target, self.target_purged = log_start, purged
+            return Step.RESET
         self._leader_watermark = watermark
         self._leader_start = log_start
         self._raise_watermark()
@@ -194,6 +215,7 @@ class Follower:
         self._is_changing = False
         self.log_start = self.offset = self.safe_offset = self.watermark = start_offset
         self.last_epoch = NO_EPOCH
+        self.purged = self.target_purged
 
     def check(self) -> None:
         """Asserts every invariant; for tests."""

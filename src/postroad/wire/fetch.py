@@ -34,6 +34,7 @@ TOPIC_IDS_FROM: Final = 13
 RACKS_FROM: Final = 11
 REPLICA_STATE_FROM: Final = 15
 ENDPOINTS_FROM: Final = 16
+PURGED_TAG: Final = 100  # of a partition's answer, between nodes: Kafka has no such field
 
 TopicKey = str | bytes
 """A topic's name, or from version 13 on its id (16 bytes)."""
@@ -111,6 +112,7 @@ class PartitionAnswer(NamedTuple):
     diverging: EpochEnd | None = None  # where a follower's log parts from this one (v12)
     leader: CurrentLeader | None = None  # who is asked instead (v12)
     preferred_replica: int = -1  # which replica near the consumer it should ask (v11)
+    purged: int = 0  # told to a follower: below it tombstones and transaction markers may be missing (v12)
 
 
 class Repetition:
@@ -209,7 +211,7 @@ def encode(
     for topic, group in topics:
         _topic_head(head, topic, len(group), flexible)
         for answer in group:
-            _, index, code, high, stable, start, records, diverging, leader, preferred = answer
+            _, index, code, high, stable, start, records, diverging, leader, preferred, purged = answer
             head += _numbers(version, index, code, high, stable, start, _size(records), preferred)
             if records is not None:
                 if isinstance(records, bytes):
@@ -219,10 +221,10 @@ def encode(
                     parts.append(records)
                     head.clear()
             if flexible:
-                if diverging is None and leader is None:
+                if diverging is None and leader is None and not purged:
                     head.append(0)
                 else:
-                    head += _partition_tags(diverging, leader)
+                    head += _partition_tags(diverging, leader, purged)
         if flexible:
             head.append(0)
     if flexible:
@@ -234,13 +236,13 @@ def encode(
 
 def _encode_one(answer: PartitionAnswer, version: int, session_id: int) -> list[Part]:
     """One partition: what a consumer of a single partition gets each time, and a follower nearly so."""
-    topic, index, error, high, stable, start, records, diverging, leader, preferred = answer
+    topic, index, error, high, stable, start, records, diverging, leader, preferred, purged = answer
     head = _head_of(version, topic, session_id) + _numbers(
         version, index, error, high, stable, start, _size(records), preferred
     )
     tail = _TAGS if version >= FLEXIBLE_FROM else b""
-    if tail and (diverging is not None or leader is not None):
-        tail = _partition_tags(diverging, leader) + NO_TAGS + NO_TAGS
+    if tail and (diverging is not None or leader is not None or purged):
+        tail = _partition_tags(diverging, leader, purged) + NO_TAGS + NO_TAGS
     if records is None:
         return [head + tail]
     if isinstance(records, bytes):
@@ -248,12 +250,14 @@ def _encode_one(answer: PartitionAnswer, version: int, session_id: int) -> list[
     return [head, records, tail] if tail else [head, records]
 
 
-def _partition_tags(diverging: EpochEnd | None, leader: CurrentLeader | None) -> bytes:
+def _partition_tags(diverging: EpochEnd | None, leader: CurrentLeader | None, purged: int) -> bytes:
     fields = []
     if diverging is not None:
         fields.append((0, _EPOCH_END.pack(diverging.epoch, diverging.end_offset, 0)))
     if leader is not None:
         fields.append((1, encode_leader(leader)))
+    if purged:
+        fields.append((PURGED_TAG, _LONG.pack(purged)))
     return write_tags(*fields)
 
 

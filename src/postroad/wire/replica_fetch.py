@@ -14,7 +14,7 @@ from struct import error as struct_error
 from typing import Final, NamedTuple
 
 from postroad.errors import ProtocolError
-from postroad.wire.fetch import EpochEnd, FetchRequest, PartitionFetch, TopicKey
+from postroad.wire.fetch import PURGED_TAG, EpochEnd, FetchRequest, PartitionFetch, TopicKey
 from postroad.wire.framing import read_uvarint, skip_tags, write_uvarint
 from postroad.wire.leader_hints import NO_TAGS, CurrentLeader, write_tags
 
@@ -31,6 +31,7 @@ _ANSWER: Final = Struct(">ihi")  # throttle time, error, session id
 _PARTITION: Final = Struct(">ihqqq")  # index, error, high watermark, stable offset, log start
 _EPOCH_END: Final = Struct(">iq")
 _LEADER: Final = Struct(">ii")
+_LONG: Final = Struct(">q")
 _TOPIC_ID_BYTES: Final = 16
 _ABORTED_BYTES: Final = 16  # producer id and first offset
 _PREFERRED_BYTES: Final = 4
@@ -53,6 +54,7 @@ class Fetched(NamedTuple):
     diverging: EpochEnd | None
     leader: CurrentLeader | None  # who to ask instead
     records: memoryview  # whole batches, and perhaps the beginning of one more
+    purged: int = 0  # below it the leader may lack tombstones and transaction markers; 0: not above the fetch
 
 
 class FetchedAnswer(NamedTuple):
@@ -144,12 +146,12 @@ def _partition(payload: memoryview, at: int, topic_id: bytes) -> tuple[Fetched, 
     if end > len(payload):
         raise ProtocolError("a Fetch response has records beyond its end")
     records = payload[at:end]
-    diverging, leader = None, None
+    diverging, leader, purged = None, None, 0
     if payload[end]:
-        diverging, leader, end = _partition_tags(payload, end)
+        diverging, leader, purged, end = _partition_tags(payload, end)
     else:
         end += 1
-    fields = (topic_id, index, error, watermark, start, diverging, leader, records)
+    fields = (topic_id, index, error, watermark, start, diverging, leader, records, purged)
     return _new(Fetched, fields), end
 
 
@@ -163,8 +165,8 @@ def _skip_aborted(payload: memoryview, at: int) -> int:
     return at
 
 
-def _partition_tags(payload: memoryview, at: int) -> tuple[EpochEnd | None, CurrentLeader | None, int]:
-    diverging, leader = None, None
+def _partition_tags(payload: memoryview, at: int) -> tuple[EpochEnd | None, CurrentLeader | None, int, int]:
+    diverging, leader, purged = None, None, 0
     tags, at = read_uvarint(payload, at)
     for _ in range(tags):
         tag, at = read_uvarint(payload, at)
@@ -176,8 +178,10 @@ def _partition_tags(payload: memoryview, at: int) -> tuple[EpochEnd | None, Curr
             diverging = EpochEnd._make(_EPOCH_END.unpack_from(content))
         elif tag == 1:
             leader = CurrentLeader._make(_LEADER.unpack_from(content))
+        elif tag == PURGED_TAG:
+            (purged,) = _LONG.unpack_from(content)
         at += size
-    return diverging, leader, at
+    return diverging, leader, purged, at
 
 
 def _count(payload: memoryview, at: int, bytes_min: int) -> tuple[int, int]:
