@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroad.broker.subscriptions.duplicates import Duplicates
+from postroad.broker.subscriptions.queue import Queue
 from postroad.queues.update import Key
 from postroad.wire.records import Record, encode_batch
 from tests.broker.harness import Running, running_node
-from tests.broker.test_queues import GROUP, configure
+from tests.broker.test_queues import GROUP, configure, refuse_writes_of_state
 from tests.clients.share_session import Error, Fate, Word, one, session
 from tests.clients.wait import until
 from tests.faults.raw import send_batch
@@ -162,6 +166,12 @@ def begin(running: Running, **configs: Any) -> None:
     configure(running, postroad_deduplicate_ms=60_000, **configs)
 
 
+def queue_of(running: Running) -> Queue:
+    queue = running.node.subscriptions.queue_in_use(Key(GROUP, running.node.image.topics["jobs"].id, 0))
+    assert queue is not None
+    return queue
+
+
 def seek(running: Running, offset: int) -> None:
     topic_id = running.node.image.topics["jobs"].id
     running.run(running.node.subscriptions.administration.reset(Key(GROUP, topic_id, 0), offset))
@@ -184,6 +194,59 @@ def test_a_message_whose_id_was_there_shortly_before_is_not_delivered(start: Cal
         publish(running, ("a", 62))
         assert member.fetch(wait_ms=100).held == []
         until(lambda: ledger.start == 12, "also if nobody settles anything after it")
+
+
+def test_duplicates_met_while_the_last_accept_is_on_its_way_do_not_stay_in_the_lag(
+    start: Callable[..., Running],
+) -> None:
+    running = start(durability_flush="sync")
+    begin(running, share_record_lock_duration_ms=600_000)  # no lock ends: nothing else lets the queue look
+    publish(running, ("a", 0))
+    with ExitStack() as stack:
+        first, second = (stack.enter_context(session(running.bootstrap, GROUP, "jobs")) for _ in range(2))
+        assert second.fetch(max_records=0).error == Error.NONE
+        assert first.fetch_some().offsets == [0]
+        disk = refuse_writes_of_state(running)
+        publish(running, ("a", 1), ("a", 2))
+        disk.gate.clear()
+        accepted = stack.enter_context(ThreadPoolExecutor(1)).submit(first.acknowledge, one(0, Fate.ACCEPT))
+        core = queue_of(running).core
+        until(lambda: core.is_settling, "the accept is on its way")
+        assert second.fetch().held == []
+        assert core.frontier == 3, "it has met the duplicates"
+        disk.gate.set()
+        assert accepted.result(30) == Error.NONE
+        until(lambda: core.ledger.start == 3, "nothing is left to be done")
+
+
+def test_duplicates_behind_a_message_that_became_a_dead_letter_do_not_stay_in_the_lag(
+    start: Callable[..., Running],
+) -> None:
+    running = start()
+    begin(running)
+    publish(running, ("a", 0), ("a", 1))
+    with session(running.bootstrap, GROUP, "jobs") as member:
+        assert member.fetch_some().offsets == [0]
+        assert member.acknowledge(one(0, Fate.REJECT)) == Error.NONE
+        until(lambda: queue_of(running).core.ledger.start == 2, "nothing is left to be done")
+
+
+def test_duplicates_do_not_stay_in_the_lag_though_the_state_could_not_be_written_at_first(
+    start: Callable[..., Running],
+) -> None:
+    running = start()
+    begin(running)
+    publish(running, ("a", 0))
+    with session(running.bootstrap, GROUP, "jobs") as member:
+        assert member.fetch_some().offsets == [0]
+        assert member.acknowledge(one(0, Fate.ACCEPT)) == Error.NONE
+        disk = refuse_writes_of_state(running)
+        disk.fail("append", "/ledger/", errno.ENOSPC)
+        publish(running, ("a", 1))
+        assert member.fetch().held == []
+        until(lambda: disk.refusals, "it was tried")
+        disk.heal()
+        until(lambda: queue_of(running).core.ledger.start == 2, "it is tried again")
 
 
 def test_duplicates_are_known_after_a_restart(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def restore(partition: SharePartition, snapshot: Snapshot, now: Now) -> bool:
         return False
     if backlog.frontier != ledger.start or upto <= start:
         return False
-    if partition.locks.messages or any(True for _ in partition.settling()):
+    if partition.locks.messages or partition.is_settling:
         return False
     gone = Gone(ledger, start, upto)
     ready, gaps = list(gone.leave(snapshot.ready)), list(gone.leave(snapshot.gaps))

@@ -386,6 +386,10 @@ class SharePartition:
         """The messages from this offset on, `count` at most, and their state; nothing is touched."""
         return peek(self, first, count, now)
 
+    @property
+    def is_settling(self) -> bool:
+        return bool(self._settling)
+
     def settling(self) -> Iterable[Settlement]:
         """In the order in which they were decided."""
         return self._settling.values()

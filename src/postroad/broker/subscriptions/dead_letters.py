@@ -118,6 +118,7 @@ class DeadLetters:
         if queue.closed:
             return
         await replied(partial(queue.write, buried))
+        queue.pass_gaps(queue.now())
         queue.subscription.something_settled(queue)
 
     def _copies(self, queue: Queue, dying: Sequence[Dying]) -> tuple[list[Record], list[tuple[int, int]]]:

@@ -280,6 +280,7 @@ class Queue:
         if error is None:
             self.subscription.tally.add(settlement)
             self.core.settled(settlement, now)
+            self.pass_gaps(now)
         else:
             self.core.unsettle(settlement, now)
             self._quiet_until = now.ms + RETRY_MS
@@ -288,6 +289,15 @@ class Queue:
             self._node.subscriptions.dead_letters.take(self)
         self.subscription.something_settled(self)
         self._arm(now)
+
+    def pass_gaps(self, now: Now) -> None:
+        """The ledger's start has moved: gaps that were met meanwhile may be all that follows it. Where a
+        settlement is on its way, its end is the time to look."""
+        if self.closed or self.core.is_settling or self._quiet_until > now.ms:
+            return
+        settlement = self.core.pass_gaps()
+        if settlement is not None:
+            self._commit_unasked(settlement)
 
     def reset(self, start: int, reply: Reply) -> None:
         """Go on from this offset, whatever was settled or is held."""
@@ -370,6 +380,7 @@ class Queue:
         self._notice_step(now)
         self._expire_locks(now)
         self._settle_expired(now)
+        self.pass_gaps(now)
         self.wake()
         self._arm(now)
 
