@@ -37,6 +37,12 @@ class LogHistory:
         """Whether the log had not let go of it when all was read in the end."""
         return position.offset >= self.starts.get(position.partition, 0)
 
+    def lasting(self, partition: int) -> list[int]:
+        """Offsets of which no power cut takes the message where logs are synced: those that were acknowledged
+        by all, or that a reader has seen. With acks=1 an acknowledgement alone promises no such thing."""
+        there = self.acknowledged if self.acks == -1 else self.seen
+        return [position.offset for position in there if position.partition == partition]
+
     def rises(self, producer: str, position: Position, sent_at: float, lost_until: float) -> bool:
         """Whether a producer's acknowledged sends to a partition rise, as they should.
 

@@ -129,8 +129,11 @@ class Logs(Workload):
         """The start, or in the midst of what is there; of what may be lost nobody knows where that is."""
         if self._may_be_lost(history):
             return 0
-        known = [position.offset for position in history.acknowledged if position.partition == partition]
-        return self.stage.random.choice([0, *known]) if self.stage.random.random() < 0.5 else 0
+        return (
+            self.stage.random.choice([0, *history.lasting(partition)])
+            if self.stage.random.random() < 0.5
+            else 0
+        )
 
     def _follow(
         self,

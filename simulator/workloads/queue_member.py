@@ -140,7 +140,7 @@ class QueueMember:
             came_at=fetched.came_at,
             lock_s=plan.lock_s if fetched.lock_ms == NOT_GIVEN else fetched.lock_ms / 1000,
             session=fetched.session,
-            membership=consumer.membership,
+            membership=fetched.membership,
             clock_jumps=world.seen["fault clock"],
         )
         self._history.add(delivery)

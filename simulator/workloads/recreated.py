@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
@@ -27,6 +28,7 @@ CHANGE_S: Final = 3.0  # between two changes, in the mean
 SEND_S: Final = 0.5
 BURST_MAX: Final = 6
 SIZE_MAX: Final = 150
+READER_S: Final = 0.3  # between two looks at what is there
 PRODUCER_S: Final = 6.0  # then another one begins, which knows nothing of the topic
 
 
@@ -124,12 +126,18 @@ class Recreated(Workload):
         incarnation.acknowledged[position] = Told(value, self._history.sent[value])
 
     async def _read(self, client: Client) -> None:
-        """Everything that is there; it counts where the topic is the same before and after."""
-        await asyncio.sleep(self.stage.random.uniform(0.5, 3.0))
+        """Everything that is there, and what has come after a while; it counts where the topic is the same
+        before and after."""
+        random = self.stage.random
+        await asyncio.sleep(random.uniform(0.5, 3.0))
         topic = await self._look(client)
         if topic is None:
             return
-        found = await self._read_all(client, topic)
+        found: dict[Position, bytes] = {}
+        with contextlib.suppress(PostroadError):  # it may be gone by now
+            found |= await self._read_all(client, topic)
+            await asyncio.sleep(random.expovariate(1 / READER_S))
+            found |= await self._read_all(client, topic)
         after = await self._look(client)
         if after is None or after.id != topic.id:
             self.stage.world.sometimes("recreated: a topic was deleted while somebody read it")

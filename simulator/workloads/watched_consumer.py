@@ -20,12 +20,16 @@ Now = Callable[[], float]
 
 
 class Fetched(NamedTuple):
-    """How a fetch that was answered went: between which moments, in which session, for how long it locks."""
+    """How a fetch that was answered went: between which moments, in which session, for how long it locks.
+
+    Session and membership are those in which it was asked: its answer may come when its member has been
+    taken for dead and has joined again."""
 
     asked_at: float
     came_at: float
     lock_ms: int
     session: Span
+    membership: Span
 
 
 Arrived = Callable[["WatchedConsumer", ShareMessage, Fetched], None]
@@ -33,12 +37,13 @@ Arrived = Callable[["WatchedConsumer", ShareMessage, Fetched], None]
 
 class WatchedSession(ShareSession):
     def __init__(
-        self, client: Client, node: int, group: str, member: str, now: Now, lost: list[LostFetch]
+        self, client: Client, node: int, member: WatchedMember, now: Now, lost: list[LostFetch]
     ) -> None:
-        super().__init__(client, node, group, member)
+        super().__init__(client, node, member.group, member.id)
         self.span = Span()
         self.asked_at = NEVER  # for the fetch that is under way
-        self.fetched = Fetched(NEVER, NEVER, 0, self.span)  # the last one that was answered
+        self.fetched = Fetched(NEVER, NEVER, 0, self.span, member.span)  # the last one that was answered
+        self._watched_member = member
         self._now = now
         self._lost = lost
 
@@ -46,13 +51,13 @@ class WatchedSession(ShareSession):
         self, topic_partitions: Iterable[TopicIdPartition], **options: Any
     ) -> list[tuple[TopicIdPartition, Any]]:
         span, self.asked_at = self.span, self._now()
-        asked_at = self.asked_at
+        asked_at, membership = self.asked_at, self._watched_member.span
         try:
             found = await super().fetch(topic_partitions, **options)
         except LOST:
             self._lost.append(LostFetch(self._member, asked_at, self._now()))
             raise
-        self.fetched = Fetched(asked_at, self._now(), options["lock_ms"], span)
+        self.fetched = Fetched(asked_at, self._now(), options["lock_ms"], span, membership)
         span.prove(asked_at, self.fetched.came_at)
         return found
 
@@ -115,10 +120,6 @@ class WatchedConsumer(ShareConsumer):
         """Whether it may hold messages that it never saw."""
         return any(each.member == self.member_id for each in self._lost)
 
-    @property
-    def membership(self) -> Span:
-        return self._watched_member.span
-
     def reads(self, topic: str, partition: int) -> bool:
         """Whether it has fetched from this partition, so that it can say something of its messages."""
         return (topic, partition) in self._homes
@@ -161,9 +162,7 @@ class WatchedConsumer(ShareConsumer):
 
     def _session(self, node: int) -> ShareSession:
         if node not in self._sessions:
-            session = WatchedSession(
-                self._client, node, self._member.group, self._member.id, self._now, self._lost
-            )
+            session = WatchedSession(self._client, node, self._watched_member, self._now, self._lost)
             self._sessions[node] = session
             self._outboxes[node] = Outbox(session)
         return self._sessions[node]
