@@ -188,6 +188,17 @@ async def test_new_topics_partitions_and_configs_follow(west: Node, east: Node, 
             assert await retention() == "9999"  # what was changed at the target alone stays
 
 
+async def test_a_topic_that_is_deleted_holds_up_no_other(west: Node, east: Node, topic: str) -> None:
+    for name in ("one", "two"):
+        fill(west, f"{topic}-{name}", count=2)
+    async with mirroring(west, east, pattern=f"{topic}-.*") as mirror:
+        await until_async(lambda: copied(mirror) == 4, "both are mirrored")
+        plain.delete(west.bootstrap, f"{topic}-one")
+        send(west, f"{topic}-two", 3, b"more ")
+        await until_async(lambda: len(mirror.watched) == 1 and copied(mirror) == 5, "the other goes on")
+    assert len(await read_all(east, f"{topic}-one")) == 2  # the copy stays
+
+
 async def is_it(asked: Any, expected: object) -> bool:
     return await asked() == expected
 

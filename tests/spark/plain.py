@@ -40,6 +40,12 @@ def create(bootstrap: str, topic: str, partitions: int = 1, **config: str) -> No
     admin.create_topics([new])[topic].result(PATIENCE_S)
 
 
+def create_replicated(bootstrap: str, topic: str, partitions: int, replicas: int = 3) -> None:
+    """The topic is there afterwards, on several nodes."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, replicas)])[topic].result(PATIENCE_S)
+
+
 def add_partitions(bootstrap: str, topic: str, total: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_partitions([NewPartitions(topic, total)])[topic].result(PATIENCE_S)

@@ -100,6 +100,7 @@ class Mirror:
         self.halted_topics: dict[str, str] = {}
         self.carriage = Carriage()
         self._pruned_at = 0.0
+        self._is_begun = False
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Until it is told to stop, or done (`once`). MirrorError if it can't begin or, with `once`, end."""
@@ -125,6 +126,7 @@ class Mirror:
         await self._notes.prepare()
         self._positions = Positions(self._source, self._target, self._notes, self.settings.prefix)
         await self._look_around()
+        self._is_begun = True
         for watched in self.watched.values():
             watched.goal = watched.source_end
         log.info(
@@ -174,8 +176,8 @@ class Mirror:
                 continue
             came = {at: records for at, records, _ in fetched}
             for at, position in self._fetcher.positions.items():
-                each = self.watched[at]
-                if each.is_ready and each.partition.reading_at == wanted[at] < position:
+                each = self.watched.get(at)
+                if each is not None and each.is_ready and each.partition.reading_at == wanted[at] < position:
                     each.partition.take(came.get(at, ()), position)
                     each.wake.set()
 
@@ -295,10 +297,11 @@ class Mirror:
         if listed.keys() - self._seen_topics:
             self._copied_topics = await notes_of.copied_topics(self._source, self._ids[1])
             self._seen_topics = set(listed)
-        for name in settings.topics:
-            if name not in listed:
-                raise UnknownTopicOrPartition(f"There is no topic {name} at the source.")
-        wanted = {name: listed[name] for name in settings.topics}
+        self._forget(lambda at: at.topic not in listed)
+        missing = [name for name in settings.topics if name not in listed]
+        if missing and not self._is_begun:
+            raise UnknownTopicOrPartition(f"There is no topic {missing[0]} at the source.")
+        wanted = {name: listed[name] for name in settings.topics if name in listed}
         if settings.pattern is not None:
             wanted |= {
                 name: topic
@@ -308,6 +311,13 @@ class Mirror:
                 and name not in self._copied_topics
             }
         return list(wanted.values())
+
+    def _forget(self, is_gone: Callable[[TopicPartition], bool]) -> None:
+        """These partitions are copied no further: one that can't be read would hold up all others."""
+        for at in [at for at in self.watched if is_gone(at)]:
+            gone = self.watched.pop(at)
+            if gone.task is not None:
+                gone.task.cancel()
 
     async def _is_same(self, topic: Topic) -> bool:
         """Whether it is the topic of which the notes tell."""
@@ -321,9 +331,7 @@ class Mirror:
                 "offsets mean other messages now. Mirror it under another --prefix"
             )
             log.error("halted: %s", self.halted_topics[topic.name])
-        for at, each in self.watched.items():
-            if at.topic == topic.name:
-                each.is_ready = False
+        self._forget(lambda at: at.topic == topic.name)
         return False
 
     async def _prepare(self, topic: Topic) -> Topic:

@@ -46,7 +46,9 @@ def page(mirror: Mirror, now_ms: int, began: float) -> str:
         behind.add(sum(max(0, each.source_end - each.partition.at) for each in those), given)
         written.add(sum(each.partition.written for each in those), given)
         skipped.add(sum(each.partition.skipped for each in those), given)
-        halted.add(sum(bool(each.halted) or topic in mirror.halted_topics for each in those), given)
+        halted.add(sum(bool(each.halted) for each in those), given)
+    for topic in sorted(mirror.halted_topics.keys() - by_topic.keys()):
+        halted.add(1, labels(topic=topic))
     _carried(mirror, out, now, began)
     return out.text()
 

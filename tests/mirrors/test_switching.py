@@ -1,0 +1,18 @@
+"""Applications move to another data centre and back, over kills of mirrors and of nodes on both sides:
+nothing that was acknowledged is missing anywhere, and no group gets a message twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from postroad.testing import node
+
+from .switching import OneNode, move_back_and_forth
+
+
+@pytest.mark.slow
+def test_an_application_moves_to_another_cluster_and_back(tmp_path: Path) -> None:
+    with node() as west, node() as east:
+        move_back_and_forth(OneNode(west), OneNode(east), tmp_path, stays=2, rounds=1, seed=1)
