@@ -91,4 +91,4 @@ def test_group_with_members_shows_them_and_can_not_be_moved(
 def test_reset_beyond_the_end_says_where_it_went(run: Command, topic: str) -> None:
     moved = run("group", "reset", topic, "--to", "1200", "--dry-run", "--json")
     end = read_json(moved.stdout)[0]["after"]
-    assert f"{topic}/0 ends at {end}, before 1200: the end is taken\n" in moved.stderr
+    assert f"{topic}/0 ends at {end}, before 1200: using the end instead\n" in moved.stderr

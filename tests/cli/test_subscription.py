@@ -323,9 +323,9 @@ def test_start_takes_the_words_of_the_documents(run: Command, topic: str, start:
 def test_seek_beyond_the_end_says_where_it_went(run: Command, subscription: str) -> None:
     sought = run("subscription", "seek", subscription, "--to", "1200", "--json")
     assert read_json(sought.stdout)[0]["after"] == 5
-    assert sought.stderr == f"{subscription}/0 ends at 5, before 1200: the end is taken\n"
+    assert sought.stderr == f"{subscription}/0 ends at 5, before 1200: using the end instead\n"
     sought = run("subscription", "seek", subscription, "--to", "2999-01-01")
-    assert sought.stderr == f"no message is that recent in {subscription}/0: the end is taken\n"
+    assert sought.stderr == f"no message in {subscription}/0 is that recent: using the end instead\n"
 
 
 def test_subscription_does_not_lose_a_topic_that_it_never_had(run: Command, subscription: str) -> None:

@@ -82,7 +82,8 @@ async def resolve(
         return last
     if start.kind == "time":
         found = await offsets.find(client, dict.fromkeys(topic_partitions, start.value))
-        _tell_late([f"{topic_partition}" for topic_partition, at in found.items() if at.offset < 0])
+        # Nothing is passed over in a partition without messages, so there is nothing to say of it.
+        _tell_late([f"{each}" for each, at in found.items() if at.offset < 0 and first[each] < last[each]])
         return {
             topic_partition: at.offset if at.offset >= 0 else last[topic_partition]
             for topic_partition, at in found.items()
@@ -101,7 +102,9 @@ async def resolve(
 
 def _tell_late(topic_partitions: Sequence[str]) -> None:
     if topic_partitions:
-        click.echo(f"no message is that recent in {', '.join(topic_partitions)}: the end is taken", err=True)
+        click.echo(
+            f"no message in {', '.join(topic_partitions)} is that recent: using the end instead", err=True
+        )
 
 
 def _tell_outside(
@@ -109,9 +112,9 @@ def _tell_outside(
 ) -> None:
     for topic_partition, end in last.items():
         if wanted > end:
-            click.echo(f"{topic_partition} ends at {end}, before {wanted}: the end is taken", err=True)
+            click.echo(f"{topic_partition} ends at {end}, before {wanted}: using the end instead", err=True)
         elif wanted < first[topic_partition]:
             click.echo(
-                f"{topic_partition} begins at {first[topic_partition]}, after {wanted}: it is taken",
+                f"{topic_partition} begins at {first[topic_partition]}, after {wanted}: using that instead",
                 err=True,
             )
