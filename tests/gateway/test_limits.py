@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import json
 import logging
+import signal
 import socket
 import struct
 import time
@@ -284,6 +285,25 @@ def test_client_that_hangs_up_during_an_upload_is_no_failure(
     assert len(counted) == 1
     assert 'status="499"' in counted[0]
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+def test_request_that_is_refused_as_soon_as_it_comes_leaves_no_traceback(
+    broker: Node, tmp_path: Path
+) -> None:
+    """aiohttp's task for the connection has not begun by then."""
+    with alone(tmp_path, "--bootstrap", broker.bootstrap) as gateway, contextlib.ExitStack() as stack:
+        url = url_of(tmp_path)
+        gateway.send_signal(signal.SIGSTOP)
+        socks = [stack.enter_context(connect(url)) for _ in range(5)]
+        for sock in socks:
+            sock.sendall(AMBIGUOUS["two blanks after the method"])
+        gateway.send_signal(signal.SIGCONT)  # they are accepted, and all that they have sent is there
+        assert all(read_all(sock).startswith(b"HTTP/1.1 400 ") for sock in socks)
+        assert get(url + "/healthz")[0] == 200
+        gateway.terminate()
+        told = gateway.communicate(timeout=PATIENCE_S)[1]
+    assert "is refused with 400" in told
+    assert "Traceback" not in told
 
 
 async def test_peer_that_reads_nothing_of_its_answer_is_cut(broker: Node) -> None:

@@ -95,6 +95,12 @@ class Connection(web.RequestHandler):
         self.door.metrics.connections = len(self.door.connections)
         self.door.count_address(self)
 
+    async def start(self) -> None:
+        """Answer requests. The connection may have ended before its task begins (with Python 3.11 it does not
+        begin at once), and aiohttp takes that for a mistake of its own."""
+        if self._manager is not None:
+            await super().start()
+
     def connection_lost(self, exc: BaseException | None) -> None:
         if self in self.door.connections:
             del self.door.connections[self]
