@@ -70,6 +70,18 @@ def test_a_late_handle_takes_a_message_from_nobody(sqs: Any, queue: str, timeout
     assert receive(sqs, queue)
 
 
+def test_to_make_visible_what_is_visible_is_no_error_however_old_the_handle_is(
+    sqs: Any, queue: str, fifo: str
+) -> None:
+    oldest = visible_again(sqs, queue)
+    assert receive(sqs, queue, VisibilityTimeout=0)
+    change(sqs, queue, oldest, 0)
+    send(sqs, fifo, "x")
+    (late,) = receive(sqs, fifo, VisibilityTimeout=0)
+    change(sqs, fifo, late, 0)
+    assert receive(sqs, queue) and receive(sqs, fifo)
+
+
 def test_a_fifo_queue_deletes_nothing_with_a_handle_whose_timeout_is_over(sqs: Any, fifo: str) -> None:
     send(sqs, fifo, "x")
     (late,) = receive(sqs, fifo, VisibilityTimeout=0)
