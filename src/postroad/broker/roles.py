@@ -22,6 +22,21 @@ if TYPE_CHECKING:
     from postroad.broker.node import Node
 
 
+class RoleCounts:
+    """What has happened to the partitions that this node leads, since its start."""
+
+    def __init__(self, me: int) -> None:
+        self._me = me
+        self.elected = self.joined = self.left = 0
+
+    def count(self, before: PartitionState, after: PartitionState) -> None:
+        if after.leader != self._me:
+            return
+        self.elected += after.leader_epoch != before.leader_epoch
+        self.joined += len(set(after.isr) - set(before.isr))
+        self.left += len(set(before.isr) - set(after.isr))
+
+
 class Roles:
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -29,10 +44,12 @@ class Roles:
         self._lag_ms = node.settings.cluster.replica_lag_ms
         self.fetchers = ReplicaFetchers(node, self.log_changed)
         self.isr_writer = IsrWriter(node)
+        self.counts = RoleCounts(self._me)
 
     def follow_changes(self, changes: Changes) -> None:
         """The store names other leaders, other replicas in sync, or other nodes."""
         for change in changes.partitions:
+            self.counts.count(change.before, change.after)
             partition = self._node.partitions.replica(change.topic.id, change.index)
             if partition is not None:
                 self.assume(partition)

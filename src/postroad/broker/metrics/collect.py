@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from postroad import __version__, process
+from postroad.broker.metrics.cluster import write_cluster
 from postroad.broker.metrics.requests import write_requests
 from postroad.broker.metrics.subscriptions import write_subscriptions
 from postroad.broker.metrics.topics import write_groups, write_partitions
@@ -22,7 +23,12 @@ async def collect(node: Node) -> str:
     page = Page(labels(node=node.settings.node.id))
     _write_process(page, node)
     write_requests(page, node.dispatcher.stats)
-    steps = chain(write_partitions(page, node), write_groups(page, node), write_subscriptions(page, node))
+    steps = chain(
+        write_cluster(page, node),
+        write_partitions(page, node),
+        write_groups(page, node),
+        write_subscriptions(page, node),
+    )
     for number, _ in enumerate(steps, 1):
         if number % STEPS_AT_ONCE == 0:
             await asyncio.sleep(0)
