@@ -103,7 +103,6 @@ def test_reading_starts_where_it_is_told(run: Command, name: str) -> None:
     assert run("consume", name, "--from", moment).stdout == ""
 
 
-
 def test_partition_without_messages_is_not_said_to_be_too_old(run: Command, name: str) -> None:
     run("topic", "create", name, "--partitions", "2")
     run("publish", name, "--partition", "1", "one")
@@ -112,6 +111,7 @@ def test_partition_without_messages_is_not_said_to_be_too_old(run: Command, name
     assert run("consume", name, "--from", "2999-01-01").stderr == (
         f"no message in {name}/1 is that recent: using the end instead\n"
     )
+
 
 def test_group_goes_on_where_it_stopped_even_within_a_batch(run: Command, name: str) -> None:
     run("publish", name, *map(str, range(6)))
