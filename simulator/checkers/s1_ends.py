@@ -7,6 +7,7 @@ only what was said after it counts.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from postroad.client.share_message import AckType
 from simulator.violation import Violation
@@ -44,9 +45,8 @@ def _has_ended(case: QueueCase, position: Position, sent: SentMessage) -> bool:
     move = case.last_move
     since = NEVER if move is None else move.said_at
     history, plan = case.history, case.history.plan
-    said = [
-        each for each in history.sayings(position, sent.value) if each.may_count and each.told_at >= since
-    ]
+    sayings = chain(history.sayings(position, sent.value), history.meant_for_others(position, sent.value))
+    said = [each for each in sayings if each.may_count and each.told_at >= since]
     if any(saying.kind is AckType.ACCEPT for saying in said):
         return True
     if any(letter.value == sent.value for letter in history.letters.get(position, ())):

@@ -77,10 +77,11 @@ def _not_held(case: QueueCase, delivery: Delivery, saying: Saying) -> str:
 
 
 def _came_again_to_the_same(case: QueueCase, delivery: Delivery, saying: Saying) -> bool:
-    """Whether its member got the message once more, perhaps unseen: then it may hold that one."""
+    """Whether its member got the message once more, perhaps unseen: then it may hold that one. So it
+    may where it got another one that has the offset since a power cut took this one."""
     again = any(
         other is not delivery and other.member == delivery.member and other.came_at >= delivery.came_at
-        for other in case.history.of(delivery.position, delivery.value)
+        for other in case.history.deliveries[delivery.position]
         if other.asked_at <= saying.told_at
     )
     unseen = any(

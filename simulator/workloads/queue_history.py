@@ -237,6 +237,17 @@ class QueueHistory:
             if stray.value == value:
                 yield stray.saying
 
+    def meant_for_others(self, position: Position, value: bytes) -> Iterator[Saying]:
+        """What may have counted for this message though it was said of one that had its offset before a power
+        cut took it: members settle offsets, and whoever said it had this one by then, perhaps unseen."""
+        given = [(each.member, each.asked_at) for each in self.of(position, value)]
+        given += [(each.member, each.asked_at) for each in self.lost_fetches]
+        for other in self.deliveries.get(position, ()):
+            if other.value != value:
+                for saying in other.sayings:
+                    if any(member == other.member and asked < saying.told_at for member, asked in given):
+                        yield saying
+
     def was_moved(self, since: float, until: float) -> bool:
         """Whether an operator may have moved it between these moments."""
         return any(move.said_at <= until and move.over_at >= since for move in self.moves)

@@ -101,6 +101,12 @@ class Past:
         self.history.add(delivery)
         return delivery
 
+    def deliver_lost(self, offset: int, at: float, *, to: str = "ann") -> Delivery:
+        """A message that had this offset before a power cut took it."""
+        delivery = replace(self.deliver(offset, at, to=to), value=b"lost", said=[])
+        self.history.deliveries[delivery.position][-1] = delivery
+        return delivery
+
     def case(self, **known: object) -> QueueCase:
         return replace(QueueCase(self.history, {"jobs": self.topic}), **known)  # type: ignore[arg-type]
 
@@ -204,6 +210,26 @@ def test_s1_what_was_accepted_before_a_seek_must_end_again() -> None:
     assert broken(s1_ends.check, past) == []
 
 
+def test_s1_accept_of_a_lost_message_may_end_the_one_that_has_its_offset_now() -> None:
+    past = Past()
+    lost = past.deliver_lost(0, 3.0)
+    say(lost, AckType.ACCEPT, 3.1)
+    assert broken(s1_ends.check, past) == ["S1"], "its member did not have the other one yet"
+    past.deliver(0, 5.0)
+    assert broken(s1_ends.check, past) == ["S1"]
+    say(lost, AckType.ACCEPT, 5.1)
+    assert broken(s1_ends.check, past) == []
+
+
+def test_s1_accept_of_a_lost_message_ends_none_that_another_member_has() -> None:
+    past = Past()
+    say(past.deliver_lost(0, 3.0), AckType.ACCEPT, 5.1)
+    past.deliver(0, 5.0, to="bob")
+    assert broken(s1_ends.check, past) == ["S1"]
+    past.history.lost_fetches = [LostFetch("ann", 4.0, 5.0)]  # in its answer it may have been
+    assert broken(s1_ends.check, past) == []
+
+
 # --- S2
 
 
@@ -303,6 +329,16 @@ def test_s5_accept_must_not_count_when_another_one_has_the_message() -> None:
     past.deliver(0, 5.5, to="bob", count=2)
     say(first, AckType.ACCEPT, 6.0)
     assert broken(s5_valid_lock.check, past) == ["S5"]
+
+
+def test_s5_accept_of_a_lost_message_counts_if_its_member_has_the_one_at_its_offset() -> None:
+    past = Past()
+    say(past.deliver_lost(0, 3.0), AckType.ACCEPT, 7.1)
+    assert broken(s5_valid_lock.check, past) == ["S5"]
+    past.deliver(0, 7.0, to="bob")
+    assert broken(s5_valid_lock.check, past) == ["S5"]
+    past.deliver(0, 7.05)
+    assert broken(s5_valid_lock.check, past) == []
 
 
 def test_s5_accept_within_the_lock_must_count() -> None:
