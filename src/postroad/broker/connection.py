@@ -255,7 +255,7 @@ class Connection:
         self._loop.remove_reader(self._fd)
 
     def stop_reading(self) -> None:
-        """For good: what was received is still answered."""
+        """Stop receiving for good; what was received is still answered."""
         self._stopped = True
         self._loop.remove_reader(self._fd)
 
@@ -374,7 +374,7 @@ class Connection:
         return True
 
     def _send_pieces(self, pieces: list[bytes | memoryview]) -> bool:
-        """The same for pieces that are too large to be copied into one."""
+        """Send pieces that are too large to be joined into one; whether all of them went."""
         try:
             sent = self._stream.send_pieces(pieces)
         except BlockingIOError:

@@ -46,7 +46,7 @@ class Controlling:
             self._changed.set()
 
     async def run(self) -> None:
-        """For as long as the node lives."""
+        """Claim the controller's key and reconcile, for as long as the node lives."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):

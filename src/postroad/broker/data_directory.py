@@ -132,7 +132,7 @@ class DataDirectory:
         return fresh if identity is None or not identity.directory else identity.directory
 
     def note(self, cluster_id: str, node_id: int, directory_id: str) -> None:
-        """Durable before the first log is made."""
+        """Write node.json, durably; call it before the first log is made."""
         known = self._read_identity()
         seen = 0 if known is None else known.seen_revision
         identity = Identity(

@@ -64,7 +64,7 @@ class Call:
 
     @property
     def client_id(self) -> str | None:
-        """In this turn only, as the body."""
+        """What the client calls itself; valid in this turn only, as the body is."""
         return framing.client_id(self.frame)
 
     def park(self) -> Answer:

@@ -183,7 +183,7 @@ class Elections:
         return self._exists(where) and self._state(where).leader == node
 
     async def _wait(self, condition: Callable[[], bool], timeout_s: float) -> None:
-        """Until it holds, or the time is over."""
+        """Wait until the condition holds, or the time is over."""
         for _ in range(round(timeout_s / LOOK_S)):
             if condition():
                 return

@@ -61,7 +61,7 @@ class Flusher:
             self.request_later(partition, PUT_OFF_MS)
 
     def request_later(self, partition: Partition, delay_ms: int) -> None:
-        """At the latest after this delay (flush mode `interval`); one timer for a partition."""
+        """Sync the partition after this delay at the latest (flush mode `interval`); it has one timer."""
         if partition.sync_timer is None:
 
             def due() -> None:

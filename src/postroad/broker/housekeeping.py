@@ -31,7 +31,7 @@ class Housekeeping:
         self._unremoved: list[RemovedSegment] = []  # their files could not be deleted yet
 
     async def run_retention(self) -> None:
-        """For as long as the node lives."""
+        """Apply retention to all logs, again and again, for as long as the node lives."""
         while True:
             await asyncio.sleep(self._node.settings.storage.retention_check_ms / 1000)
             self._node.directory.reserve.lay_aside()
@@ -43,7 +43,7 @@ class Housekeeping:
                     self.expire(partition, committed)
 
     async def run_compaction(self) -> None:
-        """For as long as the node lives, one log after the other."""
+        """Compact one log after the other, for as long as the node lives."""
         while self._node.settings.storage.compaction:
             await asyncio.sleep(self._node.settings.storage.compaction_check_ms / 1000)
             for partition in self._healthy():

@@ -82,7 +82,7 @@ class IsrWriter:
                 self._node.roles.share(partition, leader)
 
     async def run(self) -> None:
-        """For as long as the node lives."""
+        """Write changes of in-sync replicas, for as long as the node lives."""
         while True:
             try:
                 async with asyncio.timeout(LOOK_S if self._led else None):

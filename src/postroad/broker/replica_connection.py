@@ -39,7 +39,7 @@ class ReplicaConnection:
         loop.add_reader(self._fd, self._receive)
 
     def send(self, frame: bytes) -> None:
-        """At once if the kernel takes it all, as it nearly always does."""
+        """Send the frame: at once if the kernel takes it all, as it nearly always does."""
         if self._unsent:
             self._unsent.append(memoryview(frame))
             return

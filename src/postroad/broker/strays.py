@@ -46,7 +46,7 @@ class Strays:
         self._wanted.set()
 
     async def run(self) -> None:
-        """For as long as the node lives."""
+        """Delete strays, again and again, for as long as the node lives."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):

@@ -307,7 +307,7 @@ def _canceller(dry_run: bool, yes: bool) -> Callable[[Client], Awaitable[None]]:
 async def _watch(
     client: Client, partitions: Sequence[TopicPartition], advance: output.Progress | None = None
 ) -> None:
-    """Until none of these is being moved any more."""
+    """Wait until none of these is being moved any more."""
     import asyncio
 
     from postroad.client.moves import moving

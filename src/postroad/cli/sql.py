@@ -97,7 +97,7 @@ def _cell(value: Any) -> output.Cell:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it. Bytes that are no text are base64."""
+    """The value as JSON has it; bytes that are not text become base64."""
     if isinstance(value, bytes | bytearray):
         try:
             return bytes(value).decode()

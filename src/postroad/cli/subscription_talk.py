@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def talk_about(name: str, bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]]) -> T:
-    """As `talk`."""
+    """Do the work as `talk` does, and name the subscription in what is wrong."""
 
     async def named(client: Client) -> T:
         try:

@@ -165,7 +165,7 @@ class Client:
         return await self.retry(lambda: self.call(api, body, node=node))
 
     async def topic_now(self, name: str) -> Topic | None:
-        """As the nodes know it now, whatever is cached; None if there is none."""
+        """The topic as the nodes know it now, whatever is cached; None if there is none."""
         return (await self.retry(lambda: self.cluster([name]))).topics.get(name)
 
     def forget(self, topic: str | None = None) -> None:

@@ -253,7 +253,7 @@ class ShareSession:
 def said_of(
     batches: Mapping[TopicIdPartition, Sequence[AckBatch]],
 ) -> list[share_acknowledge.AcknowledgeTopic]:
-    """As a request says it."""
+    """The acknowledgements as a request says them."""
     topics: dict[bytes, list[share_acknowledge.AcknowledgePartition]] = {}
     for (topic, index), given in batches.items():
         said = [share_acknowledge.AcknowledgementBatch(ack.first, ack.last, [ack.type]) for ack in given]

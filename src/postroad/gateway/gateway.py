@@ -35,7 +35,7 @@ RECEIVERS_SWEEP_S: Final = 10.0
 
 
 class Message(NamedTuple):
-    """To be published. Without a timestamp it is that of now; without a partition the key decides."""
+    """A message to publish. Without a timestamp it gets that of now; without a partition the key decides."""
 
     value: bytes | None
     key: bytes | None = None

@@ -57,7 +57,7 @@ class GatewayMetrics:
         registry.gauge("postroad_http_connections", "Open connections.", lambda: self.connections)
 
     def note_refusal(self, status: int) -> None:
-        """By the door, before a dialect could tell what was asked for."""
+        """Count a refusal by the door, before a dialect could tell what was asked for."""
         self.requests.of("none", "none", str(status)).add()
 
     def note_request(self, dialect: str, action: str, status: int, took_ns: int) -> None:

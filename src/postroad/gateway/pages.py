@@ -24,8 +24,8 @@ class Pages:
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[None]:
-        """While a page is made. Raises RequestTimedOut, which clients may try again, if others take too
-        long."""
+        """Wait for room to make a page. Raises RequestTimedOut, which clients may try again, if others take
+        too long."""
         try:
             async with asyncio.timeout(self._patience_s):
                 await self._free.acquire()

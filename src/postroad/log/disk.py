@@ -94,7 +94,7 @@ class Disk(Protocol):
         """The sorted names in it; none if there is no such directory."""
 
     def make_directory(self, path: str) -> None:
-        """With all that lead to it, each synced. It may exist."""
+        """Make the directory and all that lead to it, each synced. It may exist."""
 
     def remove(self, path: str) -> None:
         """A file, or a directory with all in it. It may be gone already."""

@@ -170,7 +170,7 @@ class Segment:
         return offset if following is None else min(offset, following[1].base_offset)
 
     def let_file_go(self) -> None:
-        """As long as nobody reads or writes: a thousand idle logs need no descriptor."""
+        """Close the file until somebody reads or writes: a thousand idle logs need no descriptor."""
         self._file = None
 
     def remove_files(self) -> None:

@@ -112,7 +112,7 @@ class Cluster:
     # --- topics --------------------------------------------------------------------------------
 
     def id(self) -> str:
-        """By which clusters are told apart; '' if this one has none."""
+        """The id by which clusters are told apart; '' if this one has none."""
         return self._router.retry("cluster id", lambda: self._router.cluster([]).id) or ""
 
     def topics(

@@ -33,7 +33,7 @@ class Stream(Protocol):
         """How many bytes were taken. `flags`: MSG_MORE, or none."""
 
     def send_pieces(self, pieces: Sequence[Buffer], /) -> int:
-        """The same for bytes that lie apart."""
+        """Send bytes that lie apart, as `send` does."""
 
     def send_file(self, file: SentFile, position: int, length: int) -> int:
         """The same for bytes of a file, which need not pass through our memory; 0: it has none there."""

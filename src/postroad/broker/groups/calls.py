@@ -89,7 +89,7 @@ def by_topic(node: HasImage, partitions: Partitions) -> list[tuple[bytes, str, l
 
 
 def client_of(call: Call) -> Client:
-    """As Kafka shows it: the host with a slash before it."""
+    """The client's host as Kafka shows it, with a slash before it."""
     return Client(call.client_id or "", "/" + call.connection.peer.rpartition(":")[0])
 
 

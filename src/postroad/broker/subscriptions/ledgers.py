@@ -118,7 +118,7 @@ class Ledgers:
         return self._states.get((topic_id, index))
 
     def find_loaded(self, topic_id: bytes, index: int) -> QueueStates | None:
-        """The same; None also while it is being loaded."""
+        """What is known of the partition; None while it is being loaded, too."""
         states = self._states.get((topic_id, index))
         return None if states is None or not states.loaded else states
 

@@ -55,7 +55,7 @@ class Membership:
             raise GroupIdNotFound(f"Group {group_id} is not a share group.")
 
     def arm(self) -> None:
-        """After a heartbeat: a member that goes silent is noticed in time."""
+        """Set the timer for the next member that may go silent; call it after a heartbeat."""
         at = self.members.next_deadline()
         if self._timer is not None:
             self._timer.cancel()

@@ -88,7 +88,7 @@ class ScheduleFile:
             self._saved_to = snapshot.frontier
 
     def save_if_worth(self, now: Now) -> None:
-        """After the core has learned more."""
+        """Save the schedule if it has grown enough; call it when the core has learned more."""
         delayed = self._core.delayed
         if delayed < DELAYED_MIN or self._writing:
             return

@@ -68,7 +68,7 @@ class Redrives:
         return self._as_it_is(subscription, await self._book.read(subscription))
 
     async def all(self) -> list[tuple[str, Task]]:
-        """With the subscription of each."""
+        """All redrives, each with its subscription."""
         found: list[tuple[str, Task]] = []
         for subscription, text in (await self._book.texts()).items():
             page = Page(read_tasks(text), "")
@@ -76,14 +76,15 @@ class Redrives:
         return found
 
     async def find(self, task_id: str) -> tuple[str, Task] | None:
-        """With its subscription."""
+        """The redrive with its subscription; None if there is none."""
         for subscription, task in await self.all():
             if task.id == task_id:
                 return subscription, next((t for t in await self.of(subscription) if t.id == task_id), task)
         return None
 
     async def cancel(self, subscription: str, task_id: str) -> Task | None:
-        """As it is afterwards: ended, unless its gateway does not answer in time. None: there is no such."""
+        """The redrive as it is afterwards: ended, unless its gateway does not answer in time; None if there
+        is none."""
         runner = self._runners.get(subscription)
         if runner is not None and runner[0].task.id == task_id:
             runner[0].cancel()

@@ -35,7 +35,7 @@ class Runner:
 
     @property
     def task(self) -> Task:
-        """As it is now, a little ahead of what is written down."""
+        """The task as it is now, a little ahead of what is written down."""
         state = self._task.state
         if state == "running" and self._cancelled.is_set():
             state = "cancelling"
@@ -57,7 +57,7 @@ class Runner:
             await self._conclude(working)
 
     async def _watch(self, working: asyncio.Task[bool], ends: Sequence[asyncio.Task[bool]]) -> None:
-        """Until there is a reason to stop."""
+        """Return when there is a reason to stop."""
         pause_s = FIRST_BEAT_S
         while True:
             done, _ = await asyncio.wait(

@@ -75,7 +75,8 @@ async def seek(call: Call[Seek, Nothing]) -> SeekAnswer:
     admin=True, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def purge(call: Call[Part, Nothing]) -> PurgeAnswer:
-    """Also with those that are in flight or delayed. They are no dead letters; the topic keeps them."""
+    """Messages in flight and delayed ones are discarded, too. They don't become dead letters; the topic keeps
+    them."""
     client, name = call.gateway.client, call.path["subscription"]
     before = await subscriptions.positions(client, name)
     topic_partitions = _chosen(list(before), call.body)

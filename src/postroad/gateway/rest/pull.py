@@ -113,7 +113,7 @@ async def acknowledge(call: Call[Settle, Nothing]) -> SettleAnswer | EndpointAns
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
 async def release(call: Call[Release, Nothing]) -> SettleAnswer | EndpointAnswer:
-    """After the last attempt it becomes a dead letter instead."""
+    """A message that is released after its last attempt becomes a dead letter instead."""
     request = call.body
     return await _settle(
         call.gateway, call.path["subscription"], request.receipts, AckType.RELEASE, delay_ms=request.delay_ms

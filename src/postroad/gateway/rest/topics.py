@@ -89,7 +89,7 @@ async def get_topic(call: Call[Nothing, Nothing]) -> TopicDetails:
     admin=True, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def alter_topic(call: Call[TopicChange, Nothing]) -> TopicDetails:
-    """Also adds partitions. Mind that keys go to other partitions then."""
+    """It can add partitions, too; keys then go to other partitions."""
     name, change, client = call.path["topic"], call.body, call.gateway.client
     topic = await client.topic(name)
     changes = {key: value for key, value in change.configs.items() if value is not None}
@@ -135,5 +135,5 @@ def _summary(topic: Topic) -> TopicSummary:
 
 
 def id_text(topic_id: bytes) -> str:
-    """As Kafka's tools write it."""
+    """The topic's id as Kafka's tools write it."""
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()

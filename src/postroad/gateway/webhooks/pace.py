@@ -21,7 +21,7 @@ class Pace:
         return min(wanted, int(self._tokens))
 
     def wait_s(self) -> float:
-        """Until one may go."""
+        """How long to wait until one may go."""
         return max(0.0, (1 - self._tokens) / self.rate) if self.rate else 0.0
 
     def take(self, count: int) -> None:
