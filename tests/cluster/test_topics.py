@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from postroad.cluster import keys
 from postroad.cluster.controller import add_partitions, create_topic, delete_topic, finish_deletion
+from postroad.cluster.decision import Decision
 from postroad.cluster.image import Image
 from postroad.cluster.internal_topics import OFFSETS_TOPIC
+from postroad.cluster.store import Delete, Put
 from postroad.errors import (
     InvalidConfig,
     InvalidPartitions,
@@ -115,7 +118,7 @@ def test_a_wrong_number_of_partitions_is_refused(image: Image, count: int) -> No
 
 @pytest.mark.parametrize("factor", [0, -2, 4])
 def test_a_wrong_replication_factor_is_refused(image: Image, factor: int) -> None:
-    with pytest.raises(InvalidReplicationFactor, match="3 nodes that run"):
+    with pytest.raises(InvalidReplicationFactor, match="3 nodes that there are"):
         created(image, "orders", replicas=factor)
 
 
@@ -255,3 +258,56 @@ def test_the_nodes_own_topics_cannot_be_deleted(image: Image) -> None:
     created(image, OFFSETS_TOPIC, internal=True)
     with pytest.raises(PolicyViolation, match="can't be deleted"):
         delete_topic(image, OFFSETS_TOPIC)
+
+
+# --- while nodes are down --------------------------------------------------------------------------
+
+
+def test_replicas_on_nodes_that_are_down_are_not_in_sync_and_do_not_lead(image: Image) -> None:
+    decision = create_topic(image, "orders", topic_id(1), nodes=[1, 3], down=[2], partitions=6, replicas=3)
+    commit(image, decision)
+    states = image.topics["orders"].partitions
+    assert [state.isr for state in states] == [tuple(n for n in s.replicas if n != 2) for s in states]
+    assert [state.leader for state in states] == [state.isr[0] for state in states]
+    assert sorted(state.replicas[0] for state in states) == [1, 1, 2, 2, 3, 3], "also node 2"
+
+
+def test_nodes_that_are_down_get_nothing_where_others_are_enough(image: Image) -> None:
+    commit(
+        image, create_topic(image, "orders", topic_id(1), nodes=[1, 3], down=[2], partitions=6, replicas=2)
+    )
+    assert all(set(state.replicas) == {1, 3} for state in image.topics["orders"].partitions)
+
+
+def test_all_nodes_that_serve_have_a_replica_before_one_that_is_down(image: Image) -> None:
+    decision = create_topic(
+        image, "orders", topic_id(1), nodes=[2, 4], down=[1, 3, 5], partitions=10, replicas=3
+    )
+    commit(image, decision)
+    for state in image.topics["orders"].partitions:
+        assert set(state.isr) == {2, 4}
+        assert len(state.replicas) == 3
+
+
+def test_new_partitions_are_placed_on_nodes_that_are_down_as_well(image: Image) -> None:
+    created(image, "orders", partitions=3, replicas=3)
+    commit(image, add_partitions(image, "orders", 4, nodes=[1, 2], down=[3]))
+    state = image.topics["orders"].partitions[3]
+    assert (set(state.replicas), set(state.isr)) == ({1, 2, 3}, {1, 2})
+
+
+def test_an_assignment_needs_one_node_that_serves(image: Image) -> None:
+    commit(image, create_topic(image, "orders", topic_id(1), nodes=[1, 3], down=[2], assignments={0: [2, 3]}))
+    [state] = image.topics["orders"].partitions
+    assert (state.replicas, state.isr, state.leader) == ((2, 3), (3,), 3)
+    with pytest.raises(InvalidReplicaAssignment, match="None of the nodes"):
+        create_topic(image, "others", topic_id(2), nodes=[1, 3], down=[2], assignments={0: [2]})
+
+
+def test_a_node_that_is_removed_meanwhile_gets_no_replica(image: Image) -> None:
+    home = Put(keys.directory_key(2), keys.encode(keys.DirectoryValue("home-of-2")))
+    commit(image, Decision([], [home]))
+    decision = create_topic(image, "orders", topic_id(1), nodes=[1, 3], down=[2], replicas=3)
+    commit(image, Decision([], [Delete(home.key)]))
+    with pytest.raises(AssertionError, match=home.key):  # a compare that does not hold
+        commit(image, decision)

@@ -49,6 +49,7 @@ class TopicChanges:
                 name,
                 topic_id,
                 nodes=_placeable(image),
+                down=_down(image),
                 partitions=partitions,
                 replicas=replicas,
                 assignments=assignments,
@@ -95,7 +96,12 @@ class TopicChanges:
 
         def decision(image: Image) -> Decision:
             return controller.add_partitions(
-                image, name, count, nodes=_placeable(image), assignments=assignments
+                image,
+                name,
+                count,
+                nodes=_placeable(image),
+                down=_down(image),
+                assignments=assignments,
             )
 
         if validate_only:
@@ -116,6 +122,12 @@ class TopicChanges:
 def _placeable(image: Image) -> Sequence[int]:
     """The nodes that get new replicas; all of them while none serves, as when the first one starts."""
     return membership.placeable(image) or sorted(image.nodes)
+
+
+def _down(image: Image) -> Sequence[int]:
+    """The nodes that get replicas only where those above are too few."""
+    used = _placeable(image)
+    return [node for node in membership.down(image) if node not in used]
 
 
 def _imagined(decision: Decision, name: str) -> Topic:

@@ -140,6 +140,12 @@ def placeable(image: Image) -> list[int]:
     return [node for node in sorted(image.nodes) if may_lead(image, node)]
 
 
+def down(image: Image) -> list[int]:
+    """The nodes that hold replicas or may, and don't serve now, in order."""
+    known = sorted({*image.directories, *image.nodes} - image.drains.keys())
+    return [node for node in known if not may_lead(image, node)]
+
+
 def check_level(image: Image, level: int) -> None:
     """Raise ConfigurationError if a node that understands this level would drop what others have written."""
     if level < image.level:

@@ -47,6 +47,7 @@ def create_topic(
     topic_id: bytes,
     *,
     nodes: Sequence[int],
+    down: Sequence[int] = (),
     partitions: int = DEFAULT,
     replicas: int = DEFAULT,
     assignments: Assignments | None = None,
@@ -58,6 +59,8 @@ def create_topic(
 ) -> Decision:
     """A topic under a fresh id (`ids.make_id`), spread over `nodes` unless assignments are given.
 
+    Where a partition has more replicas than there are `nodes`, which serve, the others lie on nodes that are
+    `down` and join when they return.
     A topic of several replicas keeps how many must be in sync among its configs, as the request, the node
     (`default_min_insync`, if above 1) or the rule says: nodes with other settings must agree on it.
     `internal`: it is a node that asks, for one of its own topics. Raises what is wrong with the request.
@@ -71,16 +74,15 @@ def create_topic(
         count = default_partitions if partitions == DEFAULT else partitions
         factor = default_replicas if replicas == DEFAULT else replicas
         _check_count(image, count, count)
-        _check_factor(factor, nodes)
         start = int.from_bytes(topic_id[-4:], "big")
-        placed = place(nodes, range(count), factor, start, _racks(image))
+        placed = _place(image, nodes, down, range(count), factor, start)
     elif partitions != DEFAULT or replicas != DEFAULT:
         raise InvalidRequest("Give either a replica assignment, or partitions and replication factor.")
     else:
-        placed = _placed(assignments, 0, nodes)
+        placed = _placed(assignments, 0, nodes, down)
         _check_count(image, len(placed), len(placed))
     texts = topic_config.with_min_insync(texts, len(placed[0]), default_min_insync)
-    return _creation(name, topic_id, placed, texts)
+    return _with_homes(image, _creation(name, topic_id, placed, texts, nodes), placed, down)
 
 
 def add_partitions(
@@ -89,9 +91,11 @@ def add_partitions(
     count: int,
     *,
     nodes: Sequence[int],
+    down: Sequence[int] = (),
     assignments: Sequence[Sequence[int]] | None = None,
 ) -> Decision:
-    """The topic grows to `count` partitions; `assignments` are those of the new ones."""
+    """The topic grows to `count` partitions; `assignments` are those of the new ones, `nodes` and `down` as
+    for a new topic."""
     topic = image.topic(name)
     refuse_internal(name, "its partitions are fixed")
     old = len(topic.partitions)
@@ -100,16 +104,15 @@ def add_partitions(
     _check_count(image, count, count - old)
     factor = len(topic.partitions[0].replicas)
     if assignments is None:
-        _check_factor(factor, nodes)
         start = int.from_bytes(topic.id[-4:], "big")
-        placed = place(nodes, range(old, count), factor, start, _racks(image))
+        placed = _place(image, nodes, down, range(old, count), factor, start)
     else:
-        placed = _placed(dict(enumerate(assignments, old)), old, nodes)
+        placed = _placed(dict(enumerate(assignments, old)), old, nodes, down)
         if len(placed) != count - old or any(len(replicas) != factor for replicas in placed):
             raise InvalidReplicaAssignment(
                 f"{count - old} new partitions of {factor} replicas each must be assigned."
             )
-    return _growth(image, topic, placed)
+    return _with_homes(image, _growth(image, topic, placed, nodes), placed, down)
 
 
 def delete_topic(image: Image, name: str, *, internal: bool = False) -> Decision:
@@ -173,18 +176,47 @@ def _check_count(image: Image, count: int, new: int) -> None:
         )
 
 
-def _check_factor(factor: int, nodes: Sequence[int]) -> None:
-    if not 1 <= factor <= len(nodes):
-        raise InvalidReplicationFactor(
-            f"The replication factor must be from 1 to the {len(nodes)} nodes that run, not {factor}."
-        )
-
-
 def _racks(image: Image) -> dict[int, str]:
     return {node: entry.rack for node, entry in image.nodes.items()}
 
 
-def _placed(assignments: Assignments, first: int, nodes: Sequence[int]) -> list[tuple[int, ...]]:
+def _place(
+    image: Image, nodes: Sequence[int], down: Sequence[int], partitions: range, factor: int, start: int
+) -> list[tuple[int, ...]]:
+    """On nodes that serve, as far as there are enough of them.
+
+    Otherwise each partition lies on all of these and on some that are down, in an order as if all served: one
+    that returns has its part of the preferred leaders.
+    """
+    if not 1 <= factor <= len(nodes) + len(down):
+        raise InvalidReplicationFactor(
+            f"The replication factor must be from 1 to the {len(nodes) + len(down)} nodes that there are, "
+            f"not {factor}."
+        )
+    if factor <= len(nodes):
+        return place(nodes, partitions, factor, start, _racks(image))
+    everywhere = place([*nodes, *down], partitions, len(nodes) + len(down), start, _racks(image))
+    return [_with_all(order, nodes, factor) for order in everywhere]
+
+
+def _with_all(order: Sequence[int], nodes: Sequence[int], factor: int) -> tuple[int, ...]:
+    """A partition on all of the nodes and on the first of the others, in this order."""
+    others = [node for node in order if node not in nodes][: factor - len(nodes)]
+    return tuple(node for node in order if node in nodes or node in others)
+
+
+def _with_homes(
+    image: Image, decision: Decision, placed: Sequence[tuple[int, ...]], down: Sequence[int]
+) -> Decision:
+    """The decision, if no node that is down and gets a replica has been removed meanwhile."""
+    used = sorted({node for replicas in placed for node in replicas} & set(down))
+    homes = [Compare(key, image.key_revision(key)) for key in map(keys.directory_key, used)]
+    return Decision([*decision.compares, *homes], decision.operations)
+
+
+def _placed(
+    assignments: Assignments, first: int, nodes: Sequence[int], down: Sequence[int]
+) -> list[tuple[int, ...]]:
     """The assignment as a list, if it is one: partitions without a gap, replicas that differ and exist."""
     if not assignments or sorted(assignments) != list(range(first, first + len(assignments))):
         raise InvalidReplicaAssignment(f"Partitions must be numbered from {first} on, without a gap.")
@@ -194,9 +226,11 @@ def _placed(assignments: Assignments, first: int, nodes: Sequence[int]) -> list[
             raise InvalidReplicaAssignment(
                 "Each partition needs the same number of replicas, each on another node."
             )
-        if not set(replicas) <= set(nodes):
-            missing = sorted(set(replicas) - set(nodes))
+        if not set(replicas) <= {*nodes, *down}:
+            missing = sorted(set(replicas) - {*nodes, *down})
             raise InvalidReplicaAssignment(f"Unknown nodes: {missing}; running are {sorted(nodes)}.")
+        if not set(replicas) & set(nodes):
+            raise InvalidReplicaAssignment(f"None of the nodes {sorted(replicas)} is running.")
     return placed
 
 
@@ -204,19 +238,23 @@ def _placed(assignments: Assignments, first: int, nodes: Sequence[int]) -> list[
 
 
 def _creation(
-    name: str, topic_id: bytes, placed: Sequence[tuple[int, ...]], config: dict[str, str]
+    name: str,
+    topic_id: bytes,
+    placed: Sequence[tuple[int, ...]],
+    config: dict[str, str],
+    nodes: Sequence[int],
 ) -> Decision:
     key = keys.topic_key(name)
     topic = keys.TopicValue(name, id_text(topic_id), len(placed), config)
     chunks = [
         Put(keys.chunk_key(topic.id, number), keys.encode(keys.ChunkValue(states)))
-        for number, states in keys.chunks(_new_states(placed))
+        for number, states in keys.chunks(_new_states(placed, nodes))
     ]
     return Decision([Compare(key, ABSENT)], [Put(key, keys.encode(topic)), *chunks])
 
 
-def _growth(image: Image, topic: Topic, placed: Sequence[tuple[int, ...]]) -> Decision:
-    key, states = keys.topic_key(topic.name), topic.partitions + _new_states(placed)
+def _growth(image: Image, topic: Topic, placed: Sequence[tuple[int, ...]], nodes: Sequence[int]) -> Decision:
+    key, states = keys.topic_key(topic.name), topic.partitions + _new_states(placed, nodes)
     value = keys.TopicValue(topic.name, topic.id_text, len(states), topic.config)
     changed = [Put(key, keys.encode(value))]
     for number, chunk in keys.chunks(states):
@@ -225,5 +263,7 @@ def _growth(image: Image, topic: Topic, placed: Sequence[tuple[int, ...]]) -> De
     return Decision([Compare(put.key, image.key_revision(put.key)) for put in changed], changed)
 
 
-def _new_states(placed: Sequence[tuple[int, ...]]) -> tuple[PartitionState, ...]:
-    return tuple(PartitionState(replicas[0], 0, replicas, replicas) for replicas in placed)
+def _new_states(placed: Sequence[tuple[int, ...]], nodes: Sequence[int]) -> tuple[PartitionState, ...]:
+    """Those that serve are in sync, and the first of them leads."""
+    in_sync = [tuple(node for node in replicas if node in nodes) for replicas in placed]
+    return tuple(PartitionState(isr[0], 0, all_, isr) for all_, isr in zip(placed, in_sync, strict=True))
