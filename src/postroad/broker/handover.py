@@ -1,5 +1,5 @@
 """Leaderships that this node hands over while it lives: to preferred leaders, when partitions move away, when
-it is drained, and when it stops.
+its disk is full, when it is drained, and when it stops.
 
 A leader that lives is replaced only by its own commit, after it has stopped serving (`cluster.leadership`),
 so nobody ever serves beside its successor.
@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.partition import Partition
 from postroad.cluster import leadership
+from postroad.cluster.decision import Decision
 from postroad.cluster.leadership import Move
+from postroad.cluster.partition_rules import Standing
 from postroad.errors import ApiError, CoordinationError
 
 if TYPE_CHECKING:
@@ -24,8 +27,10 @@ if TYPE_CHECKING:
 LOOK_S: Final = 1.0
 BACK_S: Final = 10.0  # a node that is back leads again after so long: it may die again at once
 MOVES_MAX: Final = 50  # in one round: each is a short stall for its clients
+FULL_S: Final = 10.0  # between two hand-overs of a partition: where all disks are full they would go round
 STOP_S: Final = 10.0  # a stop waits no longer for others to take over
 FENCE_RETRY_S: Final = 0.5
+FOLLOW_S: Final = 1.0  # until a commit has come round
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +39,11 @@ class Handover:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._me = node.settings.node.id
+        self._moving: Counter[tuple[bytes, int]] = Counter()  # partitions that are being handed over
+        self._moved = asyncio.Event()
+        self._left_full_s: dict[
+            tuple[bytes, int], float
+        ] = {}  # by partition: when it was left for want of room
         self._ready_since: dict[int, float] = {}  # by preferred leader: when it was first seen in sync
 
     async def run(self) -> None:
@@ -57,8 +67,51 @@ class Handover:
         self._ready_since = {node: self._ready_since.get(node, now_s) for node in sorted(targets)}
         return [move for move in moves if now_s - self._ready_since[move.to] >= BACK_S]
 
-    async def move(self, moves: Sequence[Move]) -> None:
+    async def leave_full(self, partitions: Sequence[Partition]) -> None:
+        """The disk has no room for what is sent to these: others lead them, where another one is in sync.
+
+        The node leaves their ISRs, or everybody would wait for what it can't write; it joins again when it
+        has caught up.
+        """
+        now_s = self._node.loop.time()
+        where = {
+            (partition.topic_id, partition.index): now_s
+            for partition in partitions
+            if now_s - self._left_full_s.get((partition.topic_id, partition.index), -FULL_S) >= FULL_S
+        }
+        if not where:
+            return
+        self._left_full_s = where | {at: s for at, s in self._left_full_s.items() if now_s - s < FULL_S}
+        moves = [
+            m for m in leadership.drain_moves(self._node.image, self._me) if (m.topic_id, m.index) in where
+        ]
+        if moves:
+            log.warning("the disk is full: %d partitions are handed over", len(moves))
+            await self.move(moves, Standing.LEAVES)
+
+    async def move(self, moves: Sequence[Move], standing: Standing = Standing.STAYS) -> None:
         """Stop leading these, and let the named nodes lead. Raises nothing of the store's."""
+        where = Counter((move.topic_id, move.index) for move in moves)
+        self._moving += where
+        try:
+            await self._move(moves, standing)
+        finally:
+            self._moving -= where
+            self._moved.set()
+            self._moved = asyncio.Event()
+
+    def is_moving(self, topic_id: bytes, index: int) -> bool:
+        """Whether the partition is not led here any more, and the image does not say yet who leads it."""
+        return (topic_id, index) in self._moving
+
+    async def finish(self, timeout_s: float) -> None:
+        """Wait until the image says who leads what is being handed over; bounded."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while self._moving:
+                    await self._moved.wait()
+
+    async def _move(self, moves: Sequence[Move], standing: Standing) -> None:
         if not moves:
             return
         partitions = self._node.partitions
@@ -67,14 +120,23 @@ class Handover:
         for partition in leaving:
             self._node.roles.stop_leading(partition)
         done = True
-        for decision in leadership.resign(self._node.image, self._me, moves):
-            try:
-                done &= await self._node.topics.commit(decision, urgent=True) is not None
-            except (ApiError, CoordinationError) as error:
-                log.warning("leaderships could not be handed over: %s", error)
-                done = False
+        for decision in leadership.resign(self._node.image, self._me, moves, standing):
+            done &= await self._commit(decision)
         if not done:
             await self.lead_again(leaving)
+
+    async def _commit(self, decision: Decision) -> bool:
+        """Whether it is done; the image shows it then, unless that takes long."""
+        try:
+            revision = await self._node.topics.commit(decision, urgent=True)
+        except (ApiError, CoordinationError) as error:
+            log.warning("leaderships could not be handed over: %s", error)
+            return False
+        if revision is None:
+            return False
+        with contextlib.suppress(ApiError):
+            await self._node.topics.reach(revision, FOLLOW_S)
+        return True
 
     async def lead_again(self, partitions: Sequence[Partition]) -> None:
         """Some were not handed over, or nobody knows. Once nothing that was sent can arrive any more, the

@@ -28,6 +28,7 @@ from postroad.broker.groups.coordination import GroupCoordination
 from postroad.broker.handover import Handover
 from postroad.broker.housekeeping import Housekeeping
 from postroad.broker.joining import Joining, patiently
+from postroad.broker.leader_checks import LeaderChecks
 from postroad.broker.listener import Listener
 from postroad.broker.moves import Moves
 from postroad.broker.partition import Partition
@@ -120,6 +121,7 @@ class Node:
         self.replica_sessions = ReplicaSessions(self)
         self.controlling = Controlling(self)
         self.suspects = Suspects(self)
+        self.leader_checks = LeaderChecks(self)
         self.handover = Handover(self)
         self.elections = Elections(self)
         self.moves = Moves(self)
@@ -155,6 +157,7 @@ class Node:
         self.subscriptions.close()
         await self.tasks.close()
         self.peers.close()
+        self.leader_checks.close()
         closing = [self.replicas.close_partition(partition) for partition in list(self.partitions)]
         clean = all(await asyncio.gather(*closing)) and not self.partitions.offline()
         await self.registration.end()
@@ -170,6 +173,8 @@ class Node:
         self.listener.close()
         await self.tasks.close()
         self.peers.close()
+        if hasattr(self, "leader_checks"):
+            self.leader_checks.close()
         if hasattr(self, "registration"):
             await self.registration.end()
         if hasattr(self, "store"):

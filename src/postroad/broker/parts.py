@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from postroad.broker.fetch_sessions import FetchSessions
     from postroad.broker.flusher import Flusher
     from postroad.broker.groups.coordination import GroupCoordination
+    from postroad.broker.handover import Handover
     from postroad.broker.housekeeping import Housekeeping
+    from postroad.broker.leader_checks import LeaderChecks
     from postroad.broker.moves import Moves
     from postroad.broker.partitions import Partitions
     from postroad.broker.producer_ids import ProducerIds
@@ -85,6 +87,11 @@ class HasGroups(Protocol):
     def groups(self) -> GroupCoordination: ...
 
 
+class HasHandover(Protocol):
+    @property
+    def handover(self) -> Handover: ...
+
+
 class HasHousekeeping(Protocol):
     @property
     def housekeeping(self) -> Housekeeping: ...
@@ -103,6 +110,11 @@ class HasLoaded(Protocol):
 class HasLoop(Protocol):
     @property
     def loop(self) -> asyncio.AbstractEventLoop: ...
+
+
+class HasLeaderChecks(Protocol):
+    @property
+    def leader_checks(self) -> LeaderChecks: ...
 
 
 class HasMoves(Protocol):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from postroad.errors import PostroadError, RequestTimedOut
+
+T = TypeVar("T")
 
 RETRY_FIRST_S: Final = 1.0
 RETRY_LONGEST_S: Final = 60.0
@@ -17,9 +19,9 @@ log = logging.getLogger(__name__)
 
 class Tasks:
     def __init__(self) -> None:
-        self._running: dict[asyncio.Task[None], None] = {}
+        self._running: dict[asyncio.Task[Any], None] = {}
 
-    def start(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+    def start(self, work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._running[task] = None
         task.add_done_callback(self._ended)
@@ -30,7 +32,7 @@ class Tasks:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("task %s failed", task.get_name(), exc_info=error)

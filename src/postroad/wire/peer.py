@@ -88,7 +88,8 @@ class FindCommitted(PeerQuestion, tag="committed", frozen=True):
 
 
 class FollowStore(PeerQuestion, tag="follow", frozen=True):
-    """Answered when the node has followed the coordination store up to this revision."""
+    """Answered when the node has followed the coordination store up to this revision, and hands over nothing
+    that it leads; with the revision that it has followed to by then."""
 
     revision: int
 
@@ -152,6 +153,7 @@ class PeerAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     partitions: list[TopicPartition] = []
     groups: list[str] = []
     offset: int = -1
+    revision: int = 0  # of the coordination store
 
 
 _question: Final[msgspec.msgpack.Decoder[AnyQuestion]] = msgspec.msgpack.Decoder(AnyQuestion)

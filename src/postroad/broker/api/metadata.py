@@ -4,19 +4,22 @@ An empty list asks for all topics in version 0 and for none later on; null asks 
 does not exist is created where client and node both allow it (`topics.auto_create`); the answer then
 waits until the topic can be used.
 
-Only nodes that serve are offered. A partition without a leader that lives has LEADER_NOT_AVAILABLE: clients
-ask again.
+Only nodes that serve are offered, and those that did a moment ago. The answer waits for a while until the
+leaders that it names are known to live (`leader_checks`). A partition without one has LEADER_NOT_AVAILABLE:
+clients ask again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import Final, Protocol
 
 from postroad.broker import operations
 from postroad.broker.cluster_view import ClusterView
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.parts import HasImage, HasRegistration, HasSettings, HasTopicChanges
-from postroad.cluster.image import Topic
+from postroad.broker.parts import HasImage, HasLeaderChecks, HasRegistration, HasSettings, HasTopicChanges
+from postroad.cluster.image import NodeEntry, Topic
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.topics import name_error
 from postroad.errors import (
@@ -38,7 +41,7 @@ _AUTO_CREATION_ASKED_FROM: Final = 4  # before that every client meant it
 _NULL_NAMES_FROM: Final = 12  # of topics that were asked for by an id that nobody knows
 
 
-class Uses(HasImage, HasRegistration, HasSettings, HasTopicChanges, Protocol):
+class Uses(HasImage, HasLeaderChecks, HasRegistration, HasSettings, HasTopicChanges, Protocol):
     """What this handler uses of the node."""
 
 
@@ -50,7 +53,14 @@ def handle(node: Uses, call: Call) -> Result:
     missing = [name for name in _names(request) if name not in node.image.topics]
     if missing and may_create:
         return _create_and_answer(node, call, request, missing)
+    if node.leader_checks.are_needed(_topics(node, call.version, request)):
+        return _check_and_answer(node, call.version, request)
     return _respond(node, call.version, request, {})
+
+
+async def _check_and_answer(node: Uses, version: int, request: codec.MetadataRequest) -> bytes:
+    await node.leader_checks.wait(partial(_topics, node, version, request))
+    return _respond(node, version, request, {})
 
 
 async def _create_and_answer(
@@ -72,6 +82,20 @@ async def _create_and_answer(
     return _respond(node, call.version, request, refused)
 
 
+def _wants_all(version: int, request: codec.MetadataRequest) -> bool:
+    return request.topics is None or (version == 0 and not request.topics)
+
+
+def _topics(node: Uses, version: int, request: codec.MetadataRequest) -> Iterable[Topic]:
+    """Those that the request asks for, as far as they are there."""
+    image = node.image
+    if _wants_all(version, request):
+        return image.topics.values()
+    wanted = request.topics or ()
+    found = (image.topics_by_id.get(each.topic_id) or image.topics.get(each.name or "") for each in wanted)
+    return [topic for topic in found if topic is not None]
+
+
 def _names(request: codec.MetadataRequest) -> list[str]:
     return [topic.name for topic in request.topics or () if topic.name is not None]
 
@@ -79,8 +103,7 @@ def _names(request: codec.MetadataRequest) -> list[str]:
 def _respond(node: Uses, version: int, request: codec.MetadataRequest, refused: dict[str, ApiError]) -> bytes:
     image = node.image
     view = ClusterView(image, node.registration.me)
-    wants_all = request.topics is None or (version == 0 and not request.topics)
-    if wants_all:
+    if _wants_all(version, request):
         topics = [_topic(view, topic, request) for topic in image.topics.values()]
     else:
         topics = [_wanted(node, view, wanted, request, refused) for wanted in request.topics or ()]
@@ -91,7 +114,7 @@ def _respond(node: Uses, version: int, request: codec.MetadataRequest, refused: 
     response = codec.MetadataResponse(
         brokers=[
             codec.MetadataResponseBroker(entry.id, entry.host, entry.port, entry.rack or None)
-            for entry in view.nodes()
+            for entry in _nodes(node, view)
         ],
         cluster_id=image.cluster_id,
         controller_id=view.controller(),
@@ -99,6 +122,12 @@ def _respond(node: Uses, version: int, request: codec.MetadataRequest, refused: 
         cluster_authorized_operations=operations.CLUSTER if asked else operations.NOT_ASKED,
     )
     return codec.encode_response(response, version)
+
+
+def _nodes(node: Uses, view: ClusterView) -> list[NodeEntry]:
+    """In the order of their ids."""
+    entries = {entry.id: entry for entry in (*node.leader_checks.gone_lately(), *view.nodes())}
+    return [entry for _, entry in sorted(entries.items())]
 
 
 def _wanted(

@@ -11,7 +11,15 @@ from functools import partial
 from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.parts import HasElections, HasGroups, HasPartitions, HasSubscriptions, HasTopics
+from postroad.broker.parts import (
+    HasElections,
+    HasGroups,
+    HasHandover,
+    HasImage,
+    HasPartitions,
+    HasSubscriptions,
+    HasTopics,
+)
 from postroad.broker.replies import replied
 from postroad.errors import ApiError, NotLeaderOrFollower
 from postroad.queues.update import Key
@@ -26,7 +34,9 @@ ADVERTISED: Final = False
 FOLLOW_S: Final = 3.0  # a node that is further behind the coordination store says so instead
 
 
-class Uses(HasElections, HasGroups, HasPartitions, HasSubscriptions, HasTopics, Protocol):
+class Uses(
+    HasElections, HasGroups, HasHandover, HasImage, HasPartitions, HasSubscriptions, HasTopics, Protocol
+):
     """What this handler uses of the node."""
 
 
@@ -64,7 +74,8 @@ async def _find(node: Uses, question: codec.AnyQuestion) -> PeerAnswer:
             return PeerAnswer(offset=node.groups.committed_below(topic, index, below))
         case codec.FollowStore(revision):
             await node.topics.reach(revision, FOLLOW_S)
-            return PeerAnswer()
+            await node.handover.finish(FOLLOW_S)
+            return PeerAnswer(revision=node.image.revision)
         case codec.HandOver(partitions):
             outcomes = await node.elections.hand_over(partitions)
             errors = [outcomes[where] for where in partitions]

@@ -1,0 +1,157 @@
+"""`LeaderChecks`: metadata are answered when the leaders that they name are known to live and to lead.
+
+A client whose connection to a leader has ended asks for metadata within a millisecond, before any node has
+noticed that the leader died. If it is told of the dead leader once more it waits, librdkafka for a second or
+two, long after another one was elected (docs/adr/0018). So each leader is asked first. One that answers has
+followed the store as far as this node, so it also knows that it leads. One whose connection ends is
+suspected, and the answer waits until the image names another one, for `HOLD_S` at most.
+
+Nobody waits for what may take long: a leader that has been silent for longer than its lease lasts, or a
+partition that nobody can be elected for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.peers import Peers
+from postroad.cluster.image import Changes, NodeEntry, Topic
+from postroad.cluster.keys import DRAINING, PartitionState
+from postroad.cluster.leadership import is_replaceable
+from postroad.errors import ApiError, RequestTimedOut
+from postroad.wire.peer import FollowStore
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+ASK_AGAIN_S: Final = 0.05
+LOOK_S: Final = 0.02  # between two looks at the image while leaders are asked
+HOLD_S: Final = 1.0  # other answers of the connection wait behind this one
+ELECTION_S: Final = 1.0  # beyond a lease: until a new leader is known
+
+# A client that reads that a node is gone forgets it at once. librdkafka then loses, now and then, what the
+# same answer says of the new leaders, and asks again a second later.
+REMEMBER_S: Final = 10.0
+
+
+class LeaderChecks:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._me = node.settings.node.id
+        self._peers = Peers(node)  # its own: answers of a connection wait for each other
+        self._patience_s = node.settings.cluster.lease_length_ms / 1000 + ELECTION_S
+        self._waiting: dict[int, list[asyncio.Future[bool]]] = {}  # by leader: for the next question to it
+        self._asking: dict[int, None] = {}  # leaders that have a question to answer
+        self._silent_since: dict[int, float] = {}
+        self._gone: dict[int, tuple[float, NodeEntry]] = {}
+        self._changed_s = 0.0  # when the image last changed
+
+    def changed(self, changes: Changes) -> None:
+        """The image has changed."""
+        self._changed_s = self._node.loop.time()
+        for change in changes.nodes_changed:
+            if change.before is not None and change.after is None:
+                self._gone[change.id] = self._changed_s, change.before
+
+    def gone_lately(self) -> list[NodeEntry]:
+        """Nodes that stopped or were killed a moment ago; they may be back.
+
+        Not those that fell silent: a client that still waits for an answer of theirs should give it up.
+        """
+        now_s = self._node.loop.time()
+        self._gone = {node: gone for node, gone in self._gone.items() if now_s - gone[0] < REMEMBER_S}
+        return [entry for since_s, entry in self._gone.values() if self._has_ended(entry, since_s)]
+
+    def _has_ended(self, entry: NodeEntry, since_s: float) -> bool:
+        if entry.state == DRAINING:
+            return True
+        return self._node.suspects.refused_since(entry.id, since_s - self._patience_s)
+
+    def are_needed(self, topics: Iterable[Topic]) -> bool:
+        """Whether another node leads any of these partitions, or is about to."""
+        if len(self._node.image.nodes) <= 1:
+            return False
+        leaders = self._leaders(topics)
+        return leaders is None or bool(leaders - {self._me})
+
+    async def wait(self, find: Callable[[], Iterable[Topic]]) -> None:
+        """Return when the leaders of the topics live and know that they lead; bounded."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HOLD_S):
+                while not await self._are_known(find):
+                    with contextlib.suppress(RequestTimedOut):
+                        await self._node.topics.reach(self._node.image.revision + 1, ASK_AGAIN_S)
+
+    async def _are_known(self, find: Callable[[], Iterable[Topic]]) -> bool:
+        leaders = self._leaders(find())
+        if leaders is None:
+            return False
+        asked = [self._ask(leader) for leader in sorted(leaders - {self._me}) if self._may_answer(leader)]
+        revision = self._node.image.revision
+        while asked and not all(answer.done() for answer in asked):
+            await asyncio.wait(asked, timeout=LOOK_S)
+            if self._node.image.revision != revision:
+                break
+        return all(answer.done() and answer.result() for answer in asked) and self._leaders(find()) == leaders
+
+    def _leaders(self, topics: Iterable[Topic]) -> set[int] | None:
+        """Those that the image names; None if some partition is about to get another one."""
+        nodes, is_moving = self._node.image.nodes, self._node.handover.is_moving
+        leaders: set[int] = set()
+        for topic in topics:
+            for index, state in enumerate(topic.partitions):
+                if state.leader in nodes:
+                    leaders.add(state.leader)
+                elif self._is_elected_soon(state):
+                    return None
+                if state.leader == self._me and is_moving(topic.id, index):
+                    return None
+        return leaders
+
+    def _is_elected_soon(self, state: PartitionState) -> bool:
+        """An election follows a change of the store, if somebody can be elected."""
+        recent = self._node.loop.time() - self._changed_s < self._patience_s
+        return recent and is_replaceable(self._node.image, state)
+
+    def _may_answer(self, leader: int) -> bool:
+        """False for a leader that has been silent for long: it is asked all the same."""
+        now_s = self._node.loop.time()
+        if now_s - self._silent_since.get(leader, now_s) < self._patience_s:
+            return True
+        if leader not in self._asking:
+            self._ask(leader)
+        return False
+
+    def _ask(self, leader: int) -> asyncio.Future[bool]:
+        """Whether the leader answers a question that is sent from now on. It gets one at a time."""
+        answer = self._node.loop.create_future()
+        self._waiting.setdefault(leader, []).append(answer)
+        if leader not in self._asking:
+            self._asking[leader] = None
+            self._node.tasks.start(self._ask_on(leader), "check-leader")
+        return answer
+
+    async def _ask_on(self, leader: int) -> None:
+        """Until nobody waits for an answer."""
+        while waiting := self._waiting.pop(leader, None):
+            answers = await self._answers(leader)
+            for future in waiting:
+                future.set_result(answers)
+        del self._asking[leader]
+
+    async def _answers(self, leader: int) -> bool:
+        self._silent_since.setdefault(leader, self._node.loop.time())
+        try:
+            answer = await self._peers.ask(leader, FollowStore(self._node.image.revision))
+            await self._node.topics.reach(answer.revision, HOLD_S)
+        except ApiError:
+            self._node.suspects.suspect(leader)
+            return False
+        self._silent_since.pop(leader, None)
+        return True
+
+    def close(self) -> None:
+        self._peers.close()

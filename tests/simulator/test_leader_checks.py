@@ -1,0 +1,134 @@
+"""Metadata that are asked for while a leader dies: they name one that lives, or are answered all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from postroad.broker.leader_checks import ELECTION_S, HOLD_S, REMEMBER_S
+from postroad.cluster import leadership
+from tests.faults.raw import metadata_of
+from tests.simulator.simulated_cluster import LEASE_MS, SimulatedCluster, host_of, simulated_cluster
+
+AT_ONCE_S = 0.05
+STALE_S = LEASE_MS / 1000 + ELECTION_S
+
+
+@pytest.fixture
+def cluster() -> Iterator[SimulatedCluster]:
+    with simulated_cluster(topics_replicas=3) as running:
+        running.create_led_by("jobs", 1, 2, 3)
+        running.until(running.is_complete)
+        yield running
+
+
+def ask(cluster: SimulatedCluster, at: int, topic: str = "jobs") -> tuple[Any, float]:
+    """The answer, and how long it took."""
+    with cluster.connect(at) as connection:
+        began = cluster.world.now
+        return metadata_of(connection, topic, create=False), cluster.world.now - began
+
+
+def leader_of(answer: Any) -> int:
+    return int(answer.topics[0].partitions[0].leader_id)
+
+
+@pytest.mark.parametrize("asked", [2, 3])
+def test_who_asks_the_moment_a_leader_dies_hears_of_its_successor(
+    cluster: SimulatedCluster, asked: int
+) -> None:
+    cluster.kill(1)
+    answer, took_s = ask(cluster, asked)
+    assert leader_of(answer) == cluster.state("jobs").leader in (2, 3)
+    assert took_s < HOLD_S
+
+
+def test_the_leader_that_is_named_knows_that_it_leads(cluster: SimulatedCluster) -> None:
+    cluster.kill(1)
+    answer, _ = ask(cluster, 3)
+    assert cluster.leads(leader_of(answer), "jobs")
+
+
+def test_a_node_that_died_stays_listed_for_a_while(cluster: SimulatedCluster) -> None:
+    cluster.kill(1)
+    cluster.until(lambda: 1 not in cluster.nodes[2].image.nodes)
+    answer, _ = ask(cluster, 2)
+    assert [(node.node_id, node.host) for node in answer.brokers] == [(n, host_of(n)) for n in (1, 2, 3)]
+    cluster.run_for(REMEMBER_S)
+    answer, _ = ask(cluster, 2)
+    assert [node.node_id for node in answer.brokers] == [2, 3]
+
+
+def test_a_silent_leader_holds_metadata_up_for_a_moment_only(cluster: SimulatedCluster) -> None:
+    for number in (1, 2, 3):
+        cluster.cut_from_store(number)  # so nobody can be elected
+    for other in (2, 3):
+        cluster.network.cut(host_of(1), host_of(other))
+    answer, took_s = ask(cluster, 2)
+    assert leader_of(answer) == 1
+    assert HOLD_S <= took_s < HOLD_S + AT_ONCE_S
+    cluster.run_for(STALE_S)
+    answer, took_s = ask(cluster, 2)
+    assert (leader_of(answer), took_s < AT_ONCE_S) == (1, True)
+
+
+def test_a_leader_that_was_silent_is_waited_for_again_once_it_has_answered(cluster: SimulatedCluster) -> None:
+    for number in (1, 2, 3):
+        cluster.cut_from_store(number)
+    cluster.network.cut(host_of(1), host_of(2))
+    ask(cluster, 2)
+    cluster.run_for(STALE_S)
+    cluster.network.heal()
+    cluster.run_for(5.0)  # until the question that it never heard has timed out
+    ask(cluster, 2)
+    cluster.run_for(1.0)
+    cluster.network.cut(host_of(1), host_of(2))
+    _, took_s = ask(cluster, 2)
+    assert took_s >= HOLD_S
+
+
+def test_nobody_waits_where_nobody_can_be_elected(cluster: SimulatedCluster) -> None:
+    cluster.create_led_by("alone", 3)
+    cluster.kill(3)
+    cluster.until(lambda: cluster.state("alone").leader == -1)
+    answer, took_s = ask(cluster, 1, "alone")
+    assert (leader_of(answer), took_s < AT_ONCE_S) == (-1, True)
+
+
+def test_a_node_that_fell_silent_is_listed_no_more(cluster: SimulatedCluster) -> None:
+    """Or a client would wait for it as long as for an answer."""
+    for other in (2, 3):
+        cluster.network.cut(host_of(1), host_of(other))
+    cluster.cut_from_store(1)
+    cluster.until(lambda: cluster.state("jobs").leader in (2, 3))
+    answer, _ = ask(cluster, 2)
+    assert [node.node_id for node in answer.brokers] == [2, 3]
+
+
+def test_a_node_that_stops_stays_listed_for_a_while(cluster: SimulatedCluster) -> None:
+    process = cluster.machines[1].process
+    assert process is not None
+    stopping = process.start(cluster.nodes[1].stop())
+    cluster.until(stopping.done)
+    answer, _ = ask(cluster, 2)
+    assert [node.node_id for node in answer.brokers] == [1, 2, 3]
+    assert leader_of(answer) in (2, 3)
+
+
+@pytest.mark.parametrize("asked", [1, 2, 3])
+def test_who_asks_while_a_leader_hands_over_hears_of_its_successor(
+    cluster: SimulatedCluster, asked: int
+) -> None:
+    """Wherever it asks, as soon as it was told that the old leader does not lead any more."""
+    process = cluster.machines[1].process
+    assert process is not None
+    cluster.store.faults.latency_s = 0.2
+    move = leadership.Move(cluster.nodes[1].image.topics["jobs"].id, 0, 0, to=2)
+    process.start(cluster.nodes[1].handover.move([move]))
+    cluster.until(lambda: not cluster.leads(1, "jobs"))
+    assert cluster.state("jobs").leader == 1, "the commit is on its way"
+    answer, took_s = ask(cluster, asked)
+    assert (leader_of(answer), took_s < HOLD_S) == (2, True)
+    assert cluster.leads(2, "jobs")
