@@ -93,6 +93,7 @@ class IsrWriter:
             self._wanted.clear()
             try:
                 await self._write(self._proposals())
+                await self._node.handover.leave_full(self._full())
             except Exception:  # one round that fails is not the end of it
                 log.exception("changes of in-sync replicas could not be written")
 
@@ -115,6 +116,10 @@ class IsrWriter:
             if leader.wants_change and (change := leader.propose(now_ms, serving)) is not None:
                 found[partition] = change
         return found
+
+    def _full(self) -> list[Partition]:
+        """Those that can't take what is sent to them."""
+        return [partition for partition in self._led if any(log.is_full for log in partition.with_ledger())]
 
     async def _write(self, changes: dict[Partition, IsrChange]) -> None:
         if not changes:

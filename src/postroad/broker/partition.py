@@ -102,6 +102,7 @@ class Partition:
         "index",
         "inspect",
         "internal",
+        "is_full",
         "is_left",
         "lacks_replicas",
         "leader_epoch",
@@ -163,6 +164,7 @@ class Partition:
         self.deletions = CommitWaiters()  # until everybody who may lead has deleted what lies below
         self.readers: dict[Reader, None] = {}
         self.write_error: StorageFailed | None = None  # of this turn
+        self.is_full = False  # its disk refused the last write for want of room, and may take the next one
         self.syncing = False
         self.busy = False  # housekeeping has a job on the log's files in a thread
         self.sync_timer: asyncio.TimerHandle | None = None
@@ -186,6 +188,7 @@ class Partition:
         self.log.begin_epoch(leader_epoch)
         self.log_number = log_number
         self.refusal = None
+        self.is_full = False
         self.share_leadership(leadership)
 
     def share_leadership(self, leadership: Leader | None) -> None:
@@ -280,11 +283,13 @@ class Partition:
         except StorageFailed as refused:
             self._outage.failed(refused)
             self.write_error = refused
+            self.is_full = self.log.failed is None
         except Exception:
             log.exception("partition %s-%d stops: its log is not what it should be", self.topic, self.index)
             self.write_error = self.log.failed = StorageFailed("A defect stopped this partition.")
         else:
             self._outage.worked()
+            self.is_full = False
         if self.replica_reads:
             for read in self.replica_reads:
                 read.written()
