@@ -17,6 +17,7 @@ from postroad import process
 from postroad.broker import api
 from postroad.broker.catch_up import CatchUp
 from postroad.broker.controlling import Controlling
+from postroad.broker.damaged_copies import DamagedCopies
 from postroad.broker.data_directory import DataDirectory
 from postroad.broker.descriptors import Descriptors
 from postroad.broker.dispatch import Dispatcher
@@ -115,6 +116,7 @@ class Node:
         self.evidence = Evidence(self)
         self.topics = Topics(self, self.store, self.directory)
         self.replicas = Replicas(self, self.directory)
+        self.damaged_copies = DamagedCopies(self)
         self.roles = Roles(self)
         self.strays = Strays(self)
         self.catch_up = CatchUp(self.settings.cluster.catch_up_bytes_per_s)

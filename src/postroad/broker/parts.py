@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from postroad.broker.damaged_copies import DamagedCopies
     from postroad.broker.data_directory import DataDirectory
     from postroad.broker.dispatch import Dispatcher
     from postroad.broker.elections import Elections
@@ -50,6 +51,11 @@ class HasClock(Protocol):
 class HasColdWorkers(Protocol):
     @property
     def cold_workers(self) -> Workers: ...
+
+
+class HasDamagedCopies(Protocol):
+    @property
+    def damaged_copies(self) -> DamagedCopies: ...
 
 
 class HasDirectory(Protocol):

@@ -226,11 +226,12 @@ class Replicas:
         if topic is not None:
             await asyncio.gather(*self._open_all(topic, [index], clean=False))
 
-    def begin_anew(self, log: Partition) -> None:
+    def begin_anew(self, log: Partition, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
         """The disk of one of a partition's logs has failed: nobody knows what it has kept.
 
         So the replica is out of sync, and leads no more, before it is opened again. Where it is the only one
-        its reads go on instead, until the node is started anew (`Partition.synced`).
+        its reads go on instead, until the node is started anew (`Partition.synced`). `meanwhile` is done
+        while the replica is closed, and out of sync.
         """
         partition = self._node.partitions.parent_of(log)
         if partition.leads:
@@ -239,9 +240,11 @@ class Replicas:
         self._node.partitions.drop(partition)
         self._node.partitions.lead_elsewhere(partition.topic, partition.topic_id, partition.index)
         where = partition.topic_id, partition.index
-        self.work_on(where, partial(self._begin_anew, partition), "begin-anew")
+        self.work_on(where, partial(self._begin_anew, partition, meanwhile), "begin-anew")
 
-    async def _begin_anew(self, partition: Partition) -> None:
+    async def _begin_anew(
+        self, partition: Partition, meanwhile: Callable[[], Awaitable[None]] | None
+    ) -> None:
         where = partition.topic_id, partition.index
 
         def decide(image: Image) -> Decision:
@@ -254,6 +257,8 @@ class Replicas:
         await self.close_partition(partition)
         await self._until_ledger_opened(partition)
         await until_done(leave, f"{partition.topic}-{partition.index} can't be reported as out of sync")
+        if meanwhile is not None:
+            await meanwhile()
         topic = self._image.topics_by_id.get(partition.topic_id)
         if topic is not None:
             self._open_all(topic, [partition.index], clean=False)

@@ -27,6 +27,7 @@ from postroad.broker.fetch_sessions import FINAL_EPOCH, FetchSession
 from postroad.broker.partition import Partition
 from postroad.broker.parts import (
     HasColdWorkers,
+    HasDamagedCopies,
     HasEvidence,
     HasFetchSessions,
     HasImage,
@@ -61,6 +62,7 @@ log = logging.getLogger(__name__)
 
 class Uses(
     HasColdWorkers,
+    HasDamagedCopies,
     HasEvidence,
     HasFetchSessions,
     HasImage,
@@ -244,6 +246,8 @@ class Fetch:
         return replica_near(self._node.image, topic.partitions[partition.index], partition.index, rack)
 
     def _refusal(self, wanted: PartitionFetch, error: ApiError) -> PartitionAnswer:
+        if isinstance(error, CorruptMessage):
+            self._node.damaged_copies.found(self._partitions[-1])
         leader = None
         if error.code in WRONG_LEADER:
             view = ClusterView(self._node.image, self._node.registration.me)
@@ -354,6 +358,8 @@ class Fetch:
             partition.log.mark_verified(result)
             self._answers[number] = answer._replace(records=result)
         else:
+            if isinstance(result, CorruptMessage):
+                self._node.damaged_copies.found(partition)
             code = result.code if isinstance(result, ApiError) else StorageFailed.code
             self._answers[number] = answer._replace(error=code, records=None)
 
