@@ -132,3 +132,24 @@ def test_who_asks_while_a_leader_hands_over_hears_of_its_successor(
     answer, took_s = ask(cluster, asked)
     assert (leader_of(answer), took_s < HOLD_S) == (2, True)
     assert cluster.leads(2, "jobs")
+
+
+def test_a_node_that_stops_leads_nothing_any_more_when_it_stops_to_listen(
+    cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it hears of its own commits late."""
+    cluster.create_led_by("more", 1, 3, 2)
+    cluster.store.faults.watch_lag_s = 0.3
+    node, process = cluster.nodes[1], cluster.machines[1].process
+    assert process is not None
+    seen: list[set[int]] = []
+    stop_accepting = node.listener.stop_accepting
+
+    def note_and_stop() -> None:
+        seen.append({cluster.state(name).leader for name in ("jobs", "more")})
+        stop_accepting()
+
+    monkeypatch.setattr(node.listener, "stop_accepting", note_and_stop)
+    stopping = process.start(node.stop())
+    cluster.until(stopping.done)
+    assert seen[0] == {2, 3}

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Final
 from postroad.broker.partition import Partition
 from postroad.cluster import leadership
 from postroad.cluster.decision import Decision
+from postroad.cluster.keys import DRAINING
 from postroad.cluster.leadership import Move
 from postroad.cluster.partition_rules import Standing
-from postroad.errors import ApiError, CoordinationError
+from postroad.errors import ApiError, CoordinationError, RequestTimedOut
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -157,6 +158,19 @@ class Handover:
         with contextlib.suppress(TimeoutError, ApiError, CoordinationError):
             async with asyncio.timeout(STOP_S):
                 await self._node.registration.drain()
-                await self.move(leadership.drain_moves(self._node.image, self._me))
-                for decision in leadership.leave_isrs(self._node.image, self._me):
-                    await self._node.topics.commit(decision, urgent=True)
+                while not self._is_draining():  # or what is decided on the image would be refused
+                    await self._next_image()
+                while moves := leadership.drain_moves(self._node.image, self._me):
+                    await self.move(moves)
+                while decisions := leadership.leave_isrs(self._node.image, self._me):
+                    for decision in decisions:
+                        await self._node.topics.commit(decision, urgent=True)
+                    await self._next_image()
+
+    def _is_draining(self) -> bool:
+        entry = self._node.image.nodes.get(self._me)
+        return entry is None or entry.state == DRAINING
+
+    async def _next_image(self) -> None:
+        with contextlib.suppress(RequestTimedOut):
+            await self._node.topics.reach(self._node.image.revision + 1, FOLLOW_S)
