@@ -34,19 +34,15 @@ def loaded_cluster(
     producer: Mapping[str, Any] | None = None,
     settings: Mapping[str, Setting] | None = None,
     topic_config: Mapping[str, str] | None = None,
-    harmed: int = 0,
 ) -> Iterator[Loaded]:
-    """All promises are held against what is left when the block has ended.
-
-    `harmed`: so many logs differ at rest, because the test has changed one of their replicas.
-    """
+    """All promises are held against what is left when the block has ended."""
     with cluster(
         nodes=3, settings={**SETTINGS, **(settings or {})}, etcd=etcd, directory=directory
     ) as running:
         with ClusterLoad(running, topic_config, producer) as load:
             yield Loaded(running, load)
         load.check()
-    assert_equal_at_rest(running, harmed)
+    assert_equal_at_rest(running)
 
 
 def led_by(running: RunningCluster, node: ClusterNode) -> list[int]:
