@@ -52,7 +52,7 @@ class EpochWitness:
         self._bootstrap = running.bootstrap
 
     def run(self, done: threading.Event) -> None:
-        with consumer(self._bootstrap, log_level=2) as source:
+        with consumer(self._bootstrap) as source:
             source.assign([TopicPartition(TOPIC, p, OFFSET_BEGINNING) for p in range(PARTITIONS)])
             while not done.is_set():
                 self._note(source.consume(500, 0.1), self.seen)

@@ -30,6 +30,7 @@ BACK_S: Final = 10.0  # a node that is back leads again after so long: it may di
 MOVES_MAX: Final = 50  # in one round: each is a short stall for its clients
 FULL_S: Final = 10.0  # between two hand-overs of a partition: where all disks are full they would go round
 STOP_S: Final = 10.0  # a stop waits no longer for others to take over
+GATHER_S: Final = 0.02  # a disk that is full refuses all partitions at once
 FENCE_RETRY_S: Final = 0.5
 FOLLOW_S: Final = 1.0  # until a commit has come round
 
@@ -42,6 +43,7 @@ class Handover:
         self._me = node.settings.node.id
         self._moving: Counter[tuple[bytes, int]] = Counter()  # partitions that are being handed over
         self._moved = asyncio.Event()
+        self._leaving: dict[tuple[bytes, int], None] = {}  # partitions of others that there is no room for
         self._left_full_s: dict[
             tuple[bytes, int], float
         ] = {}  # by partition: when it was left for want of room
@@ -89,6 +91,22 @@ class Handover:
         if moves:
             log.warning("the disk is full: %d partitions are handed over", len(moves))
             await self.move(moves, Standing.LEAVES)
+
+    def leave_soon(self, partition: Partition) -> None:
+        """The disk has no room for what the partition's leader sends: nobody should wait for this node."""
+        begins = not self._leaving
+        messages = self._node.partitions.parent_of(partition)
+        self._leaving[messages.topic_id, messages.index] = None
+        if begins:
+            self._node.tasks.start(self._leave_isrs(), "leave-isrs")
+
+    async def _leave_isrs(self) -> None:
+        """What is refused is decided anew when the next write fails."""
+        await asyncio.sleep(GATHER_S)
+        leaving, self._leaving = self._leaving, {}
+        with contextlib.suppress(ApiError, CoordinationError):
+            for decision in leadership.leave_isrs(self._node.image, self._me, leaving):
+                await self._node.topics.commit(decision, urgent=True)
 
     async def move(self, moves: Sequence[Move], standing: Standing = Standing.STAYS) -> None:
         """Stop leading these, and let the named nodes lead. Raises nothing of the store's."""

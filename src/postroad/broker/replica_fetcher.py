@@ -322,6 +322,7 @@ class ReplicaFetcher:
             if partition.log.failed is None:
                 where = partition.topic, partition.index
                 if isinstance(error, StorageFailed):
+                    self._node.handover.leave_soon(partition)
                     log.error("%s-%d can't write what its leader sent: %s", *where, error)
                 else:
                     log.error("%s-%d can't copy what its leader sent: %s", *where, error)
@@ -356,6 +357,8 @@ class ReplicaFetcher:
                 continue
             if partition.write_error is not None:
                 now_ms = self._node.clock.monotonic_ms()
+                if partition.is_full:
+                    self._node.handover.leave_soon(partition)
                 self._failed(partition, follower, now_ms)
                 self._name_later(partition, follower, now_ms)
                 continue

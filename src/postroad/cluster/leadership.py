@@ -11,7 +11,7 @@ other: one that is refused is decided anew when the image has followed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 import msgspec
@@ -258,11 +258,16 @@ def _heir(image: Image, state: PartitionState) -> int:
     return next((member for member in able if member != state.leader), NO_LEADER)
 
 
-def leave_isrs(image: Image, node: int) -> list[Decision]:
-    """A node that stops leaves the ISRs of partitions that others lead, so that nobody waits for it."""
+def leave_isrs(image: Image, node: int, only: Collection[tuple[bytes, int]] | None = None) -> list[Decision]:
+    """A node that stops leaves the ISRs of partitions that others lead, so that nobody waits for it.
 
-    def rule(topic: Topic, _: int, state: PartitionState) -> PartitionState:
+    `only` these partitions (topic id, index): its disk has no room for what their leaders send.
+    """
+
+    def rule(topic: Topic, index: int, state: PartitionState) -> PartitionState:
         if node not in state.isr or state.leader == node or state.leader not in image.nodes:
+            return state
+        if only is not None and (topic.id, index) not in only:
             return state
         return partition_rules.leave(topic, state, {node})
 

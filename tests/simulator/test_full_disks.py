@@ -1,4 +1,4 @@
-"""A leader whose disk is full hands over to a replica that has room, and joins again when it has some."""
+"""Nobody waits for a node whose disk is full: it hands over, leaves ISRs, and joins when it has room."""
 
 from __future__ import annotations
 
@@ -56,6 +56,19 @@ def test_it_joins_again_when_there_is_room(cluster: SimulatedCluster) -> None:
     free(cluster, 1)
     cluster.until(lambda: len(cluster.state("jobs").isr) == 3)
     assert cluster.replica_end(1, "jobs") == cluster.replica_end(2, "jobs") == 1
+
+
+def test_a_follower_whose_disk_refuses_is_not_waited_for(cluster: SimulatedCluster) -> None:
+    """Not for the time after which it would count as lagging."""
+    fill(cluster, 3)
+    began = cluster.world.now
+    assert send(cluster, 1) == 0
+    assert cluster.world.now - began < HANDED_OVER_S
+    assert cluster.state("jobs").isr == (1, 2)
+    cluster.run_for(2.0)
+    assert cluster.state("jobs").isr == (1, 2)
+    free(cluster, 3)
+    cluster.until(lambda: len(cluster.state("jobs").isr) == 3)
 
 
 def test_where_all_disks_are_full_leaderships_do_not_go_round_and_round(cluster: SimulatedCluster) -> None:
