@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,17 +22,24 @@ PARTITIONS = 20
 STORAGE_ERROR = 56
 
 
-@pytest.fixture
-def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    """A node that may open NOFILE files and not one more."""
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nulimit -n {NOFILE}\nexec {sys.executable} "$@"\n')
+@contextmanager
+def started_with(limit: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+    """A node below a shell that has set this limit."""
+    python = home / "python"
+    python.write_text(f'#!/bin/sh\nulimit {limit}\nexec {sys.executable} "$@"\n')
     python.chmod(0o700)
-    with node(directory=tmp_path) as running:
+    with node(directory=home) as running:
         running.stop()
         monkeypatch.setattr(sys, "executable", str(python))
         running.start()
         monkeypatch.undo()
+        yield running
+
+
+@pytest.fixture
+def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+    """A node that may open NOFILE files and not one more."""
+    with started_with(f"-n {NOFILE}", tmp_path, monkeypatch) as running:
         yield running
 
 
@@ -52,6 +59,15 @@ def take_descriptors(running: Node, hard: int) -> None:
     """The next one to be opened would have a number that the limit does not allow."""
     free = min(set(range(NOFILE)) - open_files(running))
     resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (free, hard))
+
+
+def test_soft_limit_on_open_files_is_raised_to_the_hard_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with started_with(f"-S -n {NOFILE}", tmp_path, monkeypatch) as running:
+        soft, hard = resource.prlimit(running.pid, resource.RLIMIT_NOFILE)
+    assert soft == hard
+    assert soft != NOFILE
 
 
 def test_flood_of_connections_leaves_descriptors_to_the_logs(limited: Node) -> None:
