@@ -112,7 +112,9 @@ def test_a_failed_sync_is_told_to_all_who_wait_and_never_acknowledged(start: Cal
             answer = produce.decode_response(connection.receive()[5:], 9)
             [refused] = answer.responses[0].partition_responses
             assert refused.error_code == STORAGE_ERROR
-            assert "will show whether this was kept" in str(refused.error_message), "it may be there after a restart"
+            assert "will show whether this was kept" in str(refused.error_message), (
+                "it may be there after a restart"
+            )
     disk.heal()
     assert codes(pipelined(running, "broken", "fine")) == [STORAGE_ERROR, 0], "it stays offline"
     found = running.fetch("broken", 0)
