@@ -49,11 +49,19 @@ def unanswerable(kind: str) -> bytes:
         return frame(struct.pack(">hhih", DESCRIBE_ACLS, 1, 9, -1) + bytes(20))
     if kind == "a version that is not there":
         return frame(struct.pack(">hhih", produce.KEY, 99, 9, -1))
+    if kind == "a length that can't be":
+        return struct.pack(">i", -1)
     return frame(b"\0")
 
 
 DESCRIBE_ACLS = 29
-UNANSWERABLE = ["an unknown api", "an api that is not there", "a version that is not there", "too short"]
+UNANSWERABLE = [
+    "an unknown api",
+    "an api that is not there",
+    "a version that is not there",
+    "a length that can't be",
+    "too short",
+]
 
 
 @pytest.mark.parametrize("kind", UNANSWERABLE)

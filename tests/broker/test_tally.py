@@ -37,6 +37,17 @@ def test_every_outcome_of_a_delivery_is_counted(start: Callable[..., Running]) -
         assert f'postroad_subscription_{name}_total{{node="1",subscription="{GROUP}"}} {count}\n' in text
 
 
+def test_metrics_leave_out_what_is_only_the_record_of_a_tool(start: Callable[..., Running]) -> None:
+    running = start()
+    running.create("jobs")
+    configure(running, postroad_topics="jobs")
+    configure(running, "redriver", postroad_topics="jobs", postroad_bookkeeping="true")
+    running.publish("jobs", b"x")
+    text = running.call(node_metrics, 0, node_metrics.NodeMetricsRequest()).text
+    assert f'postroad_subscription_lag_messages{{node="1",subscription="{GROUP}"' in text
+    assert "redriver" not in text
+
+
 def test_what_could_not_be_written_is_not_counted(start: Callable[..., Running]) -> None:
     running = start()
     topic_id = running.create("jobs")
