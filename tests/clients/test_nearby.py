@@ -13,8 +13,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPartition
 
+from postroad.spark.cluster import Cluster as SparkCluster
 from postroad.testing import RunningCluster, cluster
 from postroad.testing.process import Setting
+from postroad.wire import batch as batches
+from postroad.wire.records import decode_records
 
 TOPIC = "orders"
 WITHIN_S = 60.0
@@ -139,6 +142,31 @@ def test_kafka_python_reads_all_of_it_in_its_rack(running: RunningCluster) -> No
         assert offsets == list(range(end))
     finally:
         consumer.close()
+
+
+def test_executors_of_spark_read_in_their_rack_and_go_on_without_it(running: RunningCluster) -> None:
+    publish(running, 0, 100)
+    with SparkCluster(running.bootstrap, rack="rack-3") as source:
+        assert read_by_spark(source) == end_of(running)
+        assert {node for node, _ in source.near.values()} == {3}
+        running.node(3).kill()
+        publish(running, 100, 50)
+        assert read_by_spark(source) == end_of(running)
+    running.node(3).start()
+    running.wait_until_whole()
+
+
+def read_by_spark(source: SparkCluster) -> int:
+    """Read from the first offset to the end, without a gap; returns how many messages came."""
+    where = (TOPIC, 0)
+    end, offset, records = source.latest([where])[where], 0, 0
+    while offset < end:
+        fetched = source.fetch(where, offset)
+        for at, header in batches.walk(fetched.data):
+            assert header.base_offset == records, "a gap, or a step back"
+            records += len(decode_records(fetched.data[at : at + header.size]))
+        offset = fetched.next_offset
+    return records
 
 
 def end_of(running: RunningCluster) -> int:

@@ -93,6 +93,7 @@ def test_client_settings_reach_the_client() -> None:
     options = {
         "kafka.isolation.level": "read_committed",
         "kafka.client.id": "me",
+        "kafka.client.rack": "here",
         "kafka.request.timeout.ms": "1500",
         "kafka.default.api.timeout.ms": "2500",
     }
@@ -100,6 +101,7 @@ def test_client_settings_reach_the_client() -> None:
     assert cluster.__getstate__()[1] == {
         "isolation": "read_committed",
         "client_id": "me",
+        "rack": "here",
         "request_timeout_s": 1.5,
         "retry_s": 2.5,
     }

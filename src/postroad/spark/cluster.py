@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from postroad.client.groups import OPERATOR, raise_for
@@ -25,6 +25,7 @@ from postroad.errors import (
     RequestRefused,
     ThrottlingQuotaExceeded,
     TopicAlreadyExists,
+    TryAgain,
     by_code,
 )
 from postroad.spark.fetched import Fetched, OutsideLog, fetch_request, read_partition
@@ -45,6 +46,7 @@ READ_COMMITTED: Final = "read_committed"
 FETCH_BYTES: Final = 8 * 1024 * 1024  # a chunk that decodes at full speed; more brings nothing
 WAIT_MS: Final = 500
 ALL_REPLICAS: Final = -1
+NEAR_S: Final = 60.0  # a replica nearby is asked for so long, then the leader: another may be nearer by now
 _NOT_FOUND: Final = -1
 
 
@@ -74,14 +76,18 @@ class Cluster:
         request_timeout_s: float = 30.0,
         retry_s: float = 60.0,
         isolation: Isolation = "read_uncommitted",
+        rack: str = "",
     ) -> None:
+        """`rack`: where this is; leaders then name a replica nearby to read from (KIP-392)."""
         self.bootstrap = bootstrap
         self._settings: dict[str, Any] = {
             "client_id": client_id,
             "request_timeout_s": request_timeout_s,
             "retry_s": retry_s,
             "isolation": isolation,
+            "rack": rack,
         }
+        self.near: dict[TopicPartition, tuple[int, float]] = {}  # which replica to ask, and until when
         self._is_committed_only = isolation == READ_COMMITTED
         self._router = Router(bootstrap, client_id, request_timeout_s, retry_s)
 
@@ -248,6 +254,17 @@ class Cluster:
         fetched: dict[TopicPartition, Fetched] = {}
 
         def attempt() -> None:
+            try:
+                if ask():
+                    ask()  # those whose leaders named a replica nearby
+            except TryAgain:
+                self.near.clear()  # leaders know better
+                raise
+            if len(fetched) < len(offsets):
+                raise ThrottlingQuotaExceeded
+
+        def ask() -> bool:
+            """One round; whether a leader sent us elsewhere in it."""
             missing = [topic_partition for topic_partition in offsets if topic_partition not in fetched]
             bodies = {
                 node: fetch_request(
@@ -255,9 +272,11 @@ class Cluster:
                     max_bytes,
                     wait_ms,
                     self._is_committed_only,
+                    self._settings["rack"],
                 )
-                for node, topic_partitions in self._router.by_leader(missing).items()
+                for node, topic_partitions in self._by_source(missing).items()
             }
+            was_sent = False
             throttled_ms = 0
             for answer in self._router.call_all(fetch, bodies, extra_s=wait_ms / 1000):
                 raise_for(answer)
@@ -265,14 +284,34 @@ class Cluster:
                 for topic in answer.responses:
                     for part in topic.partitions:
                         topic_partition = (topic.topic, part.partition_index)
+                        if not part.error_code and part.preferred_read_replica >= 0:
+                            until_s = time.monotonic() + NEAR_S
+                            self.near[topic_partition] = part.preferred_read_replica, until_s
+                            was_sent = True
+                            continue
                         fetched[topic_partition] = self._read(topic_partition, offsets[topic_partition], part)
             if len(fetched) < len(offsets):  # who has used up a quota is told to wait, and nothing else
                 time.sleep(min(throttled_ms / 1000, self._settings["retry_s"]))
-                raise ThrottlingQuotaExceeded
+            return was_sent
 
         what = ", ".join(f"{topic}/{partition}" for topic, partition in list(offsets)[:3])
         self._router.retry(f"fetch {what}", attempt)
         return fetched
+
+    def _by_source(self, topic_partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        """Partitions gathered by the replica nearby that reads them, else by their leader."""
+        gathered: dict[int, list[TopicPartition]] = {}
+        at_leaders = []
+        now_s = time.monotonic()
+        for topic_partition in topic_partitions:
+            node, until_s = self.near.get(topic_partition, (_NOT_FOUND, 0.0))
+            if now_s < until_s:
+                gathered.setdefault(node, []).append(topic_partition)
+            else:
+                at_leaders.append(topic_partition)
+        for node, led in self._router.by_leader(at_leaders).items():
+            gathered.setdefault(node, []).extend(led)
+        return gathered
 
     def _read(self, topic_partition: TopicPartition, offset: int, part: Any) -> Fetched:
         if part.error_code == OffsetOutOfRange.code:

@@ -52,9 +52,13 @@ class OutsideLog(OffsetOutOfRange):
 
 
 def fetch_request(
-    offsets: Mapping[TopicPartition, int], max_bytes: int, wait_ms: int, is_committed_only: bool
+    offsets: Mapping[TopicPartition, int],
+    max_bytes: int,
+    wait_ms: int,
+    is_committed_only: bool,
+    rack: str = "",
 ) -> fetch.FetchRequest:
-    """For partitions of one leader."""
+    """For partitions of one leader, or of a replica nearby."""
     topics = [
         fetch.FetchTopic(
             topic=topic,
@@ -75,6 +79,7 @@ def fetch_request(
         max_bytes=max_bytes,
         isolation_level=int(is_committed_only),
         topics=topics,
+        rack_id=rack,
     )
 
 

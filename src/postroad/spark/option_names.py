@@ -22,6 +22,7 @@ CONNECTION: Final = frozenset(
     {
         BOOTSTRAP,
         "kafka.client.id",
+        "kafka.client.rack",
         "kafka.request.timeout.ms",
         "kafka.default.api.timeout.ms",
         "kafka.security.protocol",
@@ -35,7 +36,6 @@ _TUNING: Final = frozenset(
         "kafka.allow.auto.create.topics",
         "kafka.check.crcs",
         "kafka.client.dns.lookup",
-        "kafka.client.rack",
         "kafka.connections.max.idle.ms",
         "kafka.enable.metrics.push",
         "kafka.exclude.internal.topics",

@@ -127,6 +127,8 @@ def cluster(values: Values) -> Cluster:
     }
     if name := values.text("kafka.client.id"):
         settings["client_id"] = name
+    if rack := values.text("kafka.client.rack"):
+        settings["rack"] = rack
     if timeout_ms := values.whole("kafka.request.timeout.ms", most=INT_MAX):
         settings["request_timeout_s"] = timeout_ms / 1000
     if retry_ms := values.whole("kafka.default.api.timeout.ms", most=INT_MAX):
