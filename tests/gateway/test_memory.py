@@ -164,6 +164,7 @@ def test_packed_bodies_count_as_what_they_become(start_gateway: StartGateway) ->
     request = head + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % (len(packed) + 1) + packed
     with Clients(url, request, 5) as clients:
         eventually(lambda: clients.has_answers(3), "they take more than the limit")
+        assert all(answer.startswith(b"HTTP/1.1 503 ") for answer in clients.answers)
 
 
 def test_long_heads_are_refused(tmp_path: Path, broker: Node) -> None:
