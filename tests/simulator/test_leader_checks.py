@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from postroad.broker.leader_checks import ELECTION_S, HOLD_S, REMEMBER_S
+from postroad.client.client import Client
 from postroad.cluster import leadership
+from simulator.process import Process
+from simulator.runtime import ClientRuntime
 from tests.faults.raw import metadata_of
 from tests.simulator.simulated_cluster import LEASE_MS, SimulatedCluster, host_of, simulated_cluster
 
@@ -153,3 +156,19 @@ def test_a_node_that_stops_leads_nothing_any_more_when_it_stops_to_listen(
     stopping = process.start(node.stop())
     cluster.until(stopping.done)
     assert seen[0] == {2, 3}
+
+
+def test_our_own_client_counts_a_node_that_died_no_more(cluster: SimulatedCluster) -> None:
+    """A gateway asks each node that counts whether it answers, and is not ready if one does not."""
+    cluster.kill(1)
+    cluster.until(lambda: 1 not in cluster.nodes[2].image.nodes)
+
+    async def count() -> list[int]:
+        runtime = ClientRuntime(process, cluster.network)
+        async with Client(f"{host_of(2)}:9092", runtime=runtime) as client:
+            return await client.nodes()
+
+    process = Process(cluster.world, "own-client")
+    counted = process.start(count())
+    cluster.until(counted.done)
+    assert counted.result() == [2, 3]
