@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from postroad.cli import main
+from postroad.cli.command import Command as CheckedCommand
 from postroad.testing import Node
 
 from .conftest import Command, read_lines
@@ -77,6 +78,11 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 
 
 COMMANDS = dict(leaves(main))
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_checks_its_arguments_as_the_others_do(path: str) -> None:
+    assert isinstance(COMMANDS[path], CheckedCommand), "declare it with cls=Command"
 
 
 def hostile_calls(command: click.Command, sane: list[str]) -> Iterator[list[str]]:

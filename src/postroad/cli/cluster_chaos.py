@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from postroad.cli.command import Command
 from postroad.cli.confirmation import confirm, yes_option
 from postroad.cli.duration import DurationType
 from postroad.cli.numbers import DecimalNumber
@@ -29,7 +30,7 @@ PATIENCE_S: Final = 120.0  # for one message: far longer than any fault lasts
 SHOWN_MAX: Final = 20
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--data",
     "directories",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from postroad.cli.command import Command
 from postroad.cli.session import Failed
 from postroad.errors import PostroadError, StoreUnavailable
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from postroad.cluster.store import Store
 
 
-@click.command("import")
+@click.command("import", cls=Command)
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from postroad.cli import output
+from postroad.cli.command import Command
 from postroad.cli.confirmation import confirm, yes_option
 from postroad.cli.duration import DurationType, show
 from postroad.cli.numbers import INT32_MAX, REPLICAS, WholeNumber
@@ -34,7 +35,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Show the plan, an
 no_wait_option = click.option("--no-wait", is_flag=True, help="Don't wait until everything has moved.")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("topic")
 @click.argument("partition", type=WholeNumber(0, INT32_MAX))
 @click.argument("nodes", required=False, metavar="[NODE,NODE,…]")
@@ -84,7 +85,7 @@ def reassign(
     talk(bootstrap, timeout_s, work)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--observe",
     "observe_ms",
@@ -142,7 +143,7 @@ def rebalance(
     click.echo(f"moved {len(moves)} partitions")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("node", type=NODE_ID)
 @click.option("--cancel", is_flag=True, help="Let the node have partitions again.")
 @dry_run_option
@@ -183,7 +184,7 @@ def drain(node: int, cancel: bool, dry_run: bool, no_wait: bool, bootstrap: str,
     talk(bootstrap, timeout_s, work)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("node", type=NODE_ID)
 @cluster_options
 def remove(node: int, bootstrap: str, timeout_s: float) -> None:
