@@ -32,7 +32,7 @@ class Evidence:
 
     def check(self, partition: Partition) -> None:
         """Raise NotLeaderOrFollower if another node may lead the partition by now."""
-        if not self.covers(partition):
+        if partition.leadership is not None and not self._is_current():
             raise NotLeaderOrFollower("This node has lost touch with the cluster: another may lead by now.")
 
     def _is_current(self) -> bool:

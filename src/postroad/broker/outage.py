@@ -6,22 +6,22 @@ import logging
 
 
 class Outage:
-    __slots__ = ("_failures", "_log", "_what")
+    __slots__ = ("_log", "_what", "failures")
 
     def __init__(self, log: logging.Logger, what: str) -> None:
         """`what` is written, or can't be: the first words of both lines."""
         self._log = log
         self._what = what
-        self._failures = 0
+        self.failures = 0
 
     def failed(self, error: Exception) -> None:
-        self._failures += 1
-        if self._failures == 1:
+        self.failures += 1
+        if self.failures == 1:
             self._log.error(
                 "%s can't be written: %s Further failures are counted, not logged.", self._what, error
             )
 
     def worked(self) -> None:
-        if self._failures:
-            self._log.warning("%s can be written again, after %d failures", self._what, self._failures)
-            self._failures = 0
+        if self.failures:
+            self._log.warning("%s can be written again, after %d failures", self._what, self.failures)
+            self.failures = 0

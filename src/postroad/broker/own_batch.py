@@ -19,16 +19,20 @@ def append_own(
     A topic's limits are for those who publish to it: what the node must keep may have any size. Raises
     ApiError if the partition does not take it; then nothing is heard.
     """
-    append_whole(partition, turn, memoryview(encode_batch(records)), now_ms, reply)
+    batch = memoryview(encode_batch(records))
+    _append(partition, turn, batch, batches.HEADER.unpack_from(batch), now_ms, reply)
 
 
 def append_whole(partition: Partition, turn: Turn, batch: memoryview, now_ms: int, reply: Reply) -> None:
     """Append a batch that this node or another has made, as `append_own` does. Raises CorruptMessage, too."""
-    header = batches.only_batch(batch)
-    appended = partition.append(batch, header, now_ms, any_size=True)
-    turn.when_written(
-        _Pending(partition, appended.base_offset + header[batches.LAST_OFFSET_DELTA] + 1, reply)
-    )
+    _append(partition, turn, batch, batches.only_batch(batch), now_ms, reply)
+
+
+def _append(
+    partition: Partition, turn: Turn, batch: memoryview, header: batches.Fields, now_ms: int, reply: Reply
+) -> None:
+    base_offset, _, _ = partition.append(batch, header, now_ms, any_size=True)
+    turn.when_written(_Pending(partition, base_offset + header[batches.LAST_OFFSET_DELTA] + 1, reply))
 
 
 class _Pending:

@@ -288,8 +288,9 @@ class Partition:
             log.exception("partition %s-%d stops: its log is not what it should be", self.topic, self.index)
             self.write_error = self.log.failed = StorageFailed("A defect stopped this partition.")
         else:
-            self._outage.worked()
             self.is_full = False
+            if self._outage.failures:
+                self._outage.worked()
         if self.replica_reads:
             for read in self.replica_reads:
                 read.written()

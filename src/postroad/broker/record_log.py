@@ -87,7 +87,8 @@ class RecordLog:
         size = 0
         for records, reply in gathered:
             appends.append((records, reply))
-            size += sum(len(key) + len(value or b"") for key, value in records)
+            for key, value in records:
+                size += len(key) + len(value or b"")
             if size >= BATCH_BYTES:
                 self._stage(appends)
                 appends, size = [], 0

@@ -93,7 +93,7 @@ class SharePartition:
     @property
     def frontier(self) -> int:
         """From here on nothing is known: where the scanner continues."""
-        return max(self.backlog.frontier, self.start)
+        return max(self.backlog.frontier, self.ledger.start, self._log_start)
 
     def wants_more(self, now: Now) -> bool:
         """Whether knowing more of the log could let `acquire` hand out something.
@@ -282,8 +282,11 @@ class SharePartition:
 
     def next_deadline(self) -> int | None:
         """When (monotonic ms) a lock ends or something delayed becomes available."""
-        end, due = self.locks.ends.next_at, self.backlog.schedule.next_at
-        return due if end is None else end if due is None else min(end, due)
+        ends, schedule = self.locks.ends.heads, self.backlog.schedule.heads  # as `Schedule.next_at`
+        if not ends:
+            return schedule[0][0] if schedule else None
+        end = ends[0][0]
+        return min(end, schedule[0][0]) if schedule else end
 
     def expire(self, now: Now) -> Settlement | None:
         """What is due by now: locks end, delayed messages become available. A call's work is bounded: call

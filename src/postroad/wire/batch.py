@@ -160,6 +160,11 @@ def stamp_append_time(buffer: memoryview, position: int, size: int, now_ms: int)
     _CRC.pack_into(buffer, position + 17, crc32c(buffer[position + CRC_START : position + size]))
 
 
+def stamp_crc(batch: bytearray) -> None:
+    """Give a whole batch the CRC of what it holds."""
+    _CRC.pack_into(batch, 17, crc32c(memoryview(batch)[CRC_START:]))
+
+
 def walk(buffer: memoryview) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each whole batch; a cut one at the end is left out, as Fetch may cut."""
     position, end = 0, len(buffer)

@@ -26,7 +26,6 @@ from postroad.errors import CorruptMessage, UnsupportedForMessageFormat
 from postroad.wire import compression as codecs
 from postroad.wire.batch import (
     COMPRESSION_MASK,
-    CRC_START,
     HEADER,
     HEADER_BYTES,
     LENGTH_END,
@@ -35,8 +34,9 @@ from postroad.wire.batch import (
     NO_PRODUCER,
     NO_SEQUENCE,
     BatchHeader,
-    crc32c,
+    Fields,
     read_header,
+    stamp_crc,
 )
 
 NO_TIMESTAMP: Final = -1
@@ -118,22 +118,10 @@ def encode_batch(
     if last_offset_delta is None:
         last_offset_delta = records[-1].offset - base_offset if records else 0
     payload = _encode(records, base_offset, base_timestamp)
-    header = BatchHeader(
-        base_offset=base_offset,
-        length=0,
-        leader_epoch=leader_epoch,
-        magic=MAGIC,
-        crc=0,
-        attributes=attributes,
-        last_offset_delta=last_offset_delta,
-        base_timestamp=base_timestamp,
-        max_timestamp=max_timestamp,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        count=len(records),
-    )
-    return pack_batch(header, payload, compression)
+    producer = producer_id, producer_epoch, base_sequence
+    times = base_timestamp, max_timestamp
+    header = (base_offset, 0, leader_epoch, MAGIC, 0, attributes, last_offset_delta, *times, *producer)
+    return pack_batch((*header, len(records)), payload, compression)
 
 
 def recompress(
@@ -160,15 +148,14 @@ def _unpack(batch: memoryview, limit: int) -> tuple[BatchHeader, bytes]:
     return header, codecs.decompress(header.compression, batch[HEADER_BYTES:], limit)
 
 
-def pack_batch(header: BatchHeader, payload: codecs.Data, codec: int) -> bytearray:
+def pack_batch(header: Fields, payload: codecs.Data, codec: int) -> bytearray:
     """A whole batch of these plain records, packed: length, CRC and compression are set here."""
     batch = bytearray(HEADER_BYTES)
     batch += codecs.compress(codec, payload)
-    header = header._replace(
-        length=len(batch) - LENGTH_END, attributes=header.attributes & ~COMPRESSION_MASK | codec
-    )
-    HEADER.pack_into(batch, 0, *header)
-    HEADER.pack_into(batch, 0, *header._replace(crc=crc32c(memoryview(batch)[CRC_START:])))
+    base, _, epoch, magic, _, attributes, *rest = header
+    attributes = attributes & ~COMPRESSION_MASK | codec
+    HEADER.pack_into(batch, 0, base, len(batch) - LENGTH_END, epoch, magic, 0, attributes, *rest)
+    stamp_crc(batch)
     return batch
 
 

@@ -196,7 +196,8 @@ class ShareFetch(Answer):
                 continue
             self._deliveries[topic_partition] = delivery
             session.served(topic_partition)
-            records -= sum(last - first + 1 for first, last, _ in delivery.acquired)
+            for first, last, _ in delivery.acquired:
+                records -= last - first + 1
             size -= delivery.size + PARTITION_BYTES
             if records <= 0 or size <= 0:
                 break
@@ -276,13 +277,14 @@ class ShareFetch(Answer):
         if not self._deliveries:
             self._tell_troubles()
         lock_ms = self._node.subscriptions.settings(self._session.group).lock_ms
-        if self._acknowledgements or self._errors:
+        if self._errors or any(self._acknowledgements.values()):
             view = ClusterView(self._node.image, self._node.registration.me)
             answers = [self._answer(topic_partition, view) for topic_partition in self._topic_partitions()]
             endpoints = view.endpoints(answer.leader for answer in answers if answer.leader is not None)
             parts = codec.encode(answers, lock_ms, endpoints=endpoints)
         else:
-            parts = codec.encode([self._answer(each) for each in self._deliveries], lock_ms)
+            named = self._topic_partitions() if self._acknowledgements else self._deliveries
+            parts = codec.encode([self._answer(each) for each in named], lock_ms)
         self.complete(cast("list[Part]", parts))
 
     def _tell_troubles(self) -> None:

@@ -116,7 +116,7 @@ class Queue:
             self._prefetch(now)
         member, records_max, bytes_max, lock_ms, run_max, _ = wanted
         acquired = core.acquire(member, records_max, now, lock_ms, None, run_max) if core.ready else []
-        left = records_max - _count(acquired)
+        left = records_max - _count(acquired) if acquired else records_max
         if left > 0 and bytes_max > 0 and not self._scan_scheduled:
             acquired += self._scan_and_acquire(wanted, left, now)
         return acquired if len(acquired) < 2 else sorted(acquired)
@@ -430,7 +430,10 @@ def _range(acquired: Acquired) -> Range:
 
 
 def _count(acquired: Sequence[Acquired]) -> int:
-    return sum(last - first + 1 for first, last, _ in acquired)
+    count = 0
+    for first, last, _ in acquired:
+        count += last - first + 1
+    return count
 
 
 def _split(acquired: list[Acquired], at: int) -> tuple[list[Acquired], list[Range]]:
