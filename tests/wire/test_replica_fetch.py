@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -189,6 +191,41 @@ def test_mutated_answers_are_read_or_cleanly_refused() -> None:
             mutant[dice.randrange(len(mutant))] = dice.randrange(256)
         with contextlib.suppress(ProtocolError):
             replica_fetch.decode(memoryview(mutant)[: dice.randrange(len(mutant) + 1)])
+
+
+def mutants(data: bytes) -> Iterator[memoryview]:
+    dice = random.Random(len(data))
+    yield memoryview(data)
+    for _ in range(3000):
+        mutant = bytearray(data)
+        mutant[dice.randrange(len(mutant))] = dice.choice((0, 1, 2, 13, dice.randrange(256)))
+        yield memoryview(mutant)
+
+
+def either(read: Callable[[], object]) -> object:
+    try:
+        return read()
+    except ProtocolError:
+        return ProtocolError
+
+
+def test_what_is_read_with_one_call_is_read_as_the_long_way_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = [PartitionFetch(b"t" * 16, 3, 4, 5, 6, 7, 8)]
+    request = replica_fetch.encode(FetchRequest(1, 500, 1, 99, 0, 11, 12, wanted, [], 0, 13))
+    answer = bytes(response([PartitionAnswer(b"t" * 16, 0, 0, 9, 9, 0, b"r" * 60)], 0, 5, []))
+
+    def read() -> list[object]:
+        return [
+            *(either(partial(fetch.decode, each, 17)) for each in mutants(request)),
+            *(either(partial(replica_fetch.decode, each)) for each in mutants(answer)),
+        ]
+
+    at_once = read()
+    assert fetch._decode_follower(memoryview(request)) is not None
+    assert replica_fetch._decode_one(memoryview(answer)) is not None
+    monkeypatch.setattr(fetch, "_decode_follower", lambda body: None)
+    monkeypatch.setattr(replica_fetch, "_decode_one", lambda payload: None)
+    assert read() == at_once
 
 
 @pytest.mark.parametrize("size", range(0, 140, 3))

@@ -86,7 +86,8 @@ class Turn:
                     partition.write()
                 except Exception:
                     log.exception("what was staged could not be written")
-            if self._sending:  # consumers that waited have their messages before the producer its answer
+            # Followers and consumers that waited have what was written before the producer its answer.
+            while self._sending:
                 self._send()
             waiters, self._waiting = self._waiting, []
             for waiting in waiters:

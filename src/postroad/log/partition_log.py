@@ -154,6 +154,9 @@ class PartitionLog(WritableLog):
 
         It then truncates and fetches again (KIP-595). Raises OffsetOutOfRange below the start.
         """
+        is_inside = self.start_offset <= fetch_offset <= self.written_offset
+        if is_inside and last_fetched_epoch == self.leader_epochs.last:
+            return None  # as nearly always
         self.copied_from(fetch_offset)
         if last_fetched_epoch == UNKNOWN:  # an empty log has nothing that could differ
             return None

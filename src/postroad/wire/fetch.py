@@ -56,6 +56,10 @@ _ANSWER_11: Final = Struct(">ihqqqii")  # … preferred replica
 _ANSWER_12: Final = Struct(">ihqqqBi")
 _REPLICA: Final = Struct(">iq")  # id, epoch
 _EPOCH_END: Final = Struct(">iqB")  # epoch, end offset, no tags
+# The whole body that a follower sends each time: one partition, nothing forgotten, no rack, who it is.
+_FOLLOWER: Final = Struct(">iiibiiB16sBiiqiqi7siqB")
+_FOLLOWER_OFFSET_AT: Final = 47
+_FOLLOWER_REST: Final = b"\0\0\1\1\1\1\x0d"  # no tags, two empty arrays; tag 1 has 13 bytes
 
 _new: Final = tuple.__new__  # a NamedTuple without the call of its constructor
 
@@ -284,6 +288,10 @@ def _head_of(version: int, topic: TopicKey, session_id: int) -> bytes:
 
 
 def _decode(body: memoryview, version: int) -> FetchRequest:
+    if len(body) == _FOLLOWER.size and version >= REPLICA_STATE_FROM:
+        request = _decode_follower(body)
+        if request is not None:
+            return request
     replica_id = -1
     if version >= REPLICA_STATE_FROM:
         max_wait_ms, min_bytes, max_bytes, isolation = _HEAD_15.unpack_from(body)
@@ -322,6 +330,31 @@ def _decode(body: memoryview, version: int) -> FetchRequest:
         replica_epoch,
         rack,
     )
+
+
+def _decode_follower(body: memoryview) -> FetchRequest | None:
+    """The request of a follower that names one log, read with one call; None if it is another one."""
+    (
+        *head,
+        topics,
+        topic_id,
+        count,
+        index,
+        epoch,
+        offset,
+        last_epoch,
+        start,
+        max_bytes,
+        rest,
+        replica_id,
+        replica_epoch,
+        tags,
+    ) = _FOLLOWER.unpack_from(body)
+    if rest != _FOLLOWER_REST or topics != 2 or count != 2 or tags:
+        return None
+    wanted = _new(PartitionFetch, (topic_id, index, epoch, offset, max_bytes, last_epoch, start))
+    fields = (replica_id, *head, [wanted], [], _FOLLOWER_OFFSET_AT, replica_epoch, "")
+    return _new(FetchRequest, fields)
 
 
 def _partitions(body: memoryview, at: int, version: int) -> tuple[list[PartitionFetch], int, int]:

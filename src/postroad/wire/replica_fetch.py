@@ -39,6 +39,11 @@ _PARTITION_BYTES_MIN: Final = _PARTITION.size + 1 + _PREFERRED_BYTES + 2
 _TOPIC_BYTES_MIN: Final = _TOPIC_ID_BYTES + 2
 
 _NOTHING: Final = b"\1"  # an empty array
+# The body of a request that names one log; nothing is forgotten, and there is no rack.
+_BODY_OF_ONE: Final = Struct(">iiibiiB16sBiiqiqi4s")
+# An answer with one log, up to the size of its records.
+_ANSWER_OF_ONE: Final = Struct(">iBihiB16sBihqqqBi")
+_NO_MORE_TAGS: Final = b"\0\0\0"  # of the partition, its topic and the answer
 
 _new: Final = tuple.__new__  # a NamedTuple without the call of its constructor
 
@@ -74,6 +79,11 @@ def encode_frame(request: FetchRequest, correlation: int, client_id: bytes) -> b
 def encode(request: FetchRequest) -> bytes:
     """The body. Partitions of one topic should stand together; so should those that are forgotten."""
     replica_id, wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, partitions = request[:8]
+    if len(partitions) == 1 and not request.forgotten and not request.rack:
+        topic, index, epoch, offset, log_max_bytes, last_epoch, start = partitions[0]
+        limits = (wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch)
+        log = (2, topic, 2, index, epoch, offset, last_epoch, start, log_max_bytes, b"\0\0\1\1")
+        return _BODY_OF_ONE.pack(*limits, *log) + _replica_tags(replica_id, request.replica_epoch)
     head = _HEAD.pack(wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch)
     forgotten = _forgotten(request.forgotten) if request.forgotten else _NOTHING
     rack = request.rack.encode()
@@ -122,6 +132,9 @@ def _array_of_topics(topics: list[tuple[TopicKey, list[bytes]]]) -> bytes:
 
 
 def _decode(payload: memoryview) -> FetchedAnswer:
+    one = _decode_one(payload) if len(payload) > _ANSWER_OF_ONE.size else None
+    if one is not None:
+        return one
     (correlation,) = _INT.unpack_from(payload)
     at = skip_tags(payload, _CORRELATION_END)
     _, error, session_id = _ANSWER.unpack_from(payload, at)
@@ -136,6 +149,35 @@ def _decode(payload: memoryview) -> FetchedAnswer:
         at = skip_tags(payload, at)
     skip_tags(payload, at)
     return FetchedAnswer(correlation, error, session_id, partitions)
+
+
+def _decode_one(payload: memoryview) -> FetchedAnswer | None:
+    """An answer with one log and no tags, which nearly all are; None if it is another one."""
+    (
+        correlation,
+        tags,
+        _,
+        error,
+        session_id,
+        topics,
+        topic_id,
+        count,
+        index,
+        log_error,
+        watermark,
+        _,
+        start,
+        aborted,
+        _,
+    ) = _ANSWER_OF_ONE.unpack_from(payload)
+    if tags or topics != 2 or count != 2 or aborted > 1:
+        return None
+    size, at = read_uvarint(payload, _ANSWER_OF_ONE.size)
+    end = at + size - 1 if size else at
+    if payload[end:].tobytes() != _NO_MORE_TAGS:
+        return None
+    fetched = _new(Fetched, (topic_id, index, log_error, watermark, start, None, None, payload[at:end]))
+    return _new(FetchedAnswer, (correlation, error, session_id, [fetched]))
 
 
 def _partition(payload: memoryview, at: int, topic_id: bytes) -> tuple[Fetched, int]:
