@@ -297,7 +297,10 @@ class Partition:
         if self.flush == FLUSH_SYNC:
             self._flusher.request(self)
             return
-        self._advance(self.log.written_offset)
+        if self.leadership is None and self.refusal is None:  # as `_advance`, where it leads alone
+            self.commit(self.log.written_offset)
+        else:
+            self._advance(self.log.written_offset)
         if self.flush == FLUSH_INTERVAL:
             self._flusher.request_later(self, self.flush_interval_ms)
         elif self.log.has_rolled:  # a start after a crash reads and writes anew what was never synced

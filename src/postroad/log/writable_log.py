@@ -251,8 +251,7 @@ class WritableLog:
     def write(self) -> None:
         """All that is staged is in the file, in the kernel's hands, or none of it. Raises StorageFailed.
 
-        After a full disk or a want of descriptors the log goes on with the next append; any other error
-        is final.
+        A full disk and a want of descriptors pass, and the log goes on; any other error is final.
         """
         if self._full_runs:
             self._write_runs()
@@ -281,8 +280,7 @@ class WritableLog:
         job.segments = [*self._unsynced, active] if pending else []
         job.names, job.snapshot = self._unsynced_names, self._snapshot
         job.aborted, self._unsaved_aborted = self._unsaved_aborted, {}
-        # Else a power cut could put closed segments in doubt again, and a damaged batch there would cost
-        # all that follows it.
+        # Else a power cut could put closed segments, and all behind a damaged batch there, in doubt again.
         job.durable = self._unsynced_checkpoint or bool(self._unsynced)
         if self._unsaved_epochs:
             job.epochs = encode_epochs(self._written_epochs())
@@ -451,13 +449,15 @@ class WritableLog:
             active.add_aborted(run.aborted)
             run.aborted = []
         if run.entries:
-            with contextlib.suppress(OSError):  # loading an index completes it, and its file may have gaps
+            entries, run.entries = run.entries, []
+            try:
                 index = active.index
-                for entry in run.entries:
+                for entry in entries:
                     index.add(*entry)
                 if index.unsaved() >= FLUSH_ENTRIES:
                     index.save(self.disk)
-            run.entries = []
+            except OSError:  # loading an index completes it, and its file may have gaps
+                return
 
     def _committed(self) -> None:
         """All that was staged is written."""

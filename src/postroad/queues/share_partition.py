@@ -282,11 +282,8 @@ class SharePartition:
 
     def next_deadline(self) -> int | None:
         """When (monotonic ms) a lock ends or something delayed becomes available."""
-        ends, schedule = self.locks.ends.heads, self.backlog.schedule.heads  # as `Schedule.next_at`
-        if not ends:
-            return schedule[0][0] if schedule else None
-        end = ends[0][0]
-        return min(end, schedule[0][0]) if schedule else end
+        heads = self.locks.ends.heads[:1] + self.backlog.schedule.heads[:1]  # as `Schedule.next_at`
+        return min(heads)[0] if heads else None
 
     def expire(self, now: Now) -> Settlement | None:
         """What is due by now: locks end, delayed messages become available. A call's work is bounded: call

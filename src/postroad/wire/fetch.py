@@ -334,27 +334,14 @@ def _decode(body: memoryview, version: int) -> FetchRequest:
 
 def _decode_follower(body: memoryview) -> FetchRequest | None:
     """The request of a follower that names one log, read with one call; None if it is another one."""
-    (
-        *head,
-        topics,
-        topic_id,
-        count,
-        index,
-        epoch,
-        offset,
-        last_epoch,
-        start,
-        max_bytes,
-        rest,
-        replica_id,
-        replica_epoch,
-        tags,
-    ) = _FOLLOWER.unpack_from(body)
+    fields = _FOLLOWER.unpack_from(body)
+    topics, topic_id, count, index, epoch, offset, last_epoch, start, max_bytes = fields[6:15]
+    rest, replica_id, replica_epoch, tags = fields[15:]
     if rest != _FOLLOWER_REST or topics != 2 or count != 2 or tags:
         return None
     wanted = _new(PartitionFetch, (topic_id, index, epoch, offset, max_bytes, last_epoch, start))
-    fields = (replica_id, *head, [wanted], [], _FOLLOWER_OFFSET_AT, replica_epoch, "")
-    return _new(FetchRequest, fields)
+    request = (replica_id, *fields[:6], [wanted], [], _FOLLOWER_OFFSET_AT, replica_epoch, "")
+    return _new(FetchRequest, request)
 
 
 def _partitions(body: memoryview, at: int, version: int) -> tuple[list[PartitionFetch], int, int]:

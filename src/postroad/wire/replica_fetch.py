@@ -176,7 +176,7 @@ def _decode_one(payload: memoryview) -> FetchedAnswer | None:
     end = at + size - 1 if size else at
     if payload[end:].tobytes() != _NO_MORE_TAGS:
         return None
-    fetched = _new(Fetched, (topic_id, index, log_error, watermark, start, None, None, payload[at:end]))
+    fetched = _new(Fetched, (topic_id, index, log_error, watermark, start, None, None, payload[at:end], 0))
     return _new(FetchedAnswer, (correlation, error, session_id, [fetched]))
 
 
