@@ -148,7 +148,7 @@ def test_executors_of_spark_read_in_their_rack_and_go_on_without_it(running: Run
     publish(running, 0, 100)
     with SparkCluster(running.bootstrap, rack="rack-3") as source:
         assert read_by_spark(source) == end_of(running)
-        assert {node for node, _ in source.near.values()} == {3}
+        assert source.near.nodes == {3}
         running.node(3).kill()
         publish(running, 100, 50)
         assert read_by_spark(source) == end_of(running)

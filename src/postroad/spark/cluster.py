@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from postroad.client.groups import OPERATOR, raise_for
@@ -29,6 +29,7 @@ from postroad.errors import (
     by_code,
 )
 from postroad.spark.fetched import Fetched, OutsideLog, fetch_request, read_partition
+from postroad.spark.nearby import Nearby
 from postroad.spark.router import Router, TopicPartition, about
 from postroad.wire.messages import (
     create_topics,
@@ -46,7 +47,6 @@ READ_COMMITTED: Final = "read_committed"
 FETCH_BYTES: Final = 8 * 1024 * 1024  # a chunk that decodes at full speed; more brings nothing
 WAIT_MS: Final = 500
 ALL_REPLICAS: Final = -1
-NEAR_S: Final = 60.0  # a replica nearby is asked for so long, then the leader: another may be nearer by now
 _NOT_FOUND: Final = -1
 
 
@@ -87,7 +87,7 @@ class Cluster:
             "isolation": isolation,
             "rack": rack,
         }
-        self.near: dict[TopicPartition, tuple[int, float]] = {}  # which replica to ask, and until when
+        self.near = Nearby()
         self._is_committed_only = isolation == READ_COMMITTED
         self._router = Router(bootstrap, client_id, request_timeout_s, retry_s)
 
@@ -258,7 +258,7 @@ class Cluster:
                 if ask():
                     ask()  # those whose leaders named a replica nearby
             except TryAgain:
-                self.near.clear()  # leaders know better
+                self.near.forget()
                 raise
             if len(fetched) < len(offsets):
                 raise ThrottlingQuotaExceeded
@@ -274,7 +274,7 @@ class Cluster:
                     self._is_committed_only,
                     self._settings["rack"],
                 )
-                for node, topic_partitions in self._by_source(missing).items()
+                for node, topic_partitions in self.near.gather(missing, self._router.by_leader).items()
             }
             was_sent = False
             throttled_ms = 0
@@ -285,8 +285,7 @@ class Cluster:
                     for part in topic.partitions:
                         topic_partition = (topic.topic, part.partition_index)
                         if not part.error_code and part.preferred_read_replica >= 0:
-                            until_s = time.monotonic() + NEAR_S
-                            self.near[topic_partition] = part.preferred_read_replica, until_s
+                            self.near.note(topic_partition, part.preferred_read_replica)
                             was_sent = True
                             continue
                         fetched[topic_partition] = self._read(topic_partition, offsets[topic_partition], part)
@@ -297,21 +296,6 @@ class Cluster:
         what = ", ".join(f"{topic}/{partition}" for topic, partition in list(offsets)[:3])
         self._router.retry(f"fetch {what}", attempt)
         return fetched
-
-    def _by_source(self, topic_partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """Partitions gathered by the replica nearby that reads them, else by their leader."""
-        gathered: dict[int, list[TopicPartition]] = {}
-        at_leaders = []
-        now_s = time.monotonic()
-        for topic_partition in topic_partitions:
-            node, until_s = self.near.get(topic_partition, (_NOT_FOUND, 0.0))
-            if now_s < until_s:
-                gathered.setdefault(node, []).append(topic_partition)
-            else:
-                at_leaders.append(topic_partition)
-        for node, led in self._router.by_leader(at_leaders).items():
-            gathered.setdefault(node, []).extend(led)
-        return gathered
 
     def _read(self, topic_partition: TopicPartition, offset: int, part: Any) -> Fetched:
         if part.error_code == OffsetOutOfRange.code:
