@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from postroad.broker.metrics.collect import collect
+from postroad.broker.own_batch import append_own
 from postroad.broker.partition import Partition
+from postroad.broker.replies import replied
 from postroad.wire.batch import HEADER_BYTES, walk
 from postroad.wire.messages import offset_commit, offset_fetch
+from postroad.wire.records import Record
 from tests.broker.harness import Running, running_node
 from tests.broker.test_queues import GROUP, configure, ledger_of, publish_together
 from tests.clients.share_session import Error, Fate, Word, session
@@ -141,6 +145,19 @@ def test_group_whose_only_commit_is_damaged_begins_at_the_first_message(tmp_path
         assert (coordinator.doubts.batches, coordinator.doubts.offset_keys) == (1, {}), (
             "it is not repaired twice"
         )
+
+
+def test_record_that_nobody_understands_costs_what_it_held_and_no_other_group_notices(tmp_path: Path) -> None:
+    with running_node(tmp_path) as running:
+        running.create("orders")
+        running.publish("orders", *[b"x"] * 10)
+        commit(running, "billing", 7)
+        odd = [Record(0, 1_000, b'["offset","mail","orders",0]', b'{"offset": "seven"}', [])]
+        partition = running.partition(OFFSETS_TOPIC)
+        running.run(replied(partial(append_own, partition, running.node.turn, odd, 1_000)))
+        commit(running, "search", 5)
+    with running_node(tmp_path) as running:
+        assert (committed(running, "billing"), committed(running, "search")) == (7, 5)
 
 
 def cli(running: Running, *command: str) -> str:
