@@ -7,6 +7,7 @@ power fails on *all* that may be elected before one of them has come back into s
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final, NamedTuple
@@ -38,6 +39,8 @@ class ClusterHistory:
         self.world = store.world
         self.truth = Image()
         self.states: dict[Where, list[Stated]] = {}
+        self._revisions: list[int] = []  # in order, with the times below
+        self._committed: list[float] = []
         self._names: dict[Where, str] = {}
         self._weak: dict[Where, dict[int, None]] = {}  # nodes whose power failed since they were in sync
         self._losses: dict[str, list[float]] = {}  # by the topic's name
@@ -50,6 +53,11 @@ class ClusterHistory:
         """What the store says at this moment."""
         topic = self.truth.topics_by_id.get(topic_id)
         return None if topic is None else topic.partitions[index]
+
+    def known_until(self, revision: int) -> float:
+        """Whoever has read the store up to this revision knows of all that was committed by this moment."""
+        after = bisect_right(self._revisions, revision)
+        return self._committed[after] if after < len(self._committed) else self.world.now
 
     def replaced_at(self, where: Where, epoch: int) -> float:
         """When a later epoch than this one began; inf if none has."""
@@ -90,6 +98,8 @@ class ClusterHistory:
     # --- helpers
 
     def _follow(self, revision: int, events: Sequence[Event]) -> None:
+        self._revisions.append(revision)
+        self._committed.append(self.world.now)
         changes = self.truth.apply(events, revision)
         for topic in changes.created:
             self._state_all(topic, range(len(topic.partitions)))

@@ -35,12 +35,14 @@ KINDS: Final[dict[str, float]] = {
     "isolate": 12.0,  # the node and all other nodes don't reach each other, in one direction or both
     "alone": 12.0,  # … nor the node and the coordination store; clients reach it
     "pair": 0.0,  # two nodes are killed, the second one some moments after the first
+    "falter": 6.0,  # whatever is sent takes a long time, and two nodes are killed, one after the other
     "blackout": 0.0,  # all machines lose power at once
     "network": 10.0,  # whatever is sent takes a long time
     INDEX: 0.0,  # kill -9, and indexes of some segments are cut, altered or gone: they are hints
 }
 
-OF_CLUSTERS: Final = ("isolate", "alone", "pair", "blackout", "network")  # one node has no use for them
+# One node has no use for these.
+OF_CLUSTERS: Final = ("isolate", "alone", "pair", "falter", "blackout", "network")
 
 
 class Fault(NamedTuple):

@@ -112,6 +112,15 @@ def _kill_pair(scenario: Scenario, fault: Fault) -> None:
     scenario.world.after(fault.amount * PAIR_S, second.kill)
 
 
+def _falter(scenario: Scenario, fault: Fault) -> None:
+    """The first one is behind when the second one dies, and nobody knows how much is committed."""
+    services = scenario.services
+    _slow_network(scenario, fault)
+    services[fault.node].kill()
+    second = services[(fault.node + 1) % len(services)]
+    scenario.world.after(fault.lasts * (fault.amount * 97 % 1.0), second.kill)
+
+
 def _cut_all_power(scenario: Scenario, _: Fault) -> None:
     for service in scenario.services:
         service.cut_power()
@@ -223,6 +232,7 @@ STRIKES: Final[dict[str, Strike]] = {
     "isolate": _isolate,
     "alone": _leave_alone,
     "pair": _kill_pair,
+    "falter": _falter,
     "blackout": _cut_all_power,
     "network": _slow_network,
     "reset": _reset,

@@ -1,6 +1,7 @@
 """T1: an acknowledged creation, deletion or growth of a topic stays in effect until the next change.
 
-Nothing is claimed while a change is under way, or may be: one whose answer was lost may come late.
+Nothing is claimed while a change is under way, or may be: one whose answer was lost may come late, and one
+that another node has answered may not have reached the node that is asked.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ def check(history: RecreatedHistory) -> Iterator[Violation]:
 
 def _known(history: RecreatedHistory, look: Look) -> tuple[Change, int] | None:
     """The change that is certainly in effect, and the number of the last creation; None if that is open."""
-    done = [change for change in history.changes if change.told <= look.asked]
+    done = [change for change in history.changes if change.told <= look.known]
     if not done:
         return None
     last = done[-1]
     for change in history.changes:
-        is_open = change.asked <= look.told and change.told > look.asked and change.over_at > last.asked
+        is_open = change.asked <= look.told and change.told > look.known and change.over_at > last.asked
         if is_open and change.kind in _ENDS:
             return None
     creations = [n for n, each in enumerate(history.changes) if each.kind is ChangeKind.CREATE]

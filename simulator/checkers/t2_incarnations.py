@@ -26,7 +26,7 @@ def _check_ids(history: RecreatedHistory) -> Iterator[Violation]:
             continue
         before = {look.topic_id for look in history.looks if look.told <= deletion.asked}
         for look in history.looks:
-            if look.asked >= deletion.told and look.topic_id is not None and look.topic_id in before:
+            if look.known >= deletion.told and look.topic_id is not None and look.topic_id in before:
                 text = f"{history.topic}: it was deleted at {deletion.told:.3f} s, and is back"
                 yield Violation("T2", text, look.told)
                 return

@@ -34,6 +34,7 @@ PRODUCER_S: Final = 6.0  # then another one begins, which knows nothing of the t
 
 class Recreated(Workload):
     name = "recreated"
+    many_nodes = True
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -55,11 +56,16 @@ class Recreated(Workload):
                 await self._change(client, len(topic.partitions))
 
     async def _look(self, client: Client) -> Topic | None:
-        asked = self.stage.world.now
+        asked, known = self.stage.world.now, self._told_until()
         topic = await client.topic_now(TOPIC)
-        found = (None, 0) if topic is None else (topic.id, len(topic.partitions))
-        self._history.looks.append(Look(asked, self.stage.world.now, *found))
+        topic_id, partitions = (None, 0) if topic is None else (topic.id, len(topic.partitions))
+        known = min(known, self._told_until(), asked)
+        self._history.looks.append(Look(asked, self.stage.world.now, topic_id, partitions, known))
         return topic
+
+    def _told_until(self) -> float:
+        """A node of several answers with what the store has told it; a change is answered by one of them."""
+        return self.stage.told_until() if self.stage.is_cluster else self.stage.world.now
 
     async def _create(self, client: Client) -> None:
         count = self.stage.random.randint(1, 2)
@@ -135,15 +141,21 @@ class Recreated(Workload):
             return
         found: dict[Position, bytes] = {}
         with contextlib.suppress(PostroadError):  # it may be gone by now
-            found |= await self._read_all(client, topic)
+            found |= await self._read_known(client, topic)
             await asyncio.sleep(random.expovariate(1 / READER_S))
-            found |= await self._read_all(client, topic)
+            found |= await self._read_known(client, topic)
         after = await self._look(client)
         if after is None or after.id != topic.id:
             self.stage.world.sometimes("recreated: a topic was deleted while somebody read it")
             return
         for position, value in found.items():
             saw(self.stage, self._history.incarnation(topic.id), position, value)
+
+    async def _read_known(self, client: Client, topic: Topic) -> dict[Position, bytes]:
+        """Nothing, if nodes knew of different topics meanwhile: it may be another one's."""
+        found = await self._read_all(client, topic)
+        used = client.known_topic(TOPIC)
+        return found if used is not None and used.id == topic.id else {}
 
     async def _read_all(self, client: Client, topic: Topic) -> dict[Position, bytes]:
         client.forget()

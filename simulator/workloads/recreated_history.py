@@ -40,6 +40,7 @@ class Look(NamedTuple):
     told: float
     topic_id: bytes | None
     partitions: int
+    known: float  # the node knew of all changes that were made by then; with one node that is `asked`
 
 
 class RecreatedHistory:

@@ -88,6 +88,11 @@ class Stage:
                 until = min(until, self.history.replaced_at(key, found.leader_epoch))
         return until
 
+    def told_until(self) -> float:
+        """Whichever node is asked about topics now knows of all changes that were made by this moment."""
+        nodes = [service.node for service in self.services if service.node is not None and service.serves]
+        return min((self.history.known_until(node.image.revision) for node in nodes), default=self.world.now)
+
     def broken(self, invariant: str, text: str) -> None:
         """A promise was broken just now."""
         self.violations.append(Violation(invariant, text, self.world.now))

@@ -22,6 +22,7 @@ SEEDS = (1, 5, 7, 9, 16, 20)  # with 5 a key that holds many partitions was writ
 
 
 CAUGHT_BY = {  # the faults that show a mutant soon; the others of replication need more seeds
+    "join-below-start": ("falter",),
     "keep-isr-after-reboot": ("power",),
     "truncate-to-watermark": ("kill", "cut", "stop", "pause"),
     "never-part": ("kill", "cut", "pause", "power"),

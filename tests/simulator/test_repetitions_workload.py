@@ -41,27 +41,32 @@ def t1(history: RecreatedHistory) -> list[str]:
     return [found.text for found in t1_changes.check(history)]
 
 
+def look(asked: float, told: float, topic_id: bytes | None, partitions: int) -> Look:
+    """Of a node that knows of all changes that were made before it was asked."""
+    return Look(asked, told, topic_id, partitions, asked)
+
+
 def test_a_creation_that_is_undone_is_seen() -> None:
-    assert not t1(recreated(Look(2.0, 2.1, OLD, 1)))
-    assert "gone" in t1(recreated(Look(2.0, 2.1, None, 0)))[0]
-    assert "another" in t1(recreated(Look(2.0, 2.1, OLD, 1), Look(4.0, 4.1, NEW, 2)))[0]
+    assert not t1(recreated(look(2.0, 2.1, OLD, 1)))
+    assert "gone" in t1(recreated(look(2.0, 2.1, None, 0)))[0]
+    assert "another" in t1(recreated(look(2.0, 2.1, OLD, 1), look(4.0, 4.1, NEW, 2)))[0]
 
 
 def test_partitions_that_are_gone_are_seen() -> None:
-    assert "1 partitions" in t1(recreated(Look(4.0, 4.1, OLD, 1)))[0]
-    assert not t1(recreated(Look(2.9, 3.05, OLD, 1))), "the second one is under way"
+    assert "1 partitions" in t1(recreated(look(4.0, 4.1, OLD, 1)))[0]
+    assert not t1(recreated(look(2.9, 3.05, OLD, 1))), "the second one is under way"
 
 
 def test_a_deletion_that_is_undone_is_seen_unless_another_change_may_be_late() -> None:
-    history = recreated(Look(6.0, 6.1, OLD, 2))
+    history = recreated(look(6.0, 6.1, OLD, 2))
     assert "there" in t1(history)[0]
     history.changes.insert(2, Change(ChangeKind.CREATE, 4.0, 1))
     assert not t1(history), "nobody knows of this one"
 
 
 def test_a_deleted_topic_that_is_back_is_seen() -> None:
-    assert not list(t2_incarnations.check(recreated(Look(4.0, 4.1, OLD, 2), Look(7.0, 7.1, NEW, 1))))
-    history = recreated(Look(4.0, 4.1, OLD, 2), Look(7.0, 7.1, OLD, 2))
+    assert not list(t2_incarnations.check(recreated(look(4.0, 4.1, OLD, 2), look(7.0, 7.1, NEW, 1))))
+    history = recreated(look(4.0, 4.1, OLD, 2), look(7.0, 7.1, OLD, 2))
     assert [found.invariant for found in t2_incarnations.check(history)] == ["T2"]
 
 
@@ -195,3 +200,13 @@ def test_a_copy_that_is_not_the_message_or_one_too_many_is_seen() -> None:
     assert v1(history) == ["V2"]
     history.doubtful_runs = 1
     assert not v1(history)
+
+
+def test_a_node_that_has_not_heard_of_a_change_yet_may_tell_of_the_topic_before_it() -> None:
+    late = look(7.0, 7.1, OLD, 2)
+    assert t1(recreated(late))
+    assert not t1(recreated(late._replace(known=4.0)))
+    history = recreated(look(4.0, 4.1, OLD, 2), late)
+    assert list(t2_incarnations.check(history))
+    history.looks[-1] = late._replace(known=4.0)
+    assert not list(t2_incarnations.check(history))
