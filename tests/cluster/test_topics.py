@@ -311,3 +311,12 @@ def test_a_node_that_is_removed_meanwhile_gets_no_replica(image: Image) -> None:
     commit(image, Decision([], [Delete(home.key)]))
     with pytest.raises(AssertionError, match=home.key):  # a compare that does not hold
         commit(image, decision)
+
+
+def test_nothing_is_placed_while_no_node_serves(image: Image) -> None:
+    """A node that has just lost touch with the store may know of none, not even of itself."""
+    with pytest.raises(InvalidReplicationFactor, match="No node is running"):
+        create_topic(image, "orders", topic_id(1), nodes=[], down=[1, 2, 3], partitions=1, replicas=3)
+    commit(image, create_topic(image, "orders", topic_id(1), nodes=[1, 2], partitions=1, replicas=2))
+    with pytest.raises(InvalidReplicationFactor, match="No node is running"):
+        add_partitions(image, "orders", 2, nodes=[], down=[1, 2])

@@ -193,6 +193,8 @@ def _place(
             f"The replication factor must be from 1 to the {len(nodes) + len(down)} nodes that there are, "
             f"not {factor}."
         )
+    if not nodes:
+        raise InvalidReplicationFactor("No node is running that could lead the partitions.")
     if factor <= len(nodes):
         return place(nodes, partitions, factor, start, _racks(image))
     everywhere = place([*nodes, *down], partitions, len(nodes) + len(down), start, _racks(image))
