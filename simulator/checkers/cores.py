@@ -30,3 +30,8 @@ def _check_offsets(partition: Partition) -> None:
     log, name = partition.log, f"{partition.topic}-{partition.index}"
     assert log.start_offset <= partition.high_watermark, f"{name}: the log begins above its watermark"
     assert partition.high_watermark <= log.end_offset, f"{name}: the watermark is above the log's end"
+    assert partition.stable_offset <= partition.high_watermark, f"{name}: what is not committed is stable"
+    for marker, first in log.producer_states.ended.items():
+        assert marker < partition.high_watermark or partition.stable_offset <= first, (
+            f"{name}: {first} is stable, and its marker at {marker} is not committed"
+        )

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.mutants import groups, logs, membership, queues, repetitions, replication, topics
+from simulator.mutants import (
+    groups,
+    logs,
+    membership,
+    queues,
+    repetitions,
+    replication,
+    topics,
+    transactions,
+)
 from simulator.mutants.mutant import Mutant
 
 _ALL: Final = (
@@ -18,6 +27,8 @@ _ALL: Final = (
     *topics.ALL,
     *repetitions.ALL,
     *replication.ALL,
+    *transactions.ALL,
+    *transactions.OF_CLUSTERS,
 )
 
 MUTANTS: Final[dict[str, Mutant]] = {mutant.name: mutant for mutant in _ALL}

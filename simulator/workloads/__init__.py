@@ -18,6 +18,7 @@ from simulator.workloads.recreated import Recreated
 from simulator.workloads.redriven import Redriven
 from simulator.workloads.repeated import Repeated
 from simulator.workloads.retained import Retained
+from simulator.workloads.transactions import Transactions
 from simulator.workloads.workload import Workload
 
 _KINDS: Final[tuple[type[Workload], ...]] = (
@@ -35,6 +36,7 @@ _KINDS: Final[tuple[type[Workload], ...]] = (
     Redriven,
     Moved,
     Nearby,
+    Transactions,
 )
 
 ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -14,11 +15,17 @@ from tests.broker.harness import Running, running_node
 from tests.shared_node import CHECK_MS
 from tests.simulator.simulated_node import SimulatedNode, simulated_node
 
+SHARED: Final[dict[str, Any]] = {
+    "durability_flush": "os",
+    "kafka_transactions": "true",
+    "storage_retention_check_ms": CHECK_MS,
+}
+
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     home = tmp_path_factory.mktemp("shared")
-    with running_node(home, durability_flush="os", storage_retention_check_ms=CHECK_MS) as running:
+    with running_node(home, **SHARED) as running:
         yield running
 
 

@@ -45,7 +45,7 @@ def test_every_version_finds_the_coordinator(shared: Running, version: int) -> N
         assert found == {"g": here, "": (INVALID_GROUP, -1, "", -1), "h": here}
 
 
-@pytest.mark.parametrize(("kind", "code"), [(1, NO_TRANSACTIONS), (2, INVALID_REQUEST), (9, INVALID_REQUEST)])
+@pytest.mark.parametrize(("kind", "code"), [(2, INVALID_REQUEST), (9, INVALID_REQUEST)])
 def test_other_coordinators_are_refused_clearly(shared: Running, kind: int, code: int) -> None:
     request = find_coordinator.FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"])
     [found] = shared.call(find_coordinator, 6, request).coordinators

@@ -98,12 +98,12 @@ def test_topics_of_the_nodes_own_are_written_by_nobody_else(shared: Running) -> 
         assert send_batch(connection, "__consumer_offsets", batch_of(b"x")).error_code == INVALID_TOPIC
 
 
-def test_a_transactional_id_is_refused_clearly(shared: Running, topic: str) -> None:
+def test_a_transaction_needs_all_replicas(shared: Running, topic: str) -> None:
     shared.create(topic)
-    request = produce_request(topic, batch_of(b"x"))
-    request.transactional_id = "mine"
+    request = produce_request(topic, batch_of(b"x", attributes=TRANSACTIONAL))
+    request.transactional_id, request.acks = "mine", 1
     answer = shared.call(produce, 9, request).responses[0].partition_responses[0]
-    assert answer.error_code == NO_TRANSACTIONS
+    assert answer.error_code == BAD_ACKS
 
 
 GOOD = batch_of(b"one", b"two")
@@ -121,7 +121,7 @@ BAD_BATCHES = {
     "last offset too high": (patched(GOOD, 23, ">i", 7), INVALID),
     "count below zero": (patched(GOOD, 57, ">i", -1), CORRUPT),
     "control": (patched(GOOD, 21, ">h", CONTROL), INVALID_REQUEST),
-    "transactional": (patched(GOOD, 21, ">h", TRANSACTIONAL), INVALID_REQUEST),
+    "transactional without an id": (patched(GOOD, 21, ">h", TRANSACTIONAL), NO_TRANSACTIONS),
     "sequence without number": (patched(patched(GOOD, 43, ">q", 5), 51, ">h", 0), INVALID),
 }
 

@@ -13,7 +13,6 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPa
 from aiokafka.errors import (
     MessageSizeTooLargeError,
     OffsetOutOfRangeError,
-    TransactionalIdAuthorizationFailed,
 )
 
 from .confluent import EVERY_COMPRESSION
@@ -164,12 +163,3 @@ async def test_waiting_consumer_gets_a_message_as_soon_as_it_is_there(broker: Br
 async def test_topic_is_created_by_the_first_message(broker: Broker, unused_name: str) -> None:
     async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as through:
         assert (await through.send_and_wait(unused_name, b"first")).offset == 0
-
-
-async def test_transactional_id_is_refused_and_not_left_hanging(broker: Broker, unused_name: str) -> None:
-    if not broker.ours:
-        pytest.skip("Kafka has transactions")
-    through = AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=unused_name)
-    with pytest.raises(TransactionalIdAuthorizationFailed):
-        await asyncio.wait_for(through.start(), PATIENCE_S)
-    await through.stop()

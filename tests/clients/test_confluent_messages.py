@@ -12,7 +12,6 @@ from confluent_kafka import (
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME,
     KafkaError,
-    KafkaException,
     Message,
     TopicPartition,
 )
@@ -248,15 +247,6 @@ def test_unread_positions_are_invalid_and_read_ones_follow_the_last_message(
         assert source.position([TopicPartition(topic, 0)])[0].offset == OFFSET_INVALID
         read(source, 3)
         assert source.position([TopicPartition(topic, 0)])[0].offset == 3
-
-
-def test_transactional_id_is_refused_with_words_and_not_with_a_hang(broker: Broker, unused_name: str) -> None:
-    if not broker.ours:
-        pytest.skip("Kafka has transactions")
-    through = producer(broker.bootstrap, transactional_id=unused_name)
-    with pytest.raises(KafkaException) as refused:
-        through.init_transactions(20)
-    assert refused.value.args[0].code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 def _at_end(event: Message | None) -> bool:

@@ -9,7 +9,6 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import (
     MessageSizeTooLargeError,
     OffsetOutOfRangeError,
-    TransactionalIdAuthorizationFailedError,
 )
 
 from .confluent import EVERY_COMPRESSION
@@ -153,13 +152,3 @@ def test_small_fetch_limits_still_bring_everything(broker: Broker, new_topic: To
 def test_topic_is_created_by_the_first_message(broker: Broker, unused_name: str) -> None:
     with producer(broker.bootstrap) as through:
         assert through.send(unused_name, b"first").get(30).offset == 0
-
-
-def test_transactional_id_is_refused_and_not_left_hanging(broker: Broker, unused_name: str) -> None:
-    if not broker.ours:
-        pytest.skip("Kafka has transactions")
-    with (
-        producer(broker.bootstrap, transactional_id=unused_name) as through,
-        pytest.raises(TransactionalIdAuthorizationFailedError),
-    ):
-        through.init_transactions()

@@ -11,7 +11,7 @@ import pytest
 
 from simulator.campaign import Campaign, play_apart
 from simulator.faults import KINDS
-from simulator.mutants import groups, logs, queues, repetitions, topics
+from simulator.mutants import groups, logs, queues, repetitions, topics, transactions
 from tests.simulator.caught import is_caught
 
 SEEDS = range(1, 25)
@@ -59,6 +59,10 @@ CAUGHT_BY = {
     "names-forgotten": Catch("named"),
     "struck-off-first": Catch("redriven"),
     "redriven-to-all": Catch("redriven"),
+    "marker-before-prepare": Catch("transactions", ("sag",)),
+    "stable-past-marker": Catch("transactions", ("sag", "slow")),
+    "no-verification": Catch("transactions", ("cut", "pause", "reset", "slow")),
+    "no-connection-fence": Catch("transactions", ("reset", "kill")),
     "checkpoint-unsynced": Catch("damaged", ("flip", "power", "kill", "stop")),
 }
 
@@ -97,5 +101,12 @@ def test_a_mutant_is_caught(name: str) -> None:
 
 
 def test_every_mutant_of_one_node_is_tried() -> None:
-    mutants = (*logs.ALL, *groups.ALL, *queues.ALL, *topics.ALL, *repetitions.ALL)
+    mutants = (
+        *logs.ALL,
+        *groups.ALL,
+        *queues.ALL,
+        *topics.ALL,
+        *repetitions.ALL,
+        *transactions.ALL,
+    )
     assert CAUGHT_BY.keys() == {mutant.name for mutant in mutants}

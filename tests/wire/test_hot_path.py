@@ -265,8 +265,23 @@ def test_the_response_to_a_repeated_fetch_is_the_one_that_encoding_gives(version
     first = one_fetch(version, topic, 5)
     repetition = fetch.Repetition(fetch.decode(first, version), first, version)
     for records in (b"", b"x", b"y" * 200):
-        answer = fetch.PartitionAnswer(topic, 3, 0, 100, 100, 5, records)
-        assert [repetition.response(100, 5, records)] == fetch.encode([answer], version)
+        answer = fetch.PartitionAnswer(topic, 3, 0, 100, 90, 5, records)
+        assert [repetition.response(100, 90, 5, records)] == fetch.encode([answer], version)
+
+
+@pytest.mark.parametrize("version", FETCH_VERSIONS)
+@pytest.mark.parametrize("several", [False, True])
+def test_aborted_transactions_are_written_as_the_generated_codec_reads_them(
+    version: int, several: bool
+) -> None:
+    topic = topics_of(version, fetch.TOPIC_IDS_FROM)[0]
+    answer = fetch.PartitionAnswer(topic, 3, 0, 100, 90, 5, b"records", aborted=[(7, 10), (8, 12)])
+    body = b"".join(fetch.encode([answer, answer] if several else [answer], version))  # type: ignore[arg-type]
+    response = generated_fetch.decode_response(body, version)
+    assert generated_fetch.encode_response(response, version) == body
+    found = response.responses[0].partitions[0]
+    assert [(a.producer_id, a.first_offset) for a in found.aborted_transactions or ()] == [(7, 10), (8, 12)]
+    assert (found.last_stable_offset, bytes(found.records or b"")) == (90, b"records")
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)

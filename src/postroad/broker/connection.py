@@ -124,6 +124,7 @@ class Connection:
         "last_fetch",
         "last_produce",
         "peer",
+        "serial",
     )
 
     def __init__(
@@ -135,8 +136,10 @@ class Connection:
         turn: Turn,
         frame_bytes_max: int,
         write_bytes_max: int,
+        serial: int = 0,
     ) -> None:
         self.peer = peer
+        self.serial = serial  # rises with each one that is accepted
         self.closed = False
         self.frames = FrameBuffer(frame_bytes_max)
         self.last_active = loop.time()

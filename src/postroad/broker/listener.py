@@ -55,6 +55,7 @@ class Listener:
         self._said = 0  # lines about connections, since the last sweep
         self._listen = listen
         self._listening: list[Listening] = []
+        self.accepted = 0  # connections so far
         self._sweeper: asyncio.TimerHandle | None = None
 
     def bind(self, host: str, port: int) -> int:
@@ -147,6 +148,7 @@ class Listener:
         elif self._per_address[host] >= limits.connections_per_address_max:
             refusal = f"limits.connections_per_address_max is {limits.connections_per_address_max}"
         else:
+            self.accepted += 1
             connection = Connection(
                 stream,
                 f"{host}:{port}",
@@ -155,6 +157,7 @@ class Listener:
                 self._turn,
                 limits.request_bytes_max,
                 limits.write_buffer_bytes_max,
+                self.accepted,
             )
             self.connections[connection] = None
             self._per_address[host] += 1

@@ -47,6 +47,8 @@ from postroad.broker.suspects import Suspects
 from postroad.broker.tasks import Tasks
 from postroad.broker.topic_changes import TopicChanges
 from postroad.broker.topics import Topics
+from postroad.broker.transactions.coordination import TransactionCoordination
+from postroad.broker.transactions.hanging import HangingTransactions
 from postroad.broker.turn import Turn
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text, make_id
@@ -129,6 +131,7 @@ class Node:
         self.moves = Moves(self)
         self.topic_changes = TopicChanges(self.topics, self.peers, self.settings.topics, self.runtime.random)
         self.groups = GroupCoordination(self)
+        self.transactions = TransactionCoordination(self)
         self.subscriptions = Subscriptions(self)
         self.producer_ids = ProducerIds(self.topics)
         await self._join_cluster()
@@ -142,7 +145,9 @@ class Node:
         self.tasks.start(self.handover.run(), "hand-over")
         self.tasks.start(self.strays.run(), "delete-strays")
         await self.groups.start()
+        await self.transactions.start()
         await self.subscriptions.start()
+        self.tasks.start(HangingTransactions(self).watch(), "hanging-transactions")
         self.tasks.start(self.housekeeping.run_retention(), "retention")
         self.tasks.start(self.housekeeping.run_compaction(), "compaction")
         self.directory.reserve.lay_aside()
@@ -154,6 +159,7 @@ class Node:
         self.listener.stop_accepting()
         await self._drain()
         self.listener.close()  # before the tasks: nobody starts another one
+        self.transactions.close()
         self.groups.close()
         await self.subscriptions.dead_letters.finish(DRAIN_S)
         self.subscriptions.close()
@@ -286,11 +292,13 @@ class Node:
     def partition_led(self, partition: Partition) -> None:
         """This node leads the partition from here on."""
         self.groups.partition_led(partition)
+        self.transactions.partition_led(partition)
         self.subscriptions.partition_led(partition)
 
     def partition_resigned(self, partition: Partition) -> None:
         """This node does not lead the partition any more; clients are told so already."""
         self.groups.partition_resigned(partition)
+        self.transactions.partition_resigned(partition)
         self.subscriptions.partition_resigned(partition.topic_id, partition.index)
         if partition.topic == OFFSETS_TOPIC:
             self.subscriptions.membership.resigned(partition.index)

@@ -98,6 +98,7 @@ class Partition:
         "flush",
         "flush_interval_ms",
         "follower",
+        "gates",
         "high_watermark",
         "index",
         "inspect",
@@ -169,6 +170,7 @@ class Partition:
         self.busy = False  # housekeeping has a job on the log's files in a thread
         self.sync_timer: asyncio.TimerHandle | None = None
         self.closed = False
+        self.gates: dict[int, asyncio.Future[ApiError | None]] = {}  # by producer (`transactions.gates`)
         self._staged = False
         self._quiet: asyncio.Future[None] | None = None
         self._turn = turn
@@ -246,14 +248,45 @@ class Partition:
 
     # --- in
 
-    def append(self, batch: memoryview, header: Fields, now_ms: int, *, any_size: bool = False) -> Appended:
+    def append(
+        self,
+        batch: memoryview,
+        header: Fields,
+        now_ms: int,
+        *,
+        any_size: bool = False,
+        may_open: bool = True,
+    ) -> Appended:
         """Stage a checked batch; it is in the file when this turn has ended (or `write_error` is set).
 
-        `any_size`: the topic's limits are not for this one."""
+        `any_size`: the topic's limits are not for this one. `may_open`: it may open a transaction."""
         if self.refusal is not None:
             raise self.refusal.with_traceback(None)
-        appended = self.log.append(batch, header, self.leader_epoch, now_ms, any_size=any_size)
+        appended = self.log.append(
+            batch, header, self.leader_epoch, now_ms, any_size=any_size, may_open=may_open
+        )
         if not self._staged:
+            self._staged = True
+            self._turn.stage(self)
+        return appended
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        *,
+        strict: bool,
+    ) -> bool:
+        """Stage the end of a producer's transaction; False if it has ended so before."""
+        if self.refusal is not None:
+            raise self.refusal.with_traceback(None)
+        appended = self.log.append_marker(
+            producer_id, producer_epoch, commit, coordinator_epoch, now_ms, strict=strict
+        )
+        if appended and not self._staged:
             self._staged = True
             self._turn.stage(self)
         return appended
@@ -366,6 +399,15 @@ class Partition:
     def read(self, offset: int, max_bytes: int) -> Slice | None:
         """Committed batches from `offset` on. Raises OffsetOutOfRange."""
         return self.log.read(offset, max_bytes, self.high_watermark)
+
+    def read_stable(self, offset: int, max_bytes: int) -> Slice | None:
+        """As `read`, and all transactions in them have ended: see `log.aborted` how."""
+        return self.log.read(offset, max_bytes, self.stable_offset)
+
+    def aborted(self, offset: int) -> list[tuple[int, int]]:
+        """(producer id, first offset) of transactions that were aborted and reach into what is stable from
+        `offset` on. Raises OSError."""
+        return [entry[:2] for entry in self.log.aborted(offset, self.stable_offset)]
 
     def check_epoch(self, leader_epoch: int) -> None:
         """Fence a request that speaks of another leadership (KIP-320); -1 does not care."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from postroad.broker.tasks import Tasks
     from postroad.broker.topic_changes import TopicChanges
     from postroad.broker.topics import Topics
+    from postroad.broker.transactions.coordination import TransactionCoordination
     from postroad.broker.turn import Turn
     from postroad.cluster.image import Image
     from postroad.config import Loaded, Settings
@@ -176,6 +177,11 @@ class HasTopicChanges(Protocol):
 class HasTopics(Protocol):
     @property
     def topics(self) -> Topics: ...
+
+
+class HasTransactions(Protocol):
+    @property
+    def transactions(self) -> TransactionCoordination: ...
 
 
 class HasTurn(Protocol):

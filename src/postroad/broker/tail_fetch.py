@@ -2,9 +2,9 @@
 
 Most fetches of a live system are of this kind, and the way from a commit to such a consumer is the
 latency that people feel. So it is short: the read, the answer's few numbers, the send. Whatever is
-out of the ordinary when it is woken (an error, much data, data that was not verified) goes the
-long way, `api/fetch`. Measured side by side, medians of 12 runs with one consumer and messages one by one:
-without it the median latency is 16 % higher, and the node takes 18 % more processor time for a message.
+out of the ordinary when it is woken (an error, much data, data that was not verified or was aborted) goes
+the long way, `api/fetch`. Measured side by side, medians of 12 runs with one consumer and messages one by
+one: without it the median latency is 16 % higher, and the node takes 18 % more processor time for a message.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def waits_at_end(partition: Partition, repetition: codec.Repetition, offset: int
     request = repetition.request
     return (
         offset == partition.high_watermark
+        and offset == partition.stable_offset
         and request.min_bytes == 1  # 0 does not wait
         and request.max_wait_ms > 0
         and repetition.wanted.leader_epoch in (-1, partition.leader_epoch)
@@ -65,8 +66,12 @@ class TailFetch(Answer):
     def wake(self) -> None:
         """Something was committed."""
         partition, repetition = self._partition, self.repetition
+        committed = repetition.request.isolation == codec.READ_COMMITTED
         try:
-            found = partition.read(self.offset, self._bytes_max)
+            found = (partition.read_stable if committed else partition.read)(self.offset, self._bytes_max)
+            if committed and found is not None and partition.aborted(self.offset):
+                self.expire()
+                return
         except (ApiError, OSError):
             self.expire()
             return
@@ -77,7 +82,8 @@ class TailFetch(Answer):
             return
         records = found.file.read(found.position, found.length)
         self.abandon()
-        self.complete(repetition.response(partition.high_watermark, partition.log.start_offset, records))
+        high, stable = partition.high_watermark, partition.stable_offset
+        self.complete(repetition.response(high, stable, partition.log.start_offset, records))
 
     def expire(self) -> None:
         """The time is over, or it is no simple matter: answer with what there is, the long way."""

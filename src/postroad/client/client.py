@@ -45,7 +45,7 @@ UNKNOWN_TOPIC_S: Final = (
 )
 METADATA_AGE_S: Final = 300.0  # so that partitions that were added are seen some day
 _ANY: Final = -1
-_GROUP_KEY: Final = 0
+_GROUP_KEY, _TRANSACTION_KEY = 0, 1
 _COORDINATORS_FROM: Final = 4  # from here on an answer may name several
 
 MOVED: Final = (
@@ -85,7 +85,7 @@ class Client:
         self._bootstrap = metadata.parse_bootstrap(bootstrap)
         self._nodes: dict[int, Address] = {}
         self._topics: dict[str, Topic] = {}
-        self._coordinators: dict[str, int] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
         self._connections: dict[tuple[int, str], Connection] = {}
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
         self._was_connected = False
@@ -211,9 +211,16 @@ class Client:
 
     async def coordinator(self, group: str) -> int:
         """The node that coordinates the group; may raise a TryAgain."""
-        if group not in self._coordinators:
-            self._coordinators[group] = await self._find_coordinator(group)
-        return self._coordinators[group]
+        return await self._coordinator(_GROUP_KEY, group)
+
+    async def transaction_coordinator(self, transactional_id: str) -> int:
+        """The node that coordinates the transactional id; may raise a TryAgain."""
+        return await self._coordinator(_TRANSACTION_KEY, transactional_id)
+
+    async def _coordinator(self, kind: int, name: str) -> int:
+        if (kind, name) not in self._coordinators:
+            self._coordinators[kind, name] = await self._find_coordinator(kind, name)
+        return self._coordinators[kind, name]
 
     async def controller(self) -> int:
         return (await self.cluster([])).controller
@@ -238,10 +245,8 @@ class Client:
             raise UnknownTopicOrPartition(f"There is no topic {name}.")
         raise error
 
-    async def _find_coordinator(self, group: str) -> int:
-        request = find_coordinator.FindCoordinatorRequest(
-            key=group, key_type=_GROUP_KEY, coordinator_keys=[group]
-        )
+    async def _find_coordinator(self, kind: int, name: str) -> int:
+        request = find_coordinator.FindCoordinatorRequest(key=name, key_type=kind, coordinator_keys=[name])
         answer = await self._call_any(find_coordinator, request, self._at_most(LOOK_UP_S))
         connection = await self.connection()
         if connection.version(find_coordinator) >= _COORDINATORS_FROM:

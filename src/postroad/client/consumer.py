@@ -17,7 +17,7 @@ from postroad.client.fetcher import Fetched, Fetcher, Near
 from postroad.client.groups import OPERATOR, Committer
 from postroad.client.member import JOIN_AGAIN, GroupMember
 from postroad.client.metadata import TopicPartition
-from postroad.client.offsets import EARLIEST, LATEST
+from postroad.client.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED
 from postroad.errors import PostroadError
 
 AUTO_COMMIT_MS: Final = 5_000
@@ -25,7 +25,11 @@ LAST_COMMIT_S: Final = 5.0  # a consumer that closes does not wait longer for it
 
 
 class Consumer:
-    """`assign` or `subscribe`, then `poll` in a loop. `reset`: where to begin without a position."""
+    """`assign` or `subscribe`, then `poll` in a loop. `reset`: where to begin without a position.
+
+    `isolation`: with READ_COMMITTED it reads what is committed, and waits when it joins for open transactions
+    that are about to commit other offsets.
+    """
 
     def __init__(
         self,
@@ -35,13 +39,15 @@ class Consumer:
         group: str | None = None,
         auto_commit_ms: int | None = AUTO_COMMIT_MS,
         member: Mapping[str, Any] | None = None,
+        isolation: int = READ_UNCOMMITTED,
         **fetching: Any,
     ) -> None:
         assert reset in (None, EARLIEST, LATEST), "reset: None, EARLIEST or LATEST"
         self._client = client
         self._reset = reset
         self._group = group
-        self._fetcher = Fetcher(client, reset=reset, **fetching)
+        self._fetcher = Fetcher(client, reset=reset, committed_only=isolation == READ_COMMITTED, **fetching)
+        self._isolation = isolation
         self._member = GroupMember(client, group, **(member or {})) if group is not None else None
         self._topics: list[str] = []
         self._committed: dict[TopicPartition, int] = {}
@@ -129,6 +135,10 @@ class Consumer:
         self._committed.update(news)
         return True
 
+    def committed_in_transaction(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """These were committed in a transaction: `uncommitted` names what came after them."""
+        self._committed.update(offsets)
+
     async def close(self) -> None:
         """Commits, leaves the group, gives up what is under way."""
         if self._member is not None:
@@ -144,7 +154,8 @@ class Consumer:
                 await self.commit(LAST_COMMIT_S)
         self._fetcher.seek({})
         owned = await member.join(self._topics)
-        self._committed = await groups.committed(self._client, member.group, owned)
+        stable = self._isolation == READ_COMMITTED
+        self._committed = await groups.committed(self._client, member.group, owned, stable=stable)
         missing = [topic_partition for topic_partition in owned if topic_partition not in self._committed]
         begin: dict[TopicPartition, int] = {}
         if missing and self._reset is not None:

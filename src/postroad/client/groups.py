@@ -92,9 +92,16 @@ async def describe(client: Client, group: str) -> GroupDescription:
 
 
 async def committed(
-    client: Client, group: str, topic_partitions: Sequence[TopicPartition] | None = None
+    client: Client,
+    group: str,
+    topic_partitions: Sequence[TopicPartition] | None = None,
+    *,
+    stable: bool = False,
 ) -> dict[TopicPartition, int]:
-    """The committed offsets, of all partitions or of some; where none was committed there is none."""
+    """The committed offsets, of all partitions or of some; where none was committed there is none.
+
+    `stable`: wait for open transactions that are about to commit others.
+    """
     topics = None
     if topic_partitions is not None:
         topics = [
@@ -102,7 +109,7 @@ async def committed(
             for topic, indexes in by_topic(topic_partitions).items()
         ]
     wanted = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=topics)
-    request = offset_fetch.OffsetFetchRequest(groups=[wanted])
+    request = offset_fetch.OffsetFetchRequest(groups=[wanted], require_stable=stable)
 
     async def attempt(node: int) -> dict[TopicPartition, int]:
         answer = (await client.call(offset_fetch, request, node=node)).groups[0]

@@ -12,6 +12,7 @@ from postroad.wire.messages import list_offsets
 
 EARLIEST: Final = -2
 LATEST: Final = -1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1  # isolation: what is there, or what no open transaction can undo
 MAX_TIMESTAMP: Final = -3  # the record with the highest timestamp
 
 
@@ -22,7 +23,9 @@ class OffsetAt(NamedTuple):
     timestamp: int
 
 
-async def find(client: Client, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
+async def find(
+    client: Client, wanted: Mapping[TopicPartition, int], isolation: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, OffsetAt]:
     """For each partition the first offset at or after a time (ms), or at EARLIEST or LATEST."""
     found: dict[TopicPartition, OffsetAt] = {}
 
@@ -31,7 +34,8 @@ async def find(client: Client, wanted: Mapping[TopicPartition, int]) -> dict[Top
             topic_partition: time for topic_partition, time in wanted.items() if topic_partition not in found
         }
         for node, topic_partitions in (await by_leader(client, missing)).items():
-            answer = await client.call(list_offsets, _request(topic_partitions, missing, client), node=node)
+            request = _request(topic_partitions, missing, client, isolation)
+            answer = await client.call(list_offsets, request, node=node)
             _collect(answer, found)
 
     await client.retry(attempt)
@@ -45,11 +49,11 @@ async def earliest(client: Client, topic_partitions: list[TopicPartition]) -> di
     }
 
 
-async def latest(client: Client, topic_partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-    return {
-        topic_partition: at.offset
-        for topic_partition, at in (await find(client, dict.fromkeys(topic_partitions, LATEST))).items()
-    }
+async def latest(
+    client: Client, topic_partitions: list[TopicPartition], isolation: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, int]:
+    found = await find(client, dict.fromkeys(topic_partitions, LATEST), isolation)
+    return {topic_partition: at.offset for topic_partition, at in found.items()}
 
 
 async def by_leader(client: Client, topic_partitions: Any) -> dict[int, list[TopicPartition]]:
@@ -69,7 +73,10 @@ def by_topic(topic_partitions: Any) -> dict[str, list[int]]:
 
 
 def _request(
-    topic_partitions: list[TopicPartition], times: Mapping[TopicPartition, int], client: Client
+    topic_partitions: list[TopicPartition],
+    times: Mapping[TopicPartition, int],
+    client: Client,
+    isolation: int,
 ) -> Any:
     topics = [
         list_offsets.ListOffsetsTopic(
@@ -84,7 +91,10 @@ def _request(
         for topic, indexes in by_topic(topic_partitions).items()
     ]
     return list_offsets.ListOffsetsRequest(
-        replica_id=-1, topics=topics, timeout_ms=int(client.timeout_s * 1000)
+        replica_id=-1,
+        isolation_level=isolation,
+        topics=topics,
+        timeout_ms=int(client.timeout_s * 1000),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from postroad.errors import PolicyViolation
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-TRANSACTIONS_TOPIC: Final = "__transaction_state"  # reserved: there are no transactions yet
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
 SHARE_STATE_TOPIC: Final = "__share_group_state"
 
 INTERNAL_TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -23,7 +23,14 @@ INTERNAL_TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
         "max.message.bytes": str(16 * 1024 * 1024),  # a generation of thousands of members is one record
         "compression.type": "producer",
     },
-    TRANSACTIONS_TOPIC: {},
+    TRANSACTIONS_TOPIC: {
+        "cleanup.policy": "compact",
+        "segment.bytes": str(100 * 1024 * 1024),
+        "max.message.bytes": str(
+            16 * 1024 * 1024
+        ),  # a transaction over thousands of partitions is one record
+        "compression.type": "producer",
+    },
     SHARE_STATE_TOPIC: {
         "cleanup.policy": "delete",
         "retention.ms": "-1",  # what is no longer needed goes by its offset (broker/subscriptions/states.py)

@@ -137,6 +137,11 @@ class Kafka(Section):
         "Requests that repeat the one before are not decoded anew, which is faster and answers the same; "
         "off: to rule that out when looking for a fault.",
     )
+    transactions: bool = setting(
+        False,
+        switch(),
+        "Take transactional ids. A preview: set it on every node of a cluster.",
+    )
 
     @property
     def loopback(self) -> bool:

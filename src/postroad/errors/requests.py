@@ -65,6 +65,11 @@ class TransactionalIdAuthorizationFailed(RequestRefused):
     summary = "Transactional ids are not supported yet: produce without transactional.id (idempotence works)."
 
 
+class OperationNotAttempted(RequestRefused):
+    code = 55
+    summary = "Nothing was done, because something else in the same request is wrong."
+
+
 class FetchSessionIdNotFound(TryAgain):
     code = 70
     summary = "The fetch session was evicted; the client starts a new one."

@@ -301,6 +301,12 @@ class Groups:
         out.reply(token, Committed(()))
         return out
 
+    def pending(self) -> dict[str, dict[int, int]]:
+        """Free. By group: the producers whose transactions are to commit offsets there, with their epochs."""
+        return {
+            group_id: group.pending.producers() for group_id, group in self._groups.items() if group.pending
+        }
+
     def unstable(self, group_id: str, offset_keys: Sequence[OffsetKey]) -> set[OffsetKey]:
         """Free. Those of the partitions of which a transaction that is open may commit an offset."""
         group = self._groups.get(group_id)

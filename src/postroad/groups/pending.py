@@ -89,6 +89,13 @@ class PendingOffsets:
             if wanted is None or offset_key in wanted
         ]
 
+    def producers(self) -> dict[int, int]:
+        """Whose transactions have not ended yet, with their epochs."""
+        return {
+            producer_id: max(value.producer_epoch for value in values.values())
+            for producer_id, values in self._values.items()
+        }
+
     def topics(self) -> set[str]:
         return {topic for values in self._values.values() for topic, _ in values}
 

@@ -165,7 +165,8 @@ class Producers:
             raise TransactionCoordinatorFenced()
         if epoch < known_epoch or (strict and epoch == known_epoch and transaction != NONE):
             raise InvalidProducerEpoch()
-        return epoch > known_epoch or transaction != NONE
+        # A new coordinator says so here, too: what the one before it sent may be on its way.
+        return epoch > known_epoch or transaction != NONE or coordinator_epoch > known_coordinator
 
     def end(
         self, producer_id: int, epoch: int, marker: Marker, offset: int, now_ms: int
@@ -253,6 +254,11 @@ class Producers:
         ]
         for producer_id in idle:
             del self._states[producer_id]
+
+    def epochs(self, producer_id: int) -> tuple[int, int]:
+        """Return a known producer's epoch, and that of the coordinator which wrote its last marker."""
+        state = self._states[producer_id]
+        return state[0], state[3]
 
     def first_open_transaction(self, end_offset: int) -> int:
         """Where the oldest transaction that is still open begins; the log's end if there is none."""

@@ -134,6 +134,10 @@ class Transactions:
             raise ProducerFenced("A newer connection speaks for this transactional id.")
         self._spoke[transactional_id] = serial
 
+    def has_spoken(self, transactional_id: str) -> bool:
+        """Whether it is known which connection is the newest that speaks for the id."""
+        return transactional_id in self._spoke
+
     # --- time
 
     def next_deadline(self) -> int | None:

@@ -77,6 +77,10 @@ class Transaction(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     def places(self) -> set[Partition]:
         return {(bytes.fromhex(topic), index) for topic, found in self.partitions.items() for index in found}
 
+    def reaches(self, where: Partition | str) -> bool:
+        """Whether the partition, or the group, is part of it."""
+        return where in self.groups if isinstance(where, str) else where in self.places()
+
 
 class Producer(NamedTuple):
     """Who may write: what InitProducerId and EndTxn answer."""

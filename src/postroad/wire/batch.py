@@ -69,6 +69,8 @@ Fields = tuple[int, ...]
 """A header as it was unpacked, in the order of BatchHeader."""
 LAST_OFFSET_DELTA: Final = 6
 ATTRIBUTES: Final = 5
+PRODUCER_ID: Final = 9
+PRODUCER_EPOCH: Final = 10
 
 
 class BatchHeader(NamedTuple):

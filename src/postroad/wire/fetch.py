@@ -15,6 +15,7 @@ from struct import error as struct_error
 from typing import Final, NamedTuple, Protocol
 
 from postroad.errors import ProtocolError
+from postroad.wire.fetch_aborted import numbers_with_aborted
 from postroad.wire.framing import read_uvarint, skip_tags, write_uvarint
 from postroad.wire.leader_hints import (
     NO_TAGS,
@@ -35,6 +36,8 @@ RACKS_FROM: Final = 11
 REPLICA_STATE_FROM: Final = 15
 ENDPOINTS_FROM: Final = 16
 PURGED_TAG: Final = 100  # of a partition's answer, between nodes: Kafka has no such field
+
+READ_COMMITTED: Final = 1  # the isolation level; 0 reads what is not committed, too
 
 TopicKey = str | bytes
 """A topic's name, or from version 13 on its id (16 bytes)."""
@@ -117,6 +120,7 @@ class PartitionAnswer(NamedTuple):
     leader: CurrentLeader | None = None  # who is asked instead (v12)
     preferred_replica: int = -1  # which replica near the consumer it should ask (v11)
     purged: int = 0  # told to a follower: below it tombstones and transaction markers may be missing (v12)
+    aborted: Sequence[tuple[int, int]] = ()  # (producer id, first offset): what read_committed leaves out
 
 
 class Repetition:
@@ -168,17 +172,10 @@ class Repetition:
         request = self.request
         return _new(FetchRequest, (*request[:7], [wanted], *request[8:]))
 
-    def response(self, high_watermark: int, start_offset: int, records: bytes) -> bytes:
-        """The body of an answer without an error."""
+    def response(self, high_watermark: int, stable_offset: int, start_offset: int, records: bytes) -> bytes:
+        """The body of an answer without an error and without aborted transactions."""
         numbers = _numbers(
-            self._version,
-            self.wanted.index,
-            0,
-            high_watermark,
-            high_watermark,
-            start_offset,
-            len(records),
-            -1,
+            self._version, self.wanted.index, 0, high_watermark, stable_offset, start_offset, len(records), -1
         )
         return self._head + numbers + records + self._tail
 
@@ -215,8 +212,11 @@ def encode(
     for topic, group in topics:
         _topic_head(head, topic, len(group), flexible)
         for answer in group:
-            _, index, code, high, stable, start, records, diverging, leader, preferred, purged = answer
-            head += _numbers(version, index, code, high, stable, start, _size(records), preferred)
+            _, index, code, high, stable, start, records, diverging, leader, preferred, purged, aborted = (
+                answer
+            )
+            size = _size(records)
+            head += _numbers(version, index, code, high, stable, start, size, preferred, aborted)
             if records is not None:
                 if isinstance(records, bytes):
                     head += records
@@ -240,9 +240,9 @@ def encode(
 
 def _encode_one(answer: PartitionAnswer, version: int, session_id: int) -> list[Part]:
     """One partition: what a consumer of a single partition gets each time, and a follower nearly so."""
-    topic, index, error, high, stable, start, records, diverging, leader, preferred, purged = answer
+    topic, index, error, high, stable, start, records, diverging, leader, preferred, purged, aborted = answer
     head = _head_of(version, topic, session_id) + _numbers(
-        version, index, error, high, stable, start, _size(records), preferred
+        version, index, error, high, stable, start, _size(records), preferred, aborted
     )
     tail = _TAGS if version >= FLEXIBLE_FROM else b""
     if tail and (diverging is not None or leader is not None or purged):
@@ -476,9 +476,20 @@ def _size(records: Records | None) -> int:
 
 
 def _numbers(
-    version: int, index: int, error: int, high: int, stable: int, start: int, size: int, preferred: int
+    version: int,
+    index: int,
+    error: int,
+    high: int,
+    stable: int,
+    start: int,
+    size: int,
+    preferred: int,
+    aborted: Sequence[tuple[int, int]] = (),
 ) -> bytes:
-    """What stands before a partition's records, their size included; nothing was aborted."""
+    """What stands before a partition's records, their size included."""
+    if aborted:
+        numbers = index, error, high, stable, start, size, preferred
+        return numbers_with_aborted(version, *numbers, aborted, flexible=version >= FLEXIBLE_FROM)
     if version >= FLEXIBLE_FROM:
         return _ANSWER_12.pack(index, error, high, stable, start, 1, preferred) + write_uvarint(size + 1)
     if version >= 11:

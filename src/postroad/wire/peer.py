@@ -106,6 +106,36 @@ class FindLogEnds(PeerQuestion, tag="ends", frozen=True):
     partitions: list[TopicPartition]
 
 
+class VerifyTransaction(PeerQuestion, tag="verify", frozen=True):
+    """Answered without an error if these are part of the producer's open transaction."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    partitions: list[TopicPartition]
+    groups: list[str]
+
+
+class CompleteOffsets(PeerQuestion, tag="complete", frozen=True):
+    """A producer's transaction has ended: so its offsets in this group count, or are dropped."""
+
+    group: str
+    producer_id: int
+    epoch: int
+    commit: bool
+    coordinator_epoch: int
+
+
+class FindTransactions(PeerQuestion, tag="transactions", frozen=True):
+    """Which of these producers have a transaction at a partition or a group, open or being ended.
+
+    Of all in these partitions of `__transaction_state`, of which the node must be the coordinator."""
+
+    coordinators: list[int]
+    producer_ids: list[int]
+    where: TopicPartition | str
+
+
 AnyQuestion = (
     EnsureLedgers
     | FindPositions
@@ -117,6 +147,9 @@ AnyQuestion = (
     | FollowStore
     | HandOver
     | FindLogEnds
+    | VerifyTransaction
+    | CompleteOffsets
+    | FindTransactions
 )
 
 
@@ -154,6 +187,7 @@ class PeerAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     groups: list[str] = []
     offset: int = -1
     revision: int = 0  # of the coordination store
+    producer_ids: list[int] = []
 
 
 _question: Final[msgspec.msgpack.Decoder[AnyQuestion]] = msgspec.msgpack.Decoder(AnyQuestion)

@@ -109,6 +109,7 @@ class Repetition:
         "index",
         "timeout_ms",
         "topic",
+        "transactional_id",
         "version",
     )
 
@@ -118,6 +119,7 @@ class Repetition:
         """`response_head`: what stands between correlation id and body of a response (tags, if any)."""
         self.topic, self.index, records = request.partitions[0]
         self.acks = request.acks
+        self.transactional_id = request.transactional_id
         self.timeout_ms = request.timeout_ms
         self.version = version
         size = len(records) if records is not None else 0

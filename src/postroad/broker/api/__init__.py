@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final, cast
 
 from postroad.broker.api import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
     alter_share_group_offsets,
@@ -29,7 +31,9 @@ from postroad.broker.api import (
     describe_producers,
     describe_share_group_offsets,
     describe_topic_partitions,
+    describe_transactions,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -40,6 +44,7 @@ from postroad.broker.api import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     node_metrics,
     nodes,
@@ -56,6 +61,8 @@ from postroad.broker.api import (
     share_group_describe,
     share_group_heartbeat,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from postroad.broker.dispatch import Api
 
@@ -80,6 +87,11 @@ ALL: Final = cast(
         delete_topics,
         delete_records,
         init_producer_id,
+        add_partitions_to_txn,
+        add_offsets_to_txn,
+        end_txn,
+        write_txn_markers,
+        txn_offset_commit,
         offset_for_leader_epoch,
         describe_configs,
         alter_configs,
@@ -93,6 +105,8 @@ ALL: Final = cast(
         offset_delete,
         describe_cluster,
         describe_producers,
+        describe_transactions,
+        list_transactions,
         consumer_group_heartbeat,
         consumer_group_describe,
         describe_topic_partitions,

@@ -3,7 +3,8 @@
 Committed batches leave as they lie in the segment, by sendfile. Where fewer than `min_bytes` are
 there the request parks, registered with each of its partitions, until a commit wakes it or
 `max_wait` is over. The first partition with data answers at least one whole batch even beyond the
-limits (KIP-74), so a consumer can't get stuck. Data that this process has not written itself is
+limits (KIP-74), so a consumer can't get stuck. A read_committed consumer gets what is stable, and hears which
+transactions in it were aborted. Data that this process has not written itself is
 checked once, in a thread, before it is served (`_verify`). Whoever asks a node that does not lead hears who
 does (KIP-951).
 
@@ -198,7 +199,7 @@ class Fetch:
         self._partitions.append(partition)
         if epoch != -1:
             partition.check_epoch(epoch)
-        high = partition.high_watermark
+        high, stable, start = partition.high_watermark, partition.stable_offset, partition.log.start_offset
         if rack and not partition.leads:
             if offset > high:
                 if self._is_last:
@@ -207,14 +208,19 @@ class Fetch:
         elif rack and partition.log.start_offset <= offset <= high:
             near = self._replica_near(partition, rack)
             if near is not None:
-                start = partition.log.start_offset
-                return PartitionAnswer(topic, index, 0, high, high, start, None, preferred_replica=near)
+                return PartitionAnswer(topic, index, 0, high, stable, start, None, preferred_replica=near)
         records: bytes | Slice | None = None
+        committed = self._request.isolation == codec.READ_COMMITTED
         if offset != high:  # at the end there is nothing to look for
-            found = partition.read(offset, min(max_bytes, left) if left > 0 else 0)
+            read = partition.read_stable if committed else partition.read
+            found = read(offset, min(max_bytes, left) if left > 0 else 0)
             if found is not None and (first or (found.length <= left and found.length <= max_bytes)):
                 records = self._take(partition, found)
-        return PartitionAnswer(topic, index, 0, high, high, partition.log.start_offset, records)
+        answer = PartitionAnswer(topic, index, 0, high, stable, start, records)
+        if committed and records is not None:
+            aborted = partition.aborted(offset)
+            return answer._replace(aborted=aborted) if aborted else answer
+        return answer
 
     def _near(self, topic: codec.TopicKey, index: int, rack: str) -> Partition:
         """The partition for a consumer in this rack: led here, or followed closely. Raises what else."""

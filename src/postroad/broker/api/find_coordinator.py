@@ -1,15 +1,15 @@
-"""FindCoordinator (10), versions 0–6: which node coordinates a group.
+"""FindCoordinator (10), versions 0–6: which node coordinates a group or a transactional id.
 
-Key types: 0 group, 1 transaction, 2 share group. Transactions are not there yet: asking for their
-coordinator gets a clear error instead of a coordinator that then refuses everything.
+Key types: 0 group, 1 transaction, 2 share group.
 """
 
 from __future__ import annotations
 
-from typing import Final, NoReturn, Protocol
+import contextlib
+from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.parts import HasGroups, HasImage, HasSettings
+from postroad.broker.parts import HasGroups, HasImage, HasSettings, HasTransactions
 from postroad.cluster.image import NodeEntry as NodeEntry
 from postroad.errors import (
     ApiError,
@@ -17,7 +17,6 @@ from postroad.errors import (
     InvalidGroupId,
     InvalidRequest,
     NotCoordinator,
-    TransactionalIdAuthorizationFailed,
 )
 from postroad.wire.messages import find_coordinator as codec
 
@@ -29,25 +28,43 @@ GROUP, TRANSACTION = 0, 1
 _MANY_FROM: Final = 4
 
 
-class Uses(HasGroups, HasImage, HasSettings, Protocol):
+class Uses(HasGroups, HasImage, HasSettings, HasTransactions, Protocol):
     """What this handler uses of the node."""
 
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    keys = request.coordinator_keys if call.version >= _MANY_FROM else [request.key]
+    if request.key_type == TRANSACTION and not node.transactions.started:
+        return _respond_when_ready(node, request, call.version)
+    return _respond(node, request, call.version)
+
+
+async def _respond_when_ready(node: Uses, request: codec.FindCoordinatorRequest, version: int) -> bytes:
+    """The topic of transactions is made for the first one who asks; a failure is found again by `_find`."""
+    with contextlib.suppress(ApiError):
+        await node.transactions.ensure()
+    return _respond(node, request, version)
+
+
+def _respond(node: Uses, request: codec.FindCoordinatorRequest, version: int) -> bytes:
+    keys = request.coordinator_keys if version >= _MANY_FROM else [request.key]
     found = [_find(node, key, request.key_type) for key in keys]
     response = codec.FindCoordinatorResponse(coordinators=found)
-    if call.version < _MANY_FROM:
+    if version < _MANY_FROM:
         one = found[0]
         response.error_code, response.error_message = one.error_code, one.error_message
         response.node_id, response.host, response.port = one.node_id, one.host, one.port
-    return codec.encode_response(response, call.version)
+    return codec.encode_response(response, version)
 
 
 def _find(node: Uses, key: str, key_type: int) -> codec.Coordinator:
     try:
-        owner = _coordinator_of(node, key) if key_type == GROUP else _refuse(key_type)
+        if key_type == GROUP:
+            owner = _coordinator_of(node, key)
+        elif key_type == TRANSACTION:
+            owner = _transaction_coordinator_of(node, key)
+        else:
+            raise InvalidRequest(f"There is no coordinator of type {key_type} on this node.")
     except ApiError as error:
         return codec.Coordinator(key, -1, "", -1, error.code, str(error))
     return codec.Coordinator(key, owner.id, owner.host, owner.port)
@@ -69,7 +86,10 @@ def _coordinator_of(node: Uses, group_id: str) -> NodeEntry:
     return found
 
 
-def _refuse(key_type: int) -> NoReturn:
-    if key_type == TRANSACTION:
-        raise TransactionalIdAuthorizationFailed()
-    raise InvalidRequest(f"There is no coordinator of type {key_type} on this node.")
+def _transaction_coordinator_of(node: Uses, transactional_id: str) -> NodeEntry:
+    """The node that leads the id's partition of `__transaction_state`."""
+    node.transactions.check(transactional_id)
+    found = node.image.nodes.get(node.transactions.leader_of(transactional_id))
+    if found is None:
+        raise CoordinatorNotAvailable()
+    return found

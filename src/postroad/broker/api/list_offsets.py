@@ -1,8 +1,8 @@
 """ListOffsets (2), versions 1–11: the offset at a time, or one of a log's named offsets.
 
-Timestamps below zero are names: -1 latest (the high watermark), -2 earliest, -3 the record with the
-largest timestamp (KIP-734), -4 earliest local (KIP-405), -5 latest in remote storage and -6 earliest
-pending upload (there is no remote storage: unknown).
+Timestamps below zero are names: -1 latest (the high watermark; read_committed: the stable offset), -2
+earliest, -3 the record with the largest timestamp (KIP-734), -4 earliest local (KIP-405), -5 latest in remote
+storage and -6 earliest pending upload (there is no remote storage: unknown).
 
 What was acknowledged before the request is part of the answer: it waits for its sync (`acknowledged`).
 
@@ -27,6 +27,7 @@ from postroad.errors import (
     StorageFailed,
     UnsupportedVersion,
 )
+from postroad.wire.fetch import READ_COMMITTED
 from postroad.wire.messages import list_offsets as codec
 
 KEY: Final = codec.KEY
@@ -75,7 +76,8 @@ def _asked_for_end(node: Uses, request: codec.ListOffsetsRequest) -> Iterator[Pa
 def _respond(node: Uses, request: codec.ListOffsetsRequest, version: int) -> bytes:
     topics = [
         codec.ListOffsetsTopicResponse(
-            topic.name, [_partition(node, topic.name, p, version) for p in topic.partitions]
+            topic.name,
+            [_partition(node, topic.name, p, version, request.isolation_level) for p in topic.partitions],
         )
         for topic in request.topics
     ]
@@ -83,7 +85,7 @@ def _respond(node: Uses, request: codec.ListOffsetsRequest, version: int) -> byt
 
 
 def _partition(
-    node: Uses, topic: str, wanted: codec.ListOffsetsPartition, version: int
+    node: Uses, topic: str, wanted: codec.ListOffsetsPartition, version: int, isolation: int
 ) -> codec.ListOffsetsPartitionResponse:
     index = wanted.partition_index
     try:
@@ -91,7 +93,8 @@ def _partition(
         partition.check_epoch(wanted.current_leader_epoch)
         if wanted.timestamp < 0 and version < _NAMES_FROM.get(wanted.timestamp, version + 1):
             raise UnsupportedVersion()
-        offset, timestamp, epoch = _find(partition, wanted.timestamp)
+        end = partition.stable_offset if isolation == READ_COMMITTED else partition.high_watermark
+        offset, timestamp, epoch = _find(partition, wanted.timestamp, end)
     except OffsetNotAvailable as error:
         code = error.code if version >= _NOT_AVAILABLE_FROM else LeaderNotAvailable.code
         return codec.ListOffsetsPartitionResponse(index, code)
@@ -102,11 +105,11 @@ def _partition(
     return codec.ListOffsetsPartitionResponse(index, 0, timestamp, offset, epoch)
 
 
-def _find(partition: Partition, timestamp: int) -> tuple[int, int, int]:
-    """(offset, timestamp, leader epoch)."""
+def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
+    """(offset, timestamp, leader epoch); `end` is up to where the client may read."""
     if timestamp == LATEST:
         _check_end(partition)
-        return partition.high_watermark, UNKNOWN, partition.leader_epoch
+        return end, UNKNOWN, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = partition.log.start_offset
         return start, UNKNOWN, partition.log.leader_epochs.at(start)
@@ -116,7 +119,7 @@ def _find(partition: Partition, timestamp: int) -> tuple[int, int, int]:
         found = partition.log.max_timestamp()
     else:
         found = partition.log.offset_for_time(timestamp)
-    if found is None or found.offset >= partition.high_watermark:
+    if found is None or found.offset >= end:
         _check_end(partition)
         return UNKNOWN, UNKNOWN, UNKNOWN
     return found.offset, found.timestamp, found.leader_epoch

@@ -1,6 +1,7 @@
 """OffsetFetch (9), versions 1–10: how far groups have read; several groups from version 8 on.
 
-A group or partition of which nothing is known is answered with offset -1 and no error, as in Kafka.
+A group or partition of which nothing is known is answered with offset -1 and no error, as in Kafka. From
+version 7 on a client may insist on stable offsets, and asks again while a transaction may commit one.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Final, Protocol
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import loaded_groups
 from postroad.broker.parts import HasGroups, HasImage
-from postroad.errors import ApiError, UnknownTopicId
-from postroad.groups.coordinator import Fetched
+from postroad.errors import ApiError, UnknownTopicId, UnstableOffsetCommit
+from postroad.groups.coordinator import Fetched, Groups
 from postroad.wire.messages import offset_fetch as codec
 from postroad.wire.primitives import ZERO_UUID
 
@@ -25,6 +26,8 @@ _TOPIC_IDS_FROM: Final = 10
 _GROUP_ERROR_FROM: Final = 2
 NOTHING: Final = -1
 
+Unstable = set[tuple[str, int]]
+
 
 class Uses(HasGroups, HasImage, Protocol):
     """What this handler uses of the node."""
@@ -33,12 +36,14 @@ class Uses(HasGroups, HasImage, Protocol):
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     if call.version >= _MANY_FROM:
-        groups = [_group(node, wanted, call.version) for wanted in request.groups]
+        groups = [_group(node, wanted, call.version, request.require_stable) for wanted in request.groups]
         return codec.encode_response(codec.OffsetFetchResponse(groups=groups), call.version)
     return codec.encode_response(_one_group(node, request, call.version), call.version)
 
 
-def _group(node: Uses, wanted: codec.OffsetFetchRequestGroup, version: int) -> codec.OffsetFetchResponseGroup:
+def _group(
+    node: Uses, wanted: codec.OffsetFetchRequestGroup, version: int, require_stable: bool
+) -> codec.OffsetFetchResponseGroup:
     if version >= _TOPIC_IDS_FROM:
         for topic in wanted.topics or ():
             found = node.image.topics_by_id.get(topic.topic_id)
@@ -49,16 +54,23 @@ def _group(node: Uses, wanted: codec.OffsetFetchRequestGroup, version: int) -> c
             if wanted.topics is None
             else [(topic.name, index) for topic in wanted.topics for index in topic.partition_indexes]
         )
-        fetched = loaded_groups(node, wanted.group_id).fetch(
-            wanted.group_id, offset_keys, wanted.member_id, wanted.member_epoch
-        )
+        groups = loaded_groups(node, wanted.group_id)
+        fetched = groups.fetch(wanted.group_id, offset_keys, wanted.member_id, wanted.member_epoch)
+        unstable = _unstable(groups, wanted.group_id, fetched) if require_stable else set()
     except ApiError as error:
         return codec.OffsetFetchResponseGroup(wanted.group_id, error_code=error.code)
     unknown = _unknown_ids(wanted) if version >= _TOPIC_IDS_FROM else []
-    return codec.OffsetFetchResponseGroup(wanted.group_id, _topics(node, fetched) + unknown)
+    return codec.OffsetFetchResponseGroup(wanted.group_id, _topics(node, fetched, unstable) + unknown)
 
 
-def _topics(node: Uses, fetched: Sequence[Fetched]) -> list[codec.OffsetFetchResponseTopics]:
+def _unstable(groups: Groups, group_id: str, fetched: Sequence[Fetched]) -> Unstable:
+    """Those that an open transaction may commit: whoever insists on stable ones asks again (KIP-447)."""
+    return groups.unstable(group_id, [(each.topic, each.partition) for each in fetched])
+
+
+def _topics(
+    node: Uses, fetched: Sequence[Fetched], unstable: Unstable
+) -> list[codec.OffsetFetchResponseTopics]:
     topics: dict[str, codec.OffsetFetchResponseTopics] = {}
     for topic, index, value in fetched:
         if not topic:
@@ -66,7 +78,10 @@ def _topics(node: Uses, fetched: Sequence[Fetched]) -> list[codec.OffsetFetchRes
         if topic not in topics:
             known = node.image.topics.get(topic)
             topics[topic] = codec.OffsetFetchResponseTopics(topic, known.id if known else ZERO_UUID)
-        if value is None:
+        if (topic, index) in unstable:
+            code = UnstableOffsetCommit.code
+            partition = codec.OffsetFetchResponsePartitions(index, NOTHING, NOTHING, "", code)
+        elif value is None:
             partition = codec.OffsetFetchResponsePartitions(index, NOTHING, NOTHING, "")
         else:
             partition = codec.OffsetFetchResponsePartitions(
@@ -98,9 +113,12 @@ def _one_group(node: Uses, request: codec.OffsetFetchRequest, version: int) -> c
         if request.topics is None
         else [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
     )
-    code = 0
+    code, unstable = 0, Unstable()
     try:
-        fetched = loaded_groups(node, request.group_id).fetch(request.group_id, offset_keys)
+        groups = loaded_groups(node, request.group_id)
+        fetched = groups.fetch(request.group_id, offset_keys)
+        if request.require_stable:
+            unstable = _unstable(groups, request.group_id, fetched)
     except ApiError as error:
         code = error.code
         fetched = [Fetched(topic, index, None) for topic, index in offset_keys or ()]
@@ -113,12 +131,12 @@ def _one_group(node: Uses, request: codec.OffsetFetchRequest, version: int) -> c
                     p.committed_offset,
                     p.committed_leader_epoch,
                     p.metadata,
-                    code if version < _GROUP_ERROR_FROM else 0,
+                    code if code and version < _GROUP_ERROR_FROM else p.error_code,
                 )
                 for p in topic.partitions
             ],
         )
-        for topic in _topics(node, fetched)
+        for topic in _topics(node, fetched, unstable)
     ]
     if code and version >= _GROUP_ERROR_FROM:
         topics = []

@@ -19,10 +19,13 @@ from postroad.broker.parts import (
     HasPartitions,
     HasSubscriptions,
     HasTopics,
+    HasTransactions,
 )
 from postroad.broker.replies import replied
+from postroad.broker.transactions.markers import Verdict
 from postroad.errors import ApiError, NotLeaderOrFollower
 from postroad.queues.update import Key
+from postroad.transactions.transaction import Producer
 from postroad.wire import peer as codec
 from postroad.wire.peer import PartitionResult, PeerAnswer, TopicPartition
 
@@ -35,13 +38,27 @@ FOLLOW_S: Final = 3.0  # a node that is further behind the coordination store sa
 
 
 class Uses(
-    HasElections, HasGroups, HasHandover, HasImage, HasPartitions, HasSubscriptions, HasTopics, Protocol
+    HasElections,
+    HasGroups,
+    HasHandover,
+    HasImage,
+    HasPartitions,
+    HasSubscriptions,
+    HasTopics,
+    HasTransactions,
+    Protocol,
 ):
     """What this handler uses of the node."""
 
 
 def handle(node: Uses, call: Call) -> Result:
-    return _answer(node, codec.decode_request(call.body, call.version), call.version)
+    question = codec.decode_request(call.body, call.version)
+    if isinstance(question, codec.CompleteOffsets):
+        try:
+            node.transactions.admit_peer(call.client_id or "", call.connection.serial)
+        except ApiError as error:
+            return codec.encode_response(PeerAnswer(error.code, str(error)), call.version)
+    return _answer(node, question, call.version)
 
 
 async def _answer(node: Uses, question: codec.AnyQuestion, version: int) -> bytes:
@@ -83,6 +100,39 @@ async def _find(node: Uses, question: codec.AnyQuestion) -> PeerAnswer:
         case codec.FindLogEnds(partitions):
             ends = [node.elections.log_end(where) for where in partitions]
             return PeerAnswer(results=[PartitionResult(log_end=end) for end in ends])
+        case codec.VerifyTransaction() | codec.CompleteOffsets() | codec.FindTransactions():
+            return await _find_transactions(node, question)
+
+
+async def _find_transactions(
+    node: Uses, question: codec.VerifyTransaction | codec.CompleteOffsets | codec.FindTransactions
+) -> PeerAnswer:
+    match question:
+        case codec.VerifyTransaction(transactional_id, producer_id, epoch, partitions, groups):
+            who = Producer(producer_id, epoch)
+            node.transactions.verify_here(transactional_id, who, partitions, groups)
+            return PeerAnswer()
+        case codec.CompleteOffsets(group):
+            await replied(partial(_complete_offsets, node, group, _verdict_of(question)))
+            return PeerAnswer()
+        case codec.FindTransactions(coordinators, producer_ids, where):
+            found = node.transactions.transactions_at(coordinators, producer_ids, where)
+            return PeerAnswer(producer_ids=found)
+
+
+def _verdict_of(question: codec.CompleteOffsets) -> Verdict:
+    return Verdict(
+        question.producer_id, question.epoch, question.commit, question.coordinator_epoch, strict=False
+    )
+
+
+def _complete_offsets(
+    node: Uses, group: str, verdict: Verdict, reply: Callable[[ApiError | None], None]
+) -> None:
+    def hear(answer: object) -> None:
+        reply(answer if isinstance(answer, ApiError) else None)
+
+    node.transactions.complete_offsets(group, verdict, hear)
 
 
 def _result(error: ApiError | None) -> PartitionResult:

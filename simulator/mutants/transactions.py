@@ -1,0 +1,100 @@
+"""Mutants of transactions: of their coordinator, of what partitions let in, and of what readers see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from postroad.broker.transactions.coordination import TransactionCoordination
+from postroad.broker.transactions.coordinator import Coordinator
+from postroad.log.producers import NONE, Producers
+from postroad.transactions.coordinator import Transactions
+from simulator.mutants.mutant import Mutant
+
+
+def _ignore(*_: object) -> None:
+    """Nobody waits for it any more."""
+
+
+class _HastyLog:
+    """A log that calls a verdict committed when it is handed over."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+        self.load = log.load
+
+    def append(self, records: list[Any], done: Callable[[Any], None]) -> None:
+        if any(b'"Prepare' in (record.value or b"") for record in records):
+            self._log.append(records, _ignore)
+            done(None)
+        else:
+            self._log.append(records, done)
+
+
+def _mark_first(make: Callable[..., Any]) -> Callable[..., Any]:
+    def hasty(self: Coordinator, *arguments: Any) -> None:
+        make(self, *arguments)
+        self._log = _HastyLog(self._log)  # type: ignore[assignment]
+
+    return hasty
+
+
+def _forget_ended(_: Callable[..., Any]) -> Callable[..., Any]:
+    def stable_offset(self: Producers, watermark: int) -> int:
+        return min(watermark, self.first_open_transaction(watermark))
+
+    return stable_offset
+
+
+def _admit_all(_: Callable[..., Any]) -> Callable[..., Any]:
+    return _ignore
+
+
+def _take_any_marker(_: Callable[..., Any]) -> Callable[..., Any]:
+    def needs_marker(self: Producers, producer_id: int, *_: object) -> bool:
+        state = self._states.get(producer_id)
+        return state is None or state[4] != NONE
+
+    return needs_marker
+
+
+ALL: Final = (
+    Mutant(
+        "marker-before-prepare",
+        "markers are written, and a commit is answered, before the verdict is durable",
+        Coordinator,
+        "__init__",
+        _mark_first,
+    ),
+    Mutant(
+        "stable-past-marker",
+        "a transaction whose marker is not committed counts as ended",
+        Producers,
+        "stable_offset",
+        _forget_ended,
+    ),
+    Mutant(
+        "no-verification",
+        "a batch opens a transaction whether its coordinator knows of it or not",
+        TransactionCoordination,
+        "verify_here",
+        _admit_all,
+    ),
+    Mutant(
+        "no-connection-fence",
+        "what comes late by an older connection of a producer is taken",
+        Transactions,
+        "admit_connection",
+        _admit_all,
+    ),
+)
+
+OF_CLUSTERS: Final = (
+    Mutant(
+        "marker-without-epoch",
+        "a marker ends what is open, whatever epochs it has",
+        Producers,
+        "needs_marker",
+        _take_any_marker,
+    ),
+)

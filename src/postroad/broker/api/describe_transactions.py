@@ -1,0 +1,50 @@
+"""DescribeTransactions (65), version 0: what is known of transactional ids."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from postroad.broker.dispatch import Call, Result
+from postroad.broker.parts import HasImage, HasTransactions
+from postroad.errors import ApiError, TransactionalIdNotFound
+from postroad.transactions.transaction import Transaction
+from postroad.wire.messages import describe_transactions as codec
+
+KEY: Final = codec.KEY
+VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
+FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+
+
+class Uses(HasImage, HasTransactions, Protocol):
+    """What this handler uses of the node."""
+
+
+def handle(node: Uses, call: Call) -> Result:
+    request = codec.decode_request(call.body, call.version)
+    states = [_describe(node, name) for name in request.transactional_ids]
+    return codec.encode_response(codec.DescribeTransactionsResponse(transaction_states=states), call.version)
+
+
+def _describe(node: Uses, name: str) -> codec.TransactionState:
+    try:
+        known = node.transactions.find(name).transactions.known.get(name)
+        if known is None:
+            raise TransactionalIdNotFound()
+    except ApiError as error:
+        return codec.TransactionState(error_code=error.code, transactional_id=name)
+    return codec.TransactionState(
+        0,
+        name,
+        known.state.value,
+        known.timeout_ms,
+        known.started_ms,
+        known.producer_id,
+        known.epoch,
+        _topics(node, known),
+    )
+
+
+def _topics(node: Uses, known: Transaction) -> list[codec.TopicData]:
+    by_id = node.image.topics_by_id
+    found = {bytes.fromhex(topic): indexes for topic, indexes in known.partitions.items()}
+    return [codec.TopicData(by_id[topic].name, indexes) for topic, indexes in found.items() if topic in by_id]

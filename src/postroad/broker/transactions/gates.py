@@ -1,0 +1,74 @@
+"""The gate of a producer at a partition: batches that may open a transaction wait here to be verified.
+
+Where this node coordinates the transactional id the answer is there at once. Otherwise another node is asked,
+and whatever the producer sends to this partition meanwhile follows in its order, and is refused if what came
+before it was: a batch that overtook another would be out of sequence, or be taken for the first of all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from postroad.broker.partition import Partition
+from postroad.broker.parts import HasTasks, HasTransactions
+from postroad.errors import (
+    ApiError,
+    ConcurrentTransactions,
+    InvalidTransactionState,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
+    TryAgain,
+)
+from postroad.transactions.transaction import Producer
+from postroad.wire.batch import PRODUCER_EPOCH, PRODUCER_ID, Fields
+
+Verified = Callable[[ApiError | None], None]
+"""Called once, with what the producer is told, or None: the batch may come in, now and not later."""
+
+
+class Uses(HasTasks, HasTransactions, Protocol):
+    """What it takes of the node."""
+
+
+def verify(
+    node: Uses, transactional_id: str, header: Fields, partition: Partition, verified: Verified
+) -> None:
+    who = Producer(header[PRODUCER_ID], header[PRODUCER_EPOCH])
+    places = [(partition.topic_id, partition.index)]
+    before = partition.gates.get(who.producer_id)
+    if before is None and not node.transactions.is_elsewhere(transactional_id):
+        try:
+            node.transactions.verify_here(transactional_id, who, places, ())
+        except ApiError as error:
+            verified(_for_producer(error))
+        else:
+            verified(None)
+        return
+    gate = partition.gates[who.producer_id] = asyncio.get_running_loop().create_future()
+
+    async def ask() -> None:
+        error: ApiError | None = NotLeaderOrFollower("The node stops.")
+        try:
+            error = None if before is None else await before
+            if error is None:
+                await node.transactions.verify(transactional_id, who, places, ())
+        except ApiError as refusal:
+            error = _for_producer(refusal)
+        finally:
+            if partition.gates.get(who.producer_id) is gate:
+                del partition.gates[who.producer_id]
+            gate.set_result(error)
+            verified(error)
+
+    node.tasks.start(ask(), "verify-transaction")
+
+
+def _for_producer(error: ApiError) -> ApiError:
+    """Produce knows no errors of coordinators: what passes is told as something that passes."""
+    if isinstance(error, ConcurrentTransactions):
+        return InvalidTransactionState("The transaction is ending.")
+    if isinstance(error, TryAgain):
+        return NotEnoughReplicas(f"The transaction can't be verified now: {error}")
+    return error

@@ -1,0 +1,192 @@
+"""Bringing a verdict to all that a transaction has reached: partitions of topics, and groups.
+
+A partition gets a marker; a group turns the transaction's offsets into committed ones, or drops them. What
+another node leads or coordinates is asked of it: markers by WriteTxnMarkers, groups by a question between
+nodes. Each is tried until it has been done and is committed: the verdict stands, and nobody may forget it.
+What does not exist any more counts as done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from postroad.broker.transactions.markers import Verdict, mark
+from postroad.cluster.image import NO_LEADER
+from postroad.errors import ApiError, InvalidProducerEpoch, TransactionCoordinatorFenced, by_code
+from postroad.transactions.transaction import Partition as TopicPartition
+from postroad.transactions.transaction import Transaction, TransactionState
+from postroad.wire import peer
+from postroad.wire.messages import write_txn_markers as codec
+
+if TYPE_CHECKING:
+    from postroad.broker.node import Node
+
+RETRY_S: Final = 0.1
+
+log = logging.getLogger(__name__)
+
+
+class Participants:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def end(self, transaction: Transaction, coordinator_epoch: int, done: Callable[[], None]) -> Ending:
+        """Write the verdict to all of them; `done` is called when all are committed, never before this
+        returns."""
+        ending = Ending(self._node, transaction, coordinator_epoch, done)
+        self._node.loop.call_soon(ending.begin)
+        return ending
+
+
+class Ending:
+    """One verdict on its way."""
+
+    def __init__(
+        self, node: Node, transaction: Transaction, coordinator_epoch: int, done: Callable[[], None]
+    ) -> None:
+        self._node = node
+        self._me = node.settings.node.id
+        self._transaction = transaction
+        self._verdict = Verdict(
+            transaction.producer_id,
+            transaction.epoch,
+            transaction.state is TransactionState.PREPARE_COMMIT,
+            coordinator_epoch,
+            transaction.version > 1,
+        )
+        self._done = done
+        self._left = 0
+        self._cancelled = False
+        self._timers: set[asyncio.TimerHandle] = set()
+
+    def begin(self) -> None:
+        if self._cancelled:
+            return
+        partitions, groups = sorted(self._transaction.places()), self._transaction.groups
+        self._left = 1 + len(partitions) + len(groups)
+        self._mark(partitions)
+        for group_id in groups:
+            self._complete_offsets(group_id)
+        self._finish_one()
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+
+    # --- partitions
+
+    def _mark(self, places: list[TopicPartition]) -> None:
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for where in places:
+            topic = self._node.image.topics_by_id.get(where[0])
+            if topic is None or where[1] >= len(topic.partitions):
+                self._finish_one()
+            else:
+                by_leader.setdefault(topic.partitions[where[1]].leader, []).append(where)
+        for leader, found in sorted(by_leader.items()):
+            if leader in (self._me, NO_LEADER):
+                for where in found:
+                    self._mark_here(where)
+            else:
+                self._start(self._mark_there(leader, found), f"markers-{leader}")
+
+    def _mark_here(self, where: TopicPartition) -> None:
+        try:
+            mark(self._node, where, self._verdict, partial(self._marked, where))
+        except ApiError as error:
+            self._marked(where, error)
+
+    async def _mark_there(self, leader: int, places: list[TopicPartition]) -> None:
+        names = {where: self._node.image.topics_by_id[where[0]].name for where in places}
+        topics: dict[str, list[int]] = {}
+        for where, name in names.items():
+            topics.setdefault(name, []).append(where[1])
+        verdict = self._verdict
+        marker = codec.WritableTxnMarker(
+            producer_id=verdict.producer_id,
+            producer_epoch=verdict.epoch,
+            transaction_result=verdict.commit,
+            topics=[codec.WritableTxnMarkerTopic(name, indexes) for name, indexes in topics.items()],
+            coordinator_epoch=verdict.coordinator_epoch,
+            transaction_version=2 if verdict.strict else 1,
+        )
+        request = codec.WriteTxnMarkersRequest(markers=[marker])
+        try:
+            answer = await self._node.peers.call(leader, codec, request)
+            codes = {
+                (topic.name, each.partition_index): each.error_code
+                for result in answer.markers
+                for topic in result.topics
+                for each in topic.partitions
+            }
+        except ApiError as error:
+            codes = dict.fromkeys(((name, where[1]) for where, name in names.items()), error.code)
+        for where, name in names.items():
+            code = codes.get((name, where[1]), -1)
+            self._marked(where, by_code(code) if code else None)
+
+    def _marked(self, where: TopicPartition, error: ApiError | None) -> None:
+        if isinstance(error, (InvalidProducerEpoch, TransactionCoordinatorFenced)):
+            # The partition knows of a later transaction: this one has ended there.
+            log.warning("the marker for %s-%d is late: %s", where[0].hex(), where[1], error)
+            error = None
+        if error is None:
+            self._finish_one()
+        else:
+            self._again(self._mark, [where])
+
+    # --- groups
+
+    def _complete_offsets(self, group_id: str) -> None:
+        node, verdict = self._node, self._verdict
+        if node.groups.is_elsewhere(group_id):
+            self._start(self._complete_there(group_id), "transaction-offsets")
+            return
+        reply = partial(self._offsets_completed, group_id)
+        try:
+            node.transactions.complete_offsets(group_id, verdict, reply)
+        except ApiError as error:
+            reply(error)
+
+    async def _complete_there(self, group_id: str) -> None:
+        node, verdict = self._node, self._verdict
+        question = peer.CompleteOffsets(group_id, *verdict[:4])
+        try:
+            await node.peers.ask(node.groups.leader_of(group_id), question)
+        except ApiError as error:
+            self._offsets_completed(group_id, error)
+        else:
+            self._offsets_completed(group_id, None)
+
+    def _offsets_completed(self, group_id: str, answer: object) -> None:
+        if isinstance(answer, ApiError):
+            self._again(self._complete_offsets, group_id)
+        else:
+            self._finish_one()
+
+    # --- the end
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._node.tasks.start(work, name)
+
+    def _again(self, call: Callable[..., None], what: object) -> None:
+        if not self._cancelled:
+            timer: asyncio.TimerHandle
+
+            def due() -> None:
+                self._timers.discard(timer)
+                call(what)
+
+            timer = self._node.loop.call_later(RETRY_S, due)
+            self._timers.add(timer)
+
+    def _finish_one(self) -> None:
+        self._left -= 1
+        if not self._left and not self._cancelled:
+            self._done()
