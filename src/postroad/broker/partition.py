@@ -249,13 +249,7 @@ class Partition:
     # --- in
 
     def append(
-        self,
-        batch: memoryview,
-        header: Fields,
-        now_ms: int,
-        *,
-        any_size: bool = False,
-        may_open: bool = True,
+        self, batch: memoryview, header: Fields, now_ms: int, *, any_size: bool = False, may_open: bool = True
     ) -> Appended:
         """Stage a checked batch; it is in the file when this turn has ended (or `write_error` is set).
 
