@@ -159,8 +159,8 @@ async def test_a_batch_that_comes_late_from_a_dead_mirror_doubles_nothing(
 async def test_two_runs_at_the_same_time_copy_each_message_once(west: Node, east: Node, topic: str) -> None:
     fill(west, topic, partitions=2)
     async with mirroring(west, east, topic), mirroring(west, east, topic):
-        for number in range(20):
-            await asyncio.to_thread(send, west, topic, 25, b"%d " % number)
+        for number in range(8):
+            await asyncio.to_thread(send, west, topic, 60, b"%d " % number)
         await mirror_once(west, east, topic)
     assert values(await read_all(east, topic)) == values(await read_all(west, topic))
     assert copied(await mirror_once(west, east, topic)) == 0
@@ -262,6 +262,19 @@ async def test_a_group_that_works_at_the_target_is_left_alone(west: Node, east: 
     consumer.close()
 
 
+async def test_a_group_that_is_refused_holds_up_no_other(west: Node, east: Node, topic: str) -> None:
+    """Its name is that of a subscription at the target."""
+    strange, usual = f"a-{topic}", f"b-{topic}"
+    fill(west, topic, count=5)
+    async with Client(east.bootstrap) as there:
+        await subscriptions.alter_config(there, strange, {TOPICS_CONFIG: topic})
+    for group in (strange, usual):
+        await commit(west, group, topic, 0, 3)
+    done = await mirror_once(west, east, topic, groups=named(strange, usual))
+    assert done.carriage.groups[strange].refused
+    assert await position(east, usual, topic) == 3
+
+
 async def test_subscriptions_go_on_with_their_configs(west: Node, east: Node, topic: str) -> None:
     name = f"s-{topic}"
     fill(west, topic, count=8)
@@ -330,6 +343,38 @@ async def test_numbers_begin_anew_where_the_target_has_deleted_copies(
     assert values(await read_all(east, topic)) == [
         b"own 3", b"more 0", b"more 1", b"more 2", b"last 0", b"last 1", b"last 2",
     ]  # fmt: skip
+
+
+async def test_a_lost_data_centre_loses_what_was_not_mirrored_until_it_is_back(
+    postroad: Node, east: Node, topic: str
+) -> None:
+    """What docs/data-centres.md says of it, message by message."""
+    group, west = f"g-{topic}", postroad
+    plain.create(east.bootstrap, f"{topic}-other")  # the east has topics of its own, too
+    fill(west, topic, count=100)
+    await commit(west, group, topic, 0, 60)
+    await mirror_once(west, east, topic, groups=named(group))
+    send(west, topic, 10, b"late ")
+    await commit(west, group, topic, 0, 105)  # neither is mirrored
+    west.kill()
+
+    assert await position(east, group, topic) == 60
+    assert len(await read_all(east, topic)) == 100
+    send(east, topic, 5, b"east ")
+    await commit(east, group, topic, 0, 103)
+
+    west.start()
+    await mirror_once(west, east, topic, groups=named(group))
+    assert values(await read_all(east, topic))[100:] == [
+        *(b"east %d" % number for number in range(5)), *(b"late %d" % number for number in range(10))
+    ]  # fmt: skip
+    back = await mirror_once(east, west, topic, groups=named(group))
+    assert back.carriage.groups[group].again > 0  # both sides have the last ones in another order
+    await commit(east, group, topic, 0, 115)
+    back = await mirror_once(east, west, topic, groups=named(group))
+    assert back.carriage.groups[group].again == 0
+    assert await position(west, group, topic) == 115
+    assert sorted(values(await read_all(west, topic))) == sorted(values(await read_all(east, topic)))
 
 
 @pytest.mark.parametrize(

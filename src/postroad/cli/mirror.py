@@ -121,6 +121,11 @@ def mirror(
     _say(done, target, as_json)
     if once and not done["is_complete"]:
         raise Failed("it was stopped: run it again, and it goes on where it was")
+    refused = [
+        name for kind in ("groups", "subscriptions") for name, each in done[kind].items() if each["refused"]
+    ]
+    if once and refused:
+        raise Failed(f"positions were not carried over: {', '.join(refused)}")
 
 
 def _say(done: dict[str, Any], target: str, as_json: bool) -> None:
@@ -135,6 +140,8 @@ def _say(done: dict[str, Any], target: str, as_json: bool) -> None:
 
 
 def _told(carried: dict[str, Any]) -> str:
+    if carried["refused"]:
+        return f"can't be carried over: {carried['refused']}"
     if carried["is_active_there"]:
         return "has members at the target, and is left alone"
     if carried["again"]:

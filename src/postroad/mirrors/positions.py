@@ -10,8 +10,9 @@ G3 what was carried over is not carried over again while it stays the same at th
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from postroad.client import Client, TopicPartition, groups, offsets, subscriptions
@@ -20,6 +21,7 @@ from postroad.errors import (
     GroupIdNotFound,
     IllegalGeneration,
     NonEmptyGroup,
+    RequestRefused,
     StaleMemberEpoch,
     UnknownMemberId,
 )
@@ -34,12 +36,17 @@ Partitions = Mapping[TopicPartition, MirroredPartition]
 HAS_MEMBERS: Final = (UnknownMemberId, IllegalGeneration, StaleMemberEpoch, FencedMemberEpoch, NonEmptyGroup)
 
 
+log = logging.getLogger("postroad.mirror")
+
+
 class Carried(NamedTuple):
-    """What became of a group. `again`: at most so many messages that it has read would come again."""
+    """What became of a group. `again`: at most so many messages that it has read would come again. `refused`:
+    why it can't be carried over, as the target says or the source."""
 
     moved: int = 0
     again: int = 0
     is_active_there: bool = False
+    refused: str = ""
 
 
 class Wanted(NamedTuple):
@@ -70,7 +77,7 @@ class Positions:
         if not wanted or not partitions:
             return {}
         listed = [group.group for group in await groups.list_all(self._source) if group.type != "share"]
-        return {name: await self._carry_group(name, partitions) for name in wanted.of(listed)}
+        return {name: await _tried(self._carry_group, name, partitions) for name in wanted.of(listed)}
 
     async def _carry_group(self, name: str, partitions: Partitions) -> Carried:
         committed = await groups.committed(self._source, name)
@@ -93,7 +100,7 @@ class Positions:
         if not wanted or not partitions:
             return {}
         listed = [group.group for group in await subscriptions.list_all(self._source)]
-        return {name: await self._carry_subscription(name, partitions) for name in wanted.of(listed)}
+        return {name: await _tried(self._carry_subscription, name, partitions) for name in wanted.of(listed)}
 
     async def _carry_subscription(self, name: str, partitions: Partitions) -> Carried:
         note = self._notes.known.get(f"group {name}")
@@ -173,6 +180,17 @@ class Positions:
 
     def _note(self, name: str, forward: Mapping[TopicPartition, int]) -> None:
         self._carried.update({(name, at): position for at, position in forward.items()})
+
+
+async def _tried(
+    carry: Callable[[str, Partitions], Awaitable[Carried]], name: str, partitions: Partitions
+) -> Carried:
+    """One that is refused holds up no other: it may be of another kind at the target."""
+    try:
+        return await carry(name, partitions)
+    except RequestRefused as error:
+        log.warning("%s can't be carried over: %s", name, error)
+        return Carried(refused=str(error))
 
 
 def _again(found: Mapping[TopicPartition, Translated], there: Mapping[TopicPartition, int]) -> int:
