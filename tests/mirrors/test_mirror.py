@@ -263,7 +263,7 @@ async def test_a_group_that_works_at_the_target_is_left_alone(west: Node, east: 
 
 
 async def test_a_group_that_is_refused_holds_up_no_other(west: Node, east: Node, topic: str) -> None:
-    """Its name is that of a subscription at the target."""
+    """The target has a subscription of its name."""
     strange, usual = f"a-{topic}", f"b-{topic}"
     fill(west, topic, count=5)
     async with Client(east.bootstrap) as there:
@@ -294,6 +294,31 @@ async def test_subscriptions_go_on_with_their_configs(west: Node, east: Node, to
         await subscriptions.delete(there, name)
         await mirror_once(west, east, topic, subscriptions=named(name))
         assert name not in [each.group for each in await subscriptions.list_all(there)]
+
+
+async def test_a_position_that_is_unknown_for_the_moment_is_not_moved(
+    west: Node, east: Node, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The subscription works at the target, and its partition has no leader when the mirror looks."""
+    name = f"s-{topic}"
+    at = TopicPartition(topic, 0)
+    fill(west, topic, count=8)
+    async with Client(west.bootstrap) as here, Client(east.bootstrap) as there:
+        await subscriptions.alter_config(here, name, {TOPICS_CONFIG: topic})
+        await subscriptions.move(here, name, {at: 3})
+        await mirror_once(west, east, topic, subscriptions=named(name))
+        await subscriptions.move(here, name, {at: 5})
+        await subscriptions.move(there, name, {at: 7})
+
+        async def unknown_in_the_east(client: Client, group: str) -> Any:
+            found = await asked(client, group)
+            return found if next(iter(found.values())).start == 5 else {}
+
+        asked = subscriptions.positions
+        with monkeypatch.context() as patched:
+            patched.setattr(subscriptions, "positions", unknown_in_the_east)
+            await mirror_once(west, east, topic, subscriptions=named(name))
+        assert await starts(east, name) == {0: 7}
 
 
 async def test_what_the_source_deleted_too_early_halts_its_partition_only(

@@ -118,6 +118,8 @@ class Positions:
         there = await self._positions_there(name) or {}
         if await self._has_members(name):
             return Carried(again=_again(found, there), is_active_there=True)
+        if not is_new:  # where nobody leads now it has a position all the same, which may be further
+            found = {at: translated for at, translated in found.items() if at in there}
         forward = self._forward(name, found, {} if is_new else there)
         if forward:
             await subscriptions.move(self._target, name, forward)
