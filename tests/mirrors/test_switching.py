@@ -13,6 +13,7 @@ from .switching import OneNode, move_back_and_forth
 
 
 @pytest.mark.slow
+@pytest.mark.cluster_slow
 def test_an_application_moves_to_another_cluster_and_back(tmp_path: Path) -> None:
     with node() as west, node() as east:
         move_back_and_forth(OneNode(west), OneNode(east), tmp_path, stays=2, rounds=1, seed=1)
