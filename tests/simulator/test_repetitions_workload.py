@@ -42,7 +42,7 @@ def t1(history: RecreatedHistory) -> list[str]:
 
 
 def look(asked: float, told: float, topic_id: bytes | None, partitions: int) -> Look:
-    """Of a node that knows of all changes that were made before it was asked."""
+    """Return the answer of a node that knows of all changes made before it was asked."""
     return Look(asked, told, topic_id, partitions, asked)
 
 
