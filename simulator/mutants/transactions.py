@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from postroad.broker.transactions.coordination import TransactionCoordination
 from postroad.broker.transactions.coordinator import Coordinator
+from postroad.broker.transactions.hanging import HangingTransactions
 from postroad.log.producers import NONE, Producers
 from postroad.transactions.coordinator import Transactions
 from simulator.mutants.mutant import Mutant
@@ -50,6 +51,13 @@ def _admit_all(_: Callable[..., Any]) -> Callable[..., Any]:
     return _ignore
 
 
+def _heal_nothing(_: Callable[..., Any]) -> Callable[..., Any]:
+    async def look(_: HangingTransactions) -> None:
+        """Leave open what is open."""
+
+    return look
+
+
 def _take_any_marker(_: Callable[..., Any]) -> Callable[..., Any]:
     def needs_marker(self: Producers, producer_id: int, *_: object) -> bool:
         state = self._states.get(producer_id)
@@ -79,6 +87,7 @@ ALL: Final = (
         TransactionCoordination,
         "verify_here",
         _admit_all,
+        also=(Mutant("no-healing", "and it stays open", HangingTransactions, "_look", _heal_nothing),),
     ),
     Mutant(
         "no-connection-fence",
