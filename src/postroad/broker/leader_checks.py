@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.peers import Peers
-from postroad.cluster.image import Changes, NodeEntry, Topic
-from postroad.cluster.keys import DRAINING, PartitionState
+from postroad.cluster.image import Topic
+from postroad.cluster.keys import PartitionState
 from postroad.cluster.leadership import is_replaceable
 from postroad.errors import ApiError, RequestTimedOut
 from postroad.wire.peer import FollowStore
@@ -32,10 +32,6 @@ LOOK_S: Final = 0.02  # between two looks at the image while leaders are asked
 HOLD_S: Final = 1.0  # other answers of the connection wait behind this one
 ELECTION_S: Final = 1.0  # beyond a lease: until a new leader is known
 
-# A client that reads that a node is gone forgets it at once. librdkafka then loses, now and then, what the
-# same answer says of the new leaders, and asks again a second later.
-REMEMBER_S: Final = 10.0
-
 
 class LeaderChecks:
     def __init__(self, node: Node) -> None:
@@ -46,29 +42,11 @@ class LeaderChecks:
         self._waiting: dict[int, list[asyncio.Future[bool]]] = {}  # by leader: for the next question to it
         self._asking: dict[int, None] = {}  # leaders that have a question to answer
         self._silent_since: dict[int, float] = {}
-        self._gone: dict[int, tuple[float, NodeEntry]] = {}
         self._changed_s = 0.0  # when the image last changed
 
-    def changed(self, changes: Changes) -> None:
+    def changed(self) -> None:
         """The image has changed."""
         self._changed_s = self._node.loop.time()
-        for change in changes.nodes_changed:
-            if change.before is not None and change.after is None:
-                self._gone[change.id] = self._changed_s, change.before
-
-    def gone_lately(self) -> list[NodeEntry]:
-        """Nodes that stopped or were killed a moment ago; they may be back.
-
-        Not those that fell silent: a client that still waits for an answer of theirs should give it up.
-        """
-        now_s = self._node.loop.time()
-        self._gone = {node: gone for node, gone in self._gone.items() if now_s - gone[0] < REMEMBER_S}
-        return [entry for since_s, entry in self._gone.values() if self._has_ended(entry, since_s)]
-
-    def _has_ended(self, entry: NodeEntry, since_s: float) -> bool:
-        if entry.state == DRAINING:
-            return True
-        return self._node.suspects.refused_since(entry.id, since_s - self._patience_s)
 
     def are_needed(self, topics: Iterable[Topic]) -> bool:
         """Whether another node leads any of these partitions, or is about to."""

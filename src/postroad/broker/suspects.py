@@ -32,17 +32,12 @@ class Suspects:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._probing: dict[int, None] = {}
-        self._refused_s: dict[int, float] = {}  # by peer: when nothing listened at its address
 
     def suspect(self, peer: int) -> None:
         """A connection with the node has ended, or was refused."""
         if peer not in self._probing and peer != self._node.settings.node.id:
             self._probing[peer] = None
             self._node.tasks.start(self._probe(peer), "probe-peer")
-
-    def refused_since(self, peer: int, since_s: float) -> bool:
-        """Whether nothing listened at the node's address, after this moment."""
-        return self._refused_s.get(peer, -1.0) >= since_s
 
     async def _probe(self, peer: int) -> None:
         try:
@@ -64,7 +59,6 @@ class Suspects:
                 async with asyncio.timeout(CONNECT_S):
                     stream = await self._node.runtime.connect(entry.host, entry.port)
             except ConnectionRefusedError:
-                self._refused_s[peer] = self._node.loop.time()
                 refusals += 1
                 if refusals == REFUSALS:
                     return True

@@ -182,7 +182,7 @@ class Topics:
         """The image has changed: roles change at once, and what follows from open partitions follows them."""
         opening = self._node.replicas.apply(changes, clean)
         self._node.controlling.changed(changes)
-        self._node.leader_checks.changed(changes)
+        self._node.leader_checks.changed()
         self._opening.append(_Step(self.image.revision, changes, opening))
         if len(self._opening) == 1:
             self._node.tasks.start(self._finish_steps(), "apply-changes")

@@ -32,7 +32,7 @@ from postroad.errors import (
     UnknownTopicOrPartition,
     by_code,
 )
-from postroad.wire.messages import describe_cluster, find_coordinator
+from postroad.wire.messages import find_coordinator
 from postroad.wire.messages import metadata as metadata_api
 
 CALLS: Final = "calls"
@@ -226,15 +226,7 @@ class Client:
         return (await self.cluster([])).controller
 
     async def nodes(self) -> list[int]:
-        """The nodes that serve, in order. Metadata list those that died a moment ago, too."""
-        timeout_s = self._at_most(LOOK_UP_S)
-        described = await self._call_any(
-            describe_cluster, describe_cluster.DescribeClusterRequest(), timeout_s
-        )
-        if described.error_code:
-            raise by_code(described.error_code, described.error_message)
-        serving = {found.broker_id for found in described.brokers}
-        return sorted(serving & (await self.cluster([])).nodes.keys())
+        return sorted((await self.cluster([])).nodes)
 
     async def _find_topic(self, name: str, create: bool = False) -> Topic:
         cluster = await self.cluster([name], create=create)

@@ -54,7 +54,8 @@ async def _not_ready(gateway: Gateway) -> str:
 
 async def _nodes(gateway: Gateway) -> list[int]:
     """The nodes that the cluster counts as serving, in order."""
-    return await gateway.client.retry(gateway.client.nodes, timeout_s=ANSWER_S)
+    cluster = await gateway.client.retry(lambda: gateway.client.cluster([]), timeout_s=ANSWER_S)
+    return sorted(cluster.nodes)
 
 
 async def _answers(gateway: Gateway, node: int) -> bool:

@@ -4,7 +4,7 @@ An empty list asks for all topics in version 0 and for none later on; null asks 
 does not exist is created where client and node both allow it (`topics.auto_create`); the answer then
 waits until the topic can be used.
 
-Only nodes that serve are offered, and those that did a moment ago. The answer waits for a while until the
+Only nodes that serve are offered. The answer waits for a while until the
 leaders that it names are known to live (`leader_checks`). A partition without one has LEADER_NOT_AVAILABLE:
 clients ask again.
 """
@@ -19,7 +19,7 @@ from postroad.broker import operations
 from postroad.broker.cluster_view import ClusterView
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage, HasLeaderChecks, HasRegistration, HasSettings, HasTopicChanges
-from postroad.cluster.image import NodeEntry, Topic
+from postroad.cluster.image import Topic
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.topics import name_error
 from postroad.errors import (
@@ -114,7 +114,7 @@ def _respond(node: Uses, version: int, request: codec.MetadataRequest, refused: 
     response = codec.MetadataResponse(
         brokers=[
             codec.MetadataResponseBroker(entry.id, entry.host, entry.port, entry.rack or None)
-            for entry in _nodes(node, view)
+            for entry in view.nodes()
         ],
         cluster_id=image.cluster_id,
         controller_id=view.controller(),
@@ -122,12 +122,6 @@ def _respond(node: Uses, version: int, request: codec.MetadataRequest, refused: 
         cluster_authorized_operations=operations.CLUSTER if asked else operations.NOT_ASKED,
     )
     return codec.encode_response(response, version)
-
-
-def _nodes(node: Uses, view: ClusterView) -> list[NodeEntry]:
-    """In the order of their ids."""
-    entries = {entry.id: entry for entry in (*node.leader_checks.gone_lately(), *view.nodes())}
-    return [entry for _, entry in sorted(entries.items())]
 
 
 def _wanted(
