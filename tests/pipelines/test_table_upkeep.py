@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -47,6 +48,31 @@ class SeenLate(Parquet):
         return entry
 
 
+class ForgetsLate(Iceberg):
+    """While it commits that old snapshots are forgotten, a batch is appended."""
+
+    is_first = True
+    is_forgetting = False
+
+    def _forget(self) -> None:
+        self.is_forgetting = True
+        super()._forget()
+
+    def _catalog(self) -> Any:
+        catalog: Any = super()._catalog()
+        if self.is_forgetting and self.is_first:
+            write = catalog._write_metadata
+
+            def write_late(*arguments: Any, **named: Any) -> None:
+                if self.is_first:
+                    self.is_first = False
+                    append_batches(Iceberg(self.location), [3])
+                write(*arguments, **named)
+
+            catalog._write_metadata = write_late
+        return catalog
+
+
 def test_compactions_at_once_leave_each_row_once(table: Table) -> None:
     append_batches(table, range(30))
     start = threading.Barrier(2)
@@ -59,6 +85,15 @@ def test_compactions_at_once_leave_each_row_once(table: Table) -> None:
         list(pool.map(optimize, range(2)))
     assert offsets_in(table) == list(range(300))
     assert len(table.snapshot().files) == 1
+
+
+def test_old_snapshots_are_forgotten_though_somebody_commits_meanwhile(tmp_path: Path) -> None:
+    location = create_table(TableAddress(str(tmp_path / "lake"), "iceberg")).location
+    table = ForgetsLate(location)
+    append_batches(table, range(3))
+    table.optimize()
+    assert not table.is_first
+    assert offsets_in(table) == list(range(40))
 
 
 def test_archive_goes_on_while_its_files_are_merged(table: Table) -> None:

@@ -32,12 +32,12 @@ from postroad.pipelines.tables.sink import ArchiveSink
 from postroad.pipelines.tables.source import NAME as SOURCE
 from postroad.pipelines.tables.source import ROWS, ArchiveSource, read_options
 from postroad.pipelines.tables.table import (
-    COMMIT_ATTEMPTS,
     ELSEWHERE,
     Conflict,
     Optimized,
     Table,
     TopicPartition,
+    over_conflicts,
 )
 from postroad.pipelines.tables.topics import check_is_archived
 from postroad.spark import offsets
@@ -271,9 +271,9 @@ class Upkeep:
         retention_ms = self._settings.retention_ms
         if retention_ms is not None:
             oldest = oldest_kept(datetime.now(UTC), retention_ms)
-            self.deleted += _over_conflicts(lambda: self._table.delete_before(oldest))
+            self.deleted += _kept_up(lambda: self._table.delete_before(oldest))
         if self._settings.optimize:
-            self.optimized = _over_conflicts(self._table.optimize)
+            self.optimized = _kept_up(self._table.optimize)
 
 
 def _check_retention(retention_ms: int | None) -> None:
@@ -289,14 +289,11 @@ def oldest_kept(now: datetime, retention_ms: int) -> date:
         return date.min
 
 
-def _over_conflicts(work: Callable[[], T]) -> T:
-    for attempt in range(COMMIT_ATTEMPTS):
-        try:
-            return work()
-        except Conflict:
-            if attempt == COMMIT_ATTEMPTS - 1:
-                raise PipelineError("the table changes too fast for its upkeep: try again later") from None
-    raise AssertionError("unreachable")
+def _kept_up(work: Callable[[], T]) -> T:
+    try:
+        return over_conflicts(work)
+    except Conflict:
+        raise PipelineError("the table changes too fast for its upkeep: try again later") from None
 
 
 def kinds_of_ddl(ddl: str) -> dict[str, Kind]:

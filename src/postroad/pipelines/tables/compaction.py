@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 
 from postroad.pipelines.tables.files import PartFile
 from postroad.pipelines.tables.schema import DATE
-from postroad.pipelines.tables.table import COMMIT_ATTEMPTS, TARGET_BYTES, Conflict, DataFile, Table
+from postroad.pipelines.tables.table import TARGET_BYTES, DataFile, Table, over_conflicts
 from postroad.spark.columns import TOPIC
 
 LARGE_BYTES: Final = TARGET_BYTES * 3 // 4  # left alone: rewriting it again would bring little
@@ -40,17 +41,8 @@ def compact(table: Table, files: Iterable[SmallFile], schema: Any, swap: Swap) -
             merged = merge(table, group, schema)
         except FileNotFoundError:
             continue  # compacted or deleted by somebody else
-        if not _over_conflicts(swap, group, merged):
+        if not over_conflicts(partial(swap, group, merged)):
             table.discard([merged])
-
-
-def _over_conflicts(swap: Swap, group: Sequence[SmallFile], merged: DataFile) -> bool:
-    for _ in range(COMMIT_ATTEMPTS - 1):
-        try:
-            return swap(group, merged)
-        except Conflict:
-            continue
-    return swap(group, merged)
 
 
 def groups(files: Iterable[SmallFile]) -> list[list[SmallFile]]:

@@ -50,6 +50,7 @@ from postroad.pipelines.tables.table import (
     Snapshot,
     Table,
     TopicPartition,
+    over_conflicts,
 )
 
 _OWN_CATALOG: Final = "catalog.db"
@@ -159,8 +160,7 @@ class Iceberg(Table):
             for path, file in self._files(table).items()
         ]
         compact(self, small, self._schema(table), self.swap)
-        with _conflicts():
-            self._forget()
+        over_conflicts(self._forget)
         return Optimized(len(small), len(self._files(self._opened())))
 
     def swap(self, group: Sequence[SmallFile], merged: DataFile) -> bool:
@@ -200,7 +200,8 @@ class Iceberg(Table):
         """Snapshots that nobody should read any more, and files that no snapshot refers to."""
         before = datetime.now(UTC) - timedelta(hours=KEPT_HOURS)
         table = self._opened()
-        table.maintenance.expire_snapshots().older_than(before).commit()
+        with _conflicts():
+            table.maintenance.expire_snapshots().older_than(before).commit()
         table = self._opened()
         used = {self.location.relative(path) for path in table.inspect.all_files()["file_path"].to_pylist()}
         for file in self.location.files(self.files_below.rstrip("/")):

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -31,6 +31,7 @@ from postroad.pipelines.tables.schema import Kind
 from postroad.pipelines.tables.topics import made_anew
 
 TopicPartition = tuple[str, int]
+T = TypeVar("T")
 
 COMMIT_ATTEMPTS: Final = 10  # others commit, too: compaction, retention; each attempt looks again
 TARGET_BYTES: Final = 128 * 1024 * 1024  # of a file after compaction: what the formats themselves aim at
@@ -195,7 +196,10 @@ class Table(ABC):
 
     @abstractmethod
     def optimize(self) -> Optimized:
-        """Small files become large ones; files that nobody needs any more are deleted after a while."""
+        """Small files become large ones; files that nobody needs any more are deleted after a while.
+
+        Raises Conflict if others commit all the time; what was done before that stays.
+        """
 
     @abstractmethod
     def delete_before(self, day: date) -> int:
@@ -233,6 +237,16 @@ class Table(ABC):
         """Files that no commit refers to, nor one that is in doubt: those are left to `optimize`."""
         for file in files:
             self.location.delete(file.path)
+
+
+def over_conflicts(work: Callable[[], T]) -> T:
+    """Does it again where somebody else committed first; raises Conflict if others commit all the time."""
+    for _ in range(COMMIT_ATTEMPTS - 1):
+        try:
+            return work()
+        except Conflict:
+            continue
+    return work()
 
 
 def _misfit(at: Recorded, batch: Batch, kinds: Mapping[str, Kind]) -> str | None:
