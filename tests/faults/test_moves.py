@@ -82,7 +82,8 @@ def test_a_node_gets_its_part_and_another_is_drained_under_load(tmp_path: Path) 
         with running_threads(producer, bookmarks):
             time.sleep(LOAD_S)
             command(running, "rebalance", "--yes", "--observe", "1s")
-            assert "balanced" in command(running, "rebalance", "--yes", "--observe", "1s")
+            # By what lies where alone: another second of load is another load, and may be worth another plan.
+            assert "balanced" in command(running, "rebalance", "--yes", "--observe", "0")
             assert "node 1 is empty" in command(running, "drain", "1")
             assert_held_by(running, {2, 3, 4})
         check(running, producer, bookmarks)
