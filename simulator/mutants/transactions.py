@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from postroad.broker.api import list_offsets
+from postroad.broker.partition import Partition
 from postroad.broker.transactions.coordination import TransactionCoordination
 from postroad.broker.transactions.coordinator import Coordinator
 from postroad.broker.transactions.hanging import HangingTransactions
+from postroad.errors import OffsetNotAvailable
 from postroad.log.producers import NONE, Producers
 from postroad.transactions.coordinator import Transactions
 from simulator.mutants.mutant import Mutant
@@ -66,6 +69,14 @@ def _take_any_marker(_: Callable[..., Any]) -> Callable[..., Any]:
     return needs_marker
 
 
+def _tell_any_end(_: Callable[..., Any]) -> Callable[..., Any]:
+    def check_end(_: object, partition: Partition) -> None:
+        if partition.leadership is not None and not partition.leadership.reached_start():
+            raise OffsetNotAvailable
+
+    return check_end
+
+
 ALL: Final = (
     Mutant(
         "marker-before-prepare",
@@ -105,5 +116,12 @@ OF_CLUSTERS: Final = (
         Producers,
         "needs_marker",
         _take_any_marker,
+    ),
+    Mutant(
+        "end-without-lease",
+        "a leader that was replaced and has not heard of it says where its log ends",
+        list_offsets,
+        "_check_end",
+        _tell_any_end,
     ),
 )

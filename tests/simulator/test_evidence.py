@@ -10,6 +10,7 @@ import pytest
 from postroad.wire.messages import (
     heartbeat,
     join_group,
+    list_offsets,
     offset_commit,
     offset_fetch,
     share_group_heartbeat,
@@ -22,6 +23,8 @@ from tests.simulator.simulated_node import SimulatedConnection
 
 GROUP, OFFSETS = "group", "__consumer_offsets"
 OUT_OF_RANGE, NOT_LEADER, NOT_COORDINATOR, UNKNOWN_MEMBER = 1, 6, 16, 25
+LATEST, EARLIEST = -1, -2
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LEASE_S, SESSION_S = LEASE_MS / 1000, 6.0
 
 
@@ -76,6 +79,14 @@ def commit(cluster: SimulatedCluster, at: int, topic: str, offset: int) -> int:
         topics=[offset_commit.OffsetCommitRequestTopic(name=topic, partitions=[partition])],
     )
     return int(cluster.call(at, offset_commit, 8, request).topics[0].partitions[0].error_code)
+
+
+def offset_at(cluster: SimulatedCluster, at: int, topic: str, timestamp: int, isolation: int = 0) -> Any:
+    wanted = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    topics = [list_offsets.ListOffsetsTopic(name=topic, partitions=[wanted])]
+    request = list_offsets.ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
+    found = cluster.call(at, list_offsets, 7, request).topics[0].partitions[0]
+    return found.error_code, found.offset
 
 
 def share_heartbeat(cluster: SimulatedCluster, at: int) -> int:
@@ -138,6 +149,28 @@ def test_a_leader_that_was_replaced_sends_no_consumer_back(cluster: SimulatedClu
         assert fetch_at(connection, "replaced", 9).error_code == OUT_OF_RANGE
 
 
+@pytest.mark.parametrize("isolation", [READ_UNCOMMITTED, READ_COMMITTED])
+def test_a_leader_that_was_replaced_does_not_say_where_its_log_ends(
+    cluster: SimulatedCluster, isolation: int
+) -> None:
+    cluster.create_led_by("ended", 1, 2, 3)
+    cluster.publish("ended", b"0")
+    assert offset_at(cluster, 1, "ended", LATEST, isolation) == (0, 1)
+    cluster.cut_from_store(1)
+    for number in (2, 3):
+        cluster.network.cut(host_of(1), host_of(number))
+    cluster.until(lambda: cluster.leads(2, "ended") or cluster.leads(3, "ended"))
+    cluster.until(lambda: 1 not in cluster.state("ended").isr)
+    cluster.publish("ended", b"1")
+    assert cluster.leads(1, "ended"), "it has not heard of its successor"
+    assert offset_at(cluster, cluster.state("ended").leader, "ended", LATEST, isolation) == (0, 2)
+    assert offset_at(cluster, 1, "ended", LATEST, isolation)[0] == NOT_LEADER
+    assert offset_at(cluster, 1, "ended", 5_000, isolation)[0] == NOT_LEADER, (
+        "a message of that time may be there"
+    )
+    assert offset_at(cluster, 1, "ended", EARLIEST, isolation) == (0, 0)
+
+
 def test_a_partition_with_one_replica_is_served_whatever_becomes_of_the_store(
     cluster: SimulatedCluster,
 ) -> None:
@@ -150,6 +183,7 @@ def test_a_partition_with_one_replica_is_served_whatever_becomes_of_the_store(
         cluster.run_for(3 * LEASE_S)
         assert session.fetch(one(0, Fate.ACCEPT)).offsets == [1]
         assert fetch_at(connection, "alone", 9).error_code == OUT_OF_RANGE
+        assert offset_at(cluster, 2, "alone", LATEST) == (0, 2)
         cluster.store.end_outage()
 
 

@@ -8,7 +8,8 @@ What was acknowledged before the request is part of the answer: it waits for its
 
 A new leader's high watermark may be lower for a moment than the one that the last leader showed. Until it has
 reached the start of its epoch, what lies at the end is OFFSET_NOT_AVAILABLE (KIP-207): an offset that is too
-low would make a consumer read messages twice.
+low would make a consumer read messages twice. For the same reason a leader that may have been replaced, and
+has not heard of it, does not say where its log ends (`broker.evidence`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Final, Protocol
 from postroad.broker.acknowledged import answer_when_caught_up
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
-from postroad.broker.parts import HasClock, HasPartitions
+from postroad.broker.parts import HasClock, HasEvidence, HasPartitions
 from postroad.errors import (
     ApiError,
     LeaderNotAvailable,
@@ -53,7 +54,7 @@ _NAMES_FROM: Final = {  # the version that a name came with
 }
 
 
-class Uses(HasClock, HasPartitions, Protocol):
+class Uses(HasClock, HasEvidence, HasPartitions, Protocol):
     """What this handler uses of the node."""
 
 
@@ -94,7 +95,7 @@ def _partition(
         if wanted.timestamp < 0 and version < _NAMES_FROM.get(wanted.timestamp, version + 1):
             raise UnsupportedVersion()
         end = partition.stable_offset if isolation == READ_COMMITTED else partition.high_watermark
-        offset, timestamp, epoch = _find(partition, wanted.timestamp, end)
+        offset, timestamp, epoch = _find(node, partition, wanted.timestamp, end)
     except OffsetNotAvailable as error:
         code = error.code if version >= _NOT_AVAILABLE_FROM else LeaderNotAvailable.code
         return codec.ListOffsetsPartitionResponse(index, code)
@@ -105,10 +106,10 @@ def _partition(
     return codec.ListOffsetsPartitionResponse(index, 0, timestamp, offset, epoch)
 
 
-def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
+def _find(node: Uses, partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
     """(offset, timestamp, leader epoch); `end` is up to where the client may read."""
     if timestamp == LATEST:
-        _check_end(partition)
+        _check_end(node, partition)
         return end, UNKNOWN, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = partition.log.start_offset
@@ -120,12 +121,14 @@ def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int
     else:
         found = partition.log.offset_for_time(timestamp)
     if found is None or found.offset >= end:
-        _check_end(partition)
+        _check_end(node, partition)
         return UNKNOWN, UNKNOWN, UNKNOWN
     return found.offset, found.timestamp, found.leader_epoch
 
 
-def _check_end(partition: Partition) -> None:
-    """Raise OffsetNotAvailable while a higher end than the present one may have been shown."""
+def _check_end(node: Uses, partition: Partition) -> None:
+    """Raise while a higher end than the present one may have been shown: OffsetNotAvailable by the leader
+    before this one, NotLeaderOrFollower by the one after it."""
+    node.evidence.check(partition)
     if partition.leadership is not None and not partition.leadership.reached_start():
         raise OffsetNotAvailable()
