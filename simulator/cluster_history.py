@@ -24,6 +24,10 @@ Where = tuple[bytes, int]
 ELECTED: Final = "cluster: a leader was elected"
 
 
+class Contradiction(Exception):
+    """What the store says can't be: nothing that comes after it says anything."""
+
+
 class Stated(NamedTuple):
     """A state of a partition, from this moment on."""
 
@@ -100,7 +104,10 @@ class ClusterHistory:
     def _follow(self, revision: int, events: Sequence[Event]) -> None:
         self._revisions.append(revision)
         self._committed.append(self.world.now)
-        changes = self.truth.apply(events, revision)
+        try:
+            changes = self.truth.apply(events, revision)
+        except AssertionError as error:
+            raise Contradiction(*error.args) from error
         for topic in changes.created:
             self._state_all(topic, range(len(topic.partitions)))
         for before, after in changes.altered:

@@ -1,7 +1,7 @@
 """One seed: nodes, clients and faults, from the first start to the last check.
 
 faults strike while the workloads run → everything heals → every node is started once more →
-a calm in which what is under way comes to its end → workloads read what they need → checks
+a calm in which what is under way comes to its end → workloads read what they need → epilogues → checks
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from postroad.client.client import Client
 from postroad.cluster.ids import id_text
 from postroad.cluster.image import Topic
 from postroad.errors import PostroadError
-from simulator.checkers import a2_whole, l12_replicas, l13_one_leader
+from simulator.checkers import a2_whole, l12_replicas, l13_one_leader, p1_states
 from simulator.checkers.cores import check_cores
 from simulator.checkers.l1_in_sync import InSync
 from simulator.checkers.l11_watermarks import Watermarks
-from simulator.cluster_history import ClusterHistory
+from simulator.cluster_history import ClusterHistory, Contradiction
 from simulator.conditions import Conditions
 from simulator.faults import KINDS, Fault, Flip, make_plan
 from simulator.log_lines import LogLines
@@ -101,8 +101,11 @@ class Scenario:
     def run(self) -> Result:
         began = time.process_time()
         with self._lines:
-            self._play()
-        found = [*self._violations, *self._check()]
+            try:
+                self._play()
+                found = [*self._violations, *self._check()]
+            except Contradiction as contradiction:
+                found = [Violation("P1", f"what the store says can't be: {contradiction}", self.world.now)]
         return Result(
             seed=self.seed,
             violations=found,
@@ -130,12 +133,20 @@ class Scenario:
         world.run_for(CALM_S)
         for workload in self.workloads:
             self._finish(workload)
-        end = world.now + FINISH_S
-        while self._unfinished and world.now < end:
-            world.run_for(0.5)
+        self._run_until_finished()
+        for workload in self.workloads:
+            epilogue = workload.epilogue()
+            if epilogue is not None and not self._unfinished:
+                self._last(f"{workload.name}-epilogue", epilogue)
+                self._run_until_finished()
         world.run_for(REST_S)
         fragile = {name for workload in self.workloads for name in workload.fragile}
         self._violations += l12_replicas.check(self.services, fragile)
+
+    def _run_until_finished(self) -> None:
+        end = self.world.now + FINISH_S
+        while self._unfinished and self.world.now < end:
+            self.world.run_for(0.5)
 
     def _heal(self) -> None:
         """All faults end, and every node is started once more."""
@@ -155,26 +166,33 @@ class Scenario:
             service.kill()
 
     def _finish(self, workload: Workload) -> None:
-        name = f"{workload.name}-finish"
+        async def finish(client: Client) -> None:
+            await workload.finish(client)
+            self._read.append(workload)
+
+        self._last(f"{workload.name}-finish", finish)
+
+    def _last(self, name: str, role: Role) -> None:
+        """A client that must succeed."""
         self._unfinished[name] = None
         process = Process(self.world, name)
 
-        async def finish() -> None:
+        async def live() -> None:
             try:
                 async with self._client(process, FINISH_S / 2) as client:
-                    await workload.finish(client)
-                self._read.append(workload)
+                    await role(client)
             except PostroadError as error:
                 self._violations.append(Violation("A2", f"{name}: {error!r}", self.world.now))
             del self._unfinished[name]
 
-        process.start(finish())
+        process.start(live())
 
     def _check(self) -> list[Violation]:
         found = [Violation("A3", f"{name} did not end") for name in self._unfinished]
         for workload in self._read:
             found += workload.check()
         found += l13_one_leader.check(self.history.states)
+        found += p1_states.check(self.history.states)
         found += a2_whole.check(self.history.truth)
         found += self._lines.violations()
         found += [

@@ -24,6 +24,7 @@ class Service:
         self.number = number
         self.node: Node | None = None  # of the process that lives
         self.serves = False
+        self._is_away = False  # it is not started again
         self._scenario = scenario
         self._world = scenario.world
         self._random = scenario.world.random(f"service {number}")
@@ -35,7 +36,7 @@ class Service:
         return f"{self.machine.host}:{KAFKA_PORT}"
 
     def start(self) -> None:
-        if self.machine.alive:
+        if self.machine.alive or self._is_away:
             return
         process = self.machine.boot()
         process.start(self._live(process))
@@ -45,6 +46,15 @@ class Service:
         if self.machine.alive:
             self.machine.kill()
             self._ended()
+
+    def take_down(self) -> None:
+        """kill -9; it stays away until it is brought back."""
+        self._is_away = True
+        self.kill()
+
+    def bring_back(self) -> None:
+        self._is_away = False
+        self.start()
 
     def cut_power(self) -> None:
         if self.machine.alive:

@@ -11,6 +11,7 @@ from simulator.mutants import (
     groups,
     logs,
     membership,
+    moves,
     queues,
     repetitions,
     replication,
@@ -27,6 +28,7 @@ _ALL: Final = (
     *topics.ALL,
     *repetitions.ALL,
     *replication.ALL,
+    *moves.ALL,
     *transactions.ALL,
     *transactions.OF_CLUSTERS,
 )

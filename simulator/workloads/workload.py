@@ -3,7 +3,8 @@
 A workload owns its topics and groups, so that it can say what must be found there. Its roles are clients in
 processes of their own; a role that ends, by itself or with an error of Postroad's, is begun anew after a
 moment, as a supervisor would. When the faults are over (`stage.calm`) roles send nothing new but go on
-with all the rest; `finish` then gets a healthy cluster and reads what the checks need.
+with all the rest; `finish` then gets a healthy cluster and reads what the checks need. `epilogue` comes last,
+when everybody has read.
 """
 
 from __future__ import annotations
@@ -116,6 +117,10 @@ class Workload(ABC):
     @abstractmethod
     async def finish(self, client: Client) -> None:
         """Read what the checks need. All is well by now: an error, or no end, is a violation."""
+
+    def epilogue(self) -> Role | None:
+        """What others must not meet while they read, such as a node that stays away; it leaves all well."""
+        return None
 
     @abstractmethod
     def check(self) -> Iterator[Violation]:

@@ -169,10 +169,14 @@ def test_a_node_that_does_not_serve_joins_no_isr(said: str | None) -> None:
     assert leadership.change_isr(image, 1, [IsrChange(TOPIC, 0, 5, joins={3: 1})]) == []
 
 
-def test_a_node_that_is_to_be_emptied_joins_no_isr() -> None:
+def test_a_node_that_is_to_be_emptied_joins_an_isr_and_leads_nothing_by_it() -> None:
+    """What nobody else can take stays there, and is no copy less when the node has been restarted."""
     image = image_of(state(1, [1, 2]))
     commit(image, drain(image, 3))
-    assert leadership.change_isr(image, 1, [IsrChange(TOPIC, 0, 5, joins={3: 1})]) == []
+    (decision,) = leadership.change_isr(image, 1, [IsrChange(TOPIC, 0, 5, joins={3: 1})])
+    commit(image, decision)
+    assert [found.isr for found in states_of(image)] == [(1, 2, 3)]
+    assert leadership.drain_moves(image, 1) == [Move(TOPIC, 0, 5, 2)]
 
 
 def test_a_join_of_a_node_that_has_registered_anew_is_refused() -> None:

@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
+from postroad.cluster.keys import PartitionState
 from postroad.wire import nodes as nodes_api
 from postroad.wire.messages import alter_partition_reassignments as alter_api
 from postroad.wire.messages import list_partition_reassignments as list_api
 from simulator.campaign import Campaign, play_apart
+from simulator.checkers import p1_states
+from simulator.cluster_history import Stated
 from simulator.faults import KINDS
+from simulator.mutants import moves
+from tests.simulator.caught import is_caught
 from tests.simulator.simulated_cluster import SimulatedCluster, simulated_cluster
 
 INVALID_ASSIGNMENT, INVALID_FACTOR, NONE_IN_PROGRESS, UNKNOWN_TOPIC, POLICY = 39, 38, 85, 3, 44
@@ -191,6 +196,18 @@ def test_a_drained_node_gets_nothing_new_and_a_cancelled_drain_ends_that(cluster
     assert order(cluster, nodes_api.DrainNode(9)).error_code != 0
 
 
+def test_a_drained_node_that_was_restarted_is_in_sync_again_where_nobody_can_take_its_place(
+    cluster: SimulatedCluster,
+) -> None:
+    """Otherwise the partition would have one replica less for as long as the drain stands."""
+    cluster.create_led_by("everywhere", 1, 2, 3, 4)
+    assert order(cluster, nodes_api.DrainNode(4)).error_code == 0
+    cluster.kill(4)
+    cluster.until(lambda: 4 not in cluster.state("everywhere").isr)
+    cluster.start(4)
+    cluster.until(lambda: 4 in cluster.state("everywhere").isr)
+
+
 def test_what_no_other_node_can_take_is_told(cluster: SimulatedCluster) -> None:
     cluster.create_led_by("everywhere", 1, 2, 3, 4)
     assert order(cluster, nodes_api.DrainNode(1)).error_code == 0
@@ -224,6 +241,37 @@ def test_internal_topics_are_whole_again_after_the_loss_of_a_node() -> None:
             ),
             60,
         )
+
+
+CAUGHT_BY = {  # the faults that show a mutant soon
+    "drain-forgets-dead": (),
+    "isr-outside-replicas": ("kill", "stop"),
+    "move-over-changes": ("kill", "pause", "lossy"),
+    "move-without-epoch": ("kill", "stop"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CAUGHT_BY))
+def test_a_mutant_of_moves_is_caught(name: str) -> None:
+    assert is_caught(Campaign(nodes=3, kinds=CAUGHT_BY[name], workloads=("moved",), mutant=name))
+
+
+def test_every_mutant_of_moves_is_tried() -> None:
+    assert CAUGHT_BY.keys() == {mutant.name for mutant in moves.ALL}
+
+
+def test_a_state_that_contradicts_itself_between_two_commits_is_seen() -> None:
+    right, wrong = PartitionState(1, 1, (1, 2), (1, 2)), PartitionState(1, 1, (1, 2), (1, 2, 3))
+    for states, seen in (((right, right), 0), ((right, wrong, right), 1)):
+        stated = [Stated(float(at), state) for at, state in enumerate(states)]
+        assert len(list(p1_states.check({(bytes(16), 0): stated}))) == seen
+
+
+@pytest.mark.parametrize("nodes", [3, 5])
+def test_a_seed_of_moves_breaks_no_promise_and_drains_a_dead_node(nodes: int) -> None:
+    result = play_apart(Campaign(nodes=nodes, workloads=("moved",)), 1)
+    assert [str(violation) for violation in result.violations] == []
+    assert result.sometimes["moved: a dead node was drained"] == 1
 
 
 @pytest.mark.parametrize(("seed", "faults"), [(4, ("power",)), (3, tuple(KINDS))])

@@ -17,7 +17,7 @@ from postroad.cluster import keys, leadership
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import Image
 from postroad.cluster.leadership import Move
-from postroad.cluster.membership import may_lead
+from postroad.cluster.membership import may_join
 from postroad.cluster.partition_rules import Standing
 from postroad.errors import ApiError, CoordinationError, StoreUnavailable
 from postroad.replication.in_sync import IsrChange
@@ -99,7 +99,7 @@ class IsrWriter:
 
     def _proposals(self) -> dict[Partition, IsrChange]:
         now_ms, image = self._node.clock.monotonic_ms(), self._node.image
-        serving = {node: image.node_epoch(node) for node in image.nodes if may_lead(image, node)}
+        serving = {node: image.node_epoch(node) for node in image.nodes if may_join(image, node)}
         found = {}
         for partition in list(self._led):
             leader = partition.leadership

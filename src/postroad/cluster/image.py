@@ -199,7 +199,7 @@ class Image:
             assert name == topic.name
             assert self._by_key[keys.topic_key(name)] is topic
             for state in topic.partitions:
-                _check_state(state)
+                check_state(state)
                 minimum = min_insync_replicas(topic.config, state.counted)
                 assert not state.elr or len(state.isr) < minimum
 
@@ -344,7 +344,8 @@ def _decoded(event: Event, kind: type[V]) -> V:
     return keys.decode(event.key, event.value, kind)
 
 
-def _check_state(state: PartitionState) -> None:
+def check_state(state: PartitionState) -> None:
+    """Asserts P1 to P5, as far as a state alone shows them."""
     replicas = set(state.replicas)
     assert state.replicas
     for part in (state.replicas, state.isr, state.elr, state.adding, state.removing, state.original):

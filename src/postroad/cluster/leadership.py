@@ -21,7 +21,7 @@ from postroad.cluster.chunk_changes import ChunkChange, changed_chunks, chunks_w
 from postroad.cluster.decision import Decision
 from postroad.cluster.image import NO_LEADER, Image, Topic
 from postroad.cluster.keys import PartitionState
-from postroad.cluster.membership import is_controller, may_lead, own_entry
+from postroad.cluster.membership import is_controller, may_join, may_lead, own_entry
 from postroad.cluster.partition_rules import Standing
 from postroad.cluster.store import Delete
 from postroad.errors import (
@@ -138,7 +138,7 @@ def change_isr(image: Image, node: int, wanted: Iterable[IsrChange]) -> list[Dec
             joiner
             for joiner, epoch in change.joins.items()
             if joiner in state.replicas and joiner not in state.isr
-            if may_lead(image, joiner) and image.node_epoch(joiner) == epoch
+            if may_join(image, joiner) and image.node_epoch(joiner) == epoch
         ]
         return partition_rules.join(topic, state, joins) if joins else state
 

@@ -131,8 +131,16 @@ def remove(image: Image, node: int) -> Decision:
 
 def may_lead(image: Image, node: int) -> bool:
     """Whether a leadership may be handed to the node although another could have it."""
+    return may_join(image, node) and node not in image.drains
+
+
+def may_join(image: Image, node: int) -> bool:
+    """Whether the node may come into sync: one that stops would leave again, and those that wait for it, too.
+
+    One that is drained may: what no other node can take stays there, and counts.
+    """
     entry = image.nodes.get(node)
-    return entry is not None and entry.state == keys.SERVING and node not in image.drains
+    return entry is not None and entry.state == keys.SERVING
 
 
 def placeable(image: Image) -> list[int]:
