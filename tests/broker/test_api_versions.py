@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from postroad.broker import api
+from postroad.broker.later import Later
 from postroad.wire import copy_letters, node_metrics, nodes, peek, peer, receipt_key
 from postroad.wire.messages import api_versions, fetch, metadata, produce
 from tests.broker.harness import Running
@@ -27,6 +28,15 @@ def test_every_version_lists_exactly_the_handlers_that_exist(shared: Running, ve
     # handled, but nothing that other clients should hear of
     ours = {peek.KEY, node_metrics.KEY, peer.KEY, copy_letters.KEY, receipt_key.KEY, nodes.KEY}
     assert advertised(shared, version) == {one.KEY: one.VERSIONS for one in api.ALL if one.KEY not in ours}
+
+
+@pytest.mark.parametrize(
+    "later", [one for one in api.ALL if isinstance(one, Later)], ids=lambda one: one.__name__
+)
+def test_an_api_that_is_loaded_later_is_announced_as_its_file_says(later: Later) -> None:
+    said = later.KEY, later.VERSIONS, later.FLEXIBLE_FROM, later.ADVERTISED
+    file = later.load()
+    assert said == (file.KEY, file.VERSIONS, file.FLEXIBLE_FROM, getattr(file, "ADVERTISED", True))
 
 
 def test_produce_is_advertised_from_zero_so_that_librdkafka_goes_on_compressing(shared: Running) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,18 +71,6 @@ async def test_nodes_share_the_store_of_another_process(tmp_path: Path) -> None:
         await asyncio.to_thread(running.stop)
     await served.close()
     await owned.close()
-
-
-def test_a_node_with_a_store_of_its_own_loads_no_client_of_another() -> None:
-    code = (
-        "import sys, postroad.broker.serve; "
-        "print([name for name in ('aiohttp', 'postroad.cluster.etcd', 'postroad.cluster.remote') "
-        "if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stdout == "[]\n"
 
 
 def test_without_etcd_messages_go_on_and_with_it_creations_too(tmp_path: Path) -> None:

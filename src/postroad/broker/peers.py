@@ -12,12 +12,12 @@ import contextlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from postroad.client.connection import Connection, open_connection
 from postroad.errors import CoordinatorNotAvailable, PostroadError, by_code
 from postroad.wire import peer as codec
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
+    from postroad.client.connection import Connection
 
 CONNECT_S: Final = 1.0  # nodes of a cluster are near each other
 FOLLOW_S: Final = 1.0  # clients who ask a node that is behind any longer ask again
@@ -58,6 +58,8 @@ class Peers:
                     await asyncio.gather(*asked, return_exceptions=True)
 
     async def _connection(self, node_id: int) -> Connection:
+        from postroad.client.connection import open_connection  # a lone node asks nobody
+
         entry = self._node.image.nodes.get(node_id)
         if entry is None:
             raise CoordinatorNotAvailable(f"Node {node_id} is not registered.")

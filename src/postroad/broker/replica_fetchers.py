@@ -9,11 +9,11 @@ from errno import EIO
 from typing import TYPE_CHECKING
 
 from postroad.broker.partition import FLUSH_SYNC, Partition
-from postroad.broker.replica_fetcher import ReplicaFetcher
 from postroad.replication.follower import Follower, Step
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
+    from postroad.broker.replica_fetcher import ReplicaFetcher
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +37,17 @@ class ReplicaFetchers:
             kind = leader, each.flush == FLUSH_SYNC
             fetcher = self._fetchers.get(kind)
             if fetcher is None:
-                fetcher = self._fetchers[kind] = ReplicaFetcher(self._node, leader, self._cut, synced=kind[1])
+                fetcher = self._fetchers[kind] = self._made(leader, synced=kind[1])
                 self._tasks[kind] = self._node.tasks.start(fetcher.run(), "fetch-replicas")
             if each.copying is not fetcher:
                 self._remove_log(each)
                 self._where[each] = kind
             fetcher.add(each)
+
+    def _made(self, leader: int, *, synced: bool) -> ReplicaFetcher:
+        from postroad.broker.replica_fetcher import ReplicaFetcher  # a lone node follows nobody
+
+        return ReplicaFetcher(self._node, leader, self._cut, synced=synced)
 
     def remove(self, partition: Partition) -> None:
         """Nobody is followed."""
@@ -104,5 +109,6 @@ class ReplicaFetchers:
             follower.reset(partition.log.start_offset)
         partition.set_watermark(follower.watermark)
         self._log_changed(self._node.partitions.parent_of(partition))
-        if isinstance(partition.copying, ReplicaFetcher):
-            partition.copying.name_again(partition)
+        kind = self._where.get(partition)
+        if kind is not None and partition.copying is self._fetchers[kind]:
+            self._fetchers[kind].name_again(partition)

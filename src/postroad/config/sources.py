@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +84,8 @@ def _from_file(path: Path) -> Iterator[Given]:
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
+    import tomllib  # most nodes have no file
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -22,7 +22,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import shutil
 import stat
 import threading
 from collections.abc import Iterator, Sequence
@@ -264,6 +263,8 @@ class OsDisk:
         full = self._path(path)
         with contextlib.suppress(FileNotFoundError):
             if os.path.isdir(full) and not os.path.islink(full):
+                import shutil  # most of a megabyte, and rarely needed
+
                 shutil.rmtree(full)
             else:
                 os.unlink(full)

@@ -10,9 +10,7 @@ from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call
 from postroad.broker.internal_topic import InternalTopic
 from postroad.broker.partition import Partition
-from postroad.broker.transactions.coordinator import Coordinator
 from postroad.broker.transactions.markers import NO_COORDINATOR, Verdict
-from postroad.broker.transactions.participants import Participants
 from postroad.cluster.image import NO_LEADER
 from postroad.cluster.internal_topics import TRANSACTIONS_TOPIC
 from postroad.errors import (
@@ -26,15 +24,16 @@ from postroad.errors import (
     TransactionalIdAuthorizationFailed,
 )
 from postroad.now import Now
-from postroad.transactions.coordinator import Transactions
 from postroad.transactions.transaction import PREPARED, Decision, Producer, TransactionState
 from postroad.transactions.transaction import Partition as TopicPartition
 from postroad.wire import peer
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
+    from postroad.broker.transactions.coordinator import Coordinator
+    from postroad.transactions.coordinator import Transactions
 
-Decide = Callable[[Transactions, Now], Decision]
+Decide = Callable[["Transactions", Now], Decision]
 Respond = Callable[[Producer | ApiError | None], bytes]
 
 PARTITIONS_SHARED: Final = 12  # where nodes share a store: the work of coordinators is spread over them
@@ -46,7 +45,6 @@ class TransactionCoordination:
         self._node = node
         self._me = node.settings.node.id
         self._topic = InternalTopic(node, TRANSACTIONS_TOPIC, self._coordinate, self._loaded)
-        self._participants = Participants(node)
         self._offsets_spoke: dict[str, int] = {}  # the newest connection that committed offsets for an id
         self._peers_spoke: dict[str, int] = {}  # the newest connection of a node that brought verdicts
         self._completed_by: dict[int, int] = {}  # producer → epoch of the coordinator that completed offsets
@@ -81,10 +79,15 @@ class TransactionCoordination:
         self._topic.partition_resigned(partition)
 
     def _coordinate(self, partition: Partition) -> Coordinator:
+        # what is not needed where nobody asks for transactions
+        from postroad.broker.transactions.coordinator import Coordinator
+        from postroad.broker.transactions.participants import Participants
+        from postroad.transactions.coordinator import Transactions
+
         node = self._node
         evidence = partial(node.evidence.covers, partition)
         return Coordinator(
-            partition, Transactions(), self._participants, node.clock, node.turn, node.loop, evidence
+            partition, Transactions(), Participants(node), node.clock, node.turn, node.loop, evidence
         )
 
     async def _loaded(self, coordinator: Coordinator) -> None:

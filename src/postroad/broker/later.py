@@ -1,0 +1,34 @@
+"""An API that is loaded with its first request.
+
+Most nodes are never asked for most APIs, and the code of their messages is a good part of what a node loads.
+What clients need from the start is imported by `broker/api`; of the rest it says only what ApiVersions lists.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from postroad.broker.dispatch import Api, Call, Result
+    from postroad.broker.node import Node
+
+
+class Later:
+    """Stands for `broker/api/<name>.py`, of which it must say the same."""
+
+    def __init__(
+        self, name: str, key: int, versions: tuple[int, int], flexible_from: int, advertised: bool = True
+    ) -> None:
+        self.__name__ = f"postroad.broker.api.{name}"
+        self.KEY = key
+        self.VERSIONS = versions
+        self.FLEXIBLE_FROM = flexible_from
+        self.ADVERTISED = advertised
+
+    def load(self) -> Api:
+        """The file itself; from the second time on a look into a table."""
+        return cast("Api", import_module(self.__name__))
+
+    def handle(self, node: Node, call: Call) -> Result:
+        return self.load().handle(node, call)
