@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -62,8 +61,8 @@ def _never_wait(_: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _take_all_entries(_: Callable[..., Any]) -> Callable[..., Any]:
-    def valid_entries(self: SparseIndex, checks: array[int]) -> int:
-        return len(checks)
+    def valid_entries(self: SparseIndex, entries: object) -> int:
+        return len(self.offsets)
 
     return valid_entries
 

@@ -5,7 +5,7 @@ File `<base offset, 20 digits>.index`, entries of 32 bytes, big endian:
     int64 offset      of a batch in the segment
     int64 position    where that batch begins; above 0 (the segment's first batch needs no entry)
     int64 time        the largest max timestamp of all batches before it in the segment
-    int64 check       the exclusive or of the three and of a constant
+    int64 check       the CRC-32 of the three, begun with a constant
 
 There is an entry about every `index.interval.bytes`. When a segment or the log is closed there comes
 one more, the seal: end offset, size and largest timestamp, the entry of a batch yet to come.
@@ -23,8 +23,12 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from operator import le, lt, xor
+from collections.abc import Iterable
+from itertools import islice
+from operator import le, lt
+from struct import Struct
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from postroad.log.disk import Disk
 
@@ -32,7 +36,10 @@ ENTRY_BYTES: Final = 32
 FLUSH_ENTRIES: Final = 64  # one small write for about each 256 KiB of messages
 
 _FIELDS: Final = 4
-_CHECK: Final = 0x706F7374726F6164
+_THREE: Final = Struct(">qqq")
+_ENTRY: Final = Struct(">24sq")
+_BEGIN: Final = 0x706F7374
+_OLD_CHECK: Final = 0x706F7374726F6164
 _THIN_FROM: Final = 1024  # a cold segment's index is thinned to hold some 0.4 MB for each GiB
 _THIN_STEP: Final = 16
 
@@ -144,44 +151,41 @@ class SparseIndex:
         self._saved, self._stale = len(self.offsets), False
 
     def _encode(self, first: int) -> bytes:
-        entries = array("q")
+        entries = bytearray()
         for i in range(first, len(self.offsets)):
-            entry = (self.offsets[i], self.positions[i], self.times[i])
-            entries.extend((*entry, entry[0] ^ entry[1] ^ entry[2] ^ _CHECK))
-        _to_big_endian(entries)
-        return entries.tobytes()
+            fields = _THREE.pack(self.offsets[i], self.positions[i], self.times[i])
+            entries += _ENTRY.pack(fields, crc32(fields, _BEGIN))
+        return bytes(entries)
 
     def load(self, disk: Disk, thin: bool) -> None:
         """Read the file's valid part; thinned, the index can be searched but no longer saved."""
         content = _read(disk, self.path)
-        entries = array("q")
-        entries.frombytes(content[: len(content) // ENTRY_BYTES * ENTRY_BYTES])
-        _to_big_endian(entries)
-        columns = [entries[field::_FIELDS] for field in range(_FIELDS)]
-        count = len(columns[0])
+        count = len(content) // ENTRY_BYTES
+        first, step = 0, 1
         if thin and count > _THIN_FROM:
-            first = (count - 1) % _THIN_STEP  # so that the last entry, the seal, stays
-            columns = [column[first::_THIN_STEP] for column in columns]
-        self.offsets, self.positions, self.times, checks = columns
-        self._saved, self._stale = len(checks), len(content) % ENTRY_BYTES != 0
-        self._keep(self._valid_entries(checks))
+            first, step = (count - 1) % _THIN_STEP, _THIN_STEP  # so that the last entry, the seal, stays
+        whole = content[: count * ENTRY_BYTES]
+        entries = array("q", whole)
+        _to_big_endian(entries)
+        columns = [entries[field::_FIELDS][first::step] for field in range(_FIELDS - 1)]
+        self.offsets, self.positions, self.times = columns
+        self._saved, self._stale = len(self.offsets), len(content) != len(whole)
+        self._keep(self._valid_entries(islice(_ENTRY.iter_unpack(whole), first, None, step)))
 
     def _entry(self, count: int) -> IndexEntry:
         if count == 0:
             return IndexEntry(self.base_offset, 0, -1)
         return IndexEntry(self.offsets[count - 1], self.positions[count - 1], self.times[count - 1])
 
-    def _valid_entries(self, checks: array[int]) -> int:
-        """How many entries from the beginning hold; comparing runs in C."""
+    def _valid_entries(self, entries: Iterable[tuple[bytes, int]]) -> int:
+        """How many from the beginning hold; comparing runs in C."""
         offsets, positions, times = self.offsets, self.positions, self.times
         if not offsets or offsets[0] <= self.base_offset or positions[0] <= 0:
             return 0
-        sums = map(xor, map(xor, offsets, positions), map(xor, times, checks))
-        checked = _first_false(list(map(_CHECK.__eq__, sums)))
         rising = _first_false(list(map(lt, offsets, offsets[1:])))
         advancing = _first_false(list(map(lt, positions, positions[1:])))
         steady = _first_false(list(map(le, times, times[1:])))
-        return min(checked, rising + 1, advancing + 1, steady + 1)
+        return min(_checked(entries), rising + 1, advancing + 1, steady + 1)
 
     def _keep(self, count: int) -> None:
         del self.offsets[count:], self.positions[count:], self.times[count:]
@@ -199,12 +203,25 @@ def read_seal(disk: Disk, path: str) -> IndexEntry | None:
         whole = file.size() // ENTRY_BYTES * ENTRY_BYTES
         if whole == 0 or whole != file.size():
             return None
-        entry = array("q", file.read(whole - ENTRY_BYTES, ENTRY_BYTES))
+        fields, check = _ENTRY.unpack(file.read(whole - ENTRY_BYTES, ENTRY_BYTES))
     finally:
         file.close()
-    _to_big_endian(entry)
-    offset, position, time, check = entry
-    return IndexEntry(offset, position, time) if offset ^ position ^ time ^ check == _CHECK else None
+    return IndexEntry(*_THREE.unpack(fields)) if _holds(fields, check) else None
+
+
+def _checked(entries: Iterable[tuple[bytes, int]]) -> int:
+    """How many entries from the beginning, each with its check, are as they were written."""
+    held = 0
+    for fields, check in entries:
+        if crc32(fields, _BEGIN) != check and not _holds(fields, check):
+            break
+        held += 1
+    return held
+
+
+def _holds(fields: bytes, check: int) -> bool:
+    offset, position, time = _THREE.unpack(fields)
+    return crc32(fields, _BEGIN) == check or offset ^ position ^ time ^ check == _OLD_CHECK
 
 
 def _read(disk: Disk, path: str) -> bytes:
