@@ -44,6 +44,7 @@ class Service:
     def kill(self) -> None:
         """kill -9; a start follows soon."""
         if self.machine.alive:
+            self._world.sometimes("kill")
             self.machine.kill()
             self._ended()
 

@@ -52,6 +52,7 @@ class World:
         self.until = START_S  # where the present `run` ends
         self.trace = Trace(trace)
         self.seen: Counter[str] = Counter()  # by `sometimes`
+        self.moments: dict[str, list[float]] = {}  # … and when
         self.complaints: list[Complaint] = []
         self.processes: list[Process] = []  # those alive
         self.graveyard: list[Grave] = []
@@ -126,6 +127,7 @@ class World:
     def sometimes(self, event: str) -> None:
         """Count an event that must be reached over a run of seeds."""
         self.seen[event] += 1
+        self.moments.setdefault(event, []).append(self.now)
 
     def complain(self, process: str, message: str, exception: BaseException | None) -> None:
         self.complaints.append(Complaint(self.now, process, message, exception))

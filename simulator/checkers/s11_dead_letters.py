@@ -70,9 +70,12 @@ def _was_accepted(case: QueueCase, letter: Letter) -> str:
 
 def _too_many(case: QueueCase, letters: list[Letter]) -> str:
     before = [each for each in letters if int(each.text(names.DEAD_AT)) < EPOCH_MS + case.calm_at * 1000]
-    if len(before) > 1 and not case.crashes_until_calm and not case.history.plan.is_moved:
-        return f"has {len(before)} letters without any crash"
-    return ""
+    if len(before) < 2 or case.history.plan.is_moved:
+        return ""
+    sent = case.topics[letters[0].position.topic].sent
+    if case.crashed_since(min(sent[each.value].sent_at for each in before)):
+        return ""
+    return f"has {len(before)} letters without any crash"
 
 
 def _check_missing(case: QueueCase) -> Iterator[Violation]:

@@ -16,6 +16,7 @@ from postroad.client.fetcher import Fetcher
 from postroad.client.groups import Committer
 from postroad.client.metadata import TopicPartition
 from postroad.client.offsets import EARLIEST
+from postroad.cluster.internal_topics import OFFSETS_TOPIC
 from postroad.errors import (
     FencedMemberEpoch,
     GroupIdNotFound,
@@ -59,6 +60,7 @@ class ConsumerMember:
         self.epoch = JOIN
         self.member_id = member_id
         self.instance_id = instance_id
+        self._stage = stage
         self._world = stage.world
         self._client = client
         self._history = history
@@ -68,6 +70,7 @@ class ConsumerMember:
         self._holds: dict[int, Hold] = {}  # also what it was told to give up, and has not confirmed
         self._stretches: dict[int, Stretch] = {}
         self._committed: dict[int, int] = {}
+        self._committed_at = 0.0  # when it asked for that
         self._next_beat = 0.0
         self._tells_all = True  # as after an answer that was lost
 
@@ -139,7 +142,9 @@ class ConsumerMember:
                 self._stretches[part.partition].add(record.offset)
 
     async def commit(self) -> None:
-        """All that was polled. Raises why it was refused."""
+        """All that was polled, and what a power cut may have taken. Raises why it was refused."""
+        if any(loss >= self._committed_at for loss in self._stage.losses(OFFSETS_TOPIC)):
+            self._committed.clear()
         news = {
             part.partition: at
             for part, at in self._fetcher.positions.items()
@@ -147,7 +152,8 @@ class ConsumerMember:
         }
         if not news:
             return
-        writes = self._history.hands_over(news, self._now)
+        asked_at = self._now
+        writes = self._history.hands_over(news, asked_at)
         try:
             await self._commit_once(news)
         except TryAgain:
@@ -158,6 +164,7 @@ class ConsumerMember:
             raise
         acknowledged(writes, self._now)
         self._committed.update(news)
+        self._committed_at = asked_at
 
     # --- helpers
 

@@ -16,7 +16,7 @@ class QueueCase:
     topics: Mapping[str, QueueTopic]  # those of the subscription, by name
     # The power cuts that may have taken what was acknowledged before them: none where logs are synced.
     cuts: Sequence[float] = ()
-    crashes_until_calm: int = 0  # kill -9, power cuts, failing and full disks, before the heal
+    crashes: Sequence[float] = ()  # kill -9, power cuts, failing and full disks, before the heal
     calm_at: float = inf
 
     @property
@@ -31,6 +31,10 @@ class QueueCase:
     def lost_between(self, since: float, until: float) -> bool:
         """Whether a power cut between these moments may have taken what was acknowledged before."""
         return any(since <= cut <= until for cut in self.cuts)
+
+    def crashed_since(self, moment: float) -> bool:
+        """Whether something may have ended what a node was about to do."""
+        return any(moment <= crash <= self.calm_at for crash in self.crashes)
 
     def messages(self) -> Iterator[tuple[Position, SentMessage]]:
         """Each message that the subscription must have brought to its end."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from math import inf
 from typing import Final
 
 from postroad.client import offsets, subscriptions, topics
@@ -29,7 +28,8 @@ from simulator.checkers import (
     s11_dead_letters,
     s12_moves,
 )
-from simulator.cluster_history import ELECTED
+from simulator.cluster_events import ELECTED
+from simulator.faults import KINDS
 from simulator.service import Service
 from simulator.violation import Violation
 from simulator.workloads.queue_admin import QueueAdmin
@@ -41,6 +41,7 @@ from simulator.workloads.queue_producer import QueueProducer
 from simulator.workloads.queue_topic import FoundMessage, QueueTopic, due_ms
 from simulator.workloads.topic_reader import read_all
 from simulator.workloads.workload import Role, Stage, Workload
+from simulator.world import START_S
 
 CHECKS: Final = (
     s1_ends.check,
@@ -57,7 +58,8 @@ CHECKS: Final = (
     s12_moves.check,
 )
 MEMBERS: Final = 2  # of each subscription
-CRASHES: Final = ("fault kill", "fault power", "fault crash", "fault fail", "fault full")
+CRASHES: Final = ("kill", "power cut", "power cut while it starts")
+DISK_FAULTS: Final = ("fail", "full")  # what a node was about to do may fail for as long as these last
 DRAIN_S: Final = 25.0  # the last messages are done within so long after the calm
 LOOK_S: Final = 1.5  # between two looks at where subscriptions are, in the mean
 
@@ -85,8 +87,6 @@ class Queues(Workload):
         self._producer = QueueProducer(stage, list(self._topics.values()))
         self._admins = [self._admin(history) for history in self._histories if history.plan.is_moved]
         self._crashes_at_prune: int | None = None
-        self._calm_at = inf
-        self._crashes_until_calm = 0
 
     def roles(self) -> Mapping[str, Role]:
         roles: dict[str, Role] = {"keeper": self._keep, "producer": self._producer.live}
@@ -104,8 +104,6 @@ class Queues(Workload):
             await self._create(client)
         while True:
             await asyncio.sleep(self.stage.random.expovariate(1 / LOOK_S))
-            if self.stage.calm and self._calm_at == inf:
-                self._calm_at, self._crashes_until_calm = self.stage.world.now, self._crashes()
             await self._look(client)
 
     async def _create(self, client: Client) -> None:
@@ -139,17 +137,25 @@ class Queues(Workload):
         world = self.stage.world
         if self._crashes_at_prune is None and any(map(_has_pruned_ledger, self.stage.services)):
             world.sometimes("queues: a state was written as a whole, and what it replaces deleted")
-            self._crashes_at_prune = self._crashes()
-        if self._crashes_at_prune is not None and self._crashes() > self._crashes_at_prune:
+            self._crashes_at_prune = len(self._crashes())
+        if self._crashes_at_prune is not None and len(self._crashes()) > self._crashes_at_prune:
             world.sometimes("queues: a crash after a state was written as a whole")
         kept = self._topics["q-kept"].topic_partitions()
         if any((await offsets.earliest(client, kept)).values()):
             world.sometimes("queues: what was acknowledged by all was deleted")
 
-    def _crashes(self) -> int:
-        """Whatever may end what a leader is about to do."""
+    def _crashes(self) -> list[float]:
+        """Whatever may have ended what a leader was about to do, before the heal."""
         events = (*CRASHES, ELECTED) if self.stage.is_cluster else CRASHES
-        return sum(self.stage.world.seen[event] for event in events)
+        moments = self.stage.world.moments
+        found = [moment for event in events for moment in moments.get(event, ())]
+        for kind in DISK_FAULTS:
+            found += [began + KINDS[kind] for began in moments.get(f"fault {kind}", ())]
+        return [moment for moment in found if moment < self._calm_at]
+
+    @property
+    def _calm_at(self) -> float:
+        return START_S + self.stage.seconds
 
     # --- the end
 
@@ -198,7 +204,7 @@ class Queues(Workload):
                 history,
                 {name: self._topics[name] for name in history.plan.topics},
                 self.stage.losses(*history.plan.topics, history.plan.dead_letter_topic),
-                self._crashes_until_calm,
+                self._crashes(),
                 self._calm_at,
             )
             for check in CHECKS:

@@ -185,6 +185,8 @@ class Recreated(Workload):
             self.stage.world.sometimes("recreated: messages of a topic made anew outlived all faults")
 
     def check(self) -> Iterator[Violation]:
+        states = self.stage.history.states
+        self._history.created = {topic_id: stated[0].at for (topic_id, n), stated in states.items() if n == 0}
         yield from t1_changes.check(self._history)
         yield from t2_incarnations.check(self._history)
         incarnation = self._history.incarnation(self._last_id)

@@ -49,6 +49,7 @@ class RecreatedHistory:
         self.changes: list[Change] = []
         self.looks: list[Look] = []
         self.incarnations: dict[bytes, LogHistory] = {}  # by topic id: what was stored and read there
+        self.created: dict[bytes, float] = {}  # by topic id: when the store had it first
         self.sent: dict[bytes, float] = {}  # every value, with the time when it was handed over
         self.first_offsets: list[tuple[bytes, int, int]] = []  # (topic id, partition, offset) of each reading
 

@@ -476,9 +476,11 @@ def test_s11_accepted_message_has_no_letter_and_a_dead_one_has_one() -> None:
     assert broken(s11_dead_letters.check, past) == []
     past.bury(0, "attempts", 3)
     assert broken(s11_dead_letters.check, past) == ["S11"]
-    assert broken(s11_dead_letters.check, past, crashes_until_calm=1) == []
+    (sent,) = past.topic.sent.values()
+    assert broken(s11_dead_letters.check, past, crashes=[sent.sent_at - 0.1]) == ["S11"]
+    assert broken(s11_dead_letters.check, past, crashes=[sent.sent_at + 0.1]) == []
     say(past.deliver(0, 5.0), AckType.ACCEPT, 5.1)
-    assert broken(s11_dead_letters.check, past, crashes_until_calm=1) == ["S11"]
+    assert broken(s11_dead_letters.check, past, crashes=[sent.sent_at + 0.1]) == ["S11"]
 
 
 def test_s12_nothing_from_before_a_purge_comes_after_it() -> None:

@@ -72,11 +72,20 @@ def test_a_deleted_topic_that_is_back_is_seen() -> None:
 
 def test_messages_of_a_deleted_topic_that_are_back_are_seen() -> None:
     history = recreated()
+    history.created = {OLD: 1.0, NEW: 6.0}
     history.incarnation(OLD).acknowledged[Position(0, 0)] = Told(b"a", 2.0)
     history.incarnation(NEW).final[Position(0, 0)] = b"b"
     assert not list(t2_incarnations.check(history))
     history.incarnation(NEW).seen[Position(0, 1)] = Told(b"a", 7.0)
     assert [found.invariant for found in t2_incarnations.check(history)] == ["T2"]
+
+
+def test_a_message_that_was_sent_again_to_the_topic_made_anew_may_have_been_read_in_the_old_one() -> None:
+    history = recreated()
+    history.created = {OLD: 1.0, NEW: 6.0}
+    history.incarnation(OLD).seen[Position(0, 0)] = Told(b"a", 4.0)
+    history.incarnation(NEW).acknowledged[Position(0, 0)] = Told(b"a", 2.0)
+    assert not list(t2_incarnations.check(history))
 
 
 def test_a_new_topic_that_does_not_begin_at_0_is_seen() -> None:
