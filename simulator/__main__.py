@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from simulator import sometimes
 from simulator.campaign import Campaign, Tally, play, play_all
 from simulator.faults import KINDS
 from simulator.mutants import MUTANTS
@@ -55,6 +56,7 @@ def _names(known: Sequence[str]) -> click.ParamType[tuple[str, ...]]:
 @click.option("--seed", type=click.IntRange(0), help="Replay this one, and say all that it breaks.")
 @click.option("--trace", type=click.Path(path_type=Path), help="Write all that happened to this file.")
 @click.option("--shrink", "shrinks", is_flag=True, help="Find the fewest faults with which the seed fails.")
+@click.option("--events", "tells_events", is_flag=True, help="Say how often each event was reached.")
 @click.option("--processes", default=os.cpu_count() or 1, type=click.IntRange(1), help="Seeds side by side.")
 def main(
     seeds: int,
@@ -67,13 +69,17 @@ def main(
     seed: int | None,
     trace: Path | None,
     shrinks: bool,
+    tells_events: bool,
     processes: int,
 ) -> None:
     """Run the real broker on virtual time, with clients and with faults, and check what it promises."""
     campaign = Campaign(seconds, nodes, faults, _workloads(workloads, nodes), mutant)
     if seed is not None:
         sys.exit(_replay(campaign, seed, trace, shrinks))
-    sys.exit(_run(campaign, range(first, first + seeds), processes))
+    tally = _run(campaign, range(first, first + seeds), processes)
+    if tells_events:
+        _tell_events(campaign, tally)
+    sys.exit(_summary(campaign, tally))
 
 
 def _workloads(wanted: tuple[str, ...] | None, nodes: int) -> tuple[str, ...] | None:
@@ -83,7 +89,7 @@ def _workloads(wanted: tuple[str, ...] | None, nodes: int) -> tuple[str, ...] | 
     return wanted
 
 
-def _run(campaign: Campaign, seeds: Sequence[int], processes: int) -> int:
+def _run(campaign: Campaign, seeds: Sequence[int], processes: int) -> Tally:
     tally, console = Tally(), Console(stderr=True)
     columns = TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
@@ -96,7 +102,7 @@ def _run(campaign: Campaign, seeds: Sequence[int], processes: int) -> int:
                     progress.console.print(Text(_line(campaign, result)), soft_wrap=True)
                 if len(tally.failed) >= FAILURES_MAX or (tally.failed and campaign.mutant):
                     break
-    return _summary(campaign, tally)
+    return tally
 
 
 def _replay(campaign: Campaign, seed: int, trace: Path | None, shrinks: bool) -> int:
@@ -133,6 +139,11 @@ def _replay_command(campaign: Campaign, seed: int) -> str:
     if campaign.mutant is not None:
         options.append(f"--mutant {campaign.mutant}")
     return f'make simulate ARGS="{" ".join(options)}"'
+
+
+def _tell_events(campaign: Campaign, tally: Tally) -> None:
+    for event in sorted({*sometimes.wanted(campaign.nodes), *tally.seen}):
+        print(f"reached {tally.seen[event]:>7}: {event}")
 
 
 def _summary(campaign: Campaign, tally: Tally) -> int:

@@ -10,18 +10,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from postroad.cluster import keys
-from postroad.cluster.image import NO_LEADER, Image, PartitionChange, Topic
+from postroad.cluster.image import Image, Topic
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.store import Event
+from simulator.cluster_events import ClusterEvents, is_later
 from simulator.store import StoreServer
 
 Where = tuple[bytes, int]
 """A topic's id and a partition's index."""
-
-ELECTED: Final = "cluster: a leader was elected"
 
 
 class Contradiction(Exception):
@@ -50,7 +48,7 @@ class ClusterHistory:
         self._losses: dict[str, list[float]] = {}  # by the topic's name
         self._lost: dict[Where, None] = {}
         self._ledger_loads: dict[tuple[str, int], list[float]] = {}
-        self._controller: int | None = None
+        self.events = ClusterEvents(self.world, self.truth)
         store.observers.append(self._follow)
 
     def now(self, topic_id: bytes, index: int) -> PartitionState | None:
@@ -70,10 +68,8 @@ class ClusterHistory:
 
     def ledger_loaded(self, topic: str, index: int) -> None:
         """A node begins to serve subscriptions of the partition: all locks are forgotten."""
-        loads = self._ledger_loads.setdefault((topic, index), [])
-        if loads and len(self.truth.topics[topic].partitions[index].replicas) > 1:
-            self.world.sometimes("cluster: a ledger was loaded again")
-        loads.append(self.world.now)
+        self._ledger_loads.setdefault((topic, index), []).append(self.world.now)
+        self.events.loaded("a ledger", topic, index)
 
     def locked_until(self, topic: str, index: int, since: float) -> float:
         """When the partition's ledger was loaded for the first time after that moment."""
@@ -96,6 +92,7 @@ class ClusterHistory:
                 weak = self._weak.setdefault((topic.id, index), {})
                 weak[node] = None
                 if all(member in weak for member in (*state.isr, *state.elr)):
+                    self.world.sometimes("cluster: the power failed on all that were in sync")
                     self._lost[topic.id, index] = None
                     self._losses.setdefault(topic.name, []).append(self.world.now)
 
@@ -114,8 +111,7 @@ class ClusterHistory:
             self._state_all(after, range(len(before.partitions), len(after.partitions)))
         for change in changes.partitions:
             self._state(change.topic, change.index, change.after)
-            self._note(change)
-        self._note_controller()
+        self.events.look(changes.partitions)
         if changes.partitions:
             for listen in self.listeners:
                 listen([change.after for change in changes.altered])
@@ -129,45 +125,7 @@ class ClusterHistory:
         self._names[where] = topic.name
         stated = self.states.setdefault(where, [])
         joined = state.isr if not stated else [node for node in state.isr if node not in stated[-1].state.isr]
-        is_truth = bool(stated) and state.isr == (state.leader,) and _is_later(state, stated[-1].state)
+        is_truth = bool(stated) and state.isr == (state.leader,) and is_later(state, stated[-1].state)
         for node in state.isr if is_truth else joined:  # whatever the last one has is what there is
             self._weak.get(where, {}).pop(node, None)
         stated.append(Stated(self.world.now, state))
-
-    def _note_controller(self) -> None:
-        controller = self.truth.controller
-        if controller is not None and controller != self._controller:
-            if self._controller is not None:
-                self.world.sometimes("cluster: the controller moved")
-            self._controller = controller
-
-    def _note(self, change: PartitionChange) -> None:
-        before, after = change.before, change.after
-        sometimes = self.world.sometimes
-        if after.leader not in (NO_LEADER, before.leader):
-            sometimes(ELECTED)
-            if after.leader not in before.isr:
-                sometimes("cluster: a leader was elected from the ELR")
-        gone = set(before.isr) - set(after.isr)
-        if len(after.isr) > len(before.isr):
-            sometimes("cluster: a replica came into sync")
-        if gone:
-            sometimes("cluster: a replica left the ISR")
-        for node in sorted(gone - set(after.elr)):
-            self._note_forgotten(node, before)
-        if _is_later(after, before) and before.leader in after.elr and before.leader in gone:
-            sometimes("cluster: a leader without followers resigned")
-
-    def _note_forgotten(self, node: int, before: PartitionState) -> None:
-        """The node left ISR and ELR while a member: it said so itself, or its ISR had enough others."""
-        entry = self.truth.nodes.get(node)
-        if entry is None:
-            return
-        if entry.state == keys.STARTING:
-            self.world.sometimes("cluster: a node left the ISR when it started without its tail")
-        elif before.leader == node:
-            self.world.sometimes("cluster: a leader whose disk failed resigned")
-
-
-def _is_later(state: PartitionState, before: PartitionState) -> bool:
-    return state.leader_epoch > before.leader_epoch

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, Self
 
+from postroad.errors import FencedLeaderEpoch
 from simulator.cluster_history import ClusterHistory
 from simulator.violation import Violation
 from simulator.world import World
@@ -27,11 +28,20 @@ EXPECTED: Final = (
     "%s: %s; trying again in %g s",  # what a disk that fails has to be tried again
 )
 # Not warnings, but events to be reached, or to be known to checks.
-CUT: Final = "%s-%d was cut from %d to %d, as its leader has it"
+EVENTS: Final = {
+    "%s-%d was cut from %d to %d, as its leader has it": "cluster: a log was cut",
+    "%s-%d begins anew at %d, where its leader's log starts": "cluster: a log began anew",
+    "%s-%d begins anew at %d: deletions that its leader has forgotten may be missing here": (
+        "cluster: a log without some tombstones began anew"
+    ),
+}
+PARTED: Final = "%s-%d has parted from its leader: epoch %d here, epoch %d ends at %d there"
+REFUSED: Final = "%s-%d: the leader refused a fetch of epoch %d: error %d"
+STATE_LOADED: Final = "%s-%d is loaded"
 LEDGER_LOADED: Final = "the ledger of %s-%d is loaded"
-TELLERS: Final = (
-    logging.getLogger("postroad.broker.replica_fetchers"),
-    logging.getLogger("postroad.broker.subscriptions.ledgers"),
+TELLERS: Final = tuple(
+    logging.getLogger(f"postroad.broker.{room}")
+    for room in ("replica_fetcher", "replica_fetchers", "internal_topic", "subscriptions.ledgers")
 )
 REPEATED_MAX: Final = 30  # of one line in a scenario: an error that is said again and again says nothing
 
@@ -74,12 +84,18 @@ class LogLines(logging.Handler):
             self._unexpected.append(Violation("E2", text, self._world.now))
 
     def _hear(self, record: logging.LogRecord) -> None:
-        if record.msg == CUT:
-            self._world.sometimes("cluster: a log was cut")
+        assert isinstance(record.args, tuple | dict) or record.args is None
+        told = tuple(record.args or ())
+        if record.msg in EVENTS:
+            self._world.sometimes(EVENTS[record.msg])
+        elif record.msg == PARTED and told[2] != told[3]:
+            self._world.sometimes("cluster: a log had parted from its leader's in an earlier epoch")
+        elif record.msg == REFUSED and told[3] == FencedLeaderEpoch.code:
+            self._world.sometimes("cluster: a fetch of an older epoch was refused")
+        elif record.msg == STATE_LOADED:
+            self._history.events.loaded("a coordinator", str(told[0]), int(str(told[1])))
         elif record.msg == LEDGER_LOADED:
-            assert isinstance(record.args, tuple)
-            topic, index = record.args
-            self._history.ledger_loaded(str(topic), int(str(index)))
+            self._history.ledger_loaded(str(told[0]), int(str(told[1])))
 
     def violations(self) -> Iterator[Violation]:
         yield from self._unexpected

@@ -64,18 +64,30 @@ EVENTS: Final[tuple[str, ...]] = (
 
 OF_CLUSTERS: Final[tuple[str, ...]] = (
     "clean stop",
+    "cluster: a coordinator moved to another node",
+    "cluster: a coordinator was loaded again",
+    "cluster: a fetch of an older epoch was refused",
+    "cluster: a leader did not know yet how much was committed before",
+    "cluster: a leader handed over",
     "cluster: a leader learned late of its successor",
     "cluster: a leader was elected",
     "cluster: a leader was elected from the ELR",
     "cluster: a leader whose disk failed resigned",
     "cluster: a leader without followers resigned",
+    "cluster: a ledger moved to another node",
     "cluster: a ledger was loaded again",
+    "cluster: a log began anew",
+    "cluster: a log had parted from its leader's in an earlier epoch",
     "cluster: a log was cut",
+    "cluster: a log without some tombstones began anew",
     "cluster: a node left the ISR when it started without its tail",
     "cluster: a replica came into sync",
     "cluster: a replica left the ISR",
+    "cluster: messages waited while too few were in sync",
     "cluster: nobody knew of a change of the ISR",
     "cluster: the controller moved",
+    "cluster: the last one in sync led on when it had started",
+    "cluster: the power failed on all that were in sync",
     "groups: a commit outlived a power cut",
     "groups: a later generation began",
     "history compacted",
@@ -105,5 +117,9 @@ OF_CLUSTERS: Final[tuple[str, ...]] = (
 )
 
 
+def wanted(nodes: int) -> tuple[str, ...]:
+    return EVENTS if nodes == 1 else OF_CLUSTERS
+
+
 def missing(seen: Mapping[str, int], nodes: int) -> list[str]:
-    return [event for event in (EVENTS if nodes == 1 else OF_CLUSTERS) if not seen.get(event)]
+    return [event for event in wanted(nodes) if not seen.get(event)]

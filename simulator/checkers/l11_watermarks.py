@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from postroad.broker.partition import Partition
+from postroad.replication.leader import Leader
 from simulator.cluster_history import ClusterHistory
 from simulator.service import Service
 from simulator.violation import Violation
@@ -55,8 +56,7 @@ class Watermarks:
             is_zombie,
         )
         self._seen[partition] = seen
-        if leader._in_doubt:
-            self._history.world.sometimes("cluster: nobody knew of a change of the ISR")
+        self._note(leader, seen)
         if before is None or before.epoch != seen.epoch:
             return
         name, at = f"{partition.topic}-{partition.index} on node {node}", self._history.world.now
@@ -65,3 +65,13 @@ class Watermarks:
         is_same = before.revision == seen.revision
         if is_same and not before.has_enough and not seen.has_enough and seen.watermark > before.watermark:
             yield Violation("L11", f"{name}: the watermark rose with too few in sync: {leader.isr}", at)
+
+    def _note(self, leader: Leader, seen: Seen) -> None:
+        """What must be reached for the checks below to be put to the test."""
+        sometimes = self._history.world.sometimes
+        if leader._in_doubt:
+            sometimes("cluster: nobody knew of a change of the ISR")
+        if not leader.reached_start():
+            sometimes("cluster: a leader did not know yet how much was committed before")
+        if not seen.has_enough and seen.end > seen.watermark:
+            sometimes("cluster: messages waited while too few were in sync")

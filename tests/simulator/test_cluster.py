@@ -129,3 +129,50 @@ def test_a_partition_without_a_leader_or_with_too_few_in_sync_is_seen() -> None:
             image = Image()
             image.catch_up(store.list(""))
             assert (not list(a2_whole.check(image))) == is_whole
+
+
+def events_of(*states: PartitionState, serving: tuple[int, ...] = (1, 2, 3)) -> set[str]:
+    """What happened between the first of these states and the last."""
+    with World(1) as world:
+        store = StoreServer(world)
+        ClusterHistory(store)
+        for node in range(1, 4):
+            entry = keys.NodeValue(
+                "host", 1, "life", state=keys.SERVING if node in serving else keys.STARTING
+            )
+            store.commit([], [Put(keys.node_key(node), keys.encode(entry))])
+        put_states(store, *states)
+        return {event.removeprefix("cluster: ") for event in world.seen}
+
+
+def test_events_of_partitions_are_told_apart() -> None:
+    elected = "a leader was elected"
+    first = state(1, 1, (1, 2, 3))
+    assert events_of(first, state(1, 1, (1, 2))) == {"a replica left the ISR"}
+    assert events_of(state(1, 1, (1, 2)), first) == {"a replica came into sync"}
+    assert events_of(first, state(2, 2, (1, 2, 3))) == {elected, "a leader handed over"}
+    assert events_of(first, state(-1, 2, (1, 2, 3)), state(2, 3, (1, 2, 3))) == {elected}
+    from_elr = {elected, "a leader was elected from the ELR"}
+    assert events_of(state(-1, 1, (), (2,)), state(2, 2, (2,))) == {*from_elr, "a replica came into sync"}
+    alone = state(1, 1, (1,), (2,))
+    assert events_of(alone, state(-1, 2, (), (2, 1))) == {
+        "a replica left the ISR",
+        "a leader without followers resigned",
+    }
+    last = "the last one in sync led on when it had started"
+    assert events_of(state(1, 1, (1,)), state(1, 2, (1,)), serving=(2, 3)) == {last}
+
+
+def test_a_state_that_another_node_loads_has_moved() -> None:
+    with World(1) as world:
+        store = StoreServer(world)
+        history = ClusterHistory(store)
+        put_states(store, state(1, 1, (1, 2, 3)))
+        history.ledger_loaded("topic", 0)
+        assert not world.seen
+        put_states(store, state(1, 2, (1, 2, 3)))
+        history.ledger_loaded("topic", 0)
+        assert list(world.seen) == ["cluster: a ledger was loaded again"]
+        put_states(store, state(2, 3, (1, 2, 3)))
+        history.ledger_loaded("topic", 0)
+        assert world.seen["cluster: a ledger moved to another node"] == 1

@@ -133,4 +133,5 @@ class InternalTopic(Generic[S]):
             except Exception:  # groups wait for it: a defect must not be the end of that
                 log.exception("%s-%d can't be loaded", self.name, index)
             await asyncio.sleep(LOAD_RETRY_S)
+        log.debug("%s-%d is loaded", self.name, index)
         await self._when_loaded(state)

@@ -287,10 +287,14 @@ class ReplicaFetcher:
         wall_ms: int,
     ) -> None:
         _, epoch, offset = asked
+        where = partition.topic, partition.index
         if fetched.error:
+            log.debug("%s-%d: the leader refused a fetch of epoch %d: error %d", *where, epoch, fetched.error)
             step = follower.refused(epoch, offset, fetched.error, fetched.start_offset, now_ms)
         elif fetched.diverging is not None:
             end = EpochEnd(*fetched.diverging)
+            text = "%s-%d has parted from its leader: epoch %d here, epoch %d ends at %d there"
+            log.debug(text, *where, follower.last_epoch, *end)
             step = follower.diverged(epoch, offset, end, partition.log.leader_epochs, fetched.start_offset)
         else:
             step = follower.answered(epoch, offset, fetched.watermark, fetched.start_offset, fetched.purged)

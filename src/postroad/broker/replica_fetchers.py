@@ -96,8 +96,7 @@ class ReplicaFetchers:
                 log.error("%s-%d can't follow its leader: %s", partition.topic, partition.index, error)
                 node.replicas.begin_anew(partition)
                 return
-            where = partition.topic, partition.index, before, partition.log.end_offset
-            log.info("%s-%d was cut from %d to %d, as its leader has it", *where)
+            _tell(partition, follower, step, before)
             self._was_cut(partition, follower, step)
 
         node.slow_workers.run(job.run, done)
@@ -112,3 +111,14 @@ class ReplicaFetchers:
         kind = self._where.get(partition)
         if kind is not None and partition.copying is self._fetchers[kind]:
             self._fetchers[kind].name_again(partition)
+
+
+def _tell(partition: Partition, follower: Follower, step: Step, before: int) -> None:
+    where, end = (partition.topic, partition.index), partition.log.end_offset
+    if step is Step.TRUNCATE:
+        log.info("%s-%d was cut from %d to %d, as its leader has it", *where, before, end)
+    elif follower.target_purged == follower.purged:
+        log.info("%s-%d begins anew at %d, where its leader's log starts", *where, end)
+    else:
+        text = "%s-%d begins anew at %d: deletions that its leader has forgotten may be missing here"
+        log.info(text, *where, end)
