@@ -50,6 +50,7 @@ from postroad.broker.topics import Topics
 from postroad.broker.transactions.coordination import TransactionCoordination
 from postroad.broker.transactions.hanging import HangingTransactions
 from postroad.broker.turn import Turn
+from postroad.broker.widening import Widening
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text, make_id
 from postroad.cluster.image import Changes, Image, NodeEntry
@@ -148,6 +149,8 @@ class Node:
         await self.transactions.start()
         await self.subscriptions.start()
         self.tasks.start(HangingTransactions(self).watch(), "hanging-transactions")
+        if self.settings.cluster.store:  # else there is nobody who could lead anything
+            self.tasks.start(Widening(self).run(), "widen-queues")
         self.tasks.start(self.housekeeping.run_retention(), "retention")
         self.tasks.start(self.housekeeping.run_compaction(), "compaction")
         self.directory.reserve.lay_aside()

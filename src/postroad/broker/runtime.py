@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import Protocol
 
+from postroad import process
 from postroad.cluster import store_address
 from postroad.cluster.sqlite import SqliteStore
 from postroad.cluster.store import Store
@@ -37,6 +38,9 @@ class Runtime(Protocol):
     def workers(self, count: int, name: str) -> Workers:
         """A number of threads, which call back on the running loop."""
 
+    def cpu_seconds(self) -> float:
+        """Processor time that the node's process has used."""
+
     def listen(self, host: str, port: int, backlog: int) -> Listening: ...
 
     async def connect(self, host: str, port: int) -> Stream: ...
@@ -52,6 +56,7 @@ class SystemRuntime:
         self.clock = clock or SystemClock()
         self.disk = OsDisk()
         self.random = SystemRandom()
+        self.cpu_seconds = process.cpu_seconds
         self.listen = sockets.listen
         self.connect = sockets.connect
 

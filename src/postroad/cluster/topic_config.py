@@ -34,6 +34,7 @@ LONG, DOUBLE, LIST = ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
 DAY_MS: Final = 86_400_000
 NEVER: Final = str(LONG_MAX)
 MIN_INSYNC: Final = "min.insync.replicas"
+PARTITIONS_AUTO: Final = "postroad.partitions.auto"
 
 FlushMode: TypeAlias = Literal["sync", "os", "interval"]
 TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
@@ -92,6 +93,10 @@ _SUPPORTED: Final = (
     Definition("postroad.flush.interval.ms", LONG, "1000",
                "The interval of postroad.flush=interval.",
                at_least(1), "postroad.durability.flush_interval_ms"),
+    Definition(PARTITIONS_AUTO, INT, "0",
+               "Up to how many partitions the topic gets by itself, on other nodes, while the node that "
+               "leads it is busy and its subscriptions promise no order; 0: it stays as it is.",
+               between(0, 10_000)),
     Definition("postroad.retention", STRING, "time",
                "time: messages go by retention.ms and retention.bytes. acknowledged: also as soon as every "
                "subscription of the topic is done with them.",
@@ -189,6 +194,11 @@ def validate(config: Mapping[str, str | None]) -> dict[str, str]:
     if _integer("min.compaction.lag.ms", texts, {}) > _integer("max.compaction.lag.ms", texts, {}):
         raise InvalidConfig("min.compaction.lag.ms must not be above max.compaction.lag.ms.")
     return texts
+
+
+def partitions_auto(overrides: Overrides) -> int:
+    """Up to how many partitions the topic may get by itself; nodes must agree, so only the store counts."""
+    return _integer(PARTITIONS_AUTO, overrides, {})
 
 
 def default_min_insync(replicas: int) -> int:

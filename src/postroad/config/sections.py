@@ -109,6 +109,17 @@ class Cluster(Section):
         duration(0, 30 * DAY_MS),
         "When a node has been gone for this long, its replicas are copied to other nodes; 0: never.",
     )
+    busy_percent: int = setting(
+        80,
+        number(0, 10_000),
+        "A node whose process uses this much of a processor core is busy: queues that it leads may get "
+        "partitions on other nodes then (the topic config postroad.partitions.auto).",
+    )
+    busy_ms: int = setting(
+        30_000,
+        duration(300, DAY_MS),
+        "For how long a node must have been busy for that; then as long again before more are added.",
+    )
 
     @property
     def lease_length_ms(self) -> int:

@@ -140,6 +140,10 @@ class Subscriptions:
     def ledgers(self, group_id: str) -> list[Ledger]:
         return self._ledgers.of_group(group_id)
 
+    def groups_of(self, topic: Topic) -> set[str]:
+        """The ids of subscriptions that hold the topic, as far as this node knows by itself."""
+        return {ledger.key.group for ledger in self._ledgers.of_topic(topic)}
+
     def is_in_doubt(self, group_id: str) -> bool:
         """Whether messages that it has accepted may be delivered again: its state was damaged."""
         found = (self._ledgers.find(*ledger.key[1:]) for ledger in self._ledgers.of_group(group_id))
