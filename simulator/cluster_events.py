@@ -58,8 +58,8 @@ class ClusterEvents:
                 self._world.sometimes("cluster: a leader was elected from the ELR")
             if before.leader != NO_LEADER and before.leader in self._truth.nodes:
                 self._world.sometimes("cluster: a leader handed over")
-        if is_later(after, before) and self._starts(after.leader) and len(after.replicas) > 1:
-            assert partition_rules.is_last(before, after.leader), "a node that starts was elected"
+        is_last = len(after.replicas) > 1 and partition_rules.is_last(before, after.leader)
+        if is_last and is_later(after, before) and self._starts(after.leader):
             self._world.sometimes("cluster: the last one in sync led on when it had started")
 
     def _joined_or_left(self, before: PartitionState, after: PartitionState) -> None:
