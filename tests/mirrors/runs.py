@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 from postroad.client import Client, TopicPartition, groups, subscriptions
@@ -32,9 +32,9 @@ async def mirroring(source: Node, target: Node, *topics: str, **more: Any) -> As
     """A mirror that runs for as long as the block."""
     settings = MirrorSettings(source.bootstrap, target.bootstrap, topics, **{"every_s": 0.2, **more})
     stopping = asyncio.Event()
-    async with (
-        Client(source.bootstrap, timeout_s=10) as here,
-        Client(target.bootstrap, timeout_s=10) as there,
+    with (
+        closing(Client(source.bootstrap, timeout_s=10)) as here,
+        closing(Client(target.bootstrap, timeout_s=10)) as there,
     ):
         mirror = Mirror(settings, here, there)
         running = asyncio.create_task(mirror.run(stopping))

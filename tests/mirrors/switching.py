@@ -112,6 +112,9 @@ class Application:
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []  # acknowledged
+        self.ends: dict[
+            int, int
+        ] = {}  # behind what was acknowledged at the side where it works, by partition
         self.seen: set[bytes] = set()  # by the group
         self.committed: set[bytes] = set()  # by the group, and it knows that
         self.accepted: set[bytes] = set()  # by the subscription, and it knows that
@@ -121,6 +124,7 @@ class Application:
     @contextmanager
     def at(self, side: Side) -> Iterator[None]:
         """It works there. When the block ends readers stop first, so that they have some lag."""
+        self.ends = {}
         writing, reading = threading.Event(), threading.Event()
         readers = [self._thread(self._read, side, reading), self._thread(self._receive, side, reading)]
         writer = self._thread(self._write, side, writing)
@@ -154,6 +158,7 @@ class Application:
         def delivered(error: object, message: Any) -> None:
             if error is None:
                 self.sent.append(message.value())
+                self.ends[message.partition()] = message.offset() + 1
             else:
                 self.failures.append(f"write: {error}")
 
@@ -210,24 +215,35 @@ class Application:
 
         asyncio.run(work())
 
-    def wait_until_all_is_read(self) -> None:
-        """All that is written by now. Then nothing behind a reader's position is done."""
-        written = list(self.sent)
+    def wait_until_all_is_read(self, side: Side) -> None:
+        """All that is written by now. Then nothing behind a reader's position is done.
+
+        Where the subscription is it says itself: whoever accepts a message while a node dies may never hear
+        that it was accepted, and it does not come again."""
+        written, ends = list(self.sent), dict(self.ends)
         deadline = time.monotonic() + PATIENCE_S
         while not self.failures:
             unread = [value for value in written if value not in self.seen]
-            waiting = [value for value in written if value not in self.accepted]
-            if not unread and not waiting:
+            starts = asyncio.run(_starts(side))
+            if not unread and all(starts.get(partition, 0) >= end for partition, end in ends.items()):
                 return
             assert time.monotonic() < deadline, (
-                f"the group misses {unread[:9]}, the subscription {waiting[:9]}"
+                f"the group misses {unread[:9]}; the subscription is at {starts}, and should be at {ends}; "
+                f"not known to be accepted: {[value for value in written if value not in self.accepted][:9]}"
             )
-            time.sleep(0.02)
+            time.sleep(0.1)
 
 
 def values(side: Side) -> Counter[bytes]:
     """All that the topic has."""
     return Counter(row.value or b"" for row in plain.read_all(side.bootstrap, TOPIC))
+
+
+async def _starts(side: Side) -> dict[int, int]:
+    """Below which offsets the subscription is done, by partition."""
+    async with Client(side.bootstrap) as client:
+        found = await client.retry(lambda: subscriptions.positions(client, SUBSCRIPTION))
+        return {at.partition: each.start for at, each in found.items()}
 
 
 async def _prepare(west: Side) -> None:
@@ -264,12 +280,13 @@ def move_back_and_forth(west: Side, east: Side, home: Path, *, stays: int, round
                             mirror,
                             back if mirror is there else there,
                         )
-                application.wait_until_all_is_read()
+                application.wait_until_all_is_read(here)
             told = mirror.finish()
             assert told["groups"][GROUP]["again"] == 0, told
             assert told["subscriptions"][SUBSCRIPTION]["again"] == 0, told
-        with application.at(east if stays % 2 else west):
-            application.wait_until_all_is_read()
+        last = east if stays % 2 else west
+        with application.at(last):
+            application.wait_until_all_is_read(last)
         for mirror in (there, back):
             mirror.finish()
     sent = Counter(application.sent)

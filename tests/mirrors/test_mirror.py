@@ -424,3 +424,17 @@ async def test_a_cluster_is_no_mirror_of_itself(west: Node, topic: str) -> None:
     fill(west, topic)
     with pytest.raises(MirrorError, match="same cluster"):
         await mirror_once(west, west, topic)
+
+
+@pytest.mark.parametrize("is_source", [True, False], ids=["source", "target"])
+async def test_a_cluster_that_is_away_when_a_mirror_starts_is_waited_for(
+    west: Node, postroad: Node, topic: str, is_source: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    sides = (postroad, west) if is_source else (west, postroad)
+    fill(sides[0], topic, count=3)
+    await asyncio.to_thread(postroad.stop)
+    async with mirroring(*sides, topic):
+        await until_async(lambda: "waited for" in caplog.text, "it says so")  # and ends when it is told to
+    async with mirroring(*sides, topic) as mirror:
+        await asyncio.to_thread(postroad.start)
+        await until_async(lambda: copied(mirror) == 3, "all is copied", 60)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from postroad.testing import node
+from postroad.testing import cluster, node
 
-from .switching import OneNode, move_back_and_forth
+from .switching import OneNode, ThreeNodes, move_back_and_forth
 
 
 @pytest.mark.slow
@@ -17,3 +17,12 @@ from .switching import OneNode, move_back_and_forth
 def test_an_application_moves_to_another_cluster_and_back(tmp_path: Path) -> None:
     with node() as west, node() as east:
         move_back_and_forth(OneNode(west), OneNode(east), tmp_path, stays=2, rounds=1, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.cluster_slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_an_application_moves_between_clusters_of_three_nodes(tmp_path: Path, seed: int) -> None:
+    settings = {"topics.replicas": 3}
+    with cluster(3, settings) as west, cluster(3, settings) as east:
+        move_back_and_forth(ThreeNodes(west), ThreeNodes(east), tmp_path, stays=3, rounds=2, seed=seed)

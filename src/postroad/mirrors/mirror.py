@@ -20,7 +20,13 @@ from postroad.client import Client, TopicPartition, offsets
 from postroad.client import topics as topics_api
 from postroad.client.fetcher import Fetcher
 from postroad.client.metadata import Topic
-from postroad.errors import OffsetOutOfRange, PostroadError, UnknownTopicOrPartition
+from postroad.errors import (
+    BrokerNotAvailable,
+    OffsetOutOfRange,
+    PostroadError,
+    TryAgain,
+    UnknownTopicOrPartition,
+)
 from postroad.mirrors import notes as notes_of
 from postroad.mirrors import topics
 from postroad.mirrors.errors import Halted, MirrorError, NotAsExpected
@@ -104,19 +110,40 @@ class Mirror:
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Until it is told to stop, or done (`once`). MirrorError if it can't begin or, with `once`, end."""
-        await self._begin()
-        loops = [self._reading(), self._looking(), self._finish() if self.settings.once else self._carrying()]
-        tasks = [asyncio.create_task(loop) for loop in loops]
+        begin = asyncio.create_task(self._begin() if self.settings.once else self._begin_patiently())
         stop = asyncio.create_task(stopping.wait())
+        running: list[asyncio.Task[object]] = [stop, begin]
         try:
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            if not begin.done():
+                return
+            begin.result()
+            last = self._finish() if self.settings.once else self._carrying()
+            tasks = [asyncio.create_task(loop) for loop in (self._reading(), self._looking(), last)]
+            running += tasks
             await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 if task.done():
                     task.result()
         finally:
-            await self._end([stop, *tasks])
+            await self._end(running)
 
     # --- beginning and end ---------------------------------------------------------------------
+
+    async def _begin_patiently(self) -> None:
+        """A cluster that is away is waited for, and that is said."""
+        said = ""
+        while True:
+            try:
+                await self._begin()
+                return
+            except UnknownTopicOrPartition:
+                raise
+            except (BrokerNotAvailable, TryAgain) as error:
+                if str(error) != said:
+                    said = str(error)
+                    log.warning("a cluster is away, and is waited for: %s", said)
+            await asyncio.sleep(PAUSE_S)
 
     async def _begin(self) -> None:
         self._ids = (await _id(self._source), await _id(self._target))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 from aiohttp import web
@@ -27,9 +27,9 @@ def run(settings: MirrorSettings, metrics: Address | None, timeout_s: float) -> 
 
 async def _run(settings: MirrorSettings, metrics: Address | None, timeout_s: float) -> dict[str, Any]:
     stopping = process.told_to_stop()
-    async with (
-        Client(settings.source, client_id="postroad-mirror", timeout_s=timeout_s) as source,
-        Client(settings.target, client_id="postroad-mirror", timeout_s=timeout_s) as target,
+    with (  # not connected yet: the mirror waits for a cluster that is away
+        closing(Client(settings.source, client_id="postroad-mirror", timeout_s=timeout_s)) as source,
+        closing(Client(settings.target, client_id="postroad-mirror", timeout_s=timeout_s)) as target,
     ):
         mirror = Mirror(settings, source, target)
         async with _served(mirror, metrics, source):
