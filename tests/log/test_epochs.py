@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
 from hypothesis import given
 from hypothesis import settings as examples
@@ -74,6 +76,25 @@ def test_epochs_below_a_snapshot_are_in_their_file() -> None:
     assert len(log.leader_epochs.entries) == 9
     for found in (disk.copy(), disk.crash(all_lost)):
         assert open_log(found).leader_epochs.entries == log.leader_epochs.entries
+
+
+def test_epochs_that_could_not_be_saved_at_a_start_are_saved_before_the_point_passes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disk = MemoryDisk()
+    log = with_epochs(disk, 1, 4)
+    send(log, batch(), leader_epoch=9)
+    found = disk.crash(all_kept)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(found, "replace", refuse)
+        log = open_log(found)
+    send(log, batch(), leader_epoch=9)
+    sync(log)
+    assert open_log(found.copy()).leader_epochs.entries == [(1, 0), (4, 2), (9, 4)]
 
 
 def test_a_failed_write_leaves_the_leaders_epoch_begun_at_the_end() -> None:

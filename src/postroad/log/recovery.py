@@ -67,6 +67,7 @@ class Recovered(NamedTuple):
     watermark: int  # as the checkpoint has it, a hint; -1 if unknown
     first_ms: int  # when the newest segment got its first batch
     unsynced_names: bool  # of files that were made just now
+    unsaved_epochs: bool  # their file lacks some: the point must not pass them before it has them
     sealed: bool  # index and snapshot on the disk tell all of it, as a stop leaves them
     report: Report
 
@@ -108,9 +109,11 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
     if resetting:  # or the next opening would remove what is appended now: both slots are written
         checkpoint.save_point(end, watermark)
         checkpoint.sync()
+    unsaved_epochs = epochs.entries != (saved or [])
     with contextlib.suppress(OSError):  # a full disk: the point lags, and the log still opens
-        if epochs.entries != (saved or []):
+        if unsaved_epochs:
             disk.replace(f"{directory}/{EPOCHS_FILE}", encode_epochs(epochs.entries))
+            unsaved_epochs = False
         if found is None or lost or end != known.point:
             checkpoint.save_point(end, watermark)
             if CHECKPOINT_FILE not in names:  # made just now, which syncs the directory
@@ -135,7 +138,9 @@ def recover(disk: Disk, directory: str, settings: LogSettings, now_ms: int, clea
         watermark=watermark,
         first_ms=first_ms,
         unsynced_names=unsynced_names,
-        sealed=(clean and not report.scanned_bytes and not report.reason) or _is_empty(segments, end_offset),
+        unsaved_epochs=unsaved_epochs,
+        sealed=(clean and not report.scanned_bytes and not report.reason and not unsaved_epochs)
+        or _is_empty(segments, end_offset),
         report=report,
     )
 

@@ -85,7 +85,7 @@ class WritableLog:
         self._unsynced_names = found.unsynced_names
         self._sealed_offset = found.end_offset if found.sealed else None  # where closing it changes nothing
         self._unsynced_checkpoint = False
-        self._unsaved_epochs = False
+        self._unsaved_epochs = found.unsaved_epochs
         self._snapshot: Snapshot | None = None
         self._unsaved_aborted = {  # lists of aborted transactions, to be saved before the next snapshot
             one: encode_aborted(one.aborted) for one in found.segments if not one.aborted_saved
