@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from postroad.broker.commit_waiters import NEVER, Committed, CommitWaiters
 from postroad.broker.flusher import Flusher
@@ -40,8 +40,10 @@ from postroad.replication.follower import Follower
 from postroad.replication.leader import ANYWHERE, MESSAGES, Leader
 from postroad.wire.batch import Fields
 
-FLUSH_SYNC = "sync"
-FLUSH_INTERVAL = "interval"
+if TYPE_CHECKING:
+    from postroad.broker.transactions.gates import Gate
+
+FLUSH_SYNC, FLUSH_INTERVAL = "sync", "interval"
 
 log = logging.getLogger(__name__)
 
@@ -170,7 +172,7 @@ class Partition:
         self.busy = False  # housekeeping has a job on the log's files in a thread
         self.sync_timer: asyncio.TimerHandle | None = None
         self.closed = False
-        self.gates: dict[int, asyncio.Future[ApiError | None]] = {}  # by producer (`transactions.gates`)
+        self.gates: dict[int, Gate] = {}  # by producer (`transactions.gates`)
         self._staged = False
         self._quiet: asyncio.Future[None] | None = None
         self._turn = turn

@@ -3,6 +3,9 @@
 Where this node coordinates the transactional id the answer is there at once. Otherwise another node is asked,
 and whatever the producer sends to this partition meanwhile follows in its order, and is refused if what came
 before it was: a batch that overtook another would be out of sequence, or be taken for the first of all.
+
+The answer may be late: if the transaction's marker has come meanwhile, the batches behind the gate are
+refused. They would open a transaction that nobody ends, or come into the producer's next one.
 """
 
 from __future__ import annotations
@@ -32,13 +35,23 @@ class Uses(HasTasks, HasTransactions, Protocol):
     """What it takes of the node."""
 
 
+class Gate:
+    """Where the batches of one producer wait, one behind the other."""
+
+    __slots__ = ("has_ended", "last")
+
+    def __init__(self) -> None:
+        self.last: asyncio.Future[ApiError | None] | None = None  # what became of the last of them
+        self.has_ended = False  # the transaction of those that wait
+
+
 def verify(
     node: Uses, transactional_id: str, header: Fields, partition: Partition, verified: Verified
 ) -> None:
     who = Producer(header[PRODUCER_ID], header[PRODUCER_EPOCH])
     places = [(partition.topic_id, partition.index)]
-    before = partition.gates.get(who.producer_id)
-    if before is None and not node.transactions.is_elsewhere(transactional_id):
+    gate = partition.gates.get(who.producer_id)
+    if gate is None and not node.transactions.is_elsewhere(transactional_id):
         try:
             node.transactions.verify_here(transactional_id, who, places, ())
         except ApiError as error:
@@ -46,23 +59,35 @@ def verify(
         else:
             verified(None)
         return
-    gate = partition.gates[who.producer_id] = asyncio.get_running_loop().create_future()
+    if gate is None:
+        gate = partition.gates[who.producer_id] = Gate()
+    before, mine = gate.last, asyncio.get_running_loop().create_future()
+    gate.last = mine
 
-    async def ask() -> None:
+    async def ask(gate: Gate) -> None:
         error: ApiError | None = NotLeaderOrFollower("The node stops.")
         try:
             error = None if before is None else await before
             if error is None:
                 await node.transactions.verify(transactional_id, who, places, ())
+                if gate.has_ended:
+                    raise InvalidTransactionState("The transaction has ended.")
         except ApiError as refusal:
             error = _for_producer(refusal)
         finally:
-            if partition.gates.get(who.producer_id) is gate:
+            if gate.last is mine and partition.gates.get(who.producer_id) is gate:
                 del partition.gates[who.producer_id]
-            gate.set_result(error)
+            mine.set_result(error)
             verified(error)
 
-    node.tasks.start(ask(), "verify-transaction")
+    node.tasks.start(ask(gate), "verify-transaction")
+
+
+def note_end(partition: Partition, producer_id: int) -> None:
+    """The producer's transaction has ended in this partition: what waits to open it comes too late."""
+    gate = partition.gates.pop(producer_id, None)
+    if gate is not None:
+        gate.has_ended = True
 
 
 def _for_producer(error: ApiError) -> ApiError:

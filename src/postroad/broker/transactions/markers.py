@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 from postroad.broker.partition import Partition
 from postroad.broker.parts import HasClock, HasEvidence, HasPartitions, HasTurn
+from postroad.broker.transactions.gates import note_end
 from postroad.errors import ApiError
 from postroad.transactions.transaction import Partition as TopicPartition
 
@@ -39,6 +40,7 @@ def mark(node: Uses, where: TopicPartition, verdict: Verdict, done: Done) -> Non
     partition = node.partitions.lead(*where)
     appended = partition.append_marker(*verdict[:4], node.clock.now_ms(), strict=verdict.strict)
     if appended:
+        note_end(partition, verdict.producer_id)
         node.turn.when_written(_Written(partition, done))
     else:  # only the partition's leader knows that nothing is open there
         node.evidence.check(partition)
