@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from postroad.client.share_message import AckType
 from postroad.gateway import health, metrics
@@ -83,6 +83,35 @@ def test_messages_of_a_topic_are_counted(gateway: RunningGateway, name: str) -> 
     assert (value(after, "postroad_partition_size_bytes", topic=name) or 0) > 5
     counted = [value(samples, "postroad_http_messages_in_total") or 0 for samples in (before, after)]
     assert counted[1] - counted[0] == 5
+
+
+def test_transactions_are_told_while_they_are_open_and_counted_when_they_end(
+    gateway: RunningGateway, name: str
+) -> None:
+    def now(what: str) -> float:
+        return value(scrape(gateway), f"postroad_transactions_{what}") or 0
+
+    def begin() -> Producer:
+        made = Producer({"bootstrap.servers": gateway.bootstrap, "transactional.id": name})
+        made.init_transactions(60)
+        made.begin_transaction()
+        made.produce(name, b"x")
+        made.flush()
+        return made
+
+    before = {what: now(what) for what in ("open", "committed_total", "aborted_total", "fenced_total")}
+    gateway.run(publish(gateway, name, 1))
+    first = begin()
+    assert now("open") == before["open"] + 1
+    assert 0 < now("oldest_seconds") < 3600
+    second = begin()
+    assert now("aborted_total") == before["aborted_total"] + 1, "what the first one had open"
+    with pytest.raises(KafkaException):
+        first.commit_transaction(60)
+    assert now("fenced_total") > before["fenced_total"]
+    second.commit_transaction(60)
+    assert now("committed_total") == before["committed_total"] + 1
+    eventually(lambda: now("open") == before["open"], "its markers were not written")
 
 
 def test_lag_of_a_group_is_told_in_messages_and_seconds(gateway: RunningGateway, name: str) -> None:

@@ -70,6 +70,9 @@ class Format(NamedTuple):
 )
 @click.option("-g", "--group", help="Read as a member of this group, from its committed offsets, and commit.")
 @click.option(
+    "--committed", is_flag=True, help="Leave out messages of transactions that are open or were aborted."
+)
+@click.option(
     "--json", "as_json", is_flag=True, help="Print each message as a line of JSON with all its fields."
 )
 @click.option(
@@ -95,6 +98,7 @@ def consume(
     count: int | None,
     partitions: Sequence[int],
     group: str | None,
+    committed: bool,
     as_json: bool,
     raw: bool,
     keys: bool,
@@ -122,16 +126,18 @@ def consume(
 
     async def work(client: Client) -> None:
         from postroad.client import EARLIEST, Consumer
+        from postroad.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
 
+        isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
         for topic in topics:
             await known(client, topic)
-        async with Consumer(client, group=group, reset=EARLIEST) as consumer:
+        async with Consumer(client, group=group, reset=EARLIEST, isolation=isolation) as consumer:
             if group is not None:
                 await consumer.subscribe(topics)
             else:
                 topic_partitions = await _topic_partitions(client, topics, partitions)
                 await consumer.assign(await resolve(client, topic_partitions, start or BEGINNING))
-            await _write(client, consumer, format_, follow, count)
+            await _write(client, consumer, format_, follow, count, isolation)
 
     talk(bootstrap, timeout_s, work)
 
@@ -151,7 +157,7 @@ async def _topic_partitions(
 
 
 async def _write(
-    client: Client, consumer: Consumer, format_: Format, follow: bool, count: int | None
+    client: Client, consumer: Consumer, format_: Format, follow: bool, count: int | None, isolation: int
 ) -> None:
     """Until the end (of what is there when a partition is first read), the count, or Ctrl-C."""
     from postroad.client import offsets
@@ -161,7 +167,7 @@ async def _write(
     ends: dict[TopicPartition, int] = {}
     while True:
         if not follow and ends.keys() != consumer.positions.keys():
-            ends = await offsets.latest(client, list(consumer.positions))
+            ends = await offsets.latest(client, list(consumer.positions), isolation)
         if ends and all(
             consumer.positions.get(topic_partition, end) >= end for topic_partition, end in ends.items()
         ):

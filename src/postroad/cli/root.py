@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "group": "group:group",
     "subscription": "subscription:subscription",
     "redrive": "redrive:redrive",
+    "transaction": "transaction:transaction",
     "mirror": "mirror:mirror",
     "pipeline": "pipeline:pipeline",
     "sql": "sql:sql",

@@ -53,6 +53,7 @@ def _begin(node: Uses, call: Call, request: codec.InitProducerIdRequest, transac
     answer = call.park()
 
     def reply(result: Producer | ApiError | None) -> None:
+        node.transactions.count_fenced(result)
         if not answer.abandoned:
             answer.complete(_response(result, version))
 

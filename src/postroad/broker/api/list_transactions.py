@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasClock, HasTransactions
+from postroad.errors import CoordinatorLoadInProgress
 from postroad.transactions.transaction import TransactionState
 from postroad.wire.messages import list_transactions as codec
 
@@ -22,8 +23,11 @@ class Uses(HasClock, HasTransactions, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    now_ms, found = node.clock.now_ms(), []
+    now_ms, found, code = node.clock.now_ms(), [], 0
     for coordinator in node.transactions.all():
+        if not coordinator.loaded:
+            code = CoordinatorLoadInProgress.code
+            continue
         for name, known in coordinator.transactions.known.items():
             age_ms = now_ms - known.started_ms if known.state is TransactionState.ONGOING else 0
             if (
@@ -33,5 +37,7 @@ def handle(node: Uses, call: Call) -> Result:
             ):
                 found.append(codec.TransactionState(name, known.producer_id, known.state.value))
     unknown = [state for state in request.state_filters if state not in _STATES]
-    response = codec.ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=found)
+    response = codec.ListTransactionsResponse(
+        error_code=code, unknown_state_filters=unknown, transaction_states=found
+    )
     return codec.encode_response(response, call.version)

@@ -11,6 +11,7 @@ from postroad.broker.metrics.cluster import write_cluster
 from postroad.broker.metrics.requests import write_requests
 from postroad.broker.metrics.subscriptions import write_subscriptions
 from postroad.broker.metrics.topics import write_groups, write_partitions
+from postroad.broker.metrics.transactions import write_transactions
 from postroad.metrics.page import COUNTER, GAUGE, Page, labels
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ async def collect(node: Node) -> str:
     page = Page(labels(node=node.settings.node.id))
     _write_process(page, node)
     write_requests(page, node.dispatcher.stats)
+    write_transactions(page, node)
     steps = chain(
         write_cluster(page, node),
         write_partitions(page, node),

@@ -10,6 +10,7 @@ from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call
 from postroad.broker.internal_topic import InternalTopic
 from postroad.broker.partition import Partition
+from postroad.broker.transactions.counts import TransactionCounts
 from postroad.broker.transactions.markers import NO_COORDINATOR, Verdict
 from postroad.cluster.image import NO_LEADER
 from postroad.cluster.internal_topics import TRANSACTIONS_TOPIC
@@ -45,6 +46,7 @@ class TransactionCoordination:
         self._node = node
         self._me = node.settings.node.id
         self._topic = InternalTopic(node, TRANSACTIONS_TOPIC, self._coordinate, self._loaded)
+        self.counts = TransactionCounts()
         self._offsets_spoke: dict[str, int] = {}  # the newest connection that committed offsets for an id
         self._peers_spoke: dict[str, int] = {}  # the newest connection of a node that brought verdicts
         self._completed_by: dict[int, int] = {}  # producer → epoch of the coordinator that completed offsets
@@ -87,7 +89,14 @@ class TransactionCoordination:
         node = self._node
         evidence = partial(node.evidence.covers, partition)
         return Coordinator(
-            partition, Transactions(), Participants(node), node.clock, node.turn, node.loop, evidence
+            partition,
+            Transactions(),
+            Participants(node),
+            node.clock,
+            node.turn,
+            node.loop,
+            evidence,
+            self.counts,
         )
 
     async def _loaded(self, coordinator: Coordinator) -> None:
@@ -131,6 +140,7 @@ class TransactionCoordination:
         answer = call.park()
 
         def reply(result: Producer | ApiError | None) -> None:
+            self.count_fenced(result)
             if not answer.abandoned:
                 answer.complete(respond(result))
 
@@ -146,6 +156,11 @@ class TransactionCoordination:
         except ApiError as error:
             reply(error)
         return answer
+
+    def count_fenced(self, result: object) -> None:
+        """A producer is told this."""
+        if isinstance(result, ProducerFenced):
+            self.counts.fenced += 1
 
     # --- what partitions and groups ask
 

@@ -21,6 +21,7 @@ from typing import Final, Protocol
 from postroad.broker.doubts import DamagedRange
 from postroad.broker.partition import Partition
 from postroad.broker.record_log import RecordLog, Stored
+from postroad.broker.transactions.counts import TransactionCounts
 from postroad.broker.turn import Turn
 from postroad.errors import (
     ApiError,
@@ -35,7 +36,7 @@ from postroad.system.workers import Workers
 from postroad.transactions import records
 from postroad.transactions.coordinator import Transactions
 from postroad.transactions.records import Record
-from postroad.transactions.transaction import PREPARED, Decision, Producer, Transaction
+from postroad.transactions.transaction import PREPARED, Decision, Producer, Transaction, TransactionState
 
 WAIT_S: Final = 5.0  # a request waits so long for markers that are under way
 RETRY_S: Final = 0.1  # between two tries to write a record that a verdict needs
@@ -78,8 +79,10 @@ class Coordinator:
         turn: Turn,
         loop: asyncio.AbstractEventLoop,
         has_evidence: Callable[[], bool] = lambda: True,
+        counts: TransactionCounts | None = None,
     ) -> None:
         """`has_evidence`: whether this node certainly coordinates the ids (`broker.evidence`)."""
+        self._counts = TransactionCounts() if counts is None else counts
         self.partition = partition
         self.transactions = transactions
         self.loaded = False
@@ -163,10 +166,17 @@ class Coordinator:
         else:
             _tell(request.reply, decision.answer)
         if self._is_prepared(transactional_id):
+            self._count_verdict(transactional_id)
             self._end(transactional_id)
         else:
             self._release(transactional_id)
         self._set_timer()
+
+    def _count_verdict(self, transactional_id: str) -> None:
+        if self.transactions.known[transactional_id].state is TransactionState.PREPARE_COMMIT:
+            self._counts.committed += 1
+        else:
+            self._counts.aborted += 1
 
     def _release(self, transactional_id: str) -> None:
         """Nothing of the id is under way: those that waited follow, as far as they go."""
