@@ -147,11 +147,12 @@ class Queues(Workload):
     def _crashes(self) -> list[float]:
         """Whatever may have ended what a leader was about to do, before the heal."""
         events = (*CRASHES, ELECTED) if self.stage.is_cluster else CRASHES
-        moments = self.stage.world.moments
-        found = [moment for event in events for moment in moments.get(event, ())]
-        for kind in DISK_FAULTS:
-            found += [began + KINDS[kind] for began in moments.get(f"fault {kind}", ())]
-        return [moment for moment in found if moment < self._calm_at]
+        moments, calm_at = self.stage.world.moments, self._calm_at
+        found = [moment for event in events for moment in moments.get(event, ()) if moment < calm_at]
+        for kind in DISK_FAULTS:  # until they end, with the heal at the latest
+            began = [moment for moment in moments.get(f"fault {kind}", ()) if moment < calm_at]
+            found += [min(moment + KINDS[kind], calm_at) for moment in began]
+        return found
 
     @property
     def _calm_at(self) -> float:
