@@ -44,6 +44,7 @@ class Moved(Workload):
     name = "moved"
     one_node = False
     many_nodes = True
+    is_drawn = False  # V3 fails in one seed of fifty, and it is not known yet whose fault that is
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
