@@ -25,5 +25,6 @@ from postroad.errors.groups import *
 from postroad.errors.producers import *
 from postroad.errors.queues import *
 from postroad.errors.requests import *
+from postroad.errors.security import *
 from postroad.errors.storage import *
 from postroad.errors.topics import *

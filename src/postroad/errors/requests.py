@@ -25,21 +25,6 @@ class NetworkException(TryAgain):
     summary = "The connection ended before the answer."
 
 
-class TopicAuthorizationFailed(RequestRefused):
-    code = 29
-    summary = "Not authorized for this topic."
-
-
-class GroupAuthorizationFailed(RequestRefused):
-    code = 30
-    summary = "Not authorized for this group."
-
-
-class ClusterAuthorizationFailed(RequestRefused):
-    code = 31
-    summary = "Not authorized for this cluster."
-
-
 class UnsupportedVersion(RequestRefused):
     code = 35
     summary = "This version of the API is not supported."
@@ -53,16 +38,6 @@ class NotController(TryAgain):
 class InvalidRequest(RequestRefused):
     code = 42
     summary = "The request contradicts itself or the protocol."
-
-
-class SecurityDisabled(RequestRefused):
-    code = 54
-    summary = "Security features are turned off."
-
-
-class TransactionalIdAuthorizationFailed(RequestRefused):
-    code = 53
-    summary = "Transactional ids are not supported yet: produce without transactional.id (idempotence works)."
 
 
 class OperationNotAttempted(RequestRefused):
