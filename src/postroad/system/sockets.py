@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Callable
 
 from postroad.system.stream import Accepted, Listening, SentFile, Stream
 
@@ -26,6 +27,13 @@ class SocketStream:
 
     def send_file(self, file: SentFile, position: int, length: int) -> int:
         return os.sendfile(self._socket.fileno(), file.fileno(), position, length)
+
+    def start_reading(self, loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+        loop.add_reader(self.fileno(), call)
+
+    def stop_reading(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.fileno() >= 0:  # else it is closed, and its number may be somebody else's
+            loop.remove_reader(self.fileno())
 
 
 class ListeningSocket:

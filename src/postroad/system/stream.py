@@ -2,13 +2,17 @@
 
 A stream is what `broker.connection` and `client.connection` read and write. Its methods do what they can at
 once and say how much that was; where nothing can be done they raise BlockingIOError, and the event loop
-tells when to try again (`loop.add_reader`, `loop.add_writer`, by `fileno`). Other OSErrors mean that the
+tells when to try again (`start_reading`, and `loop.add_writer` by `fileno`). Other OSErrors mean that the
 connection has ended.
+
+Whoever is told that bytes were not taken must offer the same bytes next: a stream that encrypts may have
+done that with them already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from asyncio import AbstractEventLoop
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 MSG_MORE: Final = 0x8000  # Linux's: more bytes follow at once, so a packet need not go half empty
@@ -38,9 +42,17 @@ class Stream(Protocol):
     def send_file(self, file: SentFile, position: int, length: int) -> int:
         """The same for bytes of a file, which need not pass through our memory; 0: it has none there."""
 
+    def start_reading(self, loop: AbstractEventLoop, call: Callable[[], object]) -> None:
+        """Call back in each turn of the loop in which something can be received, until `stop_reading`."""
+
+    def stop_reading(self, loop: AbstractEventLoop) -> None: ...
+
     def fileno(self) -> int: ...
 
     def close(self) -> None: ...
+
+
+Connect = Callable[[str, int], Awaitable[Stream]]
 
 
 class Accepted(NamedTuple):
