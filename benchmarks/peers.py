@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from benchmarks.clusters import CLUSTERS, PostroadCluster, PostroadTwo
-from benchmarks.servers import Kafka, Nats, Postroad, RabbitMQ, RabbitMQQuorum, Redis, Server
+from benchmarks.servers import (
+    Kafka,
+    Nats,
+    Postroad,
+    PostroadTransactions,
+    RabbitMQ,
+    RabbitMQQuorum,
+    Redis,
+    Server,
+)
 from benchmarks.sqs_servers import ElasticMQ, Moto, PostroadGateway
 
-OURS = (Postroad.name, PostroadGateway.name, PostroadCluster.name, PostroadTwo.name)
+OURS = (
+    Postroad.name,
+    PostroadTransactions.name,
+    PostroadGateway.name,
+    PostroadCluster.name,
+    PostroadTwo.name,
+)
 
 PEERS: dict[str, type[Server]] = {
     peer.name: peer
@@ -17,6 +32,7 @@ PEERS: dict[str, type[Server]] = {
         Redis,
         RabbitMQ,
         RabbitMQQuorum,
+        PostroadTransactions,
         PostroadGateway,
         Moto,
         ElasticMQ,

@@ -80,6 +80,7 @@ def _introduction(rounds: int) -> str:
 
 _HEADINGS = {
     Part.LOGS: "### Logs",
+    Part.TRANSACTIONS: "### Transactions",
     Part.QUEUES: "### Queues: publish, take and acknowledge at the same time",
     Part.GATEWAY: "### Gateway: SQS over HTTP, and push over WebSockets",
     Part.CLUSTER: "### Cluster: three nodes, three replicas, at least two in sync",
@@ -88,6 +89,7 @@ _HEADINGS = {
 }
 _RATIOS = {
     Part.LOGS: "postroad : kafka",
+    Part.TRANSACTIONS: "postroad : kafka",
     Part.QUEUES: "postroad : best of nats, rabbitmq",
     Part.GATEWAY: "postroad : best of moto, elasticmq",
     Part.CLUSTER: "postroad : kafka",

@@ -48,6 +48,7 @@ class Server(ABC):
     measured_as: ClassVar[str] = ""  # the name that workloads have for it, where that is another
     nodes: ClassVar[int] = 1
     replicas: ClassVar[int] = 1  # of each topic
+    only_where_named: ClassVar[bool] = False  # it is measured by workloads that name it, and by no others
 
     def __init__(self, mode: Mode, directory: Path) -> None:
         self.mode = mode
@@ -128,6 +129,18 @@ class Postroad(Server):
         return metadata.version("postroad")
 
 
+class PostroadTransactions(Postroad):
+    """A node that takes transactional ids, which is off by default."""
+
+    name = "postroad-transactions"
+    raw_client = queue_client = None
+    only_where_named = True
+
+    def prepare(self) -> tuple[list[str], dict[str, str]]:
+        command, environment = super().prepare()
+        return command, {**environment, "POSTROAD_KAFKA_TRANSACTIONS": "true"}
+
+
 class Kafka(Server):
     """KRaft, broker and controller in one process, with the JVM options of kafka-server-start.sh."""
 
@@ -191,6 +204,8 @@ class Kafka(Server):
             f"offsets.topic.replication.factor={self.replicas}",
             f"share.coordinator.state.topic.replication.factor={self.replicas}",
             f"share.coordinator.state.topic.min.isr={max(self.replicas - 1, 1)}",
+            f"transaction.state.log.replication.factor={self.replicas}",
+            f"transaction.state.log.min.isr={max(self.replicas - 1, 1)}",
             f"min.insync.replicas={max(self.replicas - 1, 1)}",
             # Dropped topics leave the disk before the next round, as they do on the other side.
             "log.segment.delete.delay.ms=1000",

@@ -14,6 +14,7 @@ class Part(Enum):
     """A table of its own in the report. `against`: those whose best figure the ratio of `ours` is to."""
 
     LOGS = "logs", "postroad", ("kafka",)
+    TRANSACTIONS = "transactions", "postroad-transactions", ("kafka",)
     QUEUES = "queues", "postroad", ("nats", "rabbitmq", "rabbitmq-quorum")
     GATEWAY = "gateway", "postroad-gateway", ("moto", "elasticmq")
     CLUSTER = "cluster", "postroad-cluster", ("kafka-cluster",)
@@ -53,7 +54,7 @@ class Row:
 class Workload:
     """`measure` runs it once, on servers that have all `clients` (attributes of Server) and are in `only`.
 
-    Servers of several nodes are measured only where they are named."""
+    Servers of several nodes, and those that say so, are measured only where they are named."""
 
     key: str
     rows: tuple[Row, ...]
@@ -66,7 +67,8 @@ class Workload:
 
     def fits(self, server: type[Server]) -> bool:
         name = server.measured_as or server.name
-        if name not in self.only if self.only else server.nodes > 1:
+        is_named_only = server.nodes > 1 or server.only_where_named
+        if name not in self.only if self.only else is_named_only:
             return False
         return all(getattr(server, client) for client in self.clients)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks import gateway, logs, queues, replicated
+from benchmarks import gateway, logs, queues, replicated, transactions
 from benchmarks.workload import Workload
 
 WORKLOADS: tuple[Workload, ...] = (
     *logs.WORKLOADS,
+    *transactions.WORKLOADS,
     *queues.WORKLOADS,
     *gateway.WORKLOADS,
     *replicated.WORKLOADS,

@@ -12,6 +12,8 @@
  *     consume  read up to COUNT messages from the start, for SECONDS at most
  *     latency  send PARAM messages a second, one by one, and receive them in the same process
  *     gap      send PARAM messages a second for SECONDS, while somebody kills a server; Kafka only
+ *     transact send PARAM messages in each transaction, one transaction after the other; Kafka only
+ *     bursts   send PARAM messages at a time without a transaction, and wait for them; Kafka only
  *     leader   say who leads partition 0, and how many replicas are in sync; Kafka only
  *
  * and answers with one line of JSON on stdout: {"messages": n, "seconds": s} or, for latency,
@@ -54,6 +56,8 @@ struct client {
     void (*latency)(const struct run *);
     void (*gap)(const struct run *);
     void (*leader)(const struct run *);
+    void (*transact)(const struct run *);
+    void (*bursts)(const struct run *);
 };
 
 static inline void die(const char *format, ...) {
@@ -202,7 +206,7 @@ static inline int bench_main(int argc, char **argv, const struct client *client)
     const struct { const char *name; void (*run)(const struct run *); } commands[] = {
         {"create", client->create},   {"drop", client->drop},       {"produce", client->produce},
         {"consume", client->consume}, {"latency", client->latency}, {"gap", client->gap},
-        {"leader", client->leader},
+        {"leader", client->leader},   {"transact", client->transact}, {"bursts", client->bursts},
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(run.command, commands[i].name) && commands[i].run) {

@@ -8,6 +8,7 @@
  * connection: a cluster's client has one for each leader.
  *
  * gap answers {"messages": n, "gap_ms": g}: the longest time between two acknowledgements of an idempotent producer.
+ * transact and bursts send PARAM messages at a time, in a transaction or without one, and wait for the end of each.
  * leader answers {"node": id, "port": p, "in_sync": n}.
  */
 #include "bench.h"
@@ -193,6 +194,42 @@ static void latency(const struct run *run) {
     rd_kafka_destroy(rk);
 }
 
+/* --- transactions ---------------------------------------------------------------------------------- */
+
+static void check(rd_kafka_error_t *error) {
+    if (error) die("transaction: %s", rd_kafka_error_string(error));
+}
+
+static void burst(const struct run *run, rd_kafka_t *rk, rd_kafka_topic_t *topic, int transactional) {
+    if (transactional) check(rd_kafka_begin_transaction(rk));
+    for (int i = 0; i < run->param; i++) send_one(rk, topic, run->payload, run->size, 0);
+    if (transactional) check(rd_kafka_commit_transaction(rk, WAIT_MS));
+    else flush(rk);
+    if (failed) die("%ld messages were refused", failed);
+}
+
+/* The first burst, which is not counted, connects and asks for metadata. */
+static void all_bursts(const struct run *run, int transactional) {
+    rd_kafka_conf_t *conf = conf_for(run);
+    set(conf, "enable.idempotence", "true");
+    if (transactional) set(conf, "transactional.id", run->topic);
+    rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+    rd_kafka_t *rk = client_new(RD_KAFKA_PRODUCER, conf);
+    if (transactional) check(rd_kafka_init_transactions(rk, WAIT_MS));
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, run->topic, NULL);
+    burst(run, rk, topic, transactional);
+    int64_t start = now_ns();
+    long sent = 0;
+    for (; sent < run->count && seconds_since(start) < run->seconds; sent += run->param)
+        burst(run, rk, topic, transactional);
+    answer(sent, seconds_since(start));
+    rd_kafka_topic_destroy(topic);
+    rd_kafka_destroy(rk);
+}
+
+static void transact(const struct run *run) { all_bursts(run, 1); }
+static void bursts(const struct run *run) { all_bursts(run, 0); }
+
 /* --- the death of a leader ------------------------------------------------------------------------- */
 
 static int64_t acknowledged_ns, gap_ns;
@@ -301,6 +338,6 @@ static void drop(const struct run *run) {
 
 int main(int argc, char **argv) {
     const struct client client = {.create = create, .drop = drop, .produce = produce, .consume = consume, .latency = latency,
-                                  .gap = gap, .leader = leader};
+                                  .gap = gap, .leader = leader, .transact = transact, .bursts = bursts};
     return bench_main(argc, argv, &client);
 }
