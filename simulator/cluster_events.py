@@ -11,6 +11,7 @@ from typing import Final
 from postroad.cluster import keys, partition_rules
 from postroad.cluster.image import NO_LEADER, Image, PartitionChange
 from postroad.cluster.keys import PartitionState
+from postroad.cluster.store import Operation
 from simulator.world import World
 
 ELECTED: Final = "cluster: a leader was elected"
@@ -34,6 +35,17 @@ class ClusterEvents:
             if self._controller is not None:
                 self._world.sometimes("cluster: the controller moved")
             self._controller = controller
+
+    def refused(self, key: str, operations: Sequence[Operation]) -> None:
+        """The store has refused a commit, because this key is not what its sender thought."""
+        if not any(operation.key.startswith(keys.PARTITIONS) for operation in operations):
+            return
+        if key == keys.CONTROLLER:
+            self._world.sometimes("cluster: a former controller was refused")
+        elif key.startswith(keys.NODES):
+            self._world.sometimes("cluster: a joiner that had registered anew was refused")
+        elif key.startswith(keys.PARTITIONS):
+            self._world.sometimes("cluster: a change of the ISR by who knew less was refused")
 
     def loaded(self, what: str, topic: str, index: int) -> None:
         """A node begins to serve what it has read from the partition."""

@@ -2,7 +2,8 @@
 
 Acknowledged messages lie on all replicas in sync. A power cut may take what was not synced from one of them;
 it leaves the in-sync replicas when it starts, and copies what it lacks. So something is lost only when the
-power fails on *all* that may be elected before one of them has come back into sync (`losses`).
+power fails on *all* that may be elected before one of them has come back into sync (`losses`). They may have
+become few meanwhile: of two in sync one loses power, and the other one dies before anybody knows of it.
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ class ClusterHistory:
         self._revisions: list[int] = []  # in order, with the times below
         self._committed: list[float] = []
         self._names: dict[Where, str] = {}
-        self._weak: dict[Where, dict[int, None]] = {}  # nodes whose power failed since they were in sync
+        self._weak: dict[Where, dict[int, float]] = {}  # when power failed on nodes that were in sync before
         self._losses: dict[str, list[float]] = {}  # by the topic's name
         self._lost: dict[Where, None] = {}
         self._ledger_loads: dict[tuple[str, int], list[float]] = {}
         self.events = ClusterEvents(self.world, self.truth)
         store.observers.append(self._follow)
+        store.refusals.append(self.events.refused)
 
     def now(self, topic_id: bytes, index: int) -> PartitionState | None:
         """What the store says at this moment."""
@@ -65,6 +67,12 @@ class ClusterHistory:
         """When a later epoch than this one began; inf if none has."""
         stated = self.states.get(where, ())
         return next((each.at for each in stated if each.state.leader_epoch > epoch), inf)
+
+    def is_led_anew(self, where: Where, since: float) -> bool:
+        """Whether the partition has a later epoch than at that moment."""
+        stated = self.states.get(where, [])
+        before = [each.state.leader_epoch for each in stated if each.at <= since]
+        return bool(before) and stated[-1].state.leader_epoch > before[-1]
 
     def ledger_loaded(self, topic: str, index: int) -> None:
         """A node begins to serve subscriptions of the partition: all locks are forgotten."""
@@ -89,14 +97,21 @@ class ClusterHistory:
             for index, state in enumerate(topic.partitions):
                 if node not in state.replicas:
                     continue
-                weak = self._weak.setdefault((topic.id, index), {})
-                weak[node] = None
-                if all(member in weak for member in (*state.isr, *state.elr)):
-                    self.world.sometimes("cluster: the power failed on all that were in sync")
-                    self._lost[topic.id, index] = None
-                    self._losses.setdefault(topic.name, []).append(self.world.now)
+                self._weak.setdefault((topic.id, index), {})[node] = self.world.now
+                self._note_loss((topic.id, index), topic.name, state)
 
     # --- helpers
+
+    def _note_loss(self, where: Where, name: str, state: PartitionState) -> None:
+        """See whether nobody is left who may be elected and has what was acknowledged before a power cut."""
+        weak, electable = self._weak.get(where, {}), (*state.isr, *state.elr)
+        if not all(member in weak for member in electable):
+            return
+        self._lost[where] = None
+        moment, losses = max(weak[member] for member in electable), self._losses.setdefault(name, [])
+        if moment not in losses:
+            self.world.sometimes("cluster: the power failed on all that were in sync")
+            losses.append(moment)
 
     def _follow(self, revision: int, events: Sequence[Event]) -> None:
         self._revisions.append(revision)
@@ -126,6 +141,9 @@ class ClusterHistory:
         stated = self.states.setdefault(where, [])
         joined = state.isr if not stated else [node for node in state.isr if node not in stated[-1].state.isr]
         is_truth = bool(stated) and state.isr == (state.leader,) and is_later(state, stated[-1].state)
-        for node in state.isr if is_truth else joined:  # whatever the last one has is what there is
+        for node in joined:
             self._weak.get(where, {}).pop(node, None)
+        self._note_loss(where, topic.name, state)
+        if is_truth:  # whatever the last one has is what there is
+            self._weak.get(where, {}).pop(state.leader, None)
         stated.append(Stated(self.world.now, state))

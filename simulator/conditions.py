@@ -7,9 +7,11 @@ from random import Random
 from typing import Final
 
 from postroad.cluster.topic_config import FlushMode
+from simulator import certificates
 
 FLUSH_MODES: Final[tuple[FlushMode, ...]] = ("sync", "sync", "sync", "interval", "os")
 REPLICAS: Final = 3
+TLS_SHARE: Final = 0.1  # of all seeds: encryption costs processor time, and differs in the streams only
 CLUSTER: Final = {
     "cluster.store": "unix:///shared",  # whatever it says: the nodes' runtimes have one store
     "cluster.lease_ms": "2000",  # short, as the lag: both end in a scenario
@@ -30,6 +32,7 @@ class Conditions:
     offsets_partitions: int
     share_state_snapshot_bytes: int  # small, so that states are often written as a whole
     share_state_prune_records: int
+    tls: bool = False  # clients and nodes talk with TLS
 
     @classmethod
     def draw(cls, random: Random) -> Conditions:
@@ -42,7 +45,12 @@ class Conditions:
             offsets_partitions=random.choice((1, 1, 4)),
             share_state_snapshot_bytes=random.choice((100, 1_000, 4_000)),
             share_state_prune_records=random.choice((1, 20, 200)),
+            tls=random.random() < TLS_SHARE,
         )
+
+    def bootstrap(self, addresses: str) -> str:
+        """How clients connect to these."""
+        return certificates.bootstrap(addresses) if self.tls else addresses
 
     def flags(self, nodes: int = 1) -> dict[str, str]:
         """As `postroad serve` would be told them, by each of so many nodes."""
@@ -62,6 +70,7 @@ class Conditions:
             "groups.consumer_session_ms": str(GROUP_SESSION_MS),
             "groups.consumer_heartbeat_ms": str(GROUP_HEARTBEAT_MS),
             **(CLUSTER if nodes > 1 else {}),
+            **(certificates.settings() if self.tls else {}),
             "http.enabled": "false",
         }
 

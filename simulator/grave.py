@@ -7,7 +7,6 @@ do anything. When the world is over they are closed one by one, where it can dis
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
@@ -25,19 +24,31 @@ class Grave:
         self._tasks = tasks
         self._generators = generators
 
-    def bury(self) -> None:
-        """Close what was suspended. Whatever it raises is of no interest: its process is dead."""
+    def bury(self) -> bool:
+        """Close what was suspended; whether all of it is closed.
+
+        Whatever it raises is of no interest: its process is dead. A coroutine that waits once more while it
+        is closed is closed by the interpreter when nobody holds it any more; what that raises is reported to
+        `sys.unraisablehook`.
+        """
+        closed = True
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             coroutine: Any = task.get_coro()
             if coroutine is not None:
-                _quietly(coroutine.close)
+                closed &= _quietly(coroutine.close)
         for generator in self._generators:
-            _quietly(lambda found=generator: found.aclose().send(None))  # type: ignore[misc]
+            closed &= _quietly(lambda found=generator: found.aclose().send(None))  # type: ignore[misc]
         self._tasks.clear()
         self._generators.clear()
+        return closed
 
 
-def _quietly(close: Close) -> None:
-    with contextlib.suppress(BaseException):
+def _quietly(close: Close) -> bool:
+    try:
         close()
+    except StopIteration:
+        return True
+    except BaseException:
+        return False
+    return True

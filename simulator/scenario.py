@@ -77,6 +77,9 @@ class Scenario:
         self.conditions = conditions or Conditions.draw(world.random("conditions"))
         self.plan = make_plan(world.random("faults"), seconds, nodes, kinds) if plan is None else plan
         self.network = Network(world)
+        self.network.is_encrypted = self.conditions.tls
+        if self.conditions.tls:
+            world.sometimes("everybody talks with TLS")
         self._latency_s = self.network.conditions.latency_s
         self.store = StoreServer(world)
         self.history = ClusterHistory(self.store)
@@ -96,7 +99,7 @@ class Scenario:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(service.address for service in self.services)
+        return self.conditions.bootstrap(",".join(service.address for service in self.services))
 
     def run(self) -> Result:
         began = time.process_time()

@@ -77,6 +77,8 @@ class StoreServer:
         self._deaf_to: dict[str, None] = {}  # hosts whose requests don't arrive
         self._mute_to: dict[str, None] = {}  # hosts that answers and events don't reach
         self.observers: list[Callable[[int, Events], None]] = []  # each hears of each revision, at once
+        # Each hears of commits that were refused: which key was another, and what should have been written.
+        self.refusals: list[Callable[[str, Sequence[Operation]], None]] = []
         self._sessions: dict[StoreSession, None] = {}
         self._entries: dict[str, StoreEntry] = {}
         self._lease_of: dict[str, int] = {}  # by key
@@ -180,6 +182,8 @@ class StoreServer:
                 self._alive(operation.lease)
         for key, revision in compares:
             if (self._entries[key].revision if key in self._entries else ABSENT) != revision:
+                for hear in self.refusals:
+                    hear(key, operations)
                 return None
         self._write(operations)
         return self.revision

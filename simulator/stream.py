@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable, Sequence
 from selectors import EVENT_READ, EVENT_WRITE
@@ -79,6 +80,12 @@ class SimulatedStream:
         data = file.read(position, min(length, self._room(), FILE_BYTES_MAX))
         self.network.world.sometimes("records were sent from a file")
         return self.send(data)
+
+    def start_reading(self, loop: AbstractEventLoop, call: Callable[[], object]) -> None:
+        loop.add_reader(self.number, call)
+
+    def stop_reading(self, loop: AbstractEventLoop) -> None:
+        loop.remove_reader(self.number)
 
     def fileno(self) -> int:
         return -1 if self.closed else self.number

@@ -17,7 +17,8 @@ import gc
 import heapq
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -141,9 +142,11 @@ class World:
             process.end()
         self._events.clear()
         self.baton.close()
-        for grave in self.graveyard:
-            grave.bury()
-        self.graveyard.clear()
+        with _unheard():
+            closed = [grave.bury() for grave in self.graveyard]
+            self.graveyard.clear()
+            if not all(closed):
+                gc.collect()  # or the rest would be closed in the midst of something else
         self.trace.close()
         if self._collects:
             gc.enable()
@@ -155,3 +158,13 @@ class World:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Nothing is reported that is raised while objects are destroyed: they are of the dead."""
+    before, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before

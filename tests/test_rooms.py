@@ -13,7 +13,18 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "postroad"
-PURE = ("errors", "metrics", "wire", "log", "groups", "queues", "cluster", "replication", "transactions")
+PURE = (
+    "errors",
+    "metrics",
+    "wire",
+    "log",
+    "groups",
+    "queues",
+    "cluster",
+    "replication",
+    "transactions",
+    "security",
+)
 ADAPTERS = {  # each beside its port; `store.py` is the port of the coordination store
     "log/disk.py",
     "cluster/store.py",
@@ -80,6 +91,9 @@ PLANTED = [
     ("replication/leader.py", "postroad.cluster.keys"),
     ("replication/follower.py", "postroad.now"),
     ("replication/follower.py", "time"),
+    ("security/rules.py", "postroad.cluster.keys"),
+    ("security/sasl.py", "postroad.wire.primitives"),
+    ("security/scram.py", "secrets"),
     ("cluster/etcd_messages.py", "aiohttp"),
     ("cluster/etcd_watch.py", "aiohttp"),
     ("cluster/image.py", "asyncio"),

@@ -1,4 +1,7 @@
-"""K2: compaction leaves the newest segment alone: all that was acknowledged there can be read."""
+"""K2: compaction leaves the newest segment alone: all that was acknowledged there can be read.
+
+In a cluster that is the newest of all replicas: each ends its segments by itself.
+"""
 
 from __future__ import annotations
 

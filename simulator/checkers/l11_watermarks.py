@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from postroad.broker.partition import Partition
 from postroad.replication.leader import Leader
+from postroad.replication.progress import FollowerProgress
 from simulator.cluster_history import ClusterHistory
 from simulator.service import Service
 from simulator.violation import Violation
@@ -57,6 +58,8 @@ class Watermarks:
         )
         self._seen[partition] = seen
         self._note(leader, seen)
+        if before is not None and is_zombie and seen.end > before.end:
+            self._history.world.sometimes("cluster: a leader took messages after another was elected")
         if before is None or before.epoch != seen.epoch:
             return
         name, at = f"{partition.topic}-{partition.index} on node {node}", self._history.world.now
@@ -73,5 +76,17 @@ class Watermarks:
             sometimes("cluster: nobody knew of a change of the ISR")
         if not leader.reached_start():
             sometimes("cluster: a leader did not know yet how much was committed before")
+            if any(is_below_start(leader, follower) for follower in leader._followers.values()):
+                sometimes("cluster: a replica with all that was committed was kept out until it had the rest")
         if not seen.has_enough and seen.end > seen.watermark:
             sometimes("cluster: messages waited while too few were in sync")
+
+
+def is_below_start(leader: Leader, follower: FollowerProgress) -> bool:
+    """Whether it would join by the watermark alone, and has not reached the start of the leader epoch."""
+    positions = list(zip(leader.logs, follower.positions, strict=True))
+    return (
+        not follower.is_counted
+        and all(position.offset >= progress.watermark for progress, position in positions)
+        and any(position.offset < progress.start_offset for progress, position in positions)
+    )

@@ -1,7 +1,8 @@
 """R1: a log's start only rises, also over a kill: what was deleted once is never served again.
 
 A power cut may bring back what was deleted shortly before it. In a cluster an answered request to delete
-stays in effect; what retention deletes the next leader may still have, and deletes itself.
+stays in effect; what retention deletes the next leader may still have, and deletes itself. A leader that has
+not heard yet that it was replaced tells where the log began until then.
 """
 
 from __future__ import annotations

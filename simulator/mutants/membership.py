@@ -34,7 +34,7 @@ def _skip_what_was_missed(catch_up: Callable[..., Any]) -> Callable[..., Any]:
             changes: Changes = catch_up(self, snapshot)
             return changes
         self.revision = snapshot.revision
-        return Changes([], [], [], [], [], [])
+        return Changes([], [], [], [], [], [], [])
 
     return skip
 

@@ -7,12 +7,15 @@ from typing import Any, Final
 
 from postroad.broker.api import list_offsets
 from postroad.broker.partition import Partition
+from postroad.broker.subscriptions import queue, scanner
 from postroad.broker.transactions.coordination import TransactionCoordination
 from postroad.broker.transactions.coordinator import Coordinator
 from postroad.broker.transactions.hanging import HangingTransactions
-from postroad.errors import OffsetNotAvailable
+from postroad.errors import InvalidProducerIdMapping, OffsetNotAvailable
 from postroad.log.producers import NONE, Producers
+from postroad.transactions import transaction
 from postroad.transactions.coordinator import Transactions
+from postroad.transactions.transaction import Producer, Transaction
 from simulator.mutants.mutant import Mutant
 
 
@@ -77,6 +80,34 @@ def _tell_any_end(_: Callable[..., Any]) -> Callable[..., Any]:
     return check_end
 
 
+def _pass_over_nothing(_: Callable[..., Any]) -> Callable[..., Any]:
+    return _ignore
+
+
+def _end_at_watermark(_: Callable[..., Any]) -> Callable[..., Any]:
+    def readable_end(partition: Partition, committed_only: bool) -> int:
+        return partition.high_watermark
+
+    return readable_end
+
+
+def _read_what_is_open(_: Callable[..., Any]) -> Callable[..., Any]:
+    return Partition.read
+
+
+def _know_no_retry(_: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *_: False
+
+
+def _hear_any_epoch(_: Callable[..., Any]) -> Callable[..., Any]:
+    def check(known: Transaction | None, who: Producer) -> Transaction:
+        if known is None or who.producer_id != known.producer_id:
+            raise InvalidProducerIdMapping
+        return known
+
+    return check
+
+
 ALL: Final = (
     Mutant(
         "marker-before-prepare",
@@ -106,6 +137,29 @@ ALL: Final = (
         Transactions,
         "admit_connection",
         _admit_all,
+    ),
+    Mutant(
+        "end-of-any-epoch",
+        "an EndTxn ends what is open, whichever transaction's epoch it has",
+        transaction,
+        "check",
+        _hear_any_epoch,
+        also=(Mutant("no-retry", "and is never a repetition", transaction, "_is_retry", _know_no_retry),),
+    ),
+    Mutant(
+        "deliver-aborted",
+        "a subscription that waits for transactions delivers what was aborted",
+        scanner,
+        "aborted_between",
+        _pass_over_nothing,
+    ),
+    Mutant(
+        "deliver-open",
+        "a subscription that waits for transactions delivers what is open",
+        queue,
+        "readable_end",
+        _end_at_watermark,
+        also=(Mutant("read-open", "and reads it", Partition, "read_stable", _read_what_is_open),),
     ),
 )
 

@@ -8,6 +8,7 @@ from simulator.workloads.at_most_once import AtMostOnce
 from simulator.workloads.compacted import Compacted
 from simulator.workloads.damaged import Damaged
 from simulator.workloads.groups import Groups
+from simulator.workloads.isolated import Isolated
 from simulator.workloads.logs import Logs
 from simulator.workloads.membership import Membership
 from simulator.workloads.moved import Moved
@@ -37,6 +38,7 @@ _KINDS: Final[tuple[type[Workload], ...]] = (
     Moved,
     Nearby,
     Transactions,
+    Isolated,
 )
 
 ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}

@@ -88,15 +88,17 @@ class Compacted(Workload):
                     for record in found:
                         records[record.offset] = (record.key or b"", record.value)
         seen_until = min(begun, seen_until, self.stage.seen_until(*part))
-        active = self._active(topic_id, await client.leader(*part))
+        active = self._active(topic_id)
         scan = Scan(begun, self.stage.world.now, records, active, seen_until)
         self._history.scans.append(scan)
         self._note(scan)
 
-    def _active(self, topic_id: bytes, leader: int) -> int:
-        """The base offset of the leader's newest segment."""
-        machine = self.stage.services[leader - 1].machine
-        return max(segments(machine.drive, f"/{machine.host}/logs/{id_text(topic_id)}-0"))
+    def _active(self, topic_id: bytes) -> int:
+        """The base offset of the newest segment of all replicas. They end their segments by themselves, and
+        one may have copied, as its newest, what its leader had ended already and compacted."""
+        machines = [service.machine for service in self.stage.services]
+        found = [segments(each.drive, f"/{each.host}/logs/{id_text(topic_id)}-0") for each in machines]
+        return max(base for bases in found for base in bases)
 
     def _note(self, scan: Scan) -> None:
         gone = [offset for offset in self._history.acknowledged if offset not in scan.records]

@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from postroad.client import offsets, topics
+from postroad.client import offsets
 from postroad.client.client import Client
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.producer import Delivery, Producer
-from postroad.errors import PostroadError
+from postroad.client.topics import NODE_DEFAULT
+from postroad.errors import PostroadError, by_code
+from postroad.wire.messages import create_partitions, create_topics, delete_topics
 from simulator.checkers import l1_acknowledged, l2_one_value, l3_once, t1_changes, t2_incarnations
 from simulator.violation import Violation
 from simulator.workloads.log_history import Position, Told
@@ -25,6 +27,7 @@ TOPIC: Final = "recreated"
 CONFIG: Final = {"segment.bytes": "1500", "retention.ms": "-1"}
 PARTITIONS_MAX: Final = 4
 CHANGE_S: Final = 3.0  # between two changes, in the mean
+CHANGE_MS: Final = 10_000  # the longest that a node may wait until others know of it
 SEND_S: Final = 0.5
 BURST_MAX: Final = 6
 SIZE_MAX: Final = 150
@@ -69,18 +72,42 @@ class Recreated(Workload):
 
     async def _create(self, client: Client) -> None:
         count = self.stage.random.randint(1, 2)
+        configs = [create_topics.CreatableTopicConfig(name=key, value=value) for key, value in CONFIG.items()]
+        topic = create_topics.CreatableTopic(
+            name=TOPIC, num_partitions=count, replication_factor=NODE_DEFAULT, configs=configs
+        )
+        request = create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=CHANGE_MS)
         change = self._begin(ChangeKind.CREATE, count)
-        await topics.create(client, TOPIC, partitions=count, config=CONFIG)
+        await self._ask_once(client, create_topics, request, "topics")
         self._end(change)
 
     async def _change(self, client: Client, count: int) -> None:
         if count < PARTITIONS_MAX and self.stage.random.random() < 0.4:
+            topic = create_partitions.CreatePartitionsTopic(name=TOPIC, count=count + 1)
+            grow = create_partitions.CreatePartitionsRequest(topics=[topic], timeout_ms=CHANGE_MS)
             change = self._begin(ChangeKind.GROW, count + 1)
-            await topics.add_partitions(client, TOPIC, count + 1)
+            await self._ask_once(client, create_partitions, grow, "results")
         else:
+            state = delete_topics.DeleteTopicState(name=TOPIC)
+            delete = delete_topics.DeleteTopicsRequest(
+                topic_names=[TOPIC], topics=[state], timeout_ms=CHANGE_MS
+            )
             change = self._begin(ChangeKind.DELETE, 0)
-            await topics.delete(client, [TOPIC])
+            await self._ask_once(client, delete_topics, delete, "responses")
         self._end(change)
+
+    async def _ask_once(self, client: Client, api: Any, request: Any, results: str) -> None:
+        """One request and no second one, as the client would send.
+
+        A request that was not answered may lie at a node that is held up, and be carried out when a later one
+        of the same kind has long been answered, and undone. So what is answered is known for certain only if
+        nothing was sent before.
+        """
+        answer = await client.call(api, request, node=await client.controller())
+        (result,) = getattr(answer, results)
+        if result.error_code:
+            raise by_code(result.error_code, result.error_message)
+        client.forget()
 
     def _begin(self, kind: ChangeKind, partitions: int) -> Change:
         change = Change(kind, self.stage.world.now, partitions)

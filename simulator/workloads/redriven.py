@@ -166,7 +166,8 @@ class Redriven(Workload):
 
     async def _run(self, process: Process) -> None:
         runtime = ClientRuntime(process, self.stage.services[0].machine.network)
-        bootstrap = ",".join(service.address for service in self.stage.services)
+        addresses = ",".join(service.address for service in self.stage.services)
+        bootstrap = self.stage.conditions.bootstrap(addresses)
         client = Client(bootstrap, client_id=process.name, timeout_s=RUN_S / 2, runtime=runtime)
         try:
             async with client:

@@ -77,26 +77,34 @@ class Retained(Workload):
             await asyncio.sleep(self.stage.random.expovariate(1 / LOOK_S))
             if not self.stage.calm and self.stage.random.random() < 0.2:
                 await self._delete(client)
-            asked = self.stage.world.now
+            known = {name: self._known_until(name) for name in CONFIGS}
             found = await offsets.find(client, {TopicPartition(name, 0): EARLIEST for name in CONFIGS})
             for part, at in found.items():
-                self._note_start(self._histories[part.topic], asked, at.offset)
+                self._note_start(self._histories[part.topic], known[part.topic], at.offset)
 
     async def _delete(self, client: Client) -> None:
         history = self._histories[BY_REQUEST]
         offset = self.stage.random.choice([0, *(position.offset for position in history.acknowledged)])
         history.asked_for = max(history.asked_for, offset)
-        asked, part = self.stage.world.now, TopicPartition(BY_REQUEST, 0)
+        known, part = self._known_until(BY_REQUEST), TopicPartition(BY_REQUEST, 0)
         starts = await topics.delete_before(client, {part: offset})
         self.stage.world.sometimes("retained: records were deleted by request")
-        history.known_starts.append(Start(asked, self.stage.world.now, starts[part]))
+        known = min(known, self._known_until(BY_REQUEST))
+        history.known_starts.append(Start(known, self.stage.world.now, starts[part]))
 
-    def _note_start(self, history: RetainedHistory, asked: float, offset: int) -> None:
+    def _known_until(self, topic: str) -> float:
+        """Who is asked about the log now knows of all that was deleted by this moment. A leader that has not
+        heard yet that another was elected still answers, with where the log began when it was replaced."""
+        now = self.stage.world.now
+        return min(now, self.stage.seen_until(topic, 0)) if self.stage.is_cluster else now
+
+    def _note_start(self, history: RetainedHistory, known: float, offset: int) -> None:
         before = history.known_starts[-1].offset if history.known_starts else 0
         if offset > before:
             self.stage.world.sometimes(f"retained: the start of {history.topic} rose")
         is_kept = not self.stage.is_cluster  # else followers hear of it a moment later
-        history.known_starts.append(Start(asked, self.stage.world.now, offset, is_kept))
+        known = min(known, self._known_until(history.topic))
+        history.known_starts.append(Start(known, self.stage.world.now, offset, is_kept))
 
     async def _read(self, client: Client) -> None:
         """Follows all of them from their beginnings for a while; the next one begins anew."""
@@ -108,24 +116,28 @@ class Retained(Workload):
             next_offsets = dict(consumer.positions)
             came_at = dict.fromkeys(parts, self.stage.world.now)
             while self.stage.world.now < ends_at:
+                known = {part: self._known_until(part.topic) for part in parts}
                 for part, records, _ in await consumer.poll(1.0):
                     history = self._histories[part.topic]
                     for record in records:
                         self._follow(history, next_offsets[part], record.offset, came_at[part])
                         next_offsets[part] = record.offset + 1
-                        came_at[part] = self.stage.world.now
-                        history.served(self.stage.world.now, record.offset)
+                        came_at[part] = self.stage.seen_until(*part)
+                        history.served(min(known[part], self._known_until(part.topic)), record.offset)
                         saw(self.stage, history, Position(0, record.offset), record.value or b"")
                 await asyncio.sleep(self.stage.random.expovariate(1 / LOOK_S))
 
     def _follow(self, history: RetainedHistory, expected: int, found: int, since: float) -> None:
-        """`since`: when the record before came. What was deleted after it may be back after a power cut (R1),
-        and whoever heard that his next record is gone begins where the log does by then."""
+        """`since`: when the record before came, or when its leader was replaced. What was deleted since may
+        be back after a power cut (R1), or with a leader that had not followed yet, and whoever heard that his
+        next record is gone begins where the log does by then."""
         if found > expected:
             self.stage.world.sometimes("retained: a reader was overtaken")
             history.steps.append(Step(self.stage.world.now, expected, found))
         elif found < expected and not (
-            self.stage.may_lose_what_was_acknowledged or any(cut > since for cut in self.stage.power_cuts)
+            self.stage.may_lose_what_was_acknowledged
+            or any(cut > since for cut in self.stage.power_cuts)
+            or self.stage.is_led_anew(history.topic, 0, since)
         ):
             self.stage.broken("L5", f"{history.topic}: {found} came where {expected} was next")
 

@@ -8,7 +8,9 @@ from simulator.workloads.log_history import LogHistory
 
 
 class Start(NamedTuple):
-    """Where the log began, by an answer to a request that went out at `asked` and came back at `told`."""
+    """Where the log began, by an answer to a request that went out at `asked` and came back at `told`.
+
+    Where an old leader may have answered, `asked` is when it was replaced."""
 
     asked: float
     told: float

@@ -17,7 +17,7 @@ from postroad.client.offsets import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED
 from postroad.client.producer import Producer
 from postroad.client.transactions import TransactionalProducer
 from postroad.errors import InvalidProducerEpoch, PostroadError, ProducerFenced, TryAgain
-from postroad.wire.messages import end_txn
+from postroad.wire.messages import end_txn, produce
 from simulator.checkers import l9_transactions
 from simulator.conditions import GROUP_HEARTBEAT_MS, GROUP_SESSION_MS
 from simulator.violation import Violation
@@ -42,7 +42,9 @@ NAP_S: Final = (1.0, 9.0)  # of a worker in the midst of a transaction: sometime
 TIMEOUT_MS: Final = 5_000
 CALL_S: Final = (0.4, 1.5, 8.0)  # one try: with a short one a request may arrive after its repetition
 LATE_S: Final = 2.0  # between two requests that come late
-END_VERSION: Final = 4
+RENEWAL: Final = 0.2  # how often their sender is another one
+END_VERSION: Final = {False: 4, True: 5}  # without epochs of their own, and with them
+PRODUCE_VERSION: Final = {False: 11, True: 12}
 REBALANCE_MS: Final = 8_000
 REST_S: Final = 25.0  # until all is copied and stable, once the faults are over
 
@@ -93,7 +95,11 @@ class Transactions(Workload):
         await self._ensure(client)
         ends_at = stage.world.now + random.uniform(*LIFE_S)
         name, call_s = random.choice(NAMES), random.choice(CALL_S)
-        producer = await TransactionalProducer.begin(client, name, timeout_ms=TIMEOUT_MS, call_s=call_s)
+        producer = await TransactionalProducer.begin(
+            client, name, timeout_ms=TIMEOUT_MS, call_s=call_s, own_epochs=random.random() < 0.5
+        )
+        if producer.has_own_epochs:
+            stage.world.sometimes("transactions: each has an epoch of its own")
         async with self._consumer(client) as consumer:
             await consumer.subscribe([SOURCE])
             while stage.world.now < ends_at:
@@ -184,25 +190,50 @@ class Transactions(Workload):
 
     async def _straggle(self, client: Client) -> None:
         """The network holds an EndTxn back; it comes when its repetition was answered and the next
-        transaction is open (KAFKA-17754)."""
-        stage, world = self.stage, self.stage.world
+        transaction is open (KAFKA-17754). So does a batch of one that was aborted."""
+        stage, world, random = self.stage, self.stage.world, self.stage.random
         await self._ensure(client)
-        producer = await TransactionalProducer.begin(client, LATE, timeout_ms=TIMEOUT_MS)
+        producer: TransactionalProducer | None = None
         while not stage.calm:
+            if producer is None or random.random() < RENEWAL:
+                producer = await TransactionalProducer.begin(
+                    client, LATE, timeout_ms=TIMEOUT_MS, own_epochs=random.random() < 0.5
+                )
             former = await producer.connection()
             first = await self._begin_late(producer)
+            late = producer.end_request(committed=True)
             first.asked = world.now
             await producer.commit()
             first.committed = world.now
             producer.reconnect()
             second = await self._begin_late(producer)
             with contextlib.suppress(PostroadError):
-                await former.call(end_txn, producer.end_request(committed=True), CALL_S[1], END_VERSION)
+                await former.call(end_txn, late, CALL_S[1], END_VERSION[producer.has_own_epochs])
             world.sometimes("transactions: an EndTxn came late")
-            await producer.abort()
-            second.aborted = world.now
-            await asyncio.sleep(stage.random.expovariate(1 / LATE_S))
+            await self._abort_late(client, producer, second)
+            if not producer.has_own_epochs:
+                producer = None  # the batch that came late may have taken its next sequence number
+            await asyncio.sleep(random.expovariate(1 / LATE_S))
         await asyncio.sleep(stage.seconds)
+
+    async def _abort_late(self, client: Client, producer: TransactionalProducer, aborted: Attempt) -> None:
+        """A batch of the transaction that is aborted comes when it has ended: where transactions have epochs
+        while the next one is open, which commits; else it must not open one that nobody ends."""
+        where, values = next(aborted.outputs())
+        to = TopicPartition(TARGET, where)
+        batch = producer.produce_request(to, values)
+        await producer.abort()
+        aborted.aborted = self.stage.world.now
+        following = await self._begin_late(producer) if producer.has_own_epochs else None
+        with contextlib.suppress(PostroadError):
+            version = PRODUCE_VERSION[producer.has_own_epochs]
+            leader = await client.leader(*to)
+            await client.call(produce, batch, node=leader, timeout_s=CALL_S[1], version=version)
+        self.stage.world.sometimes("transactions: a batch came late")
+        if following is not None:
+            following.asked = self.stage.world.now
+            await producer.commit()
+            following.committed = self.stage.world.now
 
     async def _begin_late(self, producer: TransactionalProducer) -> Attempt:
         attempt = self._history.begin([Position(NOWHERE, len(self._history.attempts))], self.stage.world.now)

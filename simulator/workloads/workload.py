@@ -89,6 +89,13 @@ class Stage:
                 until = min(until, self.history.replaced_at(key, found.leader_epoch))
         return until
 
+    def is_led_anew(self, topic: str, partition: int, since: float) -> bool:
+        """Whether a leader was elected since then that may not have heard of what was deleted before."""
+        found = self.history.truth.topics.get(topic)
+        return (
+            self.is_cluster and found is not None and self.history.is_led_anew((found.id, partition), since)
+        )
+
     def told_until(self) -> float:
         """Whichever node is asked about topics now knows of all changes that were made by this moment."""
         nodes = [service.node for service in self.services if service.node is not None and service.serves]

@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -78,6 +79,11 @@ def told_to_stop() -> asyncio.Event:
     return stopping
 
 
+def when_told_to_reload(call: Callable[[], object]) -> None:
+    """Call back when SIGHUP comes."""
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, call)
+
+
 def end_with_stdin(stopping: asyncio.Event) -> None:
     """Set the event when standard input ends, as it does with the process that holds its other end.
 
@@ -110,6 +116,11 @@ def say(*lines: str) -> None:
     except OSError as error:
         log.warning("can't write to standard output: %s", error.strerror)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter tries again
+
+
+def ready_http(scheme: str, address: str) -> dict[str, str]:
+    """What a ready file says of a gateway; nothing if there is none."""
+    return {"http": address, "url": f"{scheme}://{address}"} if address else {}
 
 
 def write_ready_file(path: str, facts: dict[str, str]) -> None:

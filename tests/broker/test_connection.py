@@ -46,7 +46,7 @@ def unanswerable(kind: str) -> bytes:
     if kind == "an unknown api":
         return frame(struct.pack(">hhih", 9999, 0, 9, -1))
     if kind == "an api that is not there":
-        return frame(struct.pack(">hhih", DESCRIBE_ACLS, 1, 9, -1) + bytes(20))
+        return frame(struct.pack(">hhih", CREATE_DELEGATION_TOKEN, 1, 9, -1) + bytes(20))
     if kind == "a version that is not there":
         return frame(struct.pack(">hhih", produce.KEY, 99, 9, -1))
     if kind == "a length that can't be":
@@ -54,7 +54,7 @@ def unanswerable(kind: str) -> bytes:
     return frame(b"\0")
 
 
-DESCRIBE_ACLS = 29
+CREATE_DELEGATION_TOKEN = 38
 UNANSWERABLE = [
     "an unknown api",
     "an api that is not there",

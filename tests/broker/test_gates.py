@@ -15,7 +15,14 @@ from postroad.broker.partition import Partition
 from postroad.broker.transactions import gates
 from postroad.broker.transactions.markers import Verdict, mark
 from postroad.broker.turn import Turn
-from postroad.errors import ApiError, InvalidTransactionState, NotCoordinator, NotEnoughReplicas
+from postroad.errors import (
+    ApiError,
+    ConcurrentTransactions,
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    NotCoordinator,
+    NotEnoughReplicas,
+)
 from postroad.log.disk import OsDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.settings import LogSettings
@@ -43,6 +50,8 @@ class Elsewhere:
         self.asked.append(asyncio.get_running_loop().create_future())
         await self.asked[-1]
 
+    join = verify
+
 
 class Bench:
     """A partition that leads, and batches of one producer that knock at it."""
@@ -68,21 +77,26 @@ class Bench:
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self.tasks.append(asyncio.ensure_future(work))
 
-    def send(self, sequence: int) -> None:
+    def send(self, sequence: int, epoch: int = EPOCH, *, joins: bool = False) -> None:
         batch = batch_of(
             b"x",
             attributes=TRANSACTIONAL,
             producer_id=PRODUCER,
-            producer_epoch=EPOCH,
+            producer_epoch=epoch,
             base_sequence=sequence,
         )
         header = only_batch(memoryview(batch))
         gates.verify(
-            self.node, "id", header, self.partition, lambda error: self.answers.append((sequence, error))
+            self.node,
+            "id",
+            header,
+            self.partition,
+            lambda error: self.answers.append((sequence, error)),
+            joins=joins,
         )
 
-    def mark(self) -> None:
-        verdict = Verdict(PRODUCER, EPOCH, commit=False, coordinator_epoch=0, strict=False)
+    def mark(self, epoch: int = EPOCH, *, strict: bool = False) -> None:
+        verdict = Verdict(PRODUCER, epoch, commit=False, coordinator_epoch=0, strict=strict)
         mark(self.node, (self.partition.topic_id, 0), verdict, lambda error: None)
 
     async def coordinator_answers(self, error: ApiError | None = None) -> None:
@@ -141,3 +155,30 @@ async def test_an_answer_that_comes_after_the_marker_opens_nothing(bench: Bench)
     await bench.coordinator_answers()
     assert bench.answers[-1] == (0, None)
     assert not bench.partition.gates
+
+
+async def test_the_marker_of_the_transaction_before_lets_the_next_one_come_in(bench: Bench) -> None:
+    """Each has an epoch of its own; the marker has that of the next one."""
+    bench.send(0, EPOCH + 1, joins=True)
+    await bench.rest()
+    bench.mark(EPOCH + 1, strict=True)
+    await bench.coordinator_answers()
+    assert bench.answers == [(0, None)]
+    assert not bench.partition.gates
+
+
+async def test_a_late_batch_that_is_refused_costs_the_next_transaction_nothing(bench: Bench) -> None:
+    bench.send(3, EPOCH, joins=True)
+    bench.send(0, EPOCH + 1, joins=True)
+    await bench.coordinator_answers(InvalidProducerEpoch())
+    await bench.coordinator_answers()
+    assert [(sequence, type(error)) for sequence, error in bench.answers] == [
+        (3, InvalidProducerEpoch),
+        (0, type(None)),
+    ]
+
+
+async def test_what_has_to_wait_for_too_long_may_be_sent_again(bench: Bench) -> None:
+    bench.send(0, joins=True)
+    await bench.coordinator_answers(ConcurrentTransactions())
+    assert [type(error) for _, error in bench.answers] == [NotEnoughReplicas]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import Any
 
@@ -24,11 +25,13 @@ from postroad.wire.messages import (
     produce,
     txn_offset_commit,
 )
+from tests.broker.failing_disk import use_failing_disk
 from tests.broker.fetching import fetch_request, only, receive, send, wanted
 from tests.broker.harness import Running
 from tests.clients.wait import until
 from tests.faults.raw import RawConnection, batch_of, produce_request
 
+NOT_AVAILABLE, MISSING = 15, 19
 INVALID_EPOCH, INVALID_STATE, CONCURRENT, UNKNOWN_TOPIC, NOT_ATTEMPTED, UNSTABLE, FENCED = (
     47,
     48,
@@ -38,7 +41,7 @@ INVALID_EPOCH, INVALID_STATE, CONCURRENT, UNKNOWN_TOPIC, NOT_ATTEMPTED, UNSTABLE
     88,
     90,
 )
-REFUSED = 53
+REFUSED, ABORTABLE = 53, 120
 READ_COMMITTED = 1
 ON = {"kafka_transactions": "true"}
 
@@ -67,6 +70,12 @@ class Worker:
         return [topic.results_by_partition[0].partition_error_code for topic in results]
 
     def write(self, topic: str, value: bytes = b"x", version: int = 9) -> int:
+        code = self.begin_write(topic, value, version)()
+        self.sequence += not code
+        return code
+
+    def begin_write(self, topic: str, value: bytes, version: int) -> Callable[[], int]:
+        """Send a batch; what is returned waits for its error code."""
         batch = batch_of(
             value,
             attributes=TRANSACTIONAL,
@@ -76,9 +85,8 @@ class Worker:
         )
         request = produce_request(topic, batch)
         request.transactional_id = self.name
-        answer = self.connection.call(produce, version, request).responses[0].partition_responses[0]
-        self.sequence += not answer.error_code
-        return int(answer.error_code)
+        answered = self.connection.begin(produce, version, request)
+        return lambda: int(answered().responses[0].partition_responses[0].error_code)
 
     def end(self, commit: bool, connection: RawConnection | None = None) -> int:
         return int((connection or self.connection).call(end_txn, 3, self.ending(commit)).error_code)
@@ -91,7 +99,11 @@ class Worker:
         return int(self.connection.call(add_offsets_to_txn, 3, request).error_code)
 
     def commit_offset(self, group: str, topic: str, offset: int) -> int:
-        request = txn_offset_commit.TxnOffsetCommitRequest(
+        answer = self.connection.call(txn_offset_commit, 3, self.offsets(group, topic, offset))
+        return int(answer.topics[0].partitions[0].error_code)
+
+    def offsets(self, group: str, topic: str, offset: int) -> txn_offset_commit.TxnOffsetCommitRequest:
+        return txn_offset_commit.TxnOffsetCommitRequest(
             transactional_id=self.name,
             group_id=group,
             producer_id=self.id,
@@ -104,8 +116,6 @@ class Worker:
                 )
             ],
         )
-        answer = self.connection.call(txn_offset_commit, 3, request)
-        return int(answer.topics[0].partitions[0].error_code)
 
 
 def end_of(running: Running, topic: str, isolation: int = READ_COMMITTED) -> int:
@@ -309,6 +319,41 @@ def test_offsets_of_a_group_that_was_not_added_are_refused(shared: Running, topi
         assert worker.commit_offset(topic, topic, 5) == INVALID_STATE
 
 
+def test_offsets_that_could_not_be_synced_do_not_outlive_their_transaction(
+    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may be in the log all the same, and the next coordinator would have the next transaction commit
+    them. So the verdict comes to the group when it is certain what its log holds."""
+    running = start(durability_flush="sync", **ON)
+    running.create("t")
+    tries: list[object] = []
+    again = Ending._again
+
+    def count(ending: Ending, call: Callable[..., None], what: object) -> None:
+        tries.append(what)
+        again(ending, call, what)
+
+    monkeypatch.setattr(Ending, "_again", count)
+    log = running.partition("__consumer_offsets").log
+    disk = use_failing_disk(running)
+    running.on_loop(lambda: setattr(log.active, "_file", disk.open(log.active.path)))
+    with running.connect() as connection:
+        worker = Worker(connection, "w")
+        assert (worker.add_offsets("g"), worker.commit_offset("g", "t", 5)) == (0, 0)
+        assert worker.end(commit=True) == 0
+        assert worker.add_offsets("g") == 0
+        disk.fail("sync", log.active.path, errno.EIO)
+        assert worker.commit_offset("g", "t", 9) == NOT_AVAILABLE
+        assert worker.end(commit=False) == 0
+        until(lambda: len(tries) > 2, "it is tried again")
+        assert state_of(running, "w") == TransactionState.PREPARE_ABORT.value
+    disk.heal()
+    running.stop()
+    running.start()
+    until(lambda: state_of(running, "w") == TransactionState.COMPLETE_ABORT.value, "it is completed")
+    assert committed_offset(running, "g", "t", stable=True) == (0, 5)
+
+
 def test_a_deleted_topic_counts_as_done(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,6 +414,6 @@ def test_repeated_batches_of_a_transaction_take_the_short_way(shared: Running, t
         worker.add(topic)
         assert [worker.write(topic) for _ in range(5)] == [0] * 5
         worker.sequence = 7
-        assert worker.write(topic) == 45, "out of sequence, whichever way it takes"
+        assert worker.write(topic) == MISSING, "out of sequence, whichever way it takes"
         worker.end(commit=True)
     until(lambda: end_of(shared, topic) == 6, "it is stable")

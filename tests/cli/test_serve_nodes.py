@@ -6,8 +6,10 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from postroad.cli import main
+from postroad.client import Client
 from postroad.testing import node
 from tests.clients import wait
 
@@ -121,3 +124,41 @@ def test_the_logs_of_a_single_node_are_left_alone(tmp_path: Path) -> None:
 
 def test_no_node_is_no_cluster() -> None:
     assert "is not a whole number from 1 to 100" in call("serve", "--nodes", "0", code=2).stderr
+
+
+async def test_nodes_and_their_gateway_talk_with_tls(tmp_path: Path) -> None:
+    certs = tmp_path / "certs"
+    call("cert", "make", str(certs))
+    call("cert", "make", str(certs), "--user", "shop")
+    files = {"certificate": certs / "node.pem", "key": certs / "node.key", "ca": certs / "ca.pem"}
+    options = ["--set=kafka.tls=true", "--set=kafka.authentication=certificate", "--set=http.tls=true"]
+    options += [f"--set=tls.{name}={file}" for name, file in files.items()]
+    ready = tmp_path / "ready.json"
+    command = [sys.executable, "-m", "postroad", "serve", "--data", str(tmp_path / "data"), *options]
+    command += ["--nodes", "2", "--kafka", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ready-file", str(ready)]
+    with (tmp_path / "log").open("ab") as log, subprocess.Popen(command, stdout=log, stderr=log) as running:
+        try:
+            until(lambda: ready.exists() or running.poll() is not None, "the nodes are ready")
+            facts = json.loads(ready.read_bytes())
+            own = f"ca={files['ca']}&certificate={certs / 'shop.pem'}&key={certs / 'shop.key'}"
+            async with Client(f"tls://{facts['kafka']}?{own}") as client:
+                assert await client.nodes() == [1, 2]
+            context = ssl.create_default_context(cafile=str(files["ca"]))
+            until(lambda: is_up(facts["url"] + "/readyz", context), "the gateway reaches its nodes")
+        finally:
+            running.terminate()
+            running.wait(60)
+    assert "shop" not in (tmp_path / "log").read_text()
+
+
+def is_up(url: str, context: ssl.SSLContext) -> bool:
+    try:
+        return bool(urllib.request.urlopen(url, context=context, timeout=5).status == 200)
+    except OSError:
+        return False
+
+
+def test_further_listeners_are_refused(tmp_path: Path) -> None:
+    listeners = "--set=kafka.listeners=a=plain://127.0.0.1:0"
+    refused = call("serve", "--nodes", "2", "--data", str(tmp_path / "data"), listeners, code=1)
+    assert "Leave kafka.listeners out" in refused.output

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from postroad.client.connection import Connect, open_connection
+from postroad.client.connection import open_connection
 from postroad.errors import RequestTimedOut
 from postroad.system.sockets import connect
-from postroad.system.stream import Buffer, SentFile, Stream
+from postroad.system.stream import Buffer, Connect, SentFile, Stream
 from postroad.testing import Node
 from postroad.wire.messages import metadata
 from tests.client.test_connection import ALL_METADATA, frame, greet, listening
@@ -39,6 +39,12 @@ class Narrow:
 
     def send_file(self, file: SentFile, position: int, length: int) -> int:
         raise NotImplementedError
+
+    def start_reading(self, loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+        self._stream.start_reading(loop, call)
+
+    def stop_reading(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._stream.stop_reading(loop)
 
     def fileno(self) -> int:
         return self._stream.fileno()

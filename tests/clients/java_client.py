@@ -15,10 +15,10 @@ from benchmarks import cache, maven
 from .cluster_load import JOIN_S, Client
 
 VERSION = "4.3.1"
-PROGRAM = Path(__file__).parent / "java" / "ClusterClient.java"
+PROGRAM = "ClusterClient"
 
 
-def classpath(directory: Path) -> str:
+def classpath(directory: Path, program: str = PROGRAM) -> str:
     """The compiled program and the client's jars. Skips the test where there is no Java, or no Maven."""
     for command in ("java", "javac"):
         if shutil.which(command) is None:
@@ -30,7 +30,8 @@ def classpath(directory: Path) -> str:
         except cache.Missing as missing:
             pytest.skip(str(missing))
     jars = ":".join(sorted(map(str, libs.glob("*.jar"))))
-    subprocess.run(["javac", "-cp", jars, "-d", str(directory), str(PROGRAM)], check=True, timeout=JOIN_S)
+    source = Path(__file__).parent / "java" / f"{program}.java"
+    subprocess.run(["javac", "-cp", jars, "-d", str(directory), str(source)], check=True, timeout=JOIN_S)
     return f"{directory}:{jars}"
 
 
@@ -42,7 +43,7 @@ class Java(Client):
         self.shared: list[int] = []
         self.share_group = f"share-{self.group}"
         self._sent = threading.Event()
-        command = ["java", "-Xmx256m", "-cp", path, "ClusterClient", bootstrap, self.topic, self.group]
+        command = ["java", "-Xmx256m", "-cp", path, PROGRAM, bootstrap, self.topic, self.group]
         self._command = [*command, self.share_group, protocol]
         self._process: subprocess.Popen[str] | None = None
         self._started = threading.Event()

@@ -52,7 +52,7 @@ def test_a_group_without_overrides_has_the_defaults() -> None:
         backoff_max_ms=600_000,
         backoff_jitter=0.0,
         start=StartAt(StartKind.LATEST),
-        isolation="read_uncommitted",
+        committed_only=False,
         heartbeat_ms=5000,
         session_ms=45_000,
         renew_enabled=True,
@@ -94,7 +94,7 @@ def test_every_config_has_its_own_setting() -> None:
     assert validate(overrides) == overrides
     start = StartAt(StartKind.AGO, 1000)
     assert settings_of(overrides) == GroupSettings(
-        *(1, 2, 3, 4, 5, "key", "tenant", 6, 1.5, 7, 0.5, start, "read_committed", 101, 102),
+        *(1, 2, 3, 4, 5, "key", "tenant", 6, 1.5, 7, 0.5, start, True, 101, 102),
         *(False, False, "dead", ("jobs", "rushes"), True, 8, True),
     )
 

@@ -42,7 +42,7 @@ def test_catching_up_tells_what_changed_in_between(image: Image) -> None:
     entries += [StoreEntry(key, value, image.key_revision(key)) for key, value in written(image, "kept")]
     changes = image.catch_up(Snapshot(entries, 9))
     image.check()
-    assert changes == ([ahead.topics["new"]], [orders], [], [], [], [])
+    assert changes == ([ahead.topics["new"]], [orders], [], [], [], [], [])
     assert image.topics["kept"] is kept
     assert image.revision == 9
 
@@ -74,12 +74,12 @@ def test_a_topic_deleted_and_created_anew_is_both(image: Image) -> None:
     creation = create_topic(Image(), "orders", topic_id(2), nodes=[1]).operations
     changes = image.apply(deletion + [Event(op.key, getattr(op, "value", None), 3) for op in creation])
     image.check()
-    assert changes == ([image.topics["orders"]], [old], [], [], [], [])
+    assert changes == ([image.topics["orders"]], [old], [], [], [], [], [])
 
 
 def test_keys_of_a_newer_postroad_are_passed_over(image: Image) -> None:
-    changes = image.apply([Event("acls/1", b"whatever", 2), Event("future", b"", 2)])
-    assert changes == ([], [], [], [], [], [])
+    changes = image.apply([Event("later/1", b"whatever", 2), Event("future", b"", 2)])
+    assert changes == ([], [], [], [], [], [], [])
     assert image.revision == 2
     assert image.key_revision("future") == 0
 
@@ -165,7 +165,7 @@ def test_a_state_that_contradicts_itself_is_found(wrong: PartitionState) -> None
 
 def test_applying_nothing_changes_nothing(image: Image) -> None:
     before = image.revision
-    assert image.apply([]) == ([], [], [], [], [], [])
+    assert image.apply([]) == ([], [], [], [], [], [], [])
     assert image.revision == before
 
 

@@ -261,6 +261,15 @@ def test_a_replica_that_can_go_nowhere_stays_and_is_named() -> None:
     assert stuck(moving(WHOLE), 3) == []
 
 
+def test_a_partition_that_only_a_dead_node_has_stays_and_is_named() -> None:
+    alone, covered = state(3, [3], replicas=[3]), state(1, [1, 3], replicas=[1, 3])
+    alive = moving(alone, covered)
+    commit(alive, membership.drain(alive, 3))
+    assert stuck(alive, 3) == []
+    dead = moving(alone, covered, nodes={node: said for node, said in FIVE.items() if node != 3})
+    assert [(topic.name, index) for topic, index in stuck(dead, 3)] == [("orders", 0)]
+
+
 def test_a_cancelled_drain_takes_back_the_moves_that_have_begun() -> None:
     image = moving(WHOLE, state(4, [4, 5], replicas=[4, 5]))
     commit(image, membership.drain(image, 3))

@@ -10,7 +10,9 @@ with new clients under the same transactional id, which aborts what was open.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import threading
 import time
 from contextlib import closing
 
@@ -27,6 +29,29 @@ CALL_S = 10.0
 BATCH = 20
 TIMEOUT_MS = 10_000
 AGAIN_S = 0.1
+HANGS_S = 20.0  # of a client whose calls have no time-out
+
+
+class Watchdog:
+    """Replaces the process by a new one unless it is told often enough that there is progress."""
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def progress(self) -> None:
+        self.close()
+        self._timer = threading.Timer(HANGS_S, _begin_anew)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _begin_anew() -> None:
+    print(f"no progress for {HANGS_S:g} s: the process begins anew", file=sys.stderr, flush=True)
+    os.execv(sys.executable, [sys.executable, "-m", "tests.faults.transaction_worker", *sys.argv[1:]])
 
 
 def copy_with_confluent(bootstrap: str, partition: int) -> None:
@@ -76,7 +101,11 @@ def copy_with_kafka_python(bootstrap: str, partition: int) -> None:
         request_timeout_ms=int(CALL_S * 1000),
     )
     settings = {"isolation_level": "read_committed", "enable_auto_commit": False, "group_id": GROUP}
+    # kafka-python (3.0.12) loses a request of a transaction when it can't connect to the coordinator: its
+    # sender looks for another one, and does not queue the request again. The call waits for ever.
+    watchdog = Watchdog()
     with (
+        closing(watchdog),
         closing(through),
         closing(
             kafka.KafkaConsumer(bootstrap_servers=bootstrap, max_poll_records=BATCH, **settings)
@@ -86,6 +115,7 @@ def copy_with_kafka_python(bootstrap: str, partition: int) -> None:
         source.assign([where])
         source.seek(where, source.committed(where) or 0)
         for turn in range(1, 1 << 30):
+            watchdog.progress()
             messages = source.poll(timeout_ms=1000).get(where, [])
             if not messages:
                 continue

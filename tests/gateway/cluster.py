@@ -88,6 +88,7 @@ class Cluster(Client):
         self.slow_s = 0.0  # an answer with messages is on the way for so long
         self.slow_acknowledge_s = 0.0  # so is that to an acknowledgement
         self.slow_close_s = 0.0  # and the end of a session takes so long
+        self.silent: set[int] = set()  # nodes that take requests and don't answer
         self.asked: Counter[str] = Counter()
         self.fetch_bytes: list[int] = []  # how much each fetch asked for; it gets all that there is
         self._sessions: dict[int, set[tuple[bytes, int]]] = {}  # by node: what is read there
@@ -150,6 +151,8 @@ class Cluster(Client):
         session |= {place[:2] for place in asked.partitions}
         session -= set(asked.forgotten)
         loop = asyncio.get_running_loop()
+        while node in self.silent:  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_S)
         deadline = loop.time() + asked.max_wait_ms / 1000
         while not (answers := self._collect(node, asked)) and loop.time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_S)

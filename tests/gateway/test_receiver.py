@@ -319,3 +319,59 @@ def test_with_no_partition_at_all_a_receive_still_ends_in_time() -> None:
             assert await receiver.receive(1, 300, 30_000) == []
 
     run(work)
+
+
+def test_queues_on_all_nodes_move_on_alike_and_hardly_anything_is_asked_for_in_vain() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1, 2, 3])
+        partitions = cluster.topics["jobs"]
+        for partition in partitions:
+            for _ in range(30):
+                partition.publish()
+        async with receiving(cluster) as receiver:
+            for _ in range(30):
+                assert len(await receiver.receive(1, 1000, 30_000)) == 1
+            held = sorted(len(partition.held) for partition in partitions)
+            assert held[-1] - held[0] <= 2, "the first round asks all, and returns what nobody wants"
+            assert cluster.asked["ShareFetch"] <= 30 + len(partitions)
+
+    run(work)
+
+
+def test_callers_that_wait_together_are_served_by_all_nodes() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1, 2, 3])
+        partitions = cluster.topics["jobs"]
+        for partition in partitions:
+            for _ in range(60):
+                partition.publish()
+        async with receiving(cluster) as receiver:
+            for _ in range(10):
+                calls = [receiver.receive(2, 1000, 30_000) for _ in range(6)]
+                assert [len(received) for received in await asyncio.gather(*calls)] == [2] * 6
+            await until_async(
+                lambda: sum(len(each.held) for each in partitions) == 120, "the rest is returned"
+            )
+            assert min(len(partition.held) for partition in partitions) >= 20
+
+    run(work)
+
+
+def test_a_node_whose_turn_it_is_and_that_is_silent_holds_up_nobody() -> None:
+    async def work() -> None:
+        cluster = Cluster(jobs=[1, 2])
+        for partition in cluster.topics["jobs"]:
+            for _ in range(10):
+                partition.publish()
+        async with receiving(cluster) as receiver:
+            for _ in range(4):
+                assert len(await receiver.receive(1, 1000, 30_000)) == 1
+            cluster.silent.add(1)
+            began = asyncio.get_running_loop().time()
+            for _ in range(4):
+                [each] = await receiver.receive(1, 30_000, 30_000)
+                assert (each.message.value or b"").startswith(b"jobs/1/")
+            assert asyncio.get_running_loop().time() - began < SOON_S / 3
+            cluster.silent.clear()
+
+    run(work)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import errno
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from postroad.errors import OffsetOutOfRange, StorageFailed
 from postroad.log.checkpoint import read_checkpoint
-from postroad.log.memory_disk import MemoryDisk
+from postroad.log.memory_disk import MemoryDisk, Pick
 from postroad.log.partition_log import PartitionLog
 from postroad.replication.divergence import EpochEnd as Parting
 from postroad.replication.divergence import truncation
@@ -17,6 +18,7 @@ from postroad.wire.batch import read_header
 
 from .logs import (
     DIRECTORY,
+    FATES,
     NOW,
     Crash,
     all_kept,
@@ -76,6 +78,24 @@ def test_epochs_below_a_snapshot_are_in_their_file() -> None:
     assert len(log.leader_epochs.entries) == 9
     for found in (disk.copy(), disk.crash(all_lost)):
         assert open_log(found).leader_epochs.entries == log.leader_epochs.entries
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_epochs_whose_file_is_ahead_of_the_recovery_point_are_found_again(fate: Pick) -> None:
+    """A sync replaces the epochs' file before the checkpoint moves; a crash may come in between."""
+    operation, is_through = 0, False
+    while not is_through:
+        disk = MemoryDisk()
+        log = with_epochs(disk, 1)
+        for epoch in (4, 4, 4, 6, 6):
+            send(log, batch(2), leader_epoch=epoch)
+        count = stop_at(disk, operation, Crash())
+        with contextlib.suppress(Crash):
+            sync(log)
+        is_through, operation = count() <= operation, operation + 1
+        found = open_log(crashed(disk, fate))
+        expected = [(1, 0), (4, 2), (6, 8)]
+        assert found.leader_epochs.entries == [entry for entry in expected if entry[1] < found.end_offset]
 
 
 def test_epochs_that_could_not_be_saved_at_a_start_are_saved_before_the_point_passes_them(

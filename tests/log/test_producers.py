@@ -8,11 +8,18 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from postroad.errors import DuplicateSequence, InvalidProducerEpoch, OutOfOrderSequence, StorageFailed
+from postroad.errors import (
+    DuplicateSequence,
+    InvalidProducerEpoch,
+    NotEnoughReplicas,
+    OutOfOrderSequence,
+    StorageFailed,
+)
 from postroad.log.memory_disk import MemoryDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.producers import snapshot_path
-from postroad.wire.batch import NAMED_PRODUCERS, TRANSACTIONAL
+from postroad.log.sequence_gaps import PATIENCE_MS
+from postroad.wire.batch import CHOSEN_PRODUCERS, NAMED_PRODUCERS, TRANSACTIONAL
 
 from .logs import DIRECTORY, NOW, SMALL, append, batch, open_log, send, stop_at, sync
 
@@ -20,10 +27,12 @@ DAY_MS = 24 * 3_600_000
 MAX_SEQUENCE = 0x7FFFFFFF
 
 
-def produced(log: PartitionLog, sequence: int, count: int = 1, epoch: int = 0, producer: int = 9) -> int:
+def produced(
+    log: PartitionLog, sequence: int, count: int = 1, epoch: int = 0, producer: int = 9, now_ms: int = NOW
+) -> int:
     """Send a batch and say at which offset it is, negative if it was there before."""
     content = batch(count, producer=producer, epoch=epoch, sequence=sequence)
-    (appended,) = send(log, content)
+    (appended,) = send(log, content, now_ms=now_ms)
     return -appended.base_offset if appended.duplicate else appended.base_offset
 
 
@@ -35,12 +44,44 @@ def test_a_repeated_batch_is_answered_with_its_first_offset() -> None:
     assert log.end_offset == 11
 
 
-def test_a_skipped_sequence_is_refused() -> None:
+def test_a_batch_after_a_gap_is_asked_for_again_until_the_gap_was_not_filled_for_long() -> None:
     log = open_log(MemoryDisk())
     produced(log, 0)
-    with pytest.raises(OutOfOrderSequence):
-        produced(log, 2)
+    for sequence, after_ms in ((2, 0), (3, 0), (2, PATIENCE_MS - 1)):
+        with pytest.raises(NotEnoughReplicas):
+            produced(log, sequence, now_ms=NOW + after_ms)
+    for sequence in (2, 3):
+        with pytest.raises(OutOfOrderSequence):
+            produced(log, sequence, now_ms=NOW + PATIENCE_MS)
     assert log.end_offset == 1
+
+
+def test_a_gap_that_was_filled_gives_the_next_one_its_time() -> None:
+    log = open_log(MemoryDisk())
+    produced(log, 0)
+    with pytest.raises(NotEnoughReplicas):
+        produced(log, 2)
+    assert [produced(log, sequence) for sequence in (1, 2)] == [1, 2]
+    with pytest.raises(NotEnoughReplicas):
+        produced(log, 4, now_ms=NOW + PATIENCE_MS)
+
+
+def test_a_gap_is_waited_for_over_a_clock_that_is_set_back() -> None:
+    log = open_log(MemoryDisk())
+    produced(log, 0)
+    for now_ms in (NOW, NOW - PATIENCE_MS, NOW - 1):
+        with pytest.raises(NotEnoughReplicas):
+            produced(log, 2, now_ms=now_ms)
+    with pytest.raises(OutOfOrderSequence):
+        produced(log, 2, now_ms=NOW)
+
+
+@pytest.mark.parametrize("producer", [CHOSEN_PRODUCERS, NAMED_PRODUCERS])
+def test_whoever_chose_its_id_hears_of_a_gap_at_once(producer: int) -> None:
+    log = open_log(MemoryDisk())
+    produced(log, 0, producer=producer)
+    with pytest.raises(OutOfOrderSequence):
+        produced(log, 2, producer=producer)
 
 
 def test_a_batch_older_than_the_last_five_is_known_to_be_a_repetition() -> None:
@@ -61,8 +102,10 @@ def test_a_batch_cut_differently_is_no_repetition() -> None:
 def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero() -> None:
     log = open_log(MemoryDisk())
     produced(log, 0, epoch=1)
-    with pytest.raises(OutOfOrderSequence):
+    with pytest.raises(NotEnoughReplicas):
         produced(log, 1, epoch=2)
+    with pytest.raises(OutOfOrderSequence):
+        produced(log, 1, epoch=2, now_ms=NOW + PATIENCE_MS)
     produced(log, 0, epoch=2)
     with pytest.raises(InvalidProducerEpoch):
         produced(log, 1, epoch=1)
@@ -118,7 +161,7 @@ def test_a_failed_write_takes_the_producers_state_back() -> None:
     with pytest.raises(StorageFailed):
         produced(log, 1)
     disk.capacity = None
-    with pytest.raises(OutOfOrderSequence):
+    with pytest.raises(NotEnoughReplicas):
         produced(log, 2)
     assert produced(log, 1) == 1
 
@@ -130,7 +173,7 @@ def test_a_new_producers_failed_batch_must_come_first_again() -> None:
     with pytest.raises(StorageFailed):
         produced(log, 0)
     disk.capacity = None
-    with pytest.raises(OutOfOrderSequence):
+    with pytest.raises(NotEnoughReplicas):
         produced(log, 1)
     assert produced(log, 0) == 0
 

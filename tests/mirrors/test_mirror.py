@@ -353,6 +353,21 @@ async def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
     assert values(await read_all(east, f"again.{topic}")) == values(await read_all(west, topic))
 
 
+async def test_a_topic_that_is_made_anew_between_two_looks_is_noticed(
+    west: Node, east: Node, topic: str
+) -> None:
+    """It is longer than the old one when it is read next: offsets alone would not show it."""
+    fill(west, topic, count=5)
+    async with mirroring(west, east, topic, every_s=3600) as mirror:
+        await until_async(lambda: copied(mirror) == 5, "it is mirrored")
+        plain.delete(west.bootstrap, topic)
+        fill(west, topic, count=9, text=b"new ")
+        await until_async(lambda: topic in mirror.halted_topics, "it is halted")
+        assert "created anew" in mirror.halted_topics[topic]
+        assert not mirror.watched
+    assert values(await read_all(east, topic)) == [b"a%d" % n for n in range(5)]
+
+
 async def test_numbers_begin_anew_where_the_target_has_deleted_copies(
     west: Node, east: Node, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

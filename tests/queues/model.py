@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from postroad.now import Now
@@ -27,9 +27,11 @@ class Outcome:
     held: dict[int, Held] = field(default_factory=dict)
     doomed: set[int] = field(default_factory=set)
     late: dict[int, int] = field(default_factory=dict)  # held by no one when accepted: available at
+    pledged: dict[int, tuple[int, int]] = field(default_factory=dict)  # producer, epoch
+    ended: dict[int, int] = field(default_factory=dict)  # by producer: the epoch of the end
 
     def offsets(self) -> set[int]:
-        return self.done | self.dying | set(self.released)
+        return self.done | self.dying | set(self.released) | set(self.pledged)
 
 
 class Model:
@@ -43,6 +45,9 @@ class Model:
         self.done: set[int] = set()
         self.dying: set[int] = set()
         self.deliveries: dict[int, int] = {}
+        self.pledged: dict[int, tuple[int, int]] = {}
+        self.ended: dict[int, int] = {}
+        self.count_pledged: Callable[[], int] = lambda: 0  # those below the log's start may count, too
         # soft
         self.frontier = 0
         self.held: dict[int, Held] = {}
@@ -58,6 +63,14 @@ class Model:
         self.dying |= outcome.dying - self.done
         for offset, (deliveries, _) in outcome.released.items():
             self.deliveries[offset] = deliveries
+        for offset, mark in outcome.pledged.items():
+            self.pledged[offset] = mark
+            self.deliveries[offset] = outcome.held[offset].deliveries
+        for producer, epoch in outcome.ended.items():
+            self.ended[producer] = epoch
+            self.pledged = {
+                o: mark for o, mark in self.pledged.items() if mark[0] != producer or mark[1] >= epoch
+            }
         for offset in outcome.done | outcome.dying:
             self.deliveries.pop(offset, None)
 
@@ -127,7 +140,7 @@ class Model:
             self.expires_at.pop(offset, None)
             if entry.expires_at_ms:
                 self.expires_at[offset] = now.ms + entry.expires_at_ms - now.wall_ms
-            if offset in self.held or offset in self.settling:
+            if offset in self.held or offset in self.settling or offset in self.pledged:
                 self.available_at[offset] = 0
             elif entry.expires_at_ms and entry.expires_at_ms <= now.wall_ms:
                 expired.add(offset)
@@ -152,6 +165,7 @@ class Model:
         self.done.clear()
         self.dying.clear()
         self.deliveries.clear()
+        self.pledged.clear()
 
     def drop_soft(self) -> None:
         self.held.clear()
@@ -188,6 +202,8 @@ class Model:
             return "done"
         if offset in self.dying:
             return "dying"
+        if offset in self.pledged:
+            return "pledged"
         if offset in self.held:
             return "held"
         if offset in self.settling or offset in self.doomed:
@@ -214,7 +230,7 @@ class Model:
         mine = sum(1 for held in self.held.values() if held.member == member)
         return min(
             records_max,
-            settings.partition_locks_max - len(self.held),
+            settings.partition_locks_max - len(self.held) - self.count_pledged(),
             settings.member_locks_max - mine,
             settings.locks_max - len(self.held),
         )

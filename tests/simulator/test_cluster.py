@@ -8,7 +8,7 @@ from postroad.cluster import keys
 from postroad.cluster.ids import id_text
 from postroad.cluster.image import Image
 from postroad.cluster.keys import PartitionState
-from postroad.cluster.store import Put
+from postroad.cluster.store import Compare, Put
 from simulator.campaign import Campaign, play_apart
 from simulator.checkers import a2_whole, l12_replicas, l13_one_leader
 from simulator.checkers.l12_replicas import Batch, Copy
@@ -85,25 +85,45 @@ def test_epochs_that_fall_along_a_log_are_seen() -> None:
 
 
 def put_states(store: StoreServer, *states: PartitionState) -> None:
-    value = keys.TopicValue("topic", id_text(TOPIC), 1, {})
+    """The states of one partition, one after the other."""
     for each in states:
-        chunk = keys.encode(keys.ChunkValue((each,)))
-        store.commit(
-            [],
-            [Put(keys.topic_key("topic"), keys.encode(value)), Put(keys.chunk_key(id_text(TOPIC), 0), chunk)],
-        )
+        put_partitions(store, each)
+
+
+def put_partitions(store: StoreServer, *states: PartitionState) -> None:
+    value = keys.TopicValue("topic", id_text(TOPIC), len(states), {})
+    chunk = keys.encode(keys.ChunkValue(states))
+    store.commit(
+        [],
+        [Put(keys.topic_key("topic"), keys.encode(value)), Put(keys.chunk_key(id_text(TOPIC), 0), chunk)],
+    )
 
 
 def test_something_is_lost_only_when_the_power_fails_on_all_that_are_in_sync() -> None:
     with World(1) as world:
         store = StoreServer(world)
         history = ClusterHistory(store)
-        put_states(store, state(1, 1, (1, 2)))
+        put_partitions(store, state(1, 1, (1, 2)), state(1, 1, (1, 2)))
         history.lost_power(3)
         history.lost_power(1)
         assert history.losses() == []
         history.lost_power(2)
         assert history.losses(["topic"]) == [world.now]
+        assert [history.has_lost(TOPIC, index) for index in (0, 1)] == [True, True]
+
+
+def test_something_is_lost_if_all_others_go_before_the_lack_of_power_is_known() -> None:
+    """The leader is killed before the other one of two in sync is known to have lost power."""
+    with World(1) as world:
+        store = StoreServer(world)
+        history = ClusterHistory(store)
+        put_states(store, state(2, 1, (1, 2)))
+        history.lost_power(1)
+        failed_at = world.now
+        world.run_for(1.0)
+        assert history.losses() == []
+        put_states(store, state(1, 2, (1,)))
+        assert history.losses(["topic"]) == [failed_at]
 
 
 def test_a_replica_that_came_back_into_sync_has_everything() -> None:
@@ -115,6 +135,31 @@ def test_a_replica_that_came_back_into_sync_has_everything() -> None:
         put_states(store, state(2, 2, (2,)), state(2, 2, (1, 2)))
         history.lost_power(2)
         assert history.losses() == []
+
+
+def test_another_leader_of_the_same_epoch_is_none() -> None:
+    with World(1) as world:
+        store = StoreServer(world)
+        history = ClusterHistory(store)
+        put_states(store, state(1, 1, (1, 2, 3)))
+        since = world.now
+        world.run_for(1.0)
+        put_states(store, state(1, 1, (1, 2)))
+        assert not history.is_led_anew((TOPIC, 0), since)
+        put_states(store, state(2, 2, (2,)))
+        assert history.is_led_anew((TOPIC, 0), since)
+        assert not history.is_led_anew((TOPIC, 0), world.now)
+
+
+def test_what_the_store_refuses_is_an_event() -> None:
+    with World(1) as world:
+        store = StoreServer(world)
+        ClusterHistory(store)
+        chunk = Put(keys.chunk_key(id_text(TOPIC), 0), b"")
+        assert store.commit([Compare(keys.node_key(2), 7)], [chunk]) is None
+        assert list(world.seen) == ["cluster: a joiner that had registered anew was refused"]
+        assert store.commit([Compare(keys.node_key(2), 7)], [Put(keys.node_key(2), b"")]) is None
+        assert len(world.seen) == 1, "no change of a partition"
 
 
 def test_a_partition_without_a_leader_or_with_too_few_in_sync_is_seen() -> None:

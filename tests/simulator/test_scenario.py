@@ -63,6 +63,9 @@ CAUGHT_BY = {
     "stable-past-marker": Catch("transactions", ("sag", "slow")),
     "no-verification": Catch("transactions", ("cut", "pause", "reset", "slow")),
     "no-connection-fence": Catch("transactions", ("reset", "kill")),
+    "end-of-any-epoch": Catch("transactions", ("reset", "kill")),
+    "deliver-aborted": Catch("isolated"),
+    "deliver-open": Catch("isolated"),
     "checkpoint-unsynced": Catch("damaged", ("flip", "power", "kill", "stop")),
 }
 

@@ -20,8 +20,10 @@ from postroad.client import (
     topics,
 )
 from postroad.client.redrive import Redrive
+from postroad.cluster import keys
+from postroad.cluster.store import Delete, Put
 from postroad.errors import GroupIdNotFound
-from postroad.wire.messages import incremental_alter_configs
+from postroad.wire.messages import delete_groups, incremental_alter_configs
 from postroad.wire.subscription_names import default_dead_letter_topic
 from tests.broker.test_queues import GROUP_RESOURCE, SET
 from tests.simulator.cluster_client import coordinator, is_whole, leaders, run
@@ -163,6 +165,49 @@ def test_a_topic_is_held_though_its_leader_was_dead_when_it_was_named(cluster: S
     cluster.start(2)  # one replica alone takes no changes
     cluster.until(lambda: cluster.nodes[3].subscriptions.ledgers("workers"))
     assert cluster.nodes[3].subscriptions.ledgers("workers")[0].start <= 1
+
+
+def test_a_config_that_an_image_that_is_behind_shows_already_is_set_all_the_same(
+    cluster: SimulatedCluster,
+) -> None:
+    """Another node has just deleted it: "nothing to do" would be answered with success, and be wrong."""
+    change = incremental_alter_configs.AlterableConfig("share.record.lock.duration.ms", SET, "2000")
+    resource = incremental_alter_configs.AlterConfigsResource(GROUP_RESOURCE, "workers", [change])
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest([resource], False)
+    cluster.call(1, incremental_alter_configs, 1, request)
+    cluster.until(lambda: "workers" in cluster.nodes[2].image.groups)
+    with cluster.connect(2) as connection:
+        cluster.store.faults.watch_lag_s = 2.0
+        cluster.store.commit([], [Delete(keys.group_key("workers"))])
+        connection.begin(incremental_alter_configs, 1, request)
+        cluster.run_for(0.01)
+        assert "workers" in cluster.nodes[2].image.groups
+        cluster.store.faults.watch_lag_s = 0.0
+        cluster.run_for(5)
+    expected = {"share.record.lock.duration.ms": "2000"}
+    assert [node.image.groups.get("workers") for node in cluster.nodes.values()] == [expected] * 3
+
+
+def test_a_subscription_is_deleted_with_configs_that_its_coordinator_has_not_heard_of(
+    cluster: SimulatedCluster,
+) -> None:
+    """Else they would come round after the answer, and name its topics again."""
+
+    async def begin(client: Client) -> None:
+        await take(client, "workers", "jobs", 0)
+
+    run(cluster, begin)
+    with cluster.connect(coordinator(cluster, "workers")) as connection:
+        cluster.store.faults.watch_lag_s = 2.0
+        config = keys.encode(keys.GroupValue({"postroad.topics": "jobs"}))
+        cluster.store.commit([], [Put(keys.group_key("workers"), config)])
+        connection.begin(delete_groups, 2, delete_groups.DeleteGroupsRequest(["workers"]))
+        cluster.run_for(0.1)
+        assert not any("workers" in node.image.groups for node in cluster.nodes.values())
+        cluster.store.faults.watch_lag_s = 0.0
+        cluster.run_for(5)
+    assert not any("workers" in node.image.groups for node in cluster.nodes.values())
+    assert [node.subscriptions.ledgers("workers") for node in cluster.nodes.values()] == [[]] * 3
 
 
 @pytest.mark.parametrize("killed", ["coordinator", "leader"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.checkers import l9_transactions
+from simulator.campaign import Campaign, play_apart
+from simulator.checkers import l9_transactions, s13_isolation
+from simulator.workloads.isolated_history import IsolatedHistory
 from simulator.workloads.log_history import Position
-from simulator.workloads.transaction_history import Attempt, TransactionHistory
+from simulator.workloads.transaction_history import NOWHERE, Attempt, TransactionHistory
 
 
 def history_of(*committed: list[int]) -> TransactionHistory:
@@ -73,3 +75,50 @@ def test_copies_must_not_be_there_without_their_offsets() -> None:
     history = history_of([0, 1])
     history.offsets = {0: 1}
     assert broken(history) == ["L9"]
+
+
+# --- a subscription that waits for transactions
+
+
+def isolated_history() -> IsolatedHistory:
+    """One transaction that was committed and delivered, and a message outside of transactions."""
+    history = IsolatedHistory()
+    attempt = history.transactions.begin([Position(NOWHERE, 0)], 1.0)
+    attempt.asked, attempt.committed = 2.0, 3.0
+    history.found = [*attempt.values(), b"plain:1"]
+    history.delivered.update(history.found)
+    return history
+
+
+def isolation_broken(history: IsolatedHistory) -> list[str]:
+    return [violation.text for violation in s13_isolation.check(history)]
+
+
+def test_what_is_committed_and_delivered_breaks_nothing() -> None:
+    history = isolated_history()
+    assert isolation_broken(history) == []
+    assert not list(s13_isolation.check_delivered(history, history.found[0]))
+    assert not list(s13_isolation.check_delivered(history, b"plain:1"))
+
+
+def test_a_committed_message_that_was_not_delivered_is_seen() -> None:
+    history = isolated_history()
+    del history.delivered[history.found[0]]
+    assert "never delivered" in isolation_broken(history)[0]
+
+
+def test_a_delivered_message_that_is_not_committed_is_seen() -> None:
+    history = isolated_history()
+    aborted = history.transactions.begin([Position(NOWHERE, 1)], 4.0)
+    (value, *_) = aborted.values()
+    assert "nobody committed it" in next(s13_isolation.check_delivered(history, value)).text
+    aborted.aborted = 5.0
+    assert "was aborted" in next(s13_isolation.check_delivered(history, value)).text
+    history.delivered[value] += 1
+    assert "no read_committed reader finds it" in isolation_broken(history)[0]
+
+
+@pytest.mark.parametrize(("nodes", "seed"), [(1, 1), (1, 2), (1, 3), (3, 1)])
+def test_a_subscription_that_waits_for_transactions_breaks_no_promise(nodes: int, seed: int) -> None:
+    campaign = Campaign(nodes=nodes, workloads=("isolated",))
+    assert [str(violation) for violation in play_apart(campaign, seed).violations] == []

@@ -192,7 +192,7 @@ class TransactionsMachine(RuleBasedStateMachine):
         assert (done.state is TransactionState.COMPLETE_COMMIT) == self.verdict
         self.verdict = None
 
-    @rule(ms=st.integers(1, 700))
+    @rule(ms=st.one_of(st.integers(1, 700), st.just(TIMEOUT_MS)))
     def time_passes(self, ms: int) -> None:
         self.now = Now(self.now.ms + ms, self.now.wall_ms + ms)
         for name in self.room.due(self.now):
@@ -200,6 +200,7 @@ class TransactionsMachine(RuleBasedStateMachine):
             assert not forget
             if decision.transaction is not None:
                 assert decision.transaction.places() == self.reached
+                assert decision.transaction.epoch == self.given[-1].epoch + 1, "its producer goes on"
                 self.verdict, self.reached = False, set()
                 self.fenced.add(self.given[-1])
             self.apply(decision)

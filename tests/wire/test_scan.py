@@ -298,3 +298,30 @@ def test_any_bytes_can_be_scanned(data: bytes, keys: bool) -> None:
 def test_a_cut_batch_ends_the_stretch() -> None:
     data = plain(0, 2) + plain(2, 2)
     assert scan(data[:-1], 0) == [Scanned(0, 1)]
+
+
+@given(data=st.data(), keys=st.booleans())
+def test_what_was_aborted_is_left_out(data: st.DataObject, keys: bool) -> None:
+    """Batches of two producers, in transactions and outside of them; plain ones are never asked about."""
+    stretch, kept, aborted, offset = [], [], set(), data.draw(st.integers(0, 100))
+    first = offset
+    for size in data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=8)):
+        producer_id, is_transactional = data.draw(st.integers(5, 6)), data.draw(st.booleans())
+        records = [Record(offset + n, NOW, b"k", b"v", data.draw(headers)) for n in range(size)]
+        batch = encode_batch(
+            records,
+            base_offset=offset,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            attributes=batches.TRANSACTIONAL if is_transactional else 0,
+            compression=data.draw(st.sampled_from(CODECS)),
+        )
+        stretch.append(bytes(batch))
+        if is_transactional and data.draw(st.booleans()):
+            aborted.add((producer_id, offset))
+        else:
+            kept.append(bytes(batch))
+        offset += size
+    found = scan(b"".join(stretch), first, keys=keys, is_aborted=lambda *batch: batch in aborted)
+    assert found == naive(kept, first, keys, None)

@@ -38,12 +38,13 @@ def admit(
     Raises ApiError, and has changed nothing then; OpensTransaction if it would open a transaction and nobody
     has verified that it `may_open` one. What comes of a staged batch is known when the turn ends.
     """
-    if partition.internal or (partition.lacks_replicas and acks == ACKS_ALL):
+    if partition.internal or partition.is_leaving or (partition.lacks_replicas and acks == ACKS_ALL):
         raise _closed_to_clients(partition)
     header = batches.only_batch(records)
     if header[batches.ATTRIBUTES] & _NOT_PLAIN:
         _check_transactional(header, transactional_id)
-        if header[batches.PRODUCER_ID] in partition.gates and not may_open:
+        gates = partition.gates
+        if gates and not may_open and (header[batches.PRODUCER_ID], header[batches.PRODUCER_EPOCH]) in gates:
             raise OpensTransaction()  # an earlier batch of the producer is being verified: this one follows
     if partition.inspect is not None:
         records, header = partition.inspect(records, header)
@@ -68,6 +69,8 @@ def _check_transactional(header: batches.Fields, transactional_id: str | None) -
 def _closed_to_clients(partition: Partition) -> ApiError:
     if partition.internal:
         return InvalidTopic(f"{partition.topic} is written by the nodes only.")
+    if partition.is_leaving:
+        return NotLeaderOrFollower("Another node is about to lead.")
     if partition.is_left:
         return NotLeaderOrFollower("Another node may lead by now.")
     return NotEnoughReplicas()

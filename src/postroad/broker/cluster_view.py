@@ -27,13 +27,14 @@ class Leadership(NamedTuple):
 
 
 class ClusterView:
-    """What the image says, seen by the node whose entry is `me`."""
+    """What the image says, seen by the node whose entry is `me`, told to a client of the listener."""
 
-    __slots__ = ("_image", "_me")
+    __slots__ = ("_image", "_listener", "_me")
 
-    def __init__(self, image: Image, me: NodeEntry) -> None:
+    def __init__(self, image: Image, me: NodeEntry, listener: str) -> None:
         self._image = image
         self._me = me
+        self._listener = listener
 
     def nodes(self) -> list[NodeEntry]:
         """The nodes that clients may ask, in the order of their ids."""
@@ -44,6 +45,10 @@ class ClusterView:
         """The node, if clients may ask it."""
         entry = self._me if node_id == self._me.id else self._image.nodes.get(node_id)
         return None if entry is None or not self._is_offered(entry) else entry
+
+    def address(self, entry: NodeEntry) -> tuple[str, int]:
+        """Host and port at which this client finds the node."""
+        return entry.address(self._listener)
 
     def controller(self) -> int:
         """The node that reconciles the cluster; while nobody does, this one.
@@ -94,7 +99,7 @@ class ClusterView:
         """Where these leaders are, each once."""
         entries = (self.node(node_id) for node_id in sorted({hint.node_id for hint in hints}))
         return [
-            NodeEndpoint(entry.id, entry.host, entry.port, entry.rack or None)
+            NodeEndpoint(entry.id, *self.address(entry), entry.rack or None)
             for entry in entries
             if entry is not None
         ]

@@ -16,16 +16,23 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from postroad.broker.turn import Turn
+from postroad.config.listeners import DEFAULT_NAME
 from postroad.errors import ProtocolError
 from postroad.log.partition_log import Slice
 from postroad.metrics.instruments import Distribution
+from postroad.security.principals import ANONYMOUS, Principal
 from postroad.system.clock import stopwatch_ns
 from postroad.system.stream import MSG_MORE, Stream
 from postroad.wire import fetch, produce
 from postroad.wire.framing import FrameBuffer, response_head
+
+if TYPE_CHECKING:
+    from postroad.broker.access import Guard
+    from postroad.broker.login import Login
+    from postroad.security.principals import Principal
 
 REQUESTS_IN_FLIGHT_MAX: Final = 1024  # clients pipeline 5 to 100; more is a flood
 # Looking ten times costs what one way through the loop costs; on two cores it is worth a quarter more
@@ -117,13 +124,20 @@ class Connection:
         "_waiting",
         "_when_closed",
         "_write_bytes_max",
+        "allowed_fetch",
+        "allowed_produce",
         "closed",
+        "encrypted",
         "frame_began_at",
         "frames",
+        "guard",
         "last_active",
         "last_fetch",
         "last_produce",
+        "listener",
+        "login",
         "peer",
+        "principal",
         "serial",
     )
 
@@ -137,8 +151,12 @@ class Connection:
         frame_bytes_max: int,
         write_bytes_max: int,
         serial: int = 0,
+        listener: str = DEFAULT_NAME,
+        principal: Principal = ANONYMOUS,
     ) -> None:
         self.peer = peer
+        self.listener = listener  # the name of the one that the client came by
+        self.principal = principal  # who the client is
         self.serial = serial  # rises with each one that is accepted
         self.closed = False
         self.frames = FrameBuffer(frame_bytes_max)
@@ -146,6 +164,11 @@ class Connection:
         self.frame_began_at: float | None = None  # since when a frame is unfinished
         self.last_produce: produce.Repetition | None = None  # clients repeat themselves: what the
         self.last_fetch: fetch.Repetition | None = None  # handlers compare the next request with
+        self.guard: Guard | None = None  # what the principal may do
+        self.login: Login | None = None  # how the peer says who it is; None: it need not
+        self.encrypted = False  # nobody on the way can read what is said
+        self.allowed_produce = 0  # `Security.revision` at which the last produce was allowed
+        self.allowed_fetch = 0  # and the last fetch
         self._stream = stream
         self._fd = stream.fileno()
         self._owner = owner
@@ -164,7 +187,7 @@ class Connection:
         self._last_reason: str | None = None  # why it is closed once all is answered
         self._when_closed: Callable[[Connection], None] | None = None
         self._waiting: list[memoryview] = []  # frames that were received before a pause
-        loop.add_reader(self._fd, self._readable)
+        stream.start_reading(loop, self._readable)
 
     # --- in
 
@@ -255,12 +278,12 @@ class Connection:
         self._waiting = waiting
         self._paused = True
         self.frame_began_at = None  # the delay is ours
-        self._loop.remove_reader(self._fd)
+        self._stream.stop_reading(self._loop)
 
     def stop_reading(self) -> None:
         """Stop receiving for good; what was received is still answered."""
         self._stopped = True
-        self._loop.remove_reader(self._fd)
+        self._stream.stop_reading(self._loop)
 
     def _resume(self) -> None:
         if not self._resuming:
@@ -282,7 +305,7 @@ class Connection:
         self._handle(waiting)
         self._turn.end()
         if not self._paused and not self.closed and not self._stopped:
-            self._loop.add_reader(self._fd, self._readable)
+            self._stream.start_reading(self._loop, self._readable)
 
     # --- out
 
@@ -441,7 +464,7 @@ class Connection:
         if self.closed:
             return
         self.closed = True
-        self._loop.remove_reader(self._fd)
+        self._stream.stop_reading(self._loop)
         self._loop.remove_writer(self._fd)
         self._stream.close()
         self._out.clear()

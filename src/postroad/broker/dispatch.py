@@ -1,6 +1,8 @@
 """From a frame to the handler of its API, and from the handler's result to an answer.
 
-An API is a module in `broker/api/` with KEY, VERSIONS, FLEXIBLE_FROM and `handle(node, call)`.
+An API is a module in `broker/api/` with KEY, VERSIONS, FLEXIBLE_FROM, RIGHTS and `handle(node, call)`. One
+that
+needs a right of the cluster for the whole request may have `refuse(node, call)`, which answers in its stead.
 What `handle` may return:
 
     bytes or parts    the body of the answer, now
@@ -19,10 +21,11 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
+from postroad.broker.access import OPEN, Access, Rights
 from postroad.broker.connection import Answer, Body, Connection
 from postroad.broker.metrics.requests import ApiStats
 from postroad.broker.produce_run import stage_run
-from postroad.errors import ProtocolError
+from postroad.errors import ClusterAuthorizationFailed, ProtocolError
 from postroad.system.clock import stopwatch_ns
 from postroad.wire import framing
 
@@ -42,7 +45,7 @@ log = logging.getLogger(__name__)
 class Call:
     """One request on its way to an answer."""
 
-    __slots__ = ("body", "connection", "correlation", "flexible", "frame", "stats", "version")
+    __slots__ = ("api", "body", "connection", "correlation", "flexible", "frame", "stats", "version")
 
     def __init__(
         self,
@@ -53,8 +56,10 @@ class Call:
         correlation: int,
         flexible: bool,
         stats: ApiStats,
+        api: Api,
     ) -> None:
         self.stats = stats
+        self.api = api
         self.connection = connection
         self.version = version
         self.correlation = correlation
@@ -66,6 +71,12 @@ class Call:
     def client_id(self) -> str | None:
         """What the client calls itself; valid in this turn only, as the body is."""
         return framing.client_id(self.frame)
+
+    @property
+    def access(self) -> Access:
+        """What the request may touch; it may be kept, and follows the rules."""
+        guard = self.connection.guard
+        return OPEN if guard is None else guard.access(self.api.RIGHTS)
 
     def park(self) -> Answer:
         """A place in the order of answers, to be completed later."""
@@ -83,9 +94,13 @@ class Api(Protocol):
     KEY: int
     VERSIONS: tuple[int, int]
     FLEXIBLE_FROM: int
+    RIGHTS: Rights
 
     @staticmethod
     def handle(node: Node, call: Call) -> Result: ...
+
+
+Handle = Callable[["Node", Call], Result]
 
 
 class Route(NamedTuple):
@@ -93,10 +108,22 @@ class Route(NamedTuple):
     highest: int
     flexible_from: int
     response_flexible_from: int  # ApiVersions answers with the old header for ever (KIP-511)
-    handle: Callable[[Node, Call], Result]
+    handle: Handle
     name: str
     advertised: bool  # an API of our own may be handled without being listed
     stats: ApiStats
+    api: Api
+
+
+def _guarded(call: Call, handle: Handle, name: str) -> Handle:
+    """The handler; or, where the principal may not send such a request at all, what refuses it."""
+    wanted = call.api.RIGHTS.cluster
+    if wanted is None or call.access.may_cluster(wanted):
+        return handle
+    refuse: Handle | None = getattr(call.api, "refuse", None)
+    if refuse is None:
+        raise ProtocolError(f"{name}: {ClusterAuthorizationFailed.summary}")
+    return refuse
 
 
 class Dispatcher:
@@ -113,6 +140,7 @@ class Dispatcher:
                 name := cast(str, getattr(api, "__name__", "")).rpartition(".")[2],
                 getattr(api, "ADVERTISED", True),
                 ApiStats(name),
+                api,
             )
         self._produced = self._routes[PRODUCE].stats
 
@@ -127,7 +155,7 @@ class Dispatcher:
 
     def handle(self, connection: Connection, frames: list[memoryview], position: int) -> int:
         """Handle the frame at that position and what can be done with it; returns the next position."""
-        if connection.last_produce is not None:
+        if connection.last_produce is not None and connection.allowed_produce == self._node.security.revision:
             end = stage_run(self._node, connection, frames, position, self._produced)
             if end > position:
                 return end
@@ -141,7 +169,9 @@ class Dispatcher:
         route = self._routes.get(key)
         if route is None:
             raise ProtocolError(f"API {key} is not one that this node handles")
-        lowest, highest, flexible_from, response_flexible_from, handle, name, _, stats = route
+        lowest, highest, flexible_from, response_flexible_from, handle, name, _, stats, api = route
+        if connection.login is not None:
+            connection.login.admit(key)
         known = lowest <= version <= highest
         if not known and key != API_VERSIONS:
             raise ProtocolError(f"{name}: version {version} is not within {lowest}–{highest}")
@@ -149,8 +179,10 @@ class Dispatcher:
             raise ProtocolError(f"{name}: {len(frame)} bytes; at most {CONTROL_BYTES_MAX} are read")
         body_at = framing.body_at(frame, client_bytes, known and version >= flexible_from)
         call = Call(
-            connection, frame, body_at, version, correlation, version >= response_flexible_from, stats
+            connection, frame, body_at, version, correlation, version >= response_flexible_from, stats, api
         )
+        if connection.guard is not None:
+            handle = _guarded(call, handle, name)
         stats.requests += 1
         began = stopwatch_ns()
         try:

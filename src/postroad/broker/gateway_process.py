@@ -11,13 +11,19 @@ import errno
 import logging
 import socket
 from functools import partial
+from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from postroad.broker.child_process import keep_running, run_child
+from postroad.broker.master_key_file import master_key_path
 from postroad.config import Loaded, Settings
 from postroad.config.declaration import declarations
 from postroad.config.sections import Http, Logging
+from postroad.config.security import Security
+from postroad.config.settings import declared
 from postroad.config.sources import DEFAULT
+from postroad.config.tls import Tls
 from postroad.errors import ConfigurationError
 
 BACKLOG: Final = 1024
@@ -84,6 +90,23 @@ class GatewayProcess:
         return await run_child("the gateway", arguments, settings, STOP_S, [sock.fileno()])
 
 
+def bootstrap_of(settings: Settings, addresses: str) -> str:
+    """How a process of this machine reaches nodes: where that needs TLS, as another node would."""
+    if not settings.kafka.tls:
+        return addresses
+    tls = settings.tls  # the certificate names what clients are told, which need not be these addresses
+    files = {"ca": tls.ca, "certificate": tls.certificate, "key": tls.key}
+    options = [f"{name}={quote(str(Path(file).absolute()))}" for name, file in files.items() if file]
+    return f"tls://{addresses}?{'&'.join([*options, 'verify=ca'])}"
+
+
+def shown_bootstrap(settings: Settings, addresses: str) -> str:
+    """What a command needs to be told to try the nodes."""
+    if not settings.kafka.tls:
+        return addresses
+    return f"'tls://{addresses}{f'?ca={settings.tls.ca}' if settings.tls.ca else ''}'"
+
+
 async def _bind(host: str, port: int, patience_s: float) -> socket.socket:
     """A listening socket; waits a little for one who is about to let go of the port. Raises OSError."""
     family, kind, protocol, _, address = socket.getaddrinfo(
@@ -107,8 +130,11 @@ async def _bind(host: str, port: int, patience_s: float) -> socket.socket:
 
 def settings_of(settings: Settings) -> dict[str, str]:
     """The settings of a gateway in full, as variables of its environment."""
-    return {
+    found = {
         setting.environment_name: setting.kafka_text(settings.get(setting.full_name))
-        for section in (Http, Logging)
+        for section in (Http, Tls, Security, Logging)
         for setting in declarations(section)
     }
+    if settings.security.enabled:  # it logs in with a password made from the key
+        found[declared("security.master_key_file").environment_name] = master_key_path(settings)
+    return found

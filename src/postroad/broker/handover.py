@@ -2,7 +2,8 @@
 its disk is full, when it is drained, and when it stops.
 
 A leader that lives is replaced only by its own commit, after it has stopped serving (`cluster.leadership`),
-so nobody ever serves beside its successor.
+so nobody ever serves beside its successor. Before that it takes nothing more from clients and waits until
+what it has taken is committed: a batch that is refused then is stored nowhere.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ STOP_S: Final = 10.0  # a stop waits no longer for others to take over
 GATHER_S: Final = 0.02  # a disk that is full refuses all partitions at once
 FENCE_RETRY_S: Final = 0.5
 FOLLOW_S: Final = 1.0  # until a commit has come round
+COMMIT_S: Final = 0.5  # a follower that lags for longer holds up no move: some outcomes are unknown then
 
 log = logging.getLogger(__name__)
 
@@ -134,15 +136,32 @@ class Handover:
         if not moves:
             return
         partitions = self._node.partitions
-        found = {move: partitions.replica(move.topic_id, move.index) for move in moves}
-        leaving = [p for move, p in found.items() if p is not None and p.leader_epoch == move.leader_epoch]
-        for partition in leaving:
+        found = [(partitions.replica(move.topic_id, move.index), move.leader_epoch) for move in moves]
+        leaving = [(p, epoch) for p, epoch in found if p is not None and p.leader_epoch == epoch]
+        if standing is Standing.STAYS:
+            await self._commit_all([partition for partition, _ in leaving])
+        leaving = [(partition, epoch) for partition, epoch in leaving if partition.leader_epoch == epoch]
+        for partition, _ in leaving:
             self._node.roles.stop_leading(partition)
         done = True
         for decision in leadership.resign(self._node.image, self._me, moves, standing):
             done &= await self._commit(decision)
         if not done:
-            await self.lead_again(leaving)
+            await self.lead_again([partition for partition, _ in leaving])
+
+    async def _commit_all(self, partitions: Sequence[Partition]) -> None:
+        """Take nothing more from clients, and wait until what they sent is committed; bounded."""
+        waiting = [self._committed(partition) for partition in partitions if partition.leads]
+        if waiting:
+            await asyncio.wait(waiting, timeout=COMMIT_S)
+
+    def _committed(self, partition: Partition) -> asyncio.Future[None]:
+        committed = self._node.loop.create_future()
+        partition.is_leaving = True
+        partition.when_committed(
+            partition.log.end_offset, lambda _: None if committed.done() else committed.set_result(None)
+        )
+        return committed
 
     async def _commit(self, decision: Decision) -> bool:
         """Whether it is done; the image shows it then, unless that takes long."""

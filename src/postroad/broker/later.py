@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from postroad.broker.dispatch import Api, Call, Result
+    from postroad.broker.access import Rights
+    from postroad.broker.dispatch import Api, Call, Handle, Result
     from postroad.broker.node import Node
 
 
@@ -25,6 +26,14 @@ class Later:
         self.VERSIONS = versions
         self.FLEXIBLE_FROM = flexible_from
         self.ADVERTISED = advertised
+
+    @property
+    def RIGHTS(self) -> Rights:  # noqa: N802
+        return self.load().RIGHTS
+
+    @property
+    def refuse(self) -> Handle | None:
+        return getattr(self.load(), "refuse", None)
 
     def load(self) -> Api:
         """The file itself; from the second time on a look into a table."""

@@ -47,12 +47,12 @@ class Moves:
     async def drain(self, node: int) -> None:
         """The node is to be emptied, and gets nothing new. Raises InvalidRequest if there is no such node."""
         self._check_known(node)
-        await self._node.topics.decide(lambda image: membership.drain(image, node))
+        await self._node.topics.decide(lambda image: membership.drain(image, node), current=True)
 
     async def cancel_drain(self, node: int) -> None:
         """The node may have partitions again, and keeps those that have not left it yet."""
         self._check_known(node)
-        await self._node.topics.decide(lambda image: membership.cancel_drain(image, node))
+        await self._node.topics.decide(lambda image: membership.cancel_drain(image, node), current=True)
         await self._commit_all(lambda image: reassignment.cancel_of(image, self._me, node))
 
     async def remove(self, node: int) -> None:

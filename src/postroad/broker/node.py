@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from postroad import process
 from postroad.broker import api
@@ -41,6 +41,7 @@ from postroad.broker.replica_sessions import ReplicaSessions
 from postroad.broker.replicas import Replicas
 from postroad.broker.roles import Roles
 from postroad.broker.runtime import Runtime, SystemRuntime
+from postroad.broker.security import Security
 from postroad.broker.strays import Strays
 from postroad.broker.subscriptions.subscriptions import Subscriptions
 from postroad.broker.suspects import Suspects
@@ -58,12 +59,19 @@ from postroad.cluster.internal_topics import OFFSETS_TOPIC
 from postroad.cluster.keys import STARTING
 from postroad.cluster.store import Store
 from postroad.config import Loaded
+from postroad.config.listeners import DEFAULT_NAME
 from postroad.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from postroad.broker.certificates import Certificates
+    from postroad.broker.handshakes import Handshakes
+    from postroad.system.stream import Connect
 
 SYNC_THREADS: Final = 4  # syncs of different files overlap in the kernel; more gained nothing
 SLOW_THREADS: Final = 2  # recovery, compaction, retention: never in front of a sync
 COLD_THREADS: Final = 2  # data that is read for the first time: in front of neither
 REMEMBER_S: Final = 60.0  # between two notes of how far the store was followed: each is a sync
+TLS_THREADS: Final = 2  # for handshakes, if a listener speaks TLS
 DRAIN_S: Final = 2.0  # how long a stop waits for answers that are under way
 
 log = logging.getLogger(__name__)
@@ -80,9 +88,13 @@ class Node:
         self.fetch_sessions = FetchSessions(settings.limits.fetch_sessions_max)
         self.dispatcher = Dispatcher(self, api.ALL)
         self.tasks = Tasks()
+        self.security = Security(self)
         self.peers = Peers(self)
         self.housekeeping = Housekeeping(self)
         self.port = 0
+        self.ports: dict[str, int] = {}  # of all listeners, by name
+        self.certificates: Certificates | None = None  # if a listener speaks TLS
+        self.handshakes: Handshakes | None = None
         self.started_ms = self.clock.monotonic_ms()
         self.failed = asyncio.Event()  # something that the node can't do without has ended
 
@@ -105,9 +117,18 @@ class Node:
         self.flusher = Flusher(self.loop, self.workers)
         descriptors = Descriptors(self.partitions, process.open_files_max())
         limits, listen = self.settings.limits, self.runtime.listen
-        self.listener = Listener(self.loop, self.turn, limits, descriptors, self.dispatcher.handle, listen)
+        listeners = self.settings.kafka.every_listener
+        if any(listener.is_tls for listener in listeners):
+            self._prepare_tls()
+        self.listener = Listener(
+            *(self.loop, self.turn, limits, descriptors, self.dispatcher.handle, listen),
+            *(self.certificates, self.handshakes),
+        )
+        self.listener.admitted = self.security.admit
         self.directory.open()
-        self.port = self.listener.bind(self.settings.kafka.host, self.settings.kafka.port)
+        self.security.start()
+        self.ports = {listener.name: self.listener.bind(listener) for listener in listeners}
+        self.port = self.ports[DEFAULT_NAME]
         self.store: Store = await self.runtime.open_store(self.directory.store, self.settings.cluster.store)
         self.registration = Registration(
             self.store,
@@ -137,6 +158,8 @@ class Node:
         self.producer_ids = ProducerIds(self.topics)
         await self._join_cluster()
         self.tasks.start(self._follow(), "follow-store")
+        if self.certificates is not None:
+            self.tasks.start(self.certificates.keep_current(), "keep-certificates")
         if self._follows_etcd:
             self.tasks.start(self._remember_store(), "remember-store")
         self.tasks.start(self.replicas.reopen(), "reopen-partitions")
@@ -162,6 +185,7 @@ class Node:
         self.listener.stop_accepting()
         await self._drain()
         self.listener.close()  # before the tasks: nobody starts another one
+        await self._end_tls()
         self.transactions.close()
         self.groups.close()
         await self.subscriptions.dead_letters.finish(DRAIN_S)
@@ -175,13 +199,16 @@ class Node:
         await self.store.close()
         for workers in (self.workers, self.slow_workers, self.cold_workers):
             workers.close()
+        self.security.close()
         if self._follows_etcd:
             self._note_revision()
         self.directory.close(clean)
 
     async def _give_up(self) -> None:
         """A start that failed half-way lets go of what it holds; the logs are left as after a kill."""
-        self.listener.close()
+        if hasattr(self, "listener"):  # else a certificate is wrong
+            self.listener.close()
+        await self._end_tls()
         await self.tasks.close()
         self.peers.close()
         if hasattr(self, "leader_checks"):
@@ -192,6 +219,7 @@ class Node:
             await self.store.close()
         for workers in (self.workers, self.slow_workers, self.cold_workers):
             workers.close()
+        self.security.close()
         self.directory.close(clean=False)
 
     async def _join_cluster(self) -> None:
@@ -224,9 +252,35 @@ class Node:
         random = self.runtime.random
         directory = self.directory.known_id(id_text(make_id(random.randbytes(16))))
         incarnation = random.randbytes(8).hex()
+        first, *others = self.settings.kafka.every_listener
         return NodeEntry(
-            self.settings.node.id, host, port, incarnation, directory, STARTING, self.settings.node.rack
+            *(self.settings.node.id, host, port, incarnation, directory, STARTING, self.settings.node.rack),
+            is_tls=first.is_tls,
+            listeners={
+                each.name: (each.host_to_advertise, each.advertised_port or self.ports[each.name])
+                for each in others
+            },
         )
+
+    def _prepare_tls(self) -> None:
+        """Imported here: a node without TLS does without its memory."""
+        from postroad.broker.certificates import Certificates
+        from postroad.broker.handshakes import Handshakes
+
+        self.certificates = Certificates(self.settings, self.clock, self.runtime.connect)
+        self._tls_workers = self.runtime.workers(TLS_THREADS, "tls")
+        self.handshakes = Handshakes(self._tls_workers)
+
+    async def _end_tls(self) -> None:
+        if self.handshakes is not None:
+            await self.handshakes.close()
+            self._tls_workers.close()
+
+    def connect_to(self, entry: NodeEntry) -> Connect:
+        """How to connect to another node, at its first listener."""
+        if entry.is_tls and self.certificates is not None:
+            return self.certificates.connect
+        return self.runtime.connect
 
     async def _follow(self) -> None:
         """A node that can't follow the store any more must not go on as if it could."""
@@ -237,7 +291,7 @@ class Node:
 
     @property
     def _follows_etcd(self) -> bool:
-        return self.settings.cluster.store.startswith("etcd:")
+        return self.settings.cluster.store.startswith(("etcd:", "etcd+tls:"))
 
     async def _remember_store(self) -> None:
         """For as long as the node lives: note how far it has followed an etcd, for the next start."""

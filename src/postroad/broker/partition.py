@@ -106,6 +106,7 @@ class Partition:
         "inspect",
         "internal",
         "is_full",
+        "is_leaving",
         "is_left",
         "lacks_replicas",
         "leader_epoch",
@@ -152,6 +153,7 @@ class Partition:
         self.copying: Copying | None = None  # where it has a leader to follow
         self.log_number = MESSAGES  # which of the partition's logs this is, to `leadership`
         self.lacks_replicas = False  # acks=all is refused
+        self.is_leaving = False  # it is handed over when everything is committed: clients send nothing more
         self.is_left = False  # another may lead by now, since nobody fetches: acks=all is sent there
         self.replica_reads: dict[ReplicaRead, None] = {}
         self.flush = flush
@@ -168,12 +170,10 @@ class Partition:
         self.readers: dict[Reader, None] = {}
         self.write_error: StorageFailed | None = None  # of this turn
         self.is_full = False  # its disk refused the last write for want of room, and may take the next one
-        self.syncing = False
-        self.busy = False  # housekeeping has a job on the log's files in a thread
+        self.syncing = self.busy = False  # busy: housekeeping has a job on the log's files in a thread
         self.sync_timer: asyncio.TimerHandle | None = None
-        self.closed = False
-        self.gates: dict[int, Gate] = {}  # by producer (`transactions.gates`)
-        self._staged = False
+        self.gates: dict[tuple[int, int], Gate] = {}  # by producer and epoch (`transactions.gates`)
+        self.closed = self._staged = False
         self._quiet: asyncio.Future[None] | None = None
         self._turn = turn
         self._flusher = flusher
@@ -192,7 +192,7 @@ class Partition:
         self.log.begin_epoch(leader_epoch)
         self.log_number = log_number
         self.refusal = None
-        self.is_full = False
+        self.is_full = self.is_leaving = False
         self.share_leadership(leadership)
 
     def share_leadership(self, leadership: Leader | None) -> None:
@@ -223,7 +223,7 @@ class Partition:
         if self._staged:  # a follower knows what is in its file, and promises no more
             self.write()
         self.leadership = None
-        self.is_left = False
+        self.is_left = self.is_leaving = False
         self.leader_epoch = leader_epoch
         self.log.end_epoch()
         self.log_number = MESSAGES
@@ -372,7 +372,7 @@ class Partition:
         if self.refusal is not None:
             call(self.refusal)
             return
-        for read in self.replica_reads:
+        for read in list(self.replica_reads):  # one that asks for what is gone leaves
             read.deleted()
         self.deletions.add(offset, call, deadline_ms)
         self.tell_deletions()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from postroad.broker.registration import Registration
     from postroad.broker.replica_sessions import ReplicaSessions
     from postroad.broker.runtime import Runtime
+    from postroad.broker.security import Security
     from postroad.broker.subscriptions.subscriptions import Subscriptions
     from postroad.broker.tasks import Tasks
     from postroad.broker.topic_changes import TopicChanges
@@ -152,6 +153,11 @@ class HasReplicaSessions(Protocol):
 class HasRuntime(Protocol):
     @property
     def runtime(self) -> Runtime: ...
+
+
+class HasSecurity(Protocol):
+    @property
+    def security(self) -> Security: ...
 
 
 class HasSettings(Protocol):

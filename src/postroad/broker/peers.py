@@ -72,7 +72,12 @@ class Peers:
                 found.close()
             name = f"node-{self._node.settings.node.id}"
             opened = await open_connection(
-                self._node.runtime.connect, entry.host, entry.port, name, CONNECT_S
+                self._node.connect_to(entry),
+                entry.host,
+                entry.port,
+                name,
+                CONNECT_S,
+                self._node.security.log_in_as_node(),
             )
             self._connections[node_id] = opened
             return opened

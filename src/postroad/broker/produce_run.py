@@ -112,7 +112,7 @@ class ProduceRun(Answer):
         answer.error, answer.message = error.code, str(error)
         endpoints: list[NodeEndpoint] = []
         if error.code in WRONG_LEADER:
-            view = ClusterView(self._node.image, self._node.registration.me)
+            view = ClusterView(self._node.image, self._node.registration.me, self.connection.listener)
             answer.leader = view.leader_hint(answer.topic, answer.index, error.code)
             endpoints = view.endpoints([answer.leader] if answer.leader is not None else [])
         body = produce.encode([answer], version, endpoints=endpoints)

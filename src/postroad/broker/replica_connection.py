@@ -36,7 +36,7 @@ class ReplicaConnection:
         self._frames = FrameBuffer(FRAME_BYTES_MAX)
         self._unsent: deque[memoryview] = deque()
         self._closed = False
-        loop.add_reader(self._fd, self._receive)
+        stream.start_reading(loop, self._receive)
 
     def send(self, frame: bytes) -> None:
         """Send the frame: at once if the kernel takes it all, as it nearly always does."""
@@ -57,7 +57,7 @@ class ReplicaConnection:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._loop.remove_reader(self._fd)
+            self._stream.stop_reading(self._loop)
             self._loop.remove_writer(self._fd)
             self._stream.close()
 

@@ -30,6 +30,8 @@ from postroad.wire.fetch import FetchRequest, PartitionFetch
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
+    from postroad.cluster.image import NodeEntry
+    from postroad.system.stream import Stream
 
 WAIT_MS: Final = 500  # a poll without news; high watermarks ride on its answer
 READ_WAIT_MS: Final = 10  # the same while consumers read here, who wait for the high watermark
@@ -160,7 +162,7 @@ class ReplicaFetcher:
         if entry is None:
             raise NetworkException(f"Node {self.leader} is not registered.")
         async with asyncio.timeout(CONNECT_S):
-            stream = await self._node.runtime.connect(entry.host, entry.port)
+            stream = await self._connect(entry)
         loop = self._node.loop
         self._ended = loop.create_future()
         self._connection = ReplicaConnection(stream, loop, self._answered, self._lost)
@@ -173,6 +175,16 @@ class ReplicaFetcher:
                 raise NetworkException(f"Node {self.leader} does not answer.")
         self._node.suspects.suspect(self.leader)
         raise NetworkException(self._ended.result())
+
+    async def _connect(self, entry: NodeEntry) -> Stream:
+        connect, log_in = self._node.connect_to(entry), self._node.security.log_in_as_node()
+        if log_in is None:
+            return await connect(entry.host, entry.port)
+        from postroad.client.connection import open_connection
+
+        name = f"node-{self._node.settings.node.id}"
+        opened = await open_connection(connect, entry.host, entry.port, name, CONNECT_S, log_in)
+        return opened.detach()
 
     def _lost(self, reason: str) -> None:
         if self._ended is not None and not self._ended.done():

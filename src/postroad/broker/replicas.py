@@ -38,7 +38,7 @@ from postroad.log.settings import LogSettings
 if TYPE_CHECKING:
     from postroad.broker.node import Node
 
-REOPEN_S: Final = 5.0
+REOPEN_S: Final = 5.0  # between two tries to open a log, and the least between two that were begun anew
 LEFT_MS: Final = 500  # a follower that has something to fetch does so within milliseconds
 TIMEOUTS_S: Final = 0.5  # between two looks for producers that have waited long enough
 
@@ -60,6 +60,7 @@ class Replicas:
         # Which task opens its log; None if it could not be opened, and is tried again.
         self._without_ledger: dict[Partition, Opening | None] = {}
         self._jobs: dict[TopicPartition, Opening] = {}  # the last one begun, of files that are worked on
+        self._begun_anew_s: dict[TopicPartition, float] = {}  # when, if that was a moment ago
         self._resolved = lru_cache(CONFIGS_KEPT)(self._resolve)
 
     @property
@@ -229,9 +230,9 @@ class Replicas:
     def begin_anew(self, log: Partition, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
         """The disk of one of a partition's logs has failed: nobody knows what it has kept.
 
-        So the replica is out of sync, and leads no more, before it is opened again. Where it is the only one
-        its reads go on instead, until the node is started anew (`Partition.synced`). `meanwhile` is done
-        while the replica is closed, and out of sync.
+        So the replica is out of sync, and leads no more, before it is opened again: at once, or after a pause
+        if that was done a moment ago. Where it is the only one its reads go on instead, until the node is
+        started anew (`Partition.synced`). `meanwhile` is done while the replica is closed, and out of sync.
         """
         partition = self._node.partitions.parent_of(log)
         if partition.leads:
@@ -259,9 +260,18 @@ class Replicas:
         await until_done(leave, f"{partition.topic}-{partition.index} can't be reported as out of sync")
         if meanwhile is not None:
             await meanwhile()
+        await self._pause_anew(where)
         topic = self._image.topics_by_id.get(partition.topic_id)
         if topic is not None:
             self._open_all(topic, [partition.index], clean=False)
+
+    async def _pause_anew(self, where: TopicPartition) -> None:
+        """A disk that goes on failing is tried now and then, not all the time."""
+        now_s = self._node.loop.time()
+        recent = {at: s for at, s in self._begun_anew_s.items() if now_s - s < REOPEN_S}
+        if where in recent and self.is_here(*where):
+            await asyncio.sleep(REOPEN_S)
+        self._begun_anew_s = recent | {where: self._node.loop.time()}
 
     async def run_timeouts(self) -> None:
         """For as long as the node lives: nobody waits for replicas longer than it asked for.

@@ -10,18 +10,21 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from postroad import process
 from postroad.cluster import store_address
 from postroad.cluster.sqlite import SqliteStore
 from postroad.cluster.store import Store
-from postroad.cluster.store_address import EtcdAddress
+from postroad.cluster.store_address import EtcdAddress, TlsFiles
 from postroad.log.disk import Disk, OsDisk
 from postroad.system import sockets
 from postroad.system.clock import Clock, SystemClock
 from postroad.system.stream import Listening, Stream
 from postroad.system.workers import Threads, Workers
+
+if TYPE_CHECKING:
+    import ssl
 
 
 class Runtime(Protocol):
@@ -71,7 +74,15 @@ class SystemRuntime:
         if isinstance(parsed, EtcdAddress):
             from postroad.cluster.etcd import EtcdStore
 
-            return EtcdStore(parsed)
+            return EtcdStore(parsed, None if parsed.tls is None else _tls_context(parsed.tls))
         from postroad.cluster.remote import RemoteStore
 
         return RemoteStore(parsed)
+
+
+def _tls_context(files: TlsFiles) -> ssl.SSLContext:
+    """ConfigurationError says which file can't be used."""
+    from postroad.system.certificates import ClientFiles, client_context
+
+    ca, certificate, key = (Path(file) if file else None for file in files)
+    return client_context(ClientFiles(ca, certificate, key))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import logging
 import sys
+from functools import partial
 from typing import Final
 
 from postroad import process
-from postroad.broker.gateway_process import GatewayProcess
+from postroad.broker.gateway_process import GatewayProcess, bootstrap_of, shown_bootstrap
 from postroad.broker.node import Node
 from postroad.config import Loaded
-from postroad.config.sections import Kafka
+from postroad.config.kafka import Kafka
+from postroad.config.listeners import is_loopback
 from postroad.errors import PostroadError
 
 SWITCH_INTERVAL_S: Final = (
@@ -44,13 +46,17 @@ async def _serve(loaded: Loaded, ready_file: str | None, is_child: bool) -> int:
     stopping = process.told_to_stop()
     if is_child:
         process.end_with_stdin(stopping)
-    if not loaded.settings.kafka.loopback:
-        log.warning("others can connect to %s, without TLS or a password", loaded.settings.kafka.host)
+    for listener in loaded.settings.kafka.every_listener:
+        if not is_loopback(listener.host) and not listener.is_safe:
+            without = "a certificate of their own" if listener.is_tls else "TLS or a password"
+            log.warning("others can connect to %s, without %s", listener.host, without)
     gateway = GatewayProcess(loaded)
     await gateway.listen()
     node = Node(loaded)
     await node.start()
-    gateway.start(_own_address(node.settings.kafka, node.port))
+    if node.certificates is not None:
+        process.when_told_to_reload(partial(node.certificates.reload, True))
+    gateway.start(bootstrap_of(loaded.settings, _own_address(node.settings.kafka, node.port)))
     if not is_child:
         _say_ready(node, gateway.address, ready_file)
     gc.collect()
@@ -64,17 +70,24 @@ async def _serve(loaded: Loaded, ready_file: str | None, is_child: bool) -> int:
 
 def _own_address(kafka: Kafka, port: int) -> str:
     """Where a process of this machine reaches the node."""
-    host = EVERY_ADDRESS.get(kafka.host, kafka.host)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return _address(EVERY_ADDRESS.get(kafka.host, kafka.host), port)
 
 
 def _say_ready(node: Node, http: str, ready_file: str | None) -> None:
     address = f"{node.settings.kafka.host_to_advertise}:{node.advertised_port}"
+    shown = shown_bootstrap(node.settings, address)
     process.say(
         f"postroad is ready: Kafka clients connect to {address}; data in {node.directory.path.absolute()}",
-        *([f"HTTP (SQS, REST, WebSocket): http://{http}"] if http else []),
-        f"Try it:  postroad publish hello world --bootstrap {address}",
-        f"         postroad consume hello --from-beginning --bootstrap {address}",
+        *([f"HTTP (SQS, REST, WebSocket): {node.settings.http.scheme}://{http}"] if http else []),
+        f"Try it:  postroad publish hello world --bootstrap {shown}",
+        f"         postroad consume hello --from-beginning --bootstrap {shown}",
     )
     if ready_file is not None:
-        process.write_ready_file(ready_file, {"kafka": address, **({"http": http} if http else {})})
+        others = {f"kafka.{name}": _address(*at) for name, at in node.registration.me.listeners.items()}
+        process.write_ready_file(
+            ready_file, {"kafka": address, **others, **process.ready_http(node.settings.http.scheme, http)}
+        )
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -17,7 +17,9 @@ from typing import Final
 from postroad import process
 from postroad.broker.child_process import keep_running, run_child
 from postroad.broker.cluster_directory import ClusterDirectory
-from postroad.broker.gateway_process import GatewayProcess
+from postroad.broker.gateway_process import GatewayProcess, bootstrap_of, shown_bootstrap
+from postroad.broker.master_key_file import master_key_path, read_or_make
+from postroad.broker.runtime import SystemRuntime
 from postroad.cluster.image import Image, NodeEntry
 from postroad.cluster.keys import SERVING
 from postroad.cluster.sqlite import SqliteStore
@@ -58,6 +60,11 @@ def check(loaded: Loaded, nodes: int) -> None:
             "--nodes brings a coordination store of its own. Leave cluster.store out, or start each node by "
             "itself with --store."
         )
+    if settings.kafka.listeners:
+        raise ConfigurationError(
+            "--nodes gives each node one listener, the one of kafka.host and kafka.port. "
+            "Leave kafka.listeners out, or start each node by itself with --store."
+        )
     if settings.topics.replicas > nodes:
         raise ConfigurationError(
             f"topics.replicas is {settings.topics.replicas}, but a topic can't have more replicas than there "
@@ -74,6 +81,8 @@ async def _serve(loaded: Loaded, nodes: int, ready_file: str | None) -> int:
     stopping = process.told_to_stop()
     directory = ClusterDirectory(loaded.settings.data.dir, OsDisk())
     directory.open(nodes)
+    if loaded.settings.security.enabled:
+        read_or_make(OsDisk(), loaded.settings, SystemRuntime().random.randbytes)
     gateway = GatewayProcess(loaded)
     await gateway.listen()
     store = await SqliteStore.open(directory.store)
@@ -82,7 +91,7 @@ async def _serve(loaded: Loaded, nodes: int, ready_file: str | None) -> int:
     try:
         if not await running.start(stopping):
             return int(not stopping.is_set())
-        gateway.start(",".join(running.addresses.values()))
+        gateway.start(bootstrap_of(loaded.settings, ",".join(running.addresses.values())))
         _say_ready(loaded, running, gateway.address, ready_file)
         await stopping.wait()
         log.info("stopping: first the gateway, then all nodes")
@@ -177,6 +186,8 @@ def node_settings(
         "kafka.port": port,
         "http.enabled": False,
     }
+    if settings.security.enabled:
+        own["security.master_key_file"] = master_key_path(settings)
     if settings.kafka.advertised_port:
         own["kafka.advertised_port"] = settings.kafka.advertised_port + number - 1
     # A partition for each node, so that all of them have work; no replica that nobody has asked for.
@@ -204,14 +215,15 @@ def _address(host: str, port: int) -> str:
 
 def _say_ready(loaded: Loaded, running: NodeProcesses, http: str, ready_file: str | None) -> None:
     addresses = ",".join(running.advertised.values())
-    first = next(iter(running.advertised.values()))
+    first = shown_bootstrap(loaded.settings, next(iter(running.advertised.values())))
     data = loaded.settings.data.dir.absolute()
     process.say(
         f"postroad is ready, {len(running.advertised)} nodes: Kafka clients connect to {addresses}; "
         f"data in {data}",
-        *([f"HTTP (SQS, REST, WebSocket): http://{http}"] if http else []),
+        *([f"HTTP (SQS, REST, WebSocket): {loaded.settings.http.scheme}://{http}"] if http else []),
         f"Try it:  postroad publish hello world --bootstrap {first}",
         f"         postroad consume hello --from-beginning --bootstrap {first}",
     )
     if ready_file is not None:
-        process.write_ready_file(ready_file, {"kafka": addresses, **({"http": http} if http else {})})
+        facts = process.ready_http(loaded.settings.http.scheme, http)
+        process.write_ready_file(ready_file, {"kafka": addresses, **facts})

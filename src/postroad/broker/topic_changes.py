@@ -116,7 +116,7 @@ class TopicChanges:
         if validate_only:
             make(self._topics.image)
         else:
-            await self._topics.decide(make, urgent=True)
+            await self._topics.decide(make, urgent=True, current=True)
 
 
 def _placeable(image: Image) -> Sequence[int]:

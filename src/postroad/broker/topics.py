@@ -62,11 +62,14 @@ class Topics:
         *,
         urgent: bool = False,
         done: Callable[[Image], bool] | None = None,
+        current: bool = False,
     ) -> None:
         """Decide on the image, commit, and wait until this node has followed. Raises what `make` raises.
 
         `urgent`: the decision frees space, so it may use the reserve of a full disk. `done` tells whether a
         commit whose outcome is unknown took effect; it may be left out if `make` then decides on nothing.
+        `current`: where the image says that there is nothing to do, the store must say so, too. An image that
+        is behind may show what another node has changed since, and whoever asked would be told that it holds.
         Raises StoreUnavailable if the outcome can't be found out, RequestTimedOut if that takes too long.
         """
         loop = asyncio.get_running_loop()
@@ -74,7 +77,7 @@ class Topics:
             raise StoreUnavailable()
         try:
             async with asyncio.timeout(DECISION_TIMEOUT_S):
-                await self._decide(make, urgent, done)
+                await self._decide(make, urgent, done, current)
         except StoreUnavailable:
             self._away_until = loop.time() + AWAY_S
             raise
@@ -82,16 +85,25 @@ class Topics:
             raise RequestTimedOut("The coordination store did not take the change in time.") from None
 
     async def _decide(
-        self, make: Callable[[Image], Decision], urgent: bool, done: Callable[[Image], bool] | None
+        self,
+        make: Callable[[Image], Decision],
+        urgent: bool,
+        done: Callable[[Image], bool] | None,
+        current: bool,
     ) -> None:
         unknown = False  # an earlier attempt may have happened
+        is_behind = current  # as far as anybody knows
         for _ in range(DECISIONS_MAX):
             if unknown and done is not None and done(self.image):
                 return
             seen = self.image.revision
             compares, operations = make(self.image)
-            if not operations:
+            if not operations and not is_behind:
                 return
+            if not operations:
+                await self._read_anew()
+                is_behind = False
+                continue
             try:
                 revision = await self.commit(Decision([*compares, self._fence()], operations), urgent=urgent)
             except StoreUnavailable:
@@ -180,6 +192,7 @@ class Topics:
 
     def _take(self, changes: Changes, clean: bool) -> None:
         """The image has changed: roles change at once, and what follows from open partitions follows them."""
+        self._node.security.changed(changes)
         opening = self._node.replicas.apply(changes, clean)
         self._node.controlling.changed(changes)
         self._node.leader_checks.changed()

@@ -348,5 +348,8 @@ async def _watch_drain(client: Client, node: int) -> None:
             told = standing.replicas
             await asyncio.sleep(LOOK_S)
     if standing.stuck:
-        raise Failed(f"{standing.stuck} partitions stay on node {node}: no other node can take them")
+        raise Failed(
+            f"{standing.stuck} partitions stay on node {node}: no other node can take them, "
+            "or none that runs has their messages"
+        )
     click.echo(f"node {node} is empty")

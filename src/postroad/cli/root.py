@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import click
@@ -17,6 +18,7 @@ COMMANDS: Final = {
     "serve": "serve:serve",
     "gateway": "gateway:gateway",
     "config": "config:config",
+    "cert": "cert:cert",
     "cluster": "cluster:cluster",
     "topic": "topic:topic",
     "publish": "publish:publish",
@@ -25,12 +27,16 @@ COMMANDS: Final = {
     "subscription": "subscription:subscription",
     "redrive": "redrive:redrive",
     "transaction": "transaction:transaction",
+    "user": "user:user",
+    "acl": "acl:acl",
     "mirror": "mirror:mirror",
     "pipeline": "pipeline:pipeline",
     "sql": "sql:sql",
     "log": "log:log",
     "bench": "bench:bench",
 }
+
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
 EPILOG: Final = """\b
 Exit codes:
@@ -65,5 +71,29 @@ class Root(Commands):
 
 @click.group(cls=Root, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="postroad")
-def main() -> None:
+@click.option(
+    "--profile",
+    type=_FILE,
+    envvar="POSTROAD_PROFILE",
+    show_envvar=True,
+    metavar="FILE",
+    help="Where the cluster is and who you are there (TOML: bootstrap, ca, user, password).",
+)
+@click.option("--user", metavar="NAME", help="Log in as this user.")
+@click.option("--password-file", type=_FILE, metavar="FILE", help="The user's password, in the first line.")
+@click.option(
+    "--master-key", type=_FILE, metavar="FILE", help="Log in with the cluster's master key instead."
+)
+@click.pass_context
+def main(
+    context: click.Context,
+    profile: Path | None,
+    user: str | None,
+    password_file: Path | None,
+    master_key: Path | None,
+) -> None:
     """Postroad: a durable message broker that Kafka clients can use unchanged."""
+    if profile or user or password_file or master_key:
+        from postroad.cli.profile import choose
+
+        context.obj = choose(profile, user, password_file, master_key)

@@ -9,6 +9,7 @@ import click
 
 from postroad.cli.ending import FAILED
 from postroad.cli.numbers import SECONDS
+from postroad.cli.profile import current
 from postroad.errors import BrokerNotAvailable, ConfigurationError, NetworkException, PostroadError
 
 if TYPE_CHECKING:
@@ -66,8 +67,13 @@ def talk(bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]
 
     from postroad.client import Client
 
+    profile = current()
+    address = profile.bootstrap_for("" if is_default(bootstrap) and profile.bootstrap else bootstrap)
+
     async def connected() -> T:
-        async with Client(bootstrap, client_id="postroad-cli", timeout_s=timeout_s) as client:
+        async with Client(
+            address, client_id="postroad-cli", timeout_s=timeout_s, credentials=profile.credentials
+        ) as client:
             return await work(client)
 
     try:
@@ -76,6 +82,13 @@ def talk(bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]
         raise click.BadParameter(str(error).removeprefix("bootstrap: "), param_hint="--bootstrap") from None
     except PostroadError as error:
         raise Failed(explain(error)) from None
+
+
+def is_default(bootstrap: str) -> bool:
+    """Nobody named an address, so that of the profile counts."""
+    context = click.get_current_context(silent=True)
+    source = None if context is None else context.get_parameter_source("bootstrap")
+    return bootstrap == DEFAULT_BOOTSTRAP and source in (None, click.core.ParameterSource.DEFAULT)
 
 
 def explain(error: PostroadError) -> str:

@@ -15,7 +15,10 @@ from typing import Any, Final, Self, TypeVar
 
 from postroad.client import metadata
 from postroad.client.backoff import CEILING_S, MOVED_S, Backoff
+from postroad.client.bootstrap import connector
+from postroad.client.bootstrap import read as read_bootstrap
 from postroad.client.connection import CONNECT_TIMEOUT_S, Connection, open_connection
+from postroad.client.login import Credentials, login
 from postroad.client.metadata import Address, Cluster, Topic
 from postroad.client.runtime import OPERATING_SYSTEM, Runtime
 from postroad.client.silent_nodes import OpenConnection, SilentNodes
@@ -78,11 +81,15 @@ class Client:
         client_id: str = "postroad",
         timeout_s: float = TIMEOUT_S,
         runtime: Runtime = OPERATING_SYSTEM,
+        credentials: Credentials | None = None,
     ) -> None:
         self.timeout_s = timeout_s
         self.runtime = runtime
         self._client_id = client_id
-        self._bootstrap = metadata.parse_bootstrap(bootstrap)
+        found = read_bootstrap(bootstrap)
+        self._bootstrap = found.addresses
+        self._open_stream = connector(found, runtime)
+        self._log_in = None if credentials is None else login(credentials, runtime)
         self._nodes: dict[int, Address] = {}
         self._topics: dict[str, Topic] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
@@ -298,7 +305,9 @@ class Client:
         timeout_s = self._at_most(CONNECT_TIMEOUT_S) if self._was_connected else CONNECT_TIMEOUT_S
         for address in addresses:
             try:
-                connection = await open_connection(self.runtime.connect, *address, self._client_id, timeout_s)
+                connection = await open_connection(
+                    self._open_stream, *address, self._client_id, timeout_s, self._log_in
+                )
             except (BrokerNotAvailable, NetworkException, RequestTimedOut) as error:
                 failure = BrokerNotAvailable(str(error))
                 self._unanswered[address] = None

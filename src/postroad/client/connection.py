@@ -30,7 +30,7 @@ from postroad.errors import (
     UnsupportedVersion,
     by_code,
 )
-from postroad.system.stream import Stream
+from postroad.system.stream import Connect, Stream
 from postroad.wire.framing import FrameBuffer, skip_tags
 from postroad.wire.messages import api_versions
 
@@ -42,6 +42,7 @@ UNSENT_BYTES_LOW: Final = 16 * 1024  # and here they go on
 JOINED_BYTES_MAX: Final = 32 * 1024  # beyond it pieces are handed to the kernel as they are, not copied
 PIECES_MAX: Final = 256  # in one send: below the kernel's IOV_MAX of 1024
 RECEIVES_MAX: Final = 8  # in one turn, of a large answer; then others get theirs
+RENEW_AT: Final = 0.8  # of its time a session is renewed: then there is time for a second try
 ANY_VERSION: Final = 0x7FFF
 # Produce, Fetch, OffsetCommit, OffsetFetch: later versions name topics by id only. Names are enough
 # for most, and keep answers easy to read.
@@ -52,7 +53,8 @@ _CORRELATION: Final = Struct(">i")
 _ERROR: Final = Struct(">h")
 
 
-Connect = Callable[[str, int], Awaitable[Stream]]
+# Logs in over a connection within so many seconds; the session's length in milliseconds, 0: without an end.
+LogIn = Callable[["Connection", float], Awaitable[int]]
 
 
 class _Waiter(NamedTuple):
@@ -63,9 +65,16 @@ class _Waiter(NamedTuple):
 
 
 async def open_connection(
-    connect: Connect, host: str, port: int, client_id: str, timeout_s: float = CONNECT_TIMEOUT_S
+    connect: Connect,
+    host: str,
+    port: int,
+    client_id: str,
+    timeout_s: float = CONNECT_TIMEOUT_S,
+    log_in: LogIn | None = None,
 ) -> Connection:
-    """Connected, with the versions agreed on. BrokerNotAvailable says why where that can't be had."""
+    """Connected, with the versions agreed on and logged in. BrokerNotAvailable says why where that can't
+    be had;
+    who is not let in hears SaslAuthenticationFailed."""
     address = f"{host}:{port}"
     try:
         async with asyncio.timeout(timeout_s):
@@ -79,6 +88,8 @@ async def open_connection(
     connection = Connection(stream, address, client_id)
     try:
         await connection.agree_on_versions(timeout_s)
+        if log_in is not None:
+            await connection.log_in(log_in, timeout_s)
     except BaseException:
         connection.close()
         raise
@@ -91,6 +102,7 @@ class Connection:
     def __init__(self, stream: Stream, address: str, client_id: str) -> None:
         self.address = address
         self.versions: Mapping[int, tuple[int, int]] = {}
+        self.features: Mapping[str, int] = {}  # what all nodes of the cluster have, and its version
         self._client_id = client_id.encode()
         self._stream = stream
         self._fd = stream.fileno()
@@ -105,7 +117,8 @@ class Connection:
         self._room = asyncio.Event()
         self._room.set()
         self._ended: PostroadError | None = None
-        self._loop.add_reader(self._fd, self._receive)
+        self._renewal: asyncio.Task[None] | None = None
+        stream.start_reading(self._loop, self._receive)
 
     @property
     def is_open(self) -> bool:
@@ -158,6 +171,29 @@ class Connection:
         if answer.error_code:
             raise by_code(answer.error_code)
         self.versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+        self.features = {each.name: each.max_version_level for each in answer.finalized_features}
+
+    async def log_in(self, log_in: LogIn, timeout_s: float) -> None:
+        """Log in, and again before the session ends (KIP-368), for as long as the connection is open."""
+        lifetime_ms = await log_in(self, timeout_s)
+        if lifetime_ms:
+            self._renewal = self._loop.create_task(self._renew(log_in, timeout_s, lifetime_ms))
+
+    async def _renew(self, log_in: LogIn, timeout_s: float, lifetime_ms: int) -> None:
+        try:
+            while lifetime_ms:
+                await asyncio.sleep(lifetime_ms * RENEW_AT / 1000)
+                lifetime_ms = await log_in(self, timeout_s)
+        except PostroadError as error:
+            self._end(error)
+
+    def detach(self) -> Stream:
+        """The stream, for somebody else to go on with; nothing is under way on it."""
+        assert not self._waiting
+        assert self._renewal is None
+        self._ended = NetworkException(f"The connection to {self.address} was handed over.")
+        self._loop.remove_reader(self._fd)
+        return self._stream
 
     def close(self) -> None:
         self._end(NetworkException(f"The connection to {self.address} was closed."))
@@ -292,6 +328,8 @@ class Connection:
         self._set_room()
 
     def _wrong(self) -> str:
+        if self._frames.foreign == "TLS":
+            return f"{self.address} speaks TLS: write tls://{self.address}, and ?ca=FILE where it is needed."
         if foreign := self._frames.foreign:
             return f"{self.address} speaks {foreign}, not the Kafka protocol: name a node's Kafka port."
         return f"{self.address}: {self._frames.wrong}."
@@ -319,8 +357,10 @@ class Connection:
         if self._ended is not None:
             return
         self._ended = reason
+        if self._renewal is not None and self._renewal is not asyncio.current_task():
+            self._renewal.cancel()
         self._room.set()
-        self._loop.remove_reader(self._fd)
+        self._stream.stop_reading(self._loop)
         self._loop.remove_writer(self._fd)
         self._stream.close()
         self._unsent.clear()

@@ -25,11 +25,13 @@ from postroad.errors import (
     OffsetOutOfRange,
     PostroadError,
     TryAgain,
+    UnknownTopicId,
     UnknownTopicOrPartition,
     by_code,
 )
 from postroad.wire import batch as batches
 from postroad.wire.messages import fetch
+from postroad.wire.primitives import ZERO_UUID
 from postroad.wire.records import Record, decode_records
 
 MAX_WAIT_MS: Final = 500  # how long a leader holds an empty answer back
@@ -77,20 +79,26 @@ class Fetcher:
         self._partition_bytes = partition_bytes
         self._committed_only = committed_only
         self._rack = rack
+        self._ids: Mapping[str, bytes] = {}
         self.near: dict[TopicPartition, Near] = {}
         self._lane = client.new_lane("fetches")
         self._under_way: dict[int, asyncio.Task[list[Any]]] = {}
 
-    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions, from there, and no others."""
+    def seek(self, positions: Mapping[TopicPartition, int], ids: Mapping[str, bytes] | None = None) -> None:
+        """Read these partitions, from there, and no others.
+
+        `ids` of all topics: they are asked for by id then, where nodes can be asked so. Instead of messages
+        of another topic that has the name by now, UnknownTopicId comes.
+        """
         self.positions = dict(positions)
+        self._ids = ids or {}
 
     async def next(self, timeout_s: float) -> list[Fetched]:
         """What came, in whole answers; empty if nothing did in time. Positions move on by it.
 
         A leader that is away is waited for. CorruptMessage comes at once: waiting mends nothing; and
-        UnknownTopicOrPartition if the topic is still gone at the end. If it is cancelled, what came is
-        fetched again by the next call.
+        UnknownTopicOrPartition or UnknownTopicId if the topic is still gone at the end. If it is cancelled,
+        what came is fetched again by the next call.
         """
         fetched: list[Fetched] = []
         try:
@@ -115,7 +123,7 @@ class Fetcher:
                 self._client.forget()
                 if await backoff.wait(pause_after(error)):
                     continue
-                if isinstance(error, UnknownTopicOrPartition):
+                if isinstance(error, (UnknownTopicOrPartition, UnknownTopicId)):
                     raise
                 return
             if fetched or not backoff.left_s:
@@ -182,9 +190,12 @@ class Fetcher:
 
     async def _fetch(self, node: int, asked: Mapping[TopicPartition, int]) -> list[Any]:
         """[(the partition, the offset that was asked for, the answer)]"""
+        ids = self._ids
         topics = [
             fetch.FetchTopic(
-                topic=topic, partitions=[self._partition(n, asked[TopicPartition(topic, n)]) for n in numbers]
+                topic=topic,
+                topic_id=ids.get(topic, ZERO_UUID),
+                partitions=[self._partition(n, asked[TopicPartition(topic, n)]) for n in numbers],
             )
             for topic, numbers in offsets.by_topic(asked).items()
         ]
@@ -197,13 +208,17 @@ class Fetcher:
             rack_id=self._rack,
         )
         timeout_s = MAX_WAIT_MS / 1000 + ANSWER_MARGIN_S
-        answer = await self._client.call(fetch, request, node=node, lane=self._lane, timeout_s=timeout_s)
+        connection = await self._client.connection(node, self._lane)
+        version = connection.version_by_id(fetch) if ids else None
+        answer = await connection.call(fetch, request, timeout_s, version)
         if answer.error_code:
             raise by_code(answer.error_code)
         found = []
+        names = {id_: name for name, id_ in ids.items()}
         for topic in answer.responses:
             for partition in topic.partitions:
-                topic_partition = TopicPartition(topic.topic, partition.partition_index)
+                name = topic.topic or names[topic.topic_id]
+                topic_partition = TopicPartition(name, partition.partition_index)
                 found.append((topic_partition, asked[topic_partition], partition))
         return found
 

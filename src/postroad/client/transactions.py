@@ -13,9 +13,12 @@ What a call raises, and what the caller does then:
 - `commit` raised something else: nobody knows the verdict. Begin again, and look at the group's offsets.
 - anything else: `abort`, or begin again.
 
-An abort after a failure takes a higher epoch: a batch that is still on its way can't come into the next
-transaction. All calls about the id use a connection of their own, one at a time: the coordinator refuses what
-comes late by an older one.
+Where the cluster has `transaction.version` 2 each transaction has an epoch of its own (KIP-890); partitions
+and groups join it with what is sent there. Elsewhere they are added first, and an abort after a failure
+takes a higher epoch. Either way a batch that is still on its way can't come into the next transaction.
+
+All calls about the id use a connection of their own, one at a time: without such epochs the coordinator
+refuses what comes late by an older one.
 """
 
 from __future__ import annotations
@@ -42,7 +45,9 @@ from postroad.wire.records import Record, encode_batch
 
 TIMEOUT_MS: Final = 60_000
 SEQUENCE_MASK: Final = 0x7FFFFFFF
-# Later versions add partitions and groups by themselves, and give each transaction an epoch (KIP-890).
+FEATURE: Final = "transaction.version"
+OWN_EPOCHS: Final = 2
+# Later versions are for transactions that have epochs of their own.
 VERSIONS_MAX: Final = {
     produce.KEY: 11,
     add_partitions_to_txn.KEY: 3,
@@ -55,14 +60,24 @@ class TransactionalProducer:
     """Made by `begin`. One task at a time calls it."""
 
     def __init__(
-        self, client: Client, name: str, timeout_ms: int = TIMEOUT_MS, call_s: float | None = None
+        self,
+        client: Client,
+        name: str,
+        timeout_ms: int = TIMEOUT_MS,
+        call_s: float | None = None,
+        *,
+        own_epochs: bool = True,
     ) -> None:
-        """`call_s`: how long one try may take; a call as a whole may take the client's time-out."""
+        """`call_s`: how long one try may take; a call as a whole may take the client's time-out.
+
+        `own_epochs`: each transaction has an epoch of its own if the cluster can do that."""
         self._client = client
         self._name = name
         self._timeout_ms = timeout_ms
         self._call_s = client.timeout_s if call_s is None else call_s
         self._lane = client.new_lane("transactions")
+        self._wants_own_epochs = own_epochs
+        self.has_own_epochs = False
         self._producer_id = self._epoch = -1
         self._sequences: dict[TopicPartition, int] = {}
         self._added: dict[TopicPartition, None] = {}
@@ -79,9 +94,9 @@ class TransactionalProducer:
     async def send(self, to: TopicPartition, values: Sequence[bytes]) -> int:
         """Store the values as one batch of the transaction. Returns the first offset, −1 for a repetition."""
         with self._noting_failure():
-            await self._add(to)
+            await self._reach(to)
             sequence = self._sequences.get(to, 0)
-            base = await self._produce(to, self._batch(values, sequence))
+            base = await self._produce(to, self._request(to, values, sequence))
             self._sequences[to] = (sequence + len(values)) & SEQUENCE_MASK
             return base
 
@@ -92,7 +107,7 @@ class TransactionalProducer:
         if not offsets:
             return
         with self._noting_failure():
-            await self._add_group(group)
+            await self._reach_group(group)
             await self._commit_offsets(group, offsets, committer)
 
     async def commit(self) -> None:
@@ -104,8 +119,9 @@ class TransactionalProducer:
         """Nothing of it is in effect, nor will be."""
         with self._noting_failure():
             await self._end(committed=False)
-        if self._has_failed:
+        if self._has_failed and not self.has_own_epochs:
             await self._initialize()
+        self._has_failed = False
 
     def close(self) -> None:
         """Go without a word: what is open is aborted when its time is over, or by the next `begin`."""
@@ -123,9 +139,14 @@ class TransactionalProducer:
     def end_request(self, *, committed: bool) -> end_txn.EndTxnRequest:
         return end_txn.EndTxnRequest(self._name, self._producer_id, self._epoch, committed)
 
+    def produce_request(self, to: TopicPartition, values: Sequence[bytes]) -> produce.ProduceRequest:
+        """What `send` would send next."""
+        return self._request(to, values, self._sequences.get(to, 0))
+
     # --- the steps of a transaction
 
     async def _initialize(self) -> None:
+        self.has_own_epochs = self._wants_own_epochs and await self._can_have_epochs()
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=self._name,
             transaction_timeout_ms=self._timeout_ms,
@@ -137,9 +158,16 @@ class TransactionalProducer:
         self._sequences.clear()
         self._has_failed = False
 
-    async def _add(self, to: TopicPartition) -> None:
+    async def _can_have_epochs(self) -> bool:
+        async def attempt() -> bool:
+            return (await self.connection()).features.get(FEATURE, 0) >= OWN_EPOCHS
+
+        return await self._client.retry(attempt)
+
+    async def _reach(self, to: TopicPartition) -> None:
+        """The partition is part of the transaction, or joins it with the first batch."""
         self._is_open = True
-        if to in self._added:
+        if to in self._added or self.has_own_epochs:
             return
         topic = add_partitions_to_txn.AddPartitionsToTxnTopic(to.topic, [to.partition])
         request = add_partitions_to_txn.AddPartitionsToTxnRequest(
@@ -167,16 +195,17 @@ class TransactionalProducer:
             attributes=TRANSACTIONAL,
         )
 
-    async def _produce(self, to: TopicPartition, batch: bytearray) -> int:
-        partition = produce.PartitionProduceData(index=to.partition, records=batch)
+    def _request(self, to: TopicPartition, values: Sequence[bytes], sequence: int) -> produce.ProduceRequest:
+        partition = produce.PartitionProduceData(index=to.partition, records=self._batch(values, sequence))
         topic = produce.TopicProduceData(name=to.topic, partition_data=[partition])
-        request = produce.ProduceRequest(
+        return produce.ProduceRequest(
             transactional_id=self._name,
             acks=-1,
             timeout_ms=int(self._client.timeout_s * 1000),
             topic_data=[topic],
         )
 
+    async def _produce(self, to: TopicPartition, request: produce.ProduceRequest) -> int:
         async def attempt() -> int:
             node = await self._client.leader(*to)
             answer = await self._call(produce, request, node, CALLS)
@@ -189,8 +218,11 @@ class TransactionalProducer:
 
         return await self._client.retry(attempt)
 
-    async def _add_group(self, group: str) -> None:
+    async def _reach_group(self, group: str) -> None:
+        """The same for a group and its offsets."""
         self._is_open = True
+        if self.has_own_epochs:
+            return
         request = add_offsets_to_txn.AddOffsetsToTxnRequest(self._name, self._producer_id, self._epoch, group)
         await self._ask(add_offsets_to_txn, request)
 
@@ -231,9 +263,12 @@ class TransactionalProducer:
 
     async def _end(self, *, committed: bool) -> None:
         if self._is_open:
-            await self._ask(end_txn, self.end_request(committed=committed))
+            answer = await self._ask(end_txn, self.end_request(committed=committed))
             self._is_open = False
             self._added.clear()
+            if self.has_own_epochs:
+                self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
+                self._sequences.clear()
 
     # --- helpers
 
@@ -252,7 +287,9 @@ class TransactionalProducer:
 
     async def _call(self, api: Any, request: Any, node: int, lane: str) -> Any:
         connection = await self._client.connection(node, lane)
-        version = min(connection.version(api), VERSIONS_MAX.get(api.KEY, ANY_VERSION))
+        version = connection.version(api)
+        if not self.has_own_epochs:
+            version = min(version, VERSIONS_MAX.get(api.KEY, ANY_VERSION))
         return await connection.call(api, request, self._call_s, version)
 
     def _noting_failure(self) -> _NotingFailure:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Final, TypeVar
@@ -61,8 +62,10 @@ logger = logging.getLogger(__name__)
 class EtcdStore:
     """The Store port on etcd. Make it within the loop that will use it; the first request connects."""
 
-    def __init__(self, address: EtcdAddress) -> None:
-        self._gateway = EtcdGateway(address.endpoints)
+    def __init__(self, address: EtcdAddress, tls: ssl.SSLContext | None = None) -> None:
+        """`tls` is made of the files that the address names."""
+        assert (tls is None) == (address.tls is None), "TLS is as the address says"
+        self._gateway = EtcdGateway(address.endpoints, tls)
         self._prefix = address.prefix.encode()
         self._loop = asyncio.get_running_loop()
         self._newest = 0  # the newest revision that we were told of

@@ -9,6 +9,7 @@ Host names are resolved at each connect, since a member that was moved has anoth
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
@@ -63,8 +64,9 @@ class AnswerTooLarge(CoordinationError):
 class EtcdGateway:
     """A client of etcd's members. Make it within the loop that will use it."""
 
-    def __init__(self, endpoints: Sequence[str]) -> None:
+    def __init__(self, endpoints: Sequence[str], tls: ssl.SSLContext | None = None) -> None:
         self.endpoints = tuple(endpoints)
+        self._scheme = "http" if tls is None else "https"
         self.closed = asyncio.Event()
         self._tries = min(TRIES, len(endpoints))  # with nobody else to ask, one is given all the time
         self._first = 0  # the member that is asked first
@@ -73,7 +75,7 @@ class EtcdGateway:
         self._idle.set()
         self._streams: dict[WatchStream, None] = {}
         # No limit: watches keep their connections, and a keep-alive must never wait for one.
-        connector = aiohttp.TCPConnector(limit=0, use_dns_cache=False)
+        connector = aiohttp.TCPConnector(limit=0, use_dns_cache=False, ssl=True if tls is None else tls)
         self._session = aiohttp.ClientSession(connector=connector)
 
     # --- requests
@@ -134,7 +136,7 @@ class EtcdGateway:
         body = msgspec.json.encode(request)
         try:
             async with self._session.post(
-                f"http://{endpoint}/v3/{path}", data=body, timeout=timeout, allow_redirects=False
+                f"{self._scheme}://{endpoint}/v3/{path}", data=body, timeout=timeout, allow_redirects=False
             ) as response:
                 data = await response.read()
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
@@ -162,7 +164,7 @@ class EtcdGateway:
         endpoint = self.endpoints[number % len(self.endpoints)]
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
         post = self._session.post(
-            f"http://{endpoint}/v3/watch",
+            f"{self._scheme}://{endpoint}/v3/watch",
             data=msgspec.json.encode(request),
             headers=WATCH_HEADERS,
             timeout=timeout,

@@ -64,7 +64,7 @@ class GroupSettings(NamedTuple):
     backoff_max_ms: int
     backoff_jitter: float
     start: StartAt
-    isolation: str  # read_uncommitted or read_committed
+    committed_only: bool  # what a transaction wrote is delivered once it is committed
     heartbeat_ms: int
     session_ms: int
     renew_enabled: bool
@@ -243,7 +243,7 @@ def settings_of(config: Overrides, defaults: Overrides = NO_DEFAULTS) -> GroupSe
         backoff_max_ms=value("postroad.backoff.max.ms"),
         backoff_jitter=value("postroad.backoff.jitter"),
         start=read_start(value("share.auto.offset.reset")),
-        isolation=value("share.isolation.level"),
+        committed_only=value("share.isolation.level") == "read_committed",
         heartbeat_ms=value("share.heartbeat.interval.ms"),
         session_ms=value("share.session.timeout.ms"),
         renew_enabled=value("share.renew.acknowledge.enable"),

@@ -28,6 +28,7 @@ from postroad.cluster.store import ABSENT, Event, Snapshot
 from postroad.cluster.topic_config import min_insync_replicas
 from postroad.errors import CoordinationError, UnknownTopicOrPartition
 
+K = TypeVar("K")
 V = TypeVar("V")
 
 NO_LEADER: Final = -1
@@ -59,6 +60,12 @@ class NodeEntry(msgspec.Struct, frozen=True):
     rack: str = ""
     level: int = keys.LEVEL
     reads: bool = True
+    is_tls: bool = False
+    listeners: dict[str, tuple[str, int]] = {}
+
+    def address(self, listener: str) -> tuple[str, int]:
+        """Where clients of that listener find the node: at the first one if it has none of the name."""
+        return self.listeners.get(listener) or (self.host, self.port)
 
 
 class DeletedTopic(msgspec.Struct, frozen=True):
@@ -100,6 +107,7 @@ class Changes(NamedTuple):
     partitions: list[PartitionChange]  # of topics in `altered`, without partitions that are new
     nodes_changed: list[NodeChange]
     groups: list[str]  # ids of groups whose config changed or went away
+    security: list[str]  # keys of users, ACLs and quotas that changed or went away
 
 
 class Image:
@@ -121,6 +129,12 @@ class Image:
         self.deleted: dict[bytes, DeletedTopic] = {}
         self.next_producer_id = 0
         self.receipt_key: bytes | None = None  # None: no gateway has asked for it
+        self.users: dict[str, keys.UserValue] = {}
+        self.acls: dict[keys.AclKey, tuple[keys.AclValue, ...]] = {}
+        self.quotas: dict[keys.QuotaEntity, dict[str, float]] = {}
+        # This node's own count of changes of users, ACLs and quotas: what was allowed at another one is asked
+        # anew.
+        self.security_revision = 0
         self._revisions: dict[str, int] = {}  # of every key that is part of the image
         self._by_key: dict[str, Topic] = {}
         self._values: dict[str, keys.TopicValue] = {}  # by key
@@ -171,7 +185,7 @@ class Image:
         Raises CoordinationError, and leaves the image unusable, if the store holds what it must not.
         """
         touched: dict[str, None] = {}  # keys of topics whose parts changed, in order
-        changes = Changes([], [], [], [], [], [])
+        changes = Changes([], [], [], [], [], [], [])
         for event in events:
             try:
                 self._take(event, touched, changes)
@@ -220,20 +234,17 @@ class Image:
                 self._take_group(event, rest)
             case "deleted":
                 self._take_deleted(event, id_bytes(rest))
+            case "users" | "acls" | "quotas":
+                self._take_security(event, kind, rest)
+                changes.security.append(event.key)
             case "directories" | "drains":
                 self._take_node_note(event, kind, int(rest))
             case keys.CONTROLLER:
                 self.controller = None if event.value is None else _decoded(event, keys.ControllerValue).node
             case keys.LEVEL_KEY:
                 self.level = 0 if event.value is None else _decoded(event, keys.LevelValue).level
-            case keys.CLUSTER:
-                self.cluster_id = None if event.value is None else _decoded(event, keys.ClusterValue).id
-            case keys.PRODUCER_IDS:
-                self.next_producer_id = (
-                    0 if event.value is None else _decoded(event, keys.ProducerIdsValue).next
-                )
-            case keys.RECEIPTS:
-                self.receipt_key = None if event.value is None else _decoded(event, keys.ReceiptsValue).key
+            case keys.CLUSTER | keys.PRODUCER_IDS | keys.RECEIPTS:
+                self._take_fact(event)
             case _:
                 return  # of a newer Postroad; not part of this image
         self._note(event)
@@ -243,6 +254,17 @@ class Image:
             self._revisions.pop(event.key, None)
         else:
             self._revisions[event.key] = event.revision
+
+    def _take_fact(self, event: Event) -> None:
+        """What there is one of in a cluster."""
+        gone = event.value is None
+        match event.key:
+            case keys.CLUSTER:
+                self.cluster_id = None if gone else _decoded(event, keys.ClusterValue).id
+            case keys.PRODUCER_IDS:
+                self.next_producer_id = 0 if gone else _decoded(event, keys.ProducerIdsValue).next
+            case keys.RECEIPTS:
+                self.receipt_key = None if gone else _decoded(event, keys.ReceiptsValue).key
 
     def _take_topic(self, event: Event) -> None:
         if event.value is None:
@@ -298,6 +320,21 @@ class Image:
         if value.existed:
             self.existed[group_id] = value.existed
 
+    def _take_security(self, event: Event, kind: str, rest: str) -> None:
+        """What belongs to a kind of resource that this version does not know stops the node: it would be
+        safe for nobody to leave out a denial."""
+        self.security_revision += 1
+        value = event.value
+        match kind:
+            case "users":
+                _put(self.users, rest, None if value is None else _decoded(event, keys.UserValue))
+            case "acls":
+                acls = None if value is None else _decoded(event, keys.AclsValue).acls
+                _put(self.acls, keys.read_acl_key(rest), acls)
+            case "quotas":
+                limits = None if value is None else _decoded(event, keys.QuotaValue).limits
+                _put(self.quotas, keys.read_quota_key(rest), limits)
+
     def _take_deleted(self, event: Event, topic_id: bytes) -> None:
         if event.value is None:
             self.deleted.pop(topic_id, None)
@@ -337,6 +374,13 @@ class Image:
             )
         config = dict(INTERNAL_TOPICS.get(value.name, value.config))
         return Topic(value.name, id_bytes(value.id), states, config)
+
+
+def _put(found: dict[K, V], key: K, value: V | None) -> None:
+    if value is None:
+        found.pop(key, None)
+    else:
+        found[key] = value
 
 
 def _decoded(event: Event, kind: type[V]) -> V:

@@ -11,6 +11,9 @@
     groups/<group id>               a group's config overrides, and which of the topics that it names existed
                                     when it named them; there only while it has overrides
     deleted/<topic id>              a deleted topic whose directories some nodes still have to remove
+    users/<name>                    what a user's passwords are checked with
+    acls/<type>/<pattern>/<name>    the ACLs about one resource, or one prefix of names
+    quotas/<entity>                 what a user or a client may take in a second
     receipts                        the key with which all gateways seal receipts
     producer-ids                    the first producer id that no node has been given
 
@@ -44,14 +47,18 @@ TOPICS: Final = "topics/"
 PARTITIONS: Final = "partitions/"
 GROUPS: Final = "groups/"
 DELETED: Final = "deleted/"
+USERS: Final = "users/"
+ACLS: Final = "acls/"
+QUOTAS: Final = "quotas/"
 
 PARTITIONS_PER_CHUNK: Final = 100
 
 # What this version understands. 0: a single node. 1: replicas (the fields of PartitionState after `isr`).
 # 2: partitions are moved between nodes (`original`). A node that does not know a field drops it when it
-# rewrites the value.
+# rewrites the value. 3: each transaction has an epoch of its own, and what it reaches joins it by itself.
 MOVES_LEVEL: Final = 2
-LEVEL: Final = MOVES_LEVEL
+TRANSACTIONS_LEVEL: Final = 3
+LEVEL: Final = TRANSACTIONS_LEVEL
 
 # What a node's entry says of it. An entry of an older version says nothing, and its node serves.
 STARTING: Final = "starting"  # it has yet to commit what became of its replicas: it may not be elected
@@ -72,6 +79,8 @@ class NodeValue(msgspec.Struct, frozen=True, omit_defaults=True):
     rack: str = ""
     level: int = 0  # older versions wrote none
     reads: bool = False  # consumers may read there what it follows (KIP-392); older versions refuse them
+    is_tls: bool = False  # at host and port
+    listeners: dict[str, tuple[str, int]] = {}  # the others, by name: where their clients find the node
 
 
 class ControllerValue(msgspec.Struct, frozen=True):
@@ -165,6 +174,51 @@ class ProducerIdsValue(msgspec.Struct, frozen=True):
     next: int
 
 
+class ScramValue(msgspec.Struct, frozen=True):
+    """A SCRAM verifier; bytes are in base64."""
+
+    salt: bytes
+    iterations: int
+    stored_key: bytes
+    server_key: bytes
+
+
+class UserValue(msgspec.Struct, frozen=True):
+    scram: dict[str, ScramValue]  # by mechanism
+
+
+class AclValue(msgspec.Struct, frozen=True, array_like=True):
+    """One ACL; operation and permission are Kafka's numbers."""
+
+    principal: str
+    host: str
+    operation: int
+    permission: int
+
+
+class AclsValue(msgspec.Struct, frozen=True):
+    acls: tuple[AclValue, ...]
+
+
+class QuotaValue(msgspec.Struct, frozen=True):
+    limits: dict[str, float]
+
+
+class AclKey(NamedTuple):
+    """What ACLs are about. `type` and `pattern` are Kafka's numbers."""
+
+    type: int
+    pattern: int
+    name: str
+
+
+class QuotaEntity(NamedTuple):
+    """Whose quota it is. None: the entity does not say; "": whoever has none of his own."""
+
+    user: str | None
+    client: str | None
+
+
 class ReceiptsValue(msgspec.Struct, frozen=True):
     key: bytes  # in base64
 
@@ -210,6 +264,38 @@ def group_key(group_id: str) -> str:
 
 def deleted_key(topic_id: str) -> str:
     return DELETED + topic_id
+
+
+RESOURCE_TYPES: Final = {2: "topic", 3: "group", 4: "cluster", 5: "transactional-id"}
+PATTERNS: Final = {3: "literal", 4: "prefixed"}
+
+
+def user_key(name: str) -> str:
+    return USERS + name
+
+
+def acl_key(about: AclKey) -> str:
+    return f"{ACLS}{RESOURCE_TYPES[about.type]}/{PATTERNS[about.pattern]}/{about.name}"
+
+
+def read_acl_key(rest: str) -> AclKey:
+    """Raises ValueError if it is none."""
+    kind, pattern, name = rest.split("/", 2)
+    types = {text: number for number, text in RESOURCE_TYPES.items()}
+    patterns = {text: number for number, text in PATTERNS.items()}
+    if kind not in types or pattern not in patterns:
+        raise ValueError("it names no kind of resource, or no pattern, that this version knows")
+    return AclKey(types[kind], patterns[pattern], name)
+
+
+def quota_key(entity: QuotaEntity) -> str:
+    """In JSON, since names may have any characters."""
+    return QUOTAS + msgspec.json.encode(entity).decode()
+
+
+def read_quota_key(rest: str) -> QuotaEntity:
+    """Raises ValueError if it is none."""
+    return msgspec.json.decode(rest, type=QuotaEntity)
 
 
 class Chunk(NamedTuple):

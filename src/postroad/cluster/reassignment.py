@@ -238,14 +238,20 @@ def _without(
 
 
 def stuck(image: Image, node: int) -> list[tuple[Topic, int]]:
-    """Partitions that should leave the node, and for which there is no other node."""
+    """Partitions that should leave the node and can't now: there is no other node for them, or nobody that
+    runs has what they hold."""
     free = set(placeable(image)) - {node}
     return [
         (topic, index)
         for topic in image.topics.values()
         for index, state in enumerate(topic.partitions)
-        if node in state.target and free <= set(state.target)
+        if node in state.target and (free <= set(state.target) or not _can_be_copied(image, state))
     ]
+
+
+def _can_be_copied(image: Image, state: PartitionState) -> bool:
+    """Whether anybody runs that leads the partition or may be elected."""
+    return any(member in image.nodes for member in (*state.isr, *state.elr))
 
 
 def heirs(image: Image, state: PartitionState) -> list[int]:

@@ -157,10 +157,10 @@ def check_name(name: str) -> None:
 
 
 def _check_is_new(image: Image, name: str, internal: bool) -> None:
-    if name in image.topics:
-        raise TopicAlreadyExists(f"Topic {name!r} exists.")
     if name in INTERNAL_TOPICS and not internal:
         raise InvalidTopic(f"{name!r} is kept by the nodes themselves; choose another name.")
+    if name in image.topics:
+        raise TopicAlreadyExists(f"Topic {name!r} exists.")
     if image.key_revision(keys.topic_key(name)) != ABSENT:
         raise InvalidTopic(
             f"{name!r} differs only in '.' and '_' from a topic that exists; choose another name."

@@ -6,7 +6,6 @@ they differ from Kafka's.
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 from postroad.cluster.topic_config import FlushMode
 from postroad.config.access_keys import access_keys
 from postroad.config.declaration import Section, group_default, setting, topic_default
+from postroad.config.listeners import is_loopback
 from postroad.config.values import (
     UNLIMITED,
     base_url,
@@ -128,48 +128,15 @@ class Cluster(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kafka(Section):
-    """Where Kafka clients connect."""
-
-    host: str = setting("127.0.0.1", text(), "The address to listen on.")
-    port: int = setting(9092, number(0, 65535), "The port to listen on; 0: any free one.")
-    advertised_host: str = setting("", text(), "The host that clients are told to connect to; empty: host.")
-    advertised_port: int = setting(
-        0, number(0, 65535), "The port that clients are told to connect to; 0: the one that is listened on."
-    )
-    insecure: bool = setting(
-        False,
-        switch(),
-        "Allow an address that others can reach, though there is no TLS and no authentication.",
-    )
-    short_ways: bool = setting(
-        True,
-        switch(),
-        "Requests that repeat the one before are not decoded anew, which is faster and answers the same; "
-        "off: to rule that out when looking for a fault.",
-    )
-    transactions: bool = setting(
-        False,
-        switch(),
-        "Take transactional ids. A preview: set it on every node of a cluster.",
-    )
-
-    @property
-    def loopback(self) -> bool:
-        return is_loopback(self.host)
-
-    @property
-    def host_to_advertise(self) -> str:
-        return self.advertised_host or self.host
-
-
-@dataclass(frozen=True, kw_only=True)
 class Http(Section):
     """The gateway: SQS, REST, WebSocket and web hooks over HTTP, in a process of its own."""
 
     enabled: bool = setting(True, switch(), "Start a gateway beside the node.")
     host: str = setting("127.0.0.1", text(), "The address to listen on.")
     port: int = setting(8080, number(0, 65535), "The port to listen on; 0: any free one.")
+    tls: bool = setting(
+        False, switch(), "Speak TLS on that port (https), with the certificate of tls.certificate."
+    )
     url: str = setting(
         "", base_url(), "What queue URLs begin with; empty: as the client addressed the gateway."
     )
@@ -236,6 +203,10 @@ class Http(Section):
     @property
     def loopback(self) -> bool:
         return is_loopback(self.host)
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.tls else "http"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -480,11 +451,3 @@ class Logging(Section):
     format: str = setting(
         "text", choice("text", "json"), "How the log is written: as text, or as one JSON object a line."
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Only this machine can reach the address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -10,13 +10,14 @@ from typing import Any, Final, cast
 from postroad.cluster import group_config
 from postroad.cluster.config_definition import nearest
 from postroad.config.declaration import Section, Setting, declarations
+from postroad.config.kafka import Kafka
+from postroad.config.listeners import CERTIFICATE, DEFAULT_NAME, EVERY_ADDRESS, Listener, is_loopback
 from postroad.config.sections import (
     Cluster,
     Data,
     Durability,
     Groups,
     Http,
-    Kafka,
     Limits,
     Logging,
     Node,
@@ -24,6 +25,8 @@ from postroad.config.sections import (
     Subscriptions,
     Topics,
 )
+from postroad.config.security import Security
+from postroad.config.tls import Tls
 from postroad.errors import ConfigurationError, InvalidConfig
 
 __all__ = [
@@ -37,9 +40,11 @@ __all__ = [
     "Limits",
     "Logging",
     "Node",
+    "Security",
     "Settings",
     "Storage",
     "Subscriptions",
+    "Tls",
     "Topics",
     "all_settings",
     "declared",
@@ -54,6 +59,8 @@ class Settings:
     data: Data = field(default_factory=Data)
     cluster: Cluster = field(default_factory=Cluster)
     kafka: Kafka = field(default_factory=Kafka)
+    tls: Tls = field(default_factory=Tls)
+    security: Security = field(default_factory=Security)
     http: Http = field(default_factory=Http)
     topics: Topics = field(default_factory=Topics)
     durability: Durability = field(default_factory=Durability)
@@ -78,8 +85,12 @@ class Settings:
         return cls(**made)
 
     def __post_init__(self) -> None:
-        _check_exposure(self.kafka)
-        _check_gateway(self.http)
+        for listener in self.kafka.every_listener:
+            is_asked = listener.is_tls and self.security.enabled  # who has no certificate logs in
+            _check_exposure(listener, self.kafka.insecure or is_asked)
+            _check_certificates(listener, self.tls)
+        _check_gateway(self.http, self.tls)
+        _check_security(self)
         if self.groups.session_min_ms > self.groups.session_max_ms:
             raise ConfigurationError("groups.session_min_ms must not be above groups.session_max_ms.")
         if self.groups.consumer_heartbeat_ms >= self.groups.consumer_session_ms:
@@ -131,20 +142,47 @@ def declared(full_name: str) -> Setting:
     return known[full_name]
 
 
-def _check_exposure(kafka: Kafka) -> None:
-    if not kafka.loopback and not kafka.insecure:
+def _check_security(settings: Settings) -> None:
+    """A gateway acts as part of the cluster: it must ask its own callers who they are."""
+    if settings.security.enabled and settings.http.enabled and not settings.http.access_keys:
         raise ConfigurationError(
-            f"kafka.host = {kafka.host!r}: others could connect, without TLS or a password. "
-            f"Keep 127.0.0.1, or set kafka.insecure = true if the network is yours."
-        )
-    if kafka.host_to_advertise in ("0.0.0.0", "::"):
-        raise ConfigurationError(
-            f"kafka.host = {kafka.host!r} is every address of this machine; clients need a certain one. "
-            f"Set kafka.advertised_host to the name or address by which they reach it."
+            "security.enabled: whoever reaches the gateway could do everything. Set http.access_keys, "
+            "or http.enabled = false."
         )
 
 
-def _check_gateway(http: Http) -> None:
+def _check_exposure(listener: Listener, insecure: bool) -> None:
+    where = _setting_of(listener)
+    if not is_loopback(listener.host) and not listener.is_safe and not insecure:
+        raise ConfigurationError(
+            f"{where} = {listener.host!r}: others could connect, without TLS or a password. Keep 127.0.0.1, "
+            f"demand TLS and certificates, or set kafka.insecure = true if the network is yours."
+        )
+    if listener.host_to_advertise in EVERY_ADDRESS:
+        advertised = "advertised=HOST:PORT" if listener.name != DEFAULT_NAME else "kafka.advertised_host"
+        raise ConfigurationError(
+            f"{where} = {listener.host!r} is every address of this machine; clients need a certain one. "
+            f"Set {advertised} to the name or address by which they reach it."
+        )
+
+
+def _check_certificates(listener: Listener, tls: Tls) -> None:
+    where = _setting_of(listener)
+    if listener.is_tls and not (tls.certificate and tls.key):
+        raise ConfigurationError(f"{where} is to speak TLS: set tls.certificate and tls.key.")
+    if listener.authentication == CERTIFICATE and not listener.is_tls:
+        raise ConfigurationError(f"{where} can't ask for certificates without TLS.")
+    if listener.authentication == CERTIFICATE and not tls.ca:
+        raise ConfigurationError(f"{where} demands certificates: set tls.ca to the CAs that sign them.")
+
+
+def _setting_of(listener: Listener) -> str:
+    return "kafka.host" if listener.name == DEFAULT_NAME else f"kafka.listeners: {listener.name}"
+
+
+def _check_gateway(http: Http, tls: Tls) -> None:
+    if http.enabled and http.tls and not (tls.certificate and tls.key):
+        raise ConfigurationError("http.tls needs a certificate: set tls.certificate and tls.key.")
     if http.enabled and not http.loopback and not http.access_keys and not http.insecure:
         raise ConfigurationError(
             f"http.host = {http.host!r}: others could connect, without a key. Keep 127.0.0.1, set "

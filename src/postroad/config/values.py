@@ -16,6 +16,8 @@ from typing import Any, Final
 
 from postroad.cluster.config_definition import INT_MAX, LONG_MAX, ConfigType
 from postroad.cluster.store_address import parse
+from postroad.config.listeners import parse as parse_listeners
+from postroad.security.mapping_rules import MappingRules
 
 UNLIMITED: Final = -1
 
@@ -97,6 +99,30 @@ def host_names() -> ValueKind:
             if given == "" or all(name == "*" or _HOST_NAME.fullmatch(name) for name in names):
                 return ",".join(names)
         raise ValueError("host names without ports, with commas between, or * for any")
+
+    return ValueKind(read, ConfigType.LIST)
+
+
+def listeners() -> ValueKind:
+    """Listeners beside the one of `kafka.host` and `kafka.port`, with commas between."""
+
+    def read(given: object) -> str:
+        if not isinstance(given, str):
+            raise ValueError("a text")
+        parse_listeners(given)
+        return given
+
+    return ValueKind(read, ConfigType.LIST)
+
+
+def mapping_rules() -> ValueKind:
+    """How subjects of certificates become names (KIP-371)."""
+
+    def read(given: object) -> str:
+        if not isinstance(given, str):
+            raise ValueError("a text")
+        MappingRules.parse(given)
+        return given
 
     return ValueKind(read, ConfigType.LIST)
 

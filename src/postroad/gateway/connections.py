@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections import Counter as Tally
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from postroad.gateway.refusals import BAD_LINE, LONG_HEAD, TOO_BUSY, Refused
 from postroad.gateway.short_way import ShortWay, ShortWayHandler
 
 BACKLOG: Final = 1024
+HANDSHAKE_S: Final = 5.0
 SWEEP_S: Final = 1.0
 LINGER_S: Final = 5.0  # a client that was refused has so long to read that
 READ_BYTES: Final = 64 * 1024  # of a body that its handler has not asked for; twice as much is the end
@@ -337,8 +339,12 @@ class Door:
         self._sweeper: asyncio.TimerHandle | None = None
         self._said = 0
 
-    async def open(self, sock: socket.socket) -> None:
-        self._server = await self._loop.create_server(self._admit, sock=sock, backlog=BACKLOG)
+    async def open(self, sock: socket.socket, context: ssl.SSLContext | None = None) -> None:
+        """With a context, TLS is spoken."""
+        patience = None if context is None else HANDSHAKE_S
+        self._server = await self._loop.create_server(
+            self._admit, sock=sock, backlog=BACKLOG, ssl=context, ssl_handshake_timeout=patience
+        )
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
 
     def close(self) -> None:

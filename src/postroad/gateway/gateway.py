@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from postroad.client import nodes
 from postroad.client.client import Client
+from postroad.client.login import Credentials
 from postroad.client.producer import Delivery, Producer, Sent
 from postroad.client.share_message import AckType
 from postroad.config.sections import Http
@@ -48,6 +49,7 @@ class Message(NamedTuple):
 class GatewaySettings:
     bootstrap: str
     http: Http
+    credentials: Credentials | None = None  # with which it logs in to the nodes
 
 
 class Gateway:
@@ -58,7 +60,9 @@ class Gateway:
         self.http = settings.http
         self.keys = Keys.parse(settings.http.access_keys)
         self.visitors = Visitors(settings.http, self.keys.required)
-        self.client = Client(settings.bootstrap, client_id="postroad-gateway")
+        self.client = Client(
+            settings.bootstrap, client_id="postroad-gateway", credentials=settings.credentials
+        )
         self.producer = Producer(self.client)
         self.directory = Directory(self.client)
         self.topic_ids = TopicIds(self.client)

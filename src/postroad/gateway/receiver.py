@@ -10,6 +10,7 @@ R3 what is handed out is locked, for as long as the caller asked for.
 R4 a caller for whom messages have come is not answered without them because its time is over meanwhile.
 R5 a node is asked for no more bytes than the callers take, nor than memory allows; only a batch that is
    larger than that comes all the same, or its messages would never go out.
+R6 where several nodes have more than is wanted, they take turns (`turns`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from postroad.gateway import runs, sizes
 from postroad.gateway.leaders import Leaders, Topics
 from postroad.gateway.memory import Memory
 from postroad.gateway.receipts import OWNER_BYTES, Receipt
+from postroad.gateway.turns import Turns
 from postroad.gateway.unpacking import unpack
 from postroad.wire.share_requests import NOT_GIVEN
 
@@ -40,6 +42,7 @@ FETCH_BYTES_MAX: Final = 4 << 20  # asked a node for at once, for all callers
 PATIENCE_S: Final = 10.0  # a node that does not answer is waited for so long
 GLANCE_S: Final = 0.02  # while a request waits at the node there is nothing: no need to ask again
 LOCK_MS_MIN: Final = 1000  # of a fetch: a lock must outlive the way to its caller, and is shortened there
+TURN_S: Final = 0.2  # a node whose turn it is answers within that time, or others are asked as well
 RETRY_S: Final = 0.1  # a node that fails is left alone for so long
 IDLE_S: Final = 30.0  # a pump that nobody needed for so long lets its connections go
 
@@ -106,6 +109,7 @@ class Receiver:
         self._requested = asyncio.Event()
         self._sessions: dict[int, ShareSession] = {}
         self._under_way: dict[int, Fetch] = {}
+        self._turns = Turns()
         self._handing: set[asyncio.Future[object]] = set()
         self._relocking: set[asyncio.Future[list[Received]]] = (
             set()
@@ -224,19 +228,32 @@ class Receiver:
         requests = [request for request in self._requests if _waits(request)]
         if not requests:
             return
-        terms = _terms(requests)
-        for node, topic_partitions in by_node.items():
-            if node not in self._under_way:
-                fetching = self._fetch(node, topic_partitions, terms)
-                self._under_way[node] = Fetch(asyncio.create_task(fetching), terms.wait_ms > 0)
+        asking = self._turns.next(by_node, self._under_way, len(requests))
+        rivals = [node for node in asking if self._turns.has_rivals(node)]
+        for node in asking:
+            if node in rivals:  # each is asked for its part of the callers
+                asked = _terms(requests[rivals.index(node) :: len(rivals)])._replace(wait_ms=0)
+            else:
+                asked = _terms(requests)
+            fetching = self._fetch(node, by_node[node], asked)
+            self._under_way[node] = Fetch(asyncio.create_task(fetching), asked.wait_ms > 0)
         if not self._under_way:
             await asyncio.sleep(RETRY_S)
         else:
             tasks = [fetch.task for fetch in self._under_way.values()]
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, timeout=TURN_S, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
+            if not done:
+                self._pass_over_slow()
+            if not done or self._turns.may_have(by_node, self._under_way):
+                return  # nobody is late before those were asked
         self._answer_late(requests)
+
+    def _pass_over_slow(self) -> None:
+        """A node whose turn it is and that does not answer has lost it: others are asked."""
+        for node in self._under_way:
+            self._turns.answered(node, is_full=False)
 
     async def _fetch(self, node: int, topic_partitions: dict[TopicIdPartition, str], terms: Terms) -> None:
         """Ask a node once, and deal out what comes."""
@@ -244,8 +261,11 @@ class Receiver:
         try:
             lock = Lock(terms.lock_ms, asyncio.get_running_loop().time() + terms.lock_ms / 1000)
             asked = terms._replace(max_bytes=reserved)
-            self._deal(await self._ask(node, topic_partitions, asked), lock, terms.run_max)
+            received = await self._ask(node, topic_partitions, asked)
+            self._turns.answered(node, len(received) >= terms.messages)
+            self._deal(received, lock, terms.run_max)
         except TryAgain as error:
+            self._turns.answered(node, is_full=False)
             for topic in set(topic_partitions.values()):
                 self._leaders.doubt(topic, error)
             await asyncio.sleep(RETRY_S)
@@ -394,6 +414,7 @@ class Receiver:
 
     async def _let_go(self) -> None:
         """A fetch that is under way is seen through, or its messages would be locked for nobody."""
+        await self._leaders.close()
         await asyncio.gather(*(fetch.task for fetch in self._under_way.values()), return_exceptions=True)
         for session in self._sessions.values():
             await session.close()

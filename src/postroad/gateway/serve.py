@@ -15,11 +15,14 @@ import gc
 import logging
 import socket
 import sys
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
 from postroad import process
+from postroad.client.login import Credentials
 from postroad.config import Settings
 from postroad.errors import BrokerNotAvailable, ConfigurationError, PostroadError, TryAgain
 from postroad.gateway.access_log import ACCESS
@@ -28,6 +31,8 @@ from postroad.gateway.connections import Door
 from postroad.gateway.dialects import CONTEXTS, DIALECTS
 from postroad.gateway.gateway import Gateway, GatewaySettings
 from postroad.gateway.short_way import ShortWayHandler
+from postroad.gateway.tls import GatewayTls
+from postroad.security.master_key import GATEWAY_USER, machine_password, read_key
 
 GRACE_S: Final = 5.0
 ASK_AGAIN_S: Final = 1.0  # while no node answers
@@ -58,37 +63,65 @@ async def _serve(settings: Settings, bootstrap: str, ready_file: str | None, inh
         sock = socket.socket(fileno=inherited)
         process.end_with_stdin(stopping)
     if not settings.http.loopback and not settings.http.access_keys:
-        log.warning("others can connect to %s, without TLS or a key", settings.http.host)
+        log.warning("others can connect to %s, without a key", settings.http.host)
+    if not settings.http.loopback and not settings.http.tls:
+        log.warning("others can connect to %s, without TLS", settings.http.host)
+    tls = None if not settings.http.tls else GatewayTls(settings)
     gateway = await _connected(settings, bootstrap, stopping)
     if gateway is not None:
-        await _serve_requests(gateway, sock, stopping, ready_file, say=inherited is None)
+        await _serve_requests(gateway, sock, tls, stopping, ready_file, say=inherited is None)
     return 0
 
 
 async def _serve_requests(
-    gateway: Gateway, sock: socket.socket, stopping: asyncio.Event, ready_file: str | None, say: bool
+    gateway: Gateway,
+    sock: socket.socket,
+    tls: GatewayTls | None,
+    stopping: asyncio.Event,
+    ready_file: str | None,
+    say: bool,
 ) -> None:
     runner = web.AppRunner(create_app(gateway, DIALECTS, CONTEXTS), shutdown_timeout=GRACE_S)
     await runner.setup()
     handler = ShortWayHandler(gateway)
     door = Door(runner, gateway.http, gateway.metrics, handler, gateway.memory)
-    await door.open(sock)
-    _say_ready(sock, ready_file, say)
+    await door.open(sock, None if tls is None else tls.context)
+    renewing = None
+    if tls is not None:
+        process.when_told_to_reload(partial(tls.reload, True))
+        renewing = asyncio.create_task(tls.keep_current(), name="keep-certificates")
+    _say_ready(sock, gateway.http.scheme, ready_file, say)
     gc.collect()
     gc.freeze()  # what is loaded by now stays: the collector need not look at it again
     await stopping.wait()
     log.info("stopping: answering what is under way")
     door.close()
+    if renewing is not None:
+        renewing.cancel()
     await gateway.end_waits()
     await handler.finish(GRACE_S)
     await runner.cleanup()
     await gateway.__aexit__(None)
 
 
+def credentials_of(settings: Settings) -> Credentials | None:
+    """With what the gateway logs in to the nodes; None: they don't ask. Raises ConfigurationError."""
+    if not settings.security.enabled:
+        return None
+    path = settings.security.master_key_file
+    if not path:
+        raise ConfigurationError("security.master_key_file: a gateway needs the master key of its nodes.")
+    try:
+        key = read_key(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"the master key in {path} can't be used: {error}.") from None
+    return Credentials(GATEWAY_USER, machine_password(key, GATEWAY_USER))
+
+
 async def _connected(settings: Settings, bootstrap: str, stopping: asyncio.Event) -> Gateway | None:
     """As soon as a node answers; None if we are told to stop before."""
     while not stopping.is_set():
-        gateway = Gateway(GatewaySettings(bootstrap, settings.http))
+        gateway = Gateway(GatewaySettings(bootstrap, settings.http, credentials_of(settings)))
         try:
             return await gateway.__aenter__()
         except (BrokerNotAvailable, TryAgain) as error:
@@ -119,12 +152,12 @@ def bind(host: str, port: int) -> socket.socket:
     return sock
 
 
-def _say_ready(sock: socket.socket, ready_file: str | None, say: bool) -> None:
+def _say_ready(sock: socket.socket, scheme: str, ready_file: str | None, say: bool) -> None:
     host, port = sock.getsockname()[:2]
     address = f"[{host}]:{port}" if sock.family == socket.AF_INET6 else f"{host}:{port}"
     if say:
-        process.say(f"postroad gateway is ready: http://{address}")
+        process.say(f"postroad gateway is ready: {scheme}://{address}")
     else:
-        log.info("serving http://%s", address)
+        log.info("serving %s://%s", scheme, address)
     if ready_file is not None:
-        process.write_ready_file(ready_file, {"http": address})
+        process.write_ready_file(ready_file, process.ready_http(scheme, address))

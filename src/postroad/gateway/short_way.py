@@ -200,6 +200,7 @@ class ShortWayHandler:
         self.routes = gateway.plain_routes
         self.access_log = AccessLog(gateway.http)
         self.is_closed = False  # what comes now is for aiohttp
+        self._scheme = gateway.http.scheme
         self._under_way = 0
         self._all_answered = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -211,7 +212,9 @@ class ShortWayHandler:
         self.gateway.metrics.in_flight += 1
         route = self.routes[plain.headers[TARGET]]
         request = _Request(self, way, route, plain, connection)
-        head = Head("POST", plain.target, plain.headers, f"http://{plain.headers['host']}", connection)
+        head = Head(
+            "POST", plain.target, plain.headers, f"{self._scheme}://{plain.headers['host']}", connection
+        )
         try:
             work = route.handler(head, body, request.answer)
         except Exception:

@@ -293,11 +293,22 @@ class Groups:
         out.reply(token, Committed(tuple(None for _ in request.offsets)))
         return out
 
-    def complete(self, group_id: str, producer_id: int, epoch: int, commit: bool, token: object) -> Outcome:
-        """Alone. The producer's transaction has ended: so are its offsets. Answered by Committed."""
+    def complete(
+        self,
+        group_id: str,
+        producer_id: int,
+        epoch: int,
+        commit: bool,
+        token: object,
+        *,
+        strict: bool = False,
+    ) -> Outcome:
+        """Alone. The producer's transaction has ended: so are its offsets. Answered by Committed.
+
+        `strict`: the epoch is above that of the offsets (KIP-890)."""
         group, out = self._groups.get(group_id), Outcome()
         if group is not None:
-            out.records += group.pending.complete(producer_id, epoch, commit)
+            out.records += group.pending.complete(producer_id, epoch, commit, strict)
         out.reply(token, Committed(()))
         return out
 

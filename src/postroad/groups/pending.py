@@ -64,16 +64,19 @@ class PendingOffsets:
     def has(self, offset_key: OffsetKey) -> bool:
         return any(offset_key in values for values in self._values.values())
 
-    def complete(self, producer_id: int, epoch: int, commit: bool) -> list[Record]:
+    def complete(self, producer_id: int, epoch: int, commit: bool, strict: bool) -> list[Record]:
         """The transaction has ended: its offsets, if it was committed, and tombstones of what was pending.
 
-        A marker is of the epoch of its transaction's offsets, or of a later one.
+        Offsets that are committed have the epoch of the marker, or with `strict` the one below it (KIP-890).
+        What an older epoch has left here ended without its commit, and never counts.
         """
         made: list[Record] = []
+        last = epoch - strict
         for (topic, partition), value in self._values.get(producer_id, {}).items():
-            if value.producer_epoch > epoch:
+            if value.producer_epoch > last:
                 continue
-            if commit and (producer_id, (topic, partition)) not in self._overtaken:
+            is_overtaken = (producer_id, (topic, partition)) in self._overtaken
+            if commit and value.producer_epoch == last and not is_overtaken:
                 committed = OffsetValue(value.offset, value.commit_ms, value.leader_epoch, value.metadata)
                 made.append(records.encode(records.OFFSET, self._group_id, topic, partition, value=committed))
             made.append(self._tombstone(producer_id, topic, partition))

@@ -50,6 +50,7 @@ from postroad.errors import (
 from postroad.log.aborted import AbortedTransaction
 from postroad.log.checked_file import read_checked, with_checksum
 from postroad.log.disk import Disk
+from postroad.log.sequence_gaps import SequenceGaps
 from postroad.wire.batch import CONTROL, NAMED_PRODUCERS, NO_PRODUCER, TRANSACTIONAL, BatchHeader
 from postroad.wire.marker import Marker
 
@@ -59,6 +60,7 @@ WINDOW: Final = 5  # max.in.flight.requests.per.connection of an idempotent prod
 NONE: Final = -1
 
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
+_HALF: Final = 1 << 30  # of all sequences: what lies nearer ahead than behind is ahead
 _MAGIC: Final = b"PRp2"
 _OLD_MAGIC: Final = b"PRps"
 _HEAD: Final = struct.Struct(">4sII")
@@ -92,11 +94,12 @@ class OpensTransaction(InvalidTransactionState):
 
 
 class Producers:
-    __slots__ = ("_states", "_undo", "ended", "open")
+    __slots__ = ("_gaps", "_states", "_undo", "ended", "open")
 
     def __init__(self) -> None:
         self._states: dict[int, State] = {}
         self._undo: list[tuple[int, State | None, int, int, int]] = []
+        self._gaps = SequenceGaps()
         self.open: dict[int, int] = {}  # producer → where its open transaction starts, the oldest first
         self.ended: dict[int, int] = {}  # offset of a marker → where its transaction starts (X3)
 
@@ -113,10 +116,11 @@ class Producers:
     ) -> tuple[int, int] | None:
         """Take in a producer's next batch, which will get `offset`; None if it is new.
 
-        (offset, append time) of the first one if it is a repetition. Raises OutOfOrderSequence,
-        DuplicateSequence, InvalidProducerEpoch, InvalidTransactionState; OpensTransaction unless it
-        `may_open` one. A producer that nothing is known of may begin anywhere, as Kafka allows: its state
-        expires when it is idle for long.
+        (offset, append time) of the first one if it is a repetition. Raises OutOfOrderSequence or, where a
+        batch before it may be on its way, NotEnoughReplicas (`sequence_gaps`); DuplicateSequence,
+        InvalidProducerEpoch, InvalidTransactionState; OpensTransaction unless it `may_open` one. A producer
+        that nothing is known of may begin anywhere, as Kafka allows: its state expires when it is idle for
+        long.
         """
         if first < 0:
             raise InvalidRecord("A batch with a producer id has a sequence number, too.")
@@ -126,15 +130,16 @@ class Producers:
             known_epoch, known_last, _, coordinator_epoch, transaction, window = state
             if epoch == known_epoch:
                 if first != (known_last + 1) & _SEQUENCE_MASK:
+                    self._check_gap(producer_id, epoch, known_last, first, now_ms)
                     repeated = _repeated(first, last, known_last, window)
                     self._states[producer_id] = (epoch, known_last, now_ms, *state[3:])  # it is in use
                     return repeated
             elif epoch < known_epoch:
                 raise InvalidProducerEpoch()
             elif transaction != NONE:
-                raise InvalidTransactionState("The producer's transaction of an older epoch is still open.")
+                raise _still_open(attributes, may_open)
             elif first != 0:
-                raise OutOfOrderSequence(f"A new epoch begins at sequence 0, not {first}.")
+                raise self._gaps.refuse(producer_id, epoch, 0, first, now_ms)
             else:
                 window = ()
         if attributes & TRANSACTIONAL:
@@ -150,6 +155,11 @@ class Producers:
         window = (*window[1 - WINDOW :], (first, last, offset, now_ms))
         self._states[producer_id] = (epoch, last, now_ms, coordinator_epoch, transaction, window)
         return None
+
+    def _check_gap(self, producer_id: int, epoch: int, known_last: int, first: int, now_ms: int) -> None:
+        expected = (known_last + 1) & _SEQUENCE_MASK
+        if (first - expected) & _SEQUENCE_MASK < _HALF:
+            raise self._gaps.refuse(producer_id, epoch, expected, first, now_ms)
 
     def needs_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, strict: bool) -> bool:
         """Whether this end of a transaction is new; False if it is there already, or nothing is to end.
@@ -254,6 +264,7 @@ class Producers:
         ]
         for producer_id in idle:
             del self._states[producer_id]
+            self._gaps.forget(producer_id)
 
     def epochs(self, producer_id: int) -> tuple[int, int]:
         """Return a known producer's epoch, and that of the coordinator which wrote its last marker."""
@@ -325,11 +336,18 @@ def _decode(body: bytes, position: int, count: int, ended_count: int) -> Produce
     return producers
 
 
+def _still_open(attributes: int, may_open: bool) -> InvalidTransactionState:
+    """The transaction of an older epoch is. A batch of the next one may wait for its marker."""
+    if attributes & TRANSACTIONAL and not may_open:
+        return OpensTransaction()
+    return InvalidTransactionState("The producer's transaction of an older epoch is still open.")
+
+
 def _repeated(first: int, last: int, known_last: int, window: Window) -> tuple[int, int]:
     for known_first, known_end, offset, time in window:
         if known_first == first and known_end == last:
             return offset, time
-    if len(window) == WINDOW and 0 < (window[0][0] - last) & _SEQUENCE_MASK < 1 << 30:
+    if len(window) == WINDOW and 0 < (window[0][0] - last) & _SEQUENCE_MASK < _HALF:
         raise DuplicateSequence()
     expected = (known_last + 1) & _SEQUENCE_MASK
     raise OutOfOrderSequence(f"Sequence {first} came where {expected} was expected.")

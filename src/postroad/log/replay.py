@@ -31,15 +31,18 @@ def replay(
 ) -> tuple[LeaderEpochs, Producers]:
     """The state at `end_offset`: from the newest files that fit, and from the headers after them.
 
-    The saved epochs are complete up to `known_offset`. The lists of aborted transactions are complete up to
-    the newest snapshot; those of segments that reach above it are right afterwards, and perhaps not saved.
+    The saved epochs are complete up to `known_offset`. A crash between the replacement of their file and of
+    the checkpoint leaves later ones in it, too: these are found again in the batches, since an older batch
+    after a later epoch would look as if the epochs had fallen. The lists of aborted transactions are complete
+    up to the newest snapshot; those of segments that reach above it are right afterwards, and perhaps not
+    saved.
     """
-    epochs = LeaderEpochs(saved_epochs)
-    epochs.truncate(end_offset)
     if saved_epochs is None:
         known_offset = 0
+    epochs = LeaderEpochs(saved_epochs)
+    epochs.truncate(min(known_offset, end_offset))
     producers, snapshot_offset = newest_snapshot(disk, directory, names, end_offset)
-    replayed, begins_at, end = 0, 0, known_offset
+    replayed, begins_at, end = 0, 0, max(known_offset, segments[0].base_offset)
     begins: BatchHeader | None = None  # another epoch, unless the next batch contradicts
     aborted: list[AbortedTransaction] = []
     for segment, position, header in headers(segments, min(known_offset, snapshot_offset), end_offset):
@@ -49,7 +52,7 @@ def replay(
                 epochs.begin(begins.leader_epoch, begins_at)
             begins = header if 0 <= header.leader_epoch != epochs.last else None
             # Where the log ended, as when it was appended (P5); it may begin later, behind a gap.
-            begins_at, end = end if epochs.entries else header.base_offset, header.next_offset
+            begins_at, end = end, header.next_offset
         if header.producer_id != NO_PRODUCER and header.base_offset >= snapshot_offset:
             is_control = header.attributes & CONTROL
             marker = segment.marker_at(position, header.size) if is_control else None

@@ -25,6 +25,7 @@ from postroad.errors import (
     OffsetOutOfRange,
     PostroadError,
     TryAgain,
+    UnknownTopicId,
     UnknownTopicOrPartition,
 )
 from postroad.mirrors import notes as notes_of
@@ -71,6 +72,7 @@ class Watched:
     """A partition with its tasks, and what is known of its lag."""
 
     partition: MirroredPartition
+    topic_id: bytes  # of the source: another topic may have its name by now
     goal: int = 0  # with `once`: it is done when it is here
     source_end: int = 0
     caught_up_at: float | None = None  # when all was mirrored that the source had
@@ -106,6 +108,7 @@ class Mirror:
         self.halted_topics: dict[str, str] = {}
         self.carriage = Carriage()
         self._pruned_at = 0.0
+        self._has_doubts = asyncio.Event()  # some topic of the source is not the one that is mirrored
         self._is_begun = False
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -166,6 +169,8 @@ class Mirror:
         """With `once`: returns when all that was there at the start is mirrored, positions too."""
         while any(each.partition.at < each.goal or not each.is_ready for each in self.watched.values()):
             await asyncio.sleep(0.05)
+            if self._has_doubts.is_set():
+                await self._bravely("topics", self._look_around)
             for each in self.watched.values():
                 if each.halts >= HALTS_MAX:
                     raise MirrorError(each.halted)
@@ -190,7 +195,7 @@ class Mirror:
             wanted = {
                 at: each.partition.reading_at for at, each in ready.items() if each.partition.wants_more
             }
-            self._fetcher.seek(wanted)
+            self._fetcher.seek(wanted, {at.topic: ready[at].topic_id for at in wanted})
             try:
                 fetched = await self._fetcher.next(POLL_S)
             except OffsetOutOfRange:
@@ -198,7 +203,10 @@ class Mirror:
                 await asyncio.sleep(PAUSE_S)
                 continue
             except PostroadError as error:
-                log.warning("reading: %s", error)
+                if isinstance(error, UnknownTopicId):
+                    self._has_doubts.set()
+                else:
+                    log.warning("reading: %s", error)
                 await asyncio.sleep(PAUSE_S)
                 continue
             came = {at: records for at, records, _ in fetched}
@@ -291,7 +299,9 @@ class Mirror:
     async def _carrying(self) -> None:
         while True:
             await self._bravely("positions", self._carry)
-            await asyncio.sleep(self.settings.every_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.settings.every_s):
+                    await self._has_doubts.wait()
             await self._bravely("topics", self._look_around)
 
     async def _carry(self) -> None:
@@ -304,8 +314,9 @@ class Mirror:
 
     async def _look_around(self) -> None:
         """All topics and partitions of the source are at the target, too, and are copied."""
+        self._has_doubts.clear()
         found = await self._topics()
-        fresh: list[MirroredPartition] = []
+        fresh: list[tuple[MirroredPartition, bytes]] = []
         for topic in found:
             if not await self._is_same(topic):
                 continue
@@ -313,7 +324,7 @@ class Mirror:
             for partition in topic.partitions:
                 at = TopicPartition(topic.name, partition.number)
                 if at not in self.watched:
-                    fresh.append(self._partition(at, there.name))
+                    fresh.append((self._partition(at, there.name), topic.id))
         await self._watch(fresh)
 
     async def _topics(self) -> list[Topic]:
@@ -389,16 +400,17 @@ class Mirror:
             self.settings.accepts_loss,
         )
 
-    async def _watch(self, fresh: Sequence[MirroredPartition]) -> None:
-        here, there = [each.source for each in fresh], [each.target for each in fresh]
+    async def _watch(self, fresh: Sequence[tuple[MirroredPartition, bytes]]) -> None:
+        """`fresh`: what is not watched yet, with the id of its topic at the source."""
+        here, there = [each.source for each, _ in fresh], [each.target for each, _ in fresh]
         source_starts = await offsets.earliest(self._source, here)
         target_starts = await offsets.earliest(self._target, there)
         target_ends = await offsets.latest(self._target, there)
         source_ends = await offsets.latest(self._source, here)
-        for each in fresh:
+        for each, topic_id in fresh:
             at, target = each.source, each.target
             ends = Ends(source_starts[at], source_ends[at], target_starts[target], target_ends[target])
-            watched = self.watched[at] = Watched(each, source_end=source_ends[at])
+            watched = self.watched[at] = Watched(each, topic_id, source_end=source_ends[at])
             watched.task = asyncio.create_task(self._copying(watched, ends), name=f"mirror {at}")
 
     async def _bravely(self, what: str, work: Callable[[], Awaitable[None]]) -> None:

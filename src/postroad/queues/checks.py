@@ -37,7 +37,7 @@ def _check_places(partition: SharePartition) -> None:
         gone.add(first, last)
     ranges = [
         *gone,
-        *((row[0], row[1]) for row in ledger.dying.each()),
+        *((row[0], row[1]) for row in (*ledger.dying.each(), *ledger.pledges.each())),
         *_soft_places(partition),
         *((row[0], row[1]) for row in partition.locks.each()),
         *(piece for settlement in partition.settling() for piece in settlement.ranges()),

@@ -47,12 +47,12 @@ def find(
 
 
 def count(partition: SharePartition, first: int, last: int, unknown_below: int) -> bool:
-    """Whether these messages are neither done nor held, and may have been delivered. Raises while something
-    is being decided about them."""
+    """Whether these messages are neither done nor held nor pledged, and may have been delivered. Raises while
+    something is being decided about them."""
     ledger = partition.ledger
     if first < partition.start or partition.locks.cut(first, last):
         return False
-    if ledger.done.cut(first, last) or ledger.dying.cut(first, last):
+    if any(table.cut(first, last) for table in (ledger.done, ledger.dying, ledger.pledges)):
         return False
     settling = [each for settlement in partition.settling() for each in settlement.ranges()]
     settling += [(low, high) for low, high, _ in partition.backlog.doomed]

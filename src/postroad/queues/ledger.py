@@ -2,10 +2,12 @@
 
 An offset only ever climbs: nothing → released (delivered so often) → dying → done. `apply` raises each
 offset to the higher of what it is and what the update says, so updates may repeat, and a snapshot may come
-behind updates that it does not know of. Everything below `start` is done and costs nothing.
+behind updates that it does not know of. Everything below `start` is done and costs nothing. A released offset
+may be pledged to a transaction, until that ends (`pledges`).
 
 G1 `done` lies above `start` and does not touch it: the start is the first offset that is not done (S6).
 G2 an offset is in at most one of `done`, `attempts` and `dying`, and not below `start`.
+G3 what is pledged is neither done nor dying, and not below `start`.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from postroad.queues.acknowledgement import Run
+from postroad.queues.pledges import Pledges
 from postroad.queues.ranges import RangeSet
 from postroad.queues.table import Row, Table
-from postroad.queues.update import Dying, Key, Reason, Released, Update
+from postroad.queues.update import Dying, Ended, Key, Pledged, Reason, Released, Update
 
 SNAPSHOT_RANGES_MAX: Final = 20_000  # in one record: some hundred kilobytes
 TEXTS_SPARED: Final = 100  # of which no row speaks any more; they are looked for when there are more
@@ -97,6 +101,7 @@ class Ledger:
         self.done = RangeSet()
         self.attempts = Attempts()
         self.dying = Graveyard()
+        self.pledges = Pledges()
 
     def apply(self, update: Update) -> None:
         """The only thing that changes a ledger, live and on recovery.
@@ -116,10 +121,15 @@ class Ledger:
             self._archive(dying)
         for released in update.released:
             self._release(released)
+        for ended in update.ended:
+            self.pledges.end(ended)
+        for pledged in update.pledged:
+            self._pledge(pledged)
 
     def snapshot(self) -> Update:
         """All of it as one update."""
-        (update,) = self.snapshots(ranges_max=len(self.done) + len(self.attempts) + len(self.dying) + 1)
+        ranges = len(self.done) + len(self.attempts) + len(self.dying) + len(self.pledges)
+        (update,) = self.snapshots(ranges_max=ranges + 1)
         return update
 
     def snapshots(self, ranges_max: int = SNAPSHOT_RANGES_MAX) -> Iterator[Update]:
@@ -128,20 +138,32 @@ class Ledger:
         The ledger may change between them: with the updates that it takes meanwhile they tell all of it."""
         generation, start = self.generation, self.start
         done, released, dying = iter(self.done), iter(self.attempts), iter(self.dying)
+        pledged = iter(self.pledges)
+        ended = [Ended(*each) for each in self.pledges.ended.items()]
         first = True
         while True:
             some_done = list(islice(done, ranges_max))
             some_released = list(islice(released, ranges_max - len(some_done)))
             some_dying = list(islice(dying, ranges_max - len(some_done) - len(some_released)))
-            if not (first or some_done or some_released or some_dying):
+            told = len(some_done) + len(some_released) + len(some_dying)
+            some_pledged = list(islice(pledged, ranges_max - told))
+            if not (first or told or some_pledged):
                 return
+            yield Update(
+                generation,
+                start,
+                some_done,
+                some_released,
+                some_dying,
+                pledged=some_pledged,
+                ended=ended if first else [],
+            )
             first = False
-            yield Update(generation, start, some_done, some_released, some_dying)
 
     def ending_at(self, end: int) -> Update | None:
         """The log ends here: what makes the ledger forget the offsets behind, so that messages which get them
         anew are new. None if it knows of none."""
-        lasts = (table.last for table in (self.done, self.attempts, self.dying))
+        lasts = (table.last for table in (self.done, self.attempts, self.dying, self.pledges))
         known_to = max(self.start, *(0 if last is None else last + 1 for last in lasts))
         return Update(self.generation + 1, end=end) if known_to > end else None
 
@@ -149,7 +171,7 @@ class Ledger:
         self.generation = update.generation
         kept_below = update.end or 0
         self.start = min(self.start, kept_below) if update.start is None else update.start
-        for table in (self.done, self.attempts, self.dying):
+        for table in (self.done, self.attempts, self.dying, self.pledges):
             if table.last is not None:
                 table.carve(kept_below, table.last)
 
@@ -164,6 +186,8 @@ class Ledger:
             self.attempts.drop_below(start)
         if self.dying.rows:
             self.dying.drop_below(start)
+        if self.pledges.rows:
+            self.pledges.drop_below(start)
 
     def _finish(self, first: int, last: int) -> None:
         if first <= self.start:
@@ -174,20 +198,33 @@ class Ledger:
             self.attempts.carve(first, last)
         if self.dying.rows:
             self.dying.carve(first, last)
+        if self.pledges.rows:
+            self.pledges.carve(first, last)
 
     def _archive(self, dying: Dying) -> None:
         for first, last in self._not_done(dying.first, dying.last):
             for low, high in self.dying.missing(first, last):
                 self.attempts.carve(low, high)
                 self.dying.bury(dying, low, high)
+                if self.pledges.rows:
+                    self.pledges.carve(low, high)
 
     def _release(self, released: Released) -> None:
         for first, last in self._not_done(released.first, released.last):
             for low, high in self.dying.missing(first, last):
                 self.attempts.merge(low, high, *released[2:])
 
+    def _pledge(self, pledged: Pledged) -> None:
+        for first, last in self._not_done(pledged.first, pledged.last):
+            for low, high in self.dying.missing(first, last):
+                self.pledges.add(pledged, low, high)
+
     def _not_done(self, first: int, last: int) -> list[tuple[int, int]]:
         return self.done.missing(max(first, self.start), last)
+
+    def undone(self, runs: list[Run]) -> list[Run]:
+        """What of these acknowledgements is of messages that are not done."""
+        return [(low, high, kind) for first, last, kind in runs for low, high in self._not_done(first, last)]
 
     def check(self) -> None:
         for table in (self.done, self.attempts, self.dying):
@@ -199,3 +236,8 @@ class Ledger:
                 assert self.done.missing(row[0], row[1]) == [(row[0], row[1])], "G2"
         for row in self.attempts.each():
             assert self.dying.missing(row[0], row[1]) == [(row[0], row[1])], "G2"
+        self.pledges.check()
+        for row in self.pledges.each():
+            assert row[0] >= self.start, "G3"
+            assert not self.done.cut(row[0], row[1]), "G3"
+            assert not self.dying.cut(row[0], row[1]), "G3"

@@ -16,6 +16,7 @@ DELAYED: Final = "delayed"
 HELD: Final = "held"
 WAITING: Final = "waiting"  # behind another one of its key, or of the partition
 SETTLING: Final = "settling"  # decided, and on its way to the disk
+PLEDGED: Final = "pledged"  # accepted in a transaction that has not ended
 DYING: Final = "dying"  # archived; its copy among the dead letters is on its way
 DONE: Final = "done"  # acknowledged, archived, or not there
 
@@ -79,6 +80,8 @@ def _marks(partition: SharePartition, first: int, last: int, now: Now) -> Iterat
     later = now.wall_ms - now.ms
     for row in partition.ledger.dying.cut(first, last):
         yield Peeked(row[0], row[1], DYING, deliveries=row[3])
+    for low, high, *_ in partition.ledger.pledges.cut(first, last):
+        yield from _with_deliveries(partition, low, high, PLEDGED)
     for row in partition.locks.cut(first, last):
         member = partition.members.name(row[MEMBER])
         yield Peeked(row[0], row[1], HELD, 0, member, later + row[UNTIL], row[DELIVERIES])

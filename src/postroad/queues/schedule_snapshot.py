@@ -59,6 +59,7 @@ def take(partition: SharePartition, now: Now) -> list[bytes] | None:
         return None
     ready = [*backlog.pool.each(), *((row[0], row[1]) for row in partition.locks.each())]
     ready += (each for settlement in settling for each in settlement.ranges())
+    ready += ((row[0], row[1]) for row in partition.ledger.pledges.each())
     gaps = list(backlog.gaps)
     generation, ahead = partition.ledger.generation, now.wall_ms - now.ms
     counts = backlog.schedule.rows, len(ready), len(gaps)
@@ -126,10 +127,11 @@ def restore(partition: SharePartition, snapshot: Snapshot, now: Now) -> bool:
 
 
 class Gone:
-    """What a ledger is done with, or gives up, and all that lies outside of what a snapshot tells of."""
+    """What a ledger is done with, gives up or has pledged, and what lies outside of a snapshot."""
 
     def __init__(self, ledger: Ledger, start: int, upto: int) -> None:
-        within = [*ledger.done.cut(start, upto - 1), *ledger.dying.cut(start, upto - 1)]
+        tables = ledger.done, ledger.dying, ledger.pledges
+        within = [row for table in tables for row in table.cut(start, upto - 1)]
         ranges = sorted([(-1, start - 1), *((row[0], row[1]) for row in within), (upto, _OFFSET_MAX)])
         self.start = start
         self.messages = sum(row[1] - row[0] + 1 for row in within)

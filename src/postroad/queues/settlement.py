@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from postroad.queues.acknowledgement import ACCEPT, REJECT, RELEASE, RETURN
+from postroad.queues.locks import DELIVERIES, TENANT
 from postroad.queues.ranges import RangeSet
 from postroad.queues.table import Row
-from postroad.queues.update import Dying, Reason, Released, Update
+from postroad.queues.update import Dying, Ended, Pledged, Reason, Released, Update
 
 Doomed = tuple[int, int, Reason]  # first, last: to be archived without ever going out again
 
@@ -25,9 +26,11 @@ class Settlement:
         "done",
         "doomed",
         "dying",
+        "ended",
         "expired",
         "given_back",
         "late",
+        "pledged",
         "rejected",
         "released",
         "returned",
@@ -44,6 +47,8 @@ class Settlement:
         self.dying: list[Dying] = []
         self.released: list[Released] = []
         self.available_at: list[int] = []  # monotonic ms, for each of `released`
+        self.pledged: list[Pledged] = []  # then `rows` are of these, and of nothing else
+        self.ended: list[Ended] = []
         # How many messages, for the tally. `expired`: their locks ended; `dead`: they are given up.
         self.accepted = self.given_back = self.rejected = self.returned = self.expired = self.dead = 0
 
@@ -76,12 +81,17 @@ class Settlement:
     def seal(self, generation: int, gaps: RangeSet, lead: tuple[int, int] | None) -> None:
         """Makes the update. What is done takes the gaps beside it along, so that the ledger's ranges grow
         together; `lead` is what is known to be gone from the ledger's start on."""
-        if not (self.done or self.dying or self.released):
+        if not (self.done or self.dying or self.released or self.pledged or self.ended):
             return
         done = [gaps.around(first, last) for first, last in self.done] if gaps.rows else self.done
         if lead is not None:
             done = [lead, *done]
-        self.update = Update(generation, None, done, self.released, self.dying)
+        released = self.released
+        if self.pledged:  # how often they were delivered stays known, whatever becomes of the transaction
+            released = [Released(row[0], row[1], *row[DELIVERIES:TENANT]) for row in self.rows]
+        self.update = Update(
+            generation, None, done, released, self.dying, pledged=self.pledged, ended=self.ended
+        )
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """All that it is about."""

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from postroad.now import Now
-from postroad.queues import candidates, late_accepts
+from postroad.queues import candidates, failed_deliveries, late_accepts, transactions
 from postroad.queues.acknowledgement import (
     ACCEPT,
     LATE_ACCEPTS,
@@ -36,7 +36,6 @@ from postroad.queues.acknowledgement import (
     RENEW,
     RETURN,
     AckBatch,
-    Run,
     runs_of,
 )
 from postroad.queues.backlog import WORK_MAX, Backlog
@@ -49,10 +48,10 @@ from postroad.queues.locks import DELIVERIES, MEMBER, TENANT, Locks
 from postroad.queues.names import Names
 from postroad.queues.peek import Peeked, peek
 from postroad.queues.ranges import RangeSet
-from postroad.queues.settings import NO_LIMIT, Order, QueueSettings
+from postroad.queues.settings import Order, QueueSettings
 from postroad.queues.settlement import Settlement
 from postroad.queues.table import Row
-from postroad.queues.update import Dying, Reason, Released, Update
+from postroad.queues.update import Ended, Reason, Update
 
 __all__ = ["AckBatch", "Acquired", "Peeked", "SharePartition"]
 
@@ -78,7 +77,7 @@ class SharePartition:
         self.members: Names[str] = Names(self._members_spoken_of)
         self.backlog = Backlog(settings, holdings, self.tenants)
         self.backlog.frontier = ledger.start
-        self._random = random
+        self.random = random
         self._log_start = 0
         self._seen = ledger.start  # the highest frontier so far: nothing behind it was ever in flight
         self._settling: dict[int, Settlement] = {}  # by identity, in the order in which they were decided
@@ -101,7 +100,7 @@ class SharePartition:
         To be fair one must know who else waits, so a fair subscription reads on until its window is full.
         """
         settings, backlog = self.settings, self.backlog
-        if self.locks.messages >= settings.partition_locks_max or self.holdings.total >= settings.locks_max:
+        if self.in_hand >= settings.partition_locks_max or self.holdings.total >= settings.locks_max:
             return False
         if backlog.kept_in_line >= settings.waiting_max or backlog.schedule.rows >= settings.delayed_max:
             return False
@@ -155,7 +154,7 @@ class SharePartition:
         """Messages that this member holds from now on: no more than it asked for and than the limits leave,
         ascending, below `upto`, `run_max` at most of one lane. Call `take_expired` afterwards."""
         settings = self.settings
-        room = min(records_max, settings.partition_locks_max - self.locks.messages)
+        room = min(records_max, settings.partition_locks_max - self.in_hand)
         room = min(room, self.holdings.room(member, settings))
         if room <= 0:
             return []
@@ -209,7 +208,7 @@ class SharePartition:
         settlement = Settlement()
         runs = runs_of(batches)
         if self.settings.at_most_once:
-            runs = self._without_done(runs)
+            runs = self.ledger.undone(runs)
         number = self.members.known(member)
         lock_ms = self.settings.lock_ms if lock_ms is None else lock_ms
         late = late_accepts.find(self, number, runs, unknown_below, late_kinds, now)
@@ -230,11 +229,37 @@ class SharePartition:
             if kind <= ACCEPT:
                 settlement.accept(first, last)
             elif kind == RELEASE:
-                self._release(settlement, rows, now, delay_ms)
+                failed_deliveries.release(self, settlement, rows, now, delay_ms)
             else:
                 for row in rows:
                     counts = row[DELIVERIES:TENANT]
-                    self._archive(settlement, row[0], row[1], Reason.REJECTED, counts, reason)
+                    failed_deliveries.archive(
+                        self, settlement, row[0], row[1], Reason.REJECTED, counts, reason
+                    )
+        return self._seal(settlement)
+
+    def pledge(
+        self, member: str, batches: Sequence[AckBatch], producer_id: int, epoch: int, now: Now
+    ) -> Settlement:
+        """A member accepts messages that it holds, if the producer's transaction commits: all, or none (S5).
+        Raises InvalidRequest, InvalidRecordState, and InvalidProducerEpoch if it has ended."""
+        settlement = Settlement()
+        settlement.pledged = transactions.find_held(self, member, batches, producer_id, epoch, now)
+        for first, last, *_ in settlement.pledged:
+            self._end_locks(settlement, self.locks.carve(first, last))
+        return self._seal(settlement)
+
+    def end_transactions(self, producer_id: int, epoch: int, commit: bool, now: Now) -> Settlement:
+        """The producer's transactions of lower epochs have ended: what was pledged in them is done, or
+        released as after a failed delivery. Raises ConcurrentTransactions: try again when all is settled."""
+        settlement = Settlement()
+        pledged = transactions.find_pledged(self, producer_id, epoch)
+        settlement.ended.append(Ended(producer_id, epoch))
+        if not commit:
+            failed_deliveries.release(self, settlement, pledged, now, None)
+        for first, last, *_ in pledged if commit else ():
+            settlement.accept(first, last)
+            settlement.count(ACCEPT, last - first + 1)
         return self._seal(settlement)
 
     def finish(self, ranges: Iterable[tuple[int, int]]) -> Settlement:
@@ -293,7 +318,7 @@ class SharePartition:
         if not rows:
             return None
         settlement = Settlement()
-        self._release(settlement, self._end_locks(settlement, rows), now, None)
+        failed_deliveries.release(self, settlement, self._end_locks(settlement, rows), now, None)
         settlement.expired = settlement.messages_held
         return self._seal(settlement)
 
@@ -306,7 +331,7 @@ class SharePartition:
         settlement.doomed, self.backlog.doomed = self.backlog.doomed, []
         for first, last, reason in settlement.doomed:
             for low, high, *counts in self.ledger.attempts.pieces(first, last):
-                self._archive(settlement, low, high, reason, tuple(counts))
+                failed_deliveries.archive(self, settlement, low, high, reason, tuple(counts))
         return self._seal(settlement)
 
     def clock_stepped(self, ms: int, now: Now) -> None:
@@ -324,7 +349,7 @@ class SharePartition:
         for row in held:
             self._end_locks(settlement, self.locks.carve(row[0], row[1]))
         settlement.count(RELEASE, settlement.messages_held)
-        self._release(settlement, held, now, 0)
+        failed_deliveries.release(self, settlement, held, now, 0)
         return self._seal(settlement)
 
     # -- hard changes that members do not ask for ------------------------------------------------------
@@ -366,6 +391,11 @@ class SharePartition:
         return self.locks.messages
 
     @property
+    def in_hand(self) -> int:
+        """Messages that are held or pledged: both count for the partition's limit."""
+        return self.locks.messages + self.ledger.pledges.messages
+
+    @property
     def ready(self) -> int:
         return self.backlog.pool.messages
 
@@ -395,11 +425,11 @@ class SharePartition:
         return self._settling.values()
 
     def in_flight_ranges(self, first: int, last: int) -> RangeSet | None:
-        """What of the range is held or being settled; None where that was never possible."""
-        if first >= self._seen:
+        """What of the range is held, pledged or being settled; None where that was never possible."""
+        if first >= self._seen and not self.ledger.pledges.rows:
             return None
         found = RangeSet()
-        for row in self.locks.cut(first, last):
+        for row in (*self.locks.cut(first, last), *self.ledger.pledges.cut(first, last)):
             found.add(row[0], row[1])
         for settlement in self._settling.values():
             for low, high in settlement.ranges():
@@ -417,14 +447,6 @@ class SharePartition:
         row = (first, last, until, member, deliveries + 1, first_ms or now.wall_ms, now.wall_ms, tenant)
         self.locks.hold(row)
         return row
-
-    def _without_done(self, runs: list[Run]) -> list[Run]:
-        done, start = self.ledger.done, self.ledger.start
-        return [
-            (low, high, kind)
-            for first, last, kind in runs
-            for low, high in done.missing(max(first, start), last)
-        ]
 
     def _end_locks(self, settlement: Settlement, rows: list[Row]) -> list[Row]:
         """These are no longer held: they are being settled."""
@@ -447,32 +469,6 @@ class SharePartition:
         member = self.members.name(row[MEMBER])
         assert member is not None, "a lock without a member"
         return member, self.tenants.name(row[TENANT])
-
-    def _release(self, settlement: Settlement, rows: list[Row], now: Now, delay_ms: int | None) -> None:
-        limit, backoff = self.settings.delivery_limit, self.settings.backoff
-        for row in rows:
-            first, last, _, _, deliveries, first_ms, last_ms, _ = row
-            if limit != NO_LIMIT and deliveries >= limit:
-                self._archive(settlement, first, last, Reason.ATTEMPTS, row[DELIVERIES:TENANT])
-                continue
-            wait = backoff.delay_ms(deliveries, self._random()) if delay_ms is None else delay_ms
-            settlement.release(Released(first, last, deliveries, first_ms, last_ms), now.ms + wait)
-
-    def _archive(
-        self,
-        settlement: Settlement,
-        first: int,
-        last: int,
-        reason: Reason,
-        counts: tuple[int, ...],
-        text: str = "",
-    ) -> None:
-        settlement.dead += last - first + 1
-        if self.settings.dead_letters:
-            deliveries, first_ms, last_ms = counts
-            settlement.dying.append(Dying(first, last, reason, deliveries, first_ms, last_ms, text))
-        else:
-            settlement.accept(first, last)
 
     def _seal(self, settlement: Settlement) -> Settlement:
         ledger, gaps = self.ledger, self.backlog.gaps

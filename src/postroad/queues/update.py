@@ -49,6 +49,23 @@ class Dying(NamedTuple):
     text: str = ""  # why it was rejected, in the consumer's words
 
 
+class Pledged(NamedTuple):
+    """Accepted in a transaction that has not ended: neither held nor available until it does."""
+
+    first: int
+    last: int
+    producer_id: int
+    epoch: int
+
+
+class Ended(NamedTuple):
+    """The producer's transactions of lower epochs have ended. What was pledged in them and is not done, or
+    dying, by the same update is released."""
+
+    producer_id: int
+    epoch: int
+
+
 class Update(msgspec.Struct, frozen=True, omit_defaults=True):
     generation: int = 0
     start: int | None = None  # a new generation begins here; in a snapshot: everything below is done
@@ -56,6 +73,8 @@ class Update(msgspec.Struct, frozen=True, omit_defaults=True):
     released: list[Released] = []
     dying: list[Dying] = []
     end: int | None = None  # a new generation begins with what the one before knew below this offset
+    pledged: list[Pledged] = []
+    ended: list[Ended] = []
 
     @property
     def begins(self) -> bool:
@@ -71,6 +90,8 @@ class Update(msgspec.Struct, frozen=True, omit_defaults=True):
             [each._replace(last=min(each.last, end - 1)) for each in self.released if each.first < end],
             [each._replace(last=min(each.last, end - 1)) for each in self.dying if each.first < end],
             None if self.end is None else min(self.end, end),
+            [each._replace(last=min(each.last, end - 1)) for each in self.pledged if each.first < end],
+            self.ended,
         )
 
 

@@ -22,10 +22,12 @@ from __future__ import annotations
 import hashlib
 from typing import Final, NamedTuple
 
+from postroad.wire.batch import CHOSEN_PRODUCERS
+
 EPOCHS: Final = 32_767
 """Epochs of one producer id: they are 16 bits, signed, and Kafka holds the last one back."""
 
-_BASE: Final = 1 << 61
+_BASE: Final = CHOSEN_PRODUCERS
 
 
 class Identity(NamedTuple):

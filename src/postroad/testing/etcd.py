@@ -14,6 +14,7 @@ import json
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -23,6 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from postroad.cluster.store_address import TlsFiles
 from postroad.testing.ports import hold, may_be_held
 
 START_TIMEOUT_S: Final = 60.0  # some 2 s are usual; a machine under load takes longer
@@ -44,9 +46,17 @@ class EtcdMember:
     """One member. `endpoint` is host:port for its clients, and stays over restarts."""
 
     def __init__(
-        self, home: Path, name: str, heartbeat_ms: int = HEARTBEAT_MS, election_ms: int = ELECTION_MS
+        self,
+        home: Path,
+        name: str,
+        heartbeat_ms: int = HEARTBEAT_MS,
+        election_ms: int = ELECTION_MS,
+        tls: TlsFiles | None = None,
     ) -> None:
+        """With `tls` clients need it, and a certificate that its CA has signed."""
         self.name = name
+        self._tls = tls
+        self._scheme = "http" if tls is None else "https"
         self.pid = 0
         self._home = home
         self._heartbeat_ms = heartbeat_ms
@@ -67,7 +77,7 @@ class EtcdMember:
     def start(self, peers: str) -> None:
         """Start the process, with data from before if there are any. `peers`: all members and their URLs."""
         assert not self.is_running, f"{self.name} is running already"
-        own, client = f"http://{self.peer}", f"http://{self.endpoint}"
+        own, client = f"http://{self.peer}", f"{self._scheme}://{self.endpoint}"
         command = ["etcd", "--name", self.name, "--data-dir", str(self.data_dir)]
         command += ["--listen-client-urls", client, "--advertise-client-urls", client]
         command += ["--listen-peer-urls", own, "--initial-advertise-peer-urls", own]
@@ -78,6 +88,9 @@ class EtcdMember:
             "--election-timeout",
             str(self._election_ms),
         ]
+        if self._tls is not None:
+            command += ["--cert-file", self._tls.certificate, "--key-file", self._tls.key]
+            command += ["--client-cert-auth", "--trusted-ca-file", self._tls.ca]
         command += ["--log-level", "error"]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -123,10 +136,18 @@ class EtcdMember:
 
     def ask(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
         """The answer of this member's JSON gateway, such as `maintenance/status`. OSError if none comes."""
-        url = f"http://{self.endpoint}/v3/{path}"
-        with urllib.request.urlopen(url, json.dumps(request).encode(), timeout=REQUEST_TIMEOUT_S) as answer:
+        url = f"{self._scheme}://{self.endpoint}/v3/{path}"
+        body = json.dumps(request).encode()
+        with urllib.request.urlopen(url, body, timeout=REQUEST_TIMEOUT_S, context=self._context()) as answer:
             facts: dict[str, Any] = json.load(answer)
         return facts
+
+    def _context(self) -> ssl.SSLContext | None:
+        if self._tls is None:
+            return None
+        context = ssl.create_default_context(cafile=self._tls.ca)
+        context.load_cert_chain(self._tls.certificate, self._tls.key)
+        return context
 
     def is_leader(self) -> bool:
         try:
@@ -165,7 +186,9 @@ class EtcdMember:
     def _is_healthy(self) -> bool:
         try:
             with urllib.request.urlopen(
-                f"http://{self.endpoint}/health", timeout=REQUEST_TIMEOUT_S
+                f"{self._scheme}://{self.endpoint}/health",
+                timeout=REQUEST_TIMEOUT_S,
+                context=self._context(),
             ) as answer:
                 return bool(json.load(answer)["health"] == "true")
         except (OSError, ValueError):
@@ -179,13 +202,15 @@ class EtcdMember:
 class Etcd:
     """All members. A quorum of them must run for anything to be answered."""
 
-    def __init__(self, members: Sequence[EtcdMember]) -> None:
+    def __init__(self, members: Sequence[EtcdMember], tls: TlsFiles | None = None) -> None:
+        self._tls = tls
         self.members = list(members)
         self._peers = ",".join(f"{member.name}=http://{member.peer}" for member in self.members)
 
     def url(self, path: str = "/postroad") -> str:
-        """What the setting `cluster.store` wants; keys are kept below the path."""
-        return f"etcd://{','.join(member.endpoint for member in self.members)}{path}"
+        """What the setting `cluster.store` wants; keys are kept below the path. Files are not named."""
+        scheme = "etcd" if self._tls is None else "etcd+tls"
+        return f"{scheme}://{','.join(member.endpoint for member in self.members)}{path}"
 
     def start(self) -> None:
         """Start all that do not run. They serve afterwards."""
@@ -214,14 +239,19 @@ class Etcd:
 
 @contextmanager
 def etcd(
-    members: int = 1, *, heartbeat_ms: int = HEARTBEAT_MS, election_ms: int = ELECTION_MS
+    members: int = 1,
+    *,
+    heartbeat_ms: int = HEARTBEAT_MS,
+    election_ms: int = ELECTION_MS,
+    tls: TlsFiles | None = None,
 ) -> Iterator[Etcd]:
     """An etcd with data of its own, for as long as the block runs. EtcdFailed if it is not installed."""
     if shutil.which("etcd") is None:
         raise EtcdFailed("the program 'etcd' is missing (Debian: apt-get install etcd-server)")
     home = Path(tempfile.mkdtemp(prefix="postroad-etcd-"))
     running = Etcd(
-        [EtcdMember(home, f"member{number}", heartbeat_ms, election_ms) for number in range(members)]
+        [EtcdMember(home, f"member{number}", heartbeat_ms, election_ms, tls) for number in range(members)],
+        tls,
     )
     try:
         running.start()

@@ -47,6 +47,7 @@ class Node:
 
     bootstrap: str
     http: str  # the gateway's URL; empty without one
+    listeners: Mapping[str, str]  # further addresses for Kafka clients, by the listener's name
     pid: int
 
     def __init__(self, home: Path, config: Mapping[str, Setting] | None = None) -> None:
@@ -117,8 +118,13 @@ class Node:
         finally:
             self.release_ports()
         self.bootstrap = self._listen = ready["kafka"]
+        self.listeners = {
+            name.removeprefix("kafka."): address
+            for name, address in ready.items()
+            if name.startswith("kafka.")
+        }
         self._http_listen = ready.get("http", "")
-        self.http = f"http://{self._http_listen}" if self._http_listen else ""
+        self.http = ready.get("url", "")
 
     def kill(self) -> None:
         """SIGKILL: no goodbye, no sync, as when the process crashes."""

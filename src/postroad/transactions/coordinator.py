@@ -92,8 +92,19 @@ class Transactions:
         version: int,
         now: Now,
     ) -> Decision:
-        """AddPartitionsToTxn, AddOffsetsToTxn; version 2: the first Produce or TxnOffsetCommit."""
+        """AddPartitionsToTxn, AddOffsetsToTxn."""
         return transaction.add(self.known.get(transactional_id), who, partitions, groups, version, now)
+
+    def join(
+        self,
+        transactional_id: str,
+        who: Producer,
+        partitions: Iterable[Partition],
+        groups: Iterable[str],
+        now: Now,
+    ) -> Decision:
+        """Version 2: the first Produce or TxnOffsetCommit to each of them."""
+        return transaction.join(self.known.get(transactional_id), who, partitions, groups, now)
 
     def end(
         self, transactional_id: str, who: Producer, commit: bool, version: int, fresh_id: int, now: Now

@@ -1,6 +1,6 @@
 """The state machine of one transactional id: each function decides, and nothing is changed.
 
-    state            InitProducerId         add                  EndTxn
+    state            InitProducerId         add, join            EndTxn
     (none)           Empty, epoch 0         refused              refused
     Empty, Complete  Empty, epoch + 1       Ongoing              version 1: the same verdict again is fine
                                                                  version 2: a retry is known by `last_epoch`;
@@ -13,12 +13,14 @@
 again.
 
 Version 1: the producer keeps its epoch from one transaction to the next. Version 2 (KIP-890): each
-transaction has an epoch of its own, so that nothing of one can come late into the next.
+transaction has an epoch of its own, so that nothing of one can come late into the next. Partitions and groups
+join with the first batch or offset that comes there; nobody adds them before.
 
 X1 epochs of a producer id only rise, and a fence raises them once: one that nobody is told of (KIP-588).
 X2 no producer is given an epoch above EPOCH_MAX: a fence has room for one more. Whoever needs another gets a
    new producer id, which is in hand before the decision.
 X3 in Prepare and Complete neither partitions nor the verdict change: markers may be sent again and again.
+X4 what joins by itself never begins a second transaction of one epoch: it may be late.
 """
 
 from __future__ import annotations
@@ -161,9 +163,24 @@ def add(
             groups=found + groups,
             started_ms=started_ms,
             changed_ms=now.wall_ms,
-            version=version,
+            version=version if known.state is not TransactionState.ONGOING else max(version, known.version),
         ),
     )
+
+
+def join(
+    known: Transaction | None,
+    who: Producer,
+    partitions: Iterable[Partition],
+    groups: Iterable[str],
+    now: Now,
+) -> Decision:
+    """Version 2: something has come to these partitions and groups, which makes them part of it (X4)."""
+    known = check(known, who)
+    decision = add(known, who, partitions, groups, 2, now)
+    if decision.transaction is not None and known.state is not TransactionState.EMPTY and known.version < 2:
+        raise InvalidTransactionState("That was not added to the transaction.")
+    return decision
 
 
 def end(
@@ -228,6 +245,8 @@ def verify(known: Transaction | None, who: Producer, partitions: Iterable[Partit
 def check(known: Transaction | None, who: Producer) -> Transaction:
     """Raises InvalidProducerIdMapping, ProducerFenced unless this producer may speak now."""
     if known is None or who.producer_id != known.producer_id:
+        if known is not None and known.state in PREPARED and who == (known.next_id, 0):
+            raise ConcurrentTransactions()  # it has been told who it will be (X2)
         raise InvalidProducerIdMapping()
     if who.epoch != known.epoch:
         raise ProducerFenced()

@@ -47,6 +47,7 @@ MAGIC: Final = 2
 
 NO_PRODUCER: Final = -1
 NO_SEQUENCE: Final = -1
+CHOSEN_PRODUCERS: Final = 1 << 61  # ids from here on are chosen by those who send (also `spark.identity`)
 NAMED_PRODUCERS: Final = 1 << 62  # ids from here on are made from names (`client.publish_once`)
 
 COMPRESSION_MASK: Final = 0x07

@@ -34,16 +34,11 @@ FOREIGN_GREETINGS: Final = {
     b"OPTI": "HTTP",
     b"HTTP": "HTTP",
     b"PRI ": "HTTP/2",
-    b"\x16\x03\x01\x00": "TLS",
-    b"\x16\x03\x01\x01": "TLS",
-    b"\x16\x03\x01\x02": "TLS",
-    b"\x16\x03\x01\x06": "TLS",
-    b"\x16\x03\x01\x07": "TLS",
-    b"\x15\x03\x01\x00": "TLS",
-    b"\x15\x03\x03\x00": "TLS",
     b"SSH-": "SSH",
     b"AMQP": "AMQP",
 }
+# A handshake or an alert, and the version; how long it is follows.
+TLS_GREETINGS: Final = (b"\x16\x03\x01", b"\x16\x03\x03", b"\x15\x03\x01", b"\x15\x03\x03")
 
 
 class FrameBuffer:
@@ -144,7 +139,8 @@ class FrameBuffer:
         self._view = memoryview(self._buffer)
 
     def _wrong_length(self, length: int, start: int) -> str:
-        self.foreign = FOREIGN_GREETINGS.get(bytes(self._view[start : start + 4]), "")
+        greeting = bytes(self._view[start : start + 4])
+        self.foreign = "TLS" if greeting[:3] in TLS_GREETINGS else FOREIGN_GREETINGS.get(greeting, "")
         if self.foreign:
             return f"these bytes are {self.foreign}; this port speaks the Kafka protocol only"
         return f"a frame of {length} bytes was announced; 1 to {self.frame_bytes_max} are allowed"

@@ -62,7 +62,7 @@ class NodeStanding(msgspec.Struct, frozen=True, omit_defaults=True):
     drained: bool = False
     replicas: int = 0  # that it holds, with those that are on their way to it
     leaves: int = 0  # of these, partitions that are moving away from it
-    stuck: int = 0  # of these, partitions that no other node can take
+    stuck: int = 0  # of these, partitions that no other node can take, or be copied from
 
 
 class NodesAnswer(msgspec.Struct, frozen=True, omit_defaults=True):

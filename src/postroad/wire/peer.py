@@ -116,6 +116,16 @@ class VerifyTransaction(PeerQuestion, tag="verify", frozen=True):
     groups: list[str]
 
 
+class JoinTransaction(PeerQuestion, tag="join", frozen=True):
+    """Answered when these are part of the producer's transaction, which begins with them (KIP-890)."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    partitions: list[TopicPartition]
+    groups: list[str]
+
+
 class CompleteOffsets(PeerQuestion, tag="complete", frozen=True):
     """A producer's transaction has ended: so its offsets in this group count, or are dropped."""
 
@@ -124,6 +134,7 @@ class CompleteOffsets(PeerQuestion, tag="complete", frozen=True):
     epoch: int
     commit: bool
     coordinator_epoch: int
+    strict: bool = False  # the epoch is above that of the offsets (KIP-890)
 
 
 class FindTransactions(PeerQuestion, tag="transactions", frozen=True):
@@ -148,6 +159,7 @@ AnyQuestion = (
     | HandOver
     | FindLogEnds
     | VerifyTransaction
+    | JoinTransaction
     | CompleteOffsets
     | FindTransactions
 )

@@ -25,7 +25,14 @@ from typing import Final, NamedTuple
 
 from postroad.errors import CorruptMessage, MessageTooLarge, UnsupportedCompressionType
 from postroad.wire.asked_times import DIGITS_MAX, TIME_HEADERS, read_time
-from postroad.wire.batch import COMPRESSION_MASK, CONTROL, HEADER_BYTES, LENGTH_END, LOG_APPEND_TIME
+from postroad.wire.batch import (
+    COMPRESSION_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    LENGTH_END,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+)
 from postroad.wire.compression import decompress
 from postroad.wire.header_names import DEDUP_ID, DELAY_MS, DELIVER_AT, FOR, PREFIX
 from postroad.wire.record_walk import walk_records
@@ -41,6 +48,8 @@ _PREFIX: Final = PREFIX.encode()
 _NULL: Final = 1  # the varint -1
 # base offset, length, attributes, last offset delta, base timestamp, max timestamp, count
 _HEADER: Final = Struct(">qi9xhiqq14xi")
+_PRODUCER_ID: Final = Struct(">q")
+_PRODUCER_AT: Final = 43
 _UNREADABLE: Final = (CorruptMessage, MessageTooLarge, UnsupportedCompressionType, IndexError)
 
 
@@ -66,6 +75,8 @@ Named = tuple[bytes | None, int, int | None, int, bytes | None] | None
 """What headers name: tenant, time of delivery, delay, expiry, id. None: another subscription."""
 IsDuplicate = Callable[[bytes, int, int], bool]
 """Told of each message with an id, in the log's order: its id, offset and timestamp."""
+IsAborted = Callable[[int, int], bool]
+"""Told of each batch of a transaction: its producer's id and its base offset."""
 
 _PLAIN: Final[Asked] = (None, None, 0, 0)
 
@@ -77,13 +88,14 @@ def scan(
     keys: bool = False,
     tenant_header: bytes | None = None,
     is_duplicate: IsDuplicate | None = None,
+    is_aborted: IsAborted | None = None,
     subscription: bytes | None = None,
 ) -> list[Scanned]:
     """The messages in whole batches whose CRCs hold, ascending, from offset `first` on.
 
     An offset in no entry holds no message: compaction took it, it is a control record, it is for another
-    than `subscription` (None: for whomever), or `is_duplicate` says so. A batch whose records can't be read
-    counts as plain, for it is the consumers' to refuse; nothing is ever raised.
+    than `subscription` (None: for whomever), or `is_duplicate` or `is_aborted` says so. A batch whose records
+    can't be read counts as plain, for it is the consumers' to refuse; nothing is ever raised.
     """
     stretch = bytes(data)
     tenant_field = None if tenant_header is None else _field(tenant_header)
@@ -102,6 +114,10 @@ def scan(
         last = base + last_delta
         if last < first or attributes & CONTROL:
             continue
+        if attributes & TRANSACTIONAL and is_aborted is not None:
+            (producer_id,) = _PRODUCER_ID.unpack_from(stretch, start + _PRODUCER_AT)
+            if is_aborted(producer_id, base):
+                continue
         if hit < start:
             hit = stretch.find(_PREFIX, start)
             hit = end if hit < 0 else hit

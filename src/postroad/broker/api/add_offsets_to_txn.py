@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import GROUP, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasTransactions
 from postroad.broker.transactions.coordination import fenced_code
 from postroad.errors import ApiError, InvalidGroupId
+from postroad.security.resources import Operation
 from postroad.transactions.transaction import Producer
 from postroad.wire.messages import add_offsets_to_txn as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(group=Operation.READ, transactional_id=Operation.WRITE)
 
 FENCED_FROM: Final = 2
 
@@ -33,6 +36,9 @@ def handle(node: Uses, call: Call) -> Result:
 
     if not group_id:
         return respond(InvalidGroupId())
+    refusal = call.access.refusal(GROUP, group_id)
+    if refusal is not None:
+        return respond(refusal)
     return node.transactions.submit(
         call, name, lambda room, now: room.add(name, who, (), (group_id,), 1, now), respond
     )

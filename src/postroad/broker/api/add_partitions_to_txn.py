@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Access, Rights
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage, HasTransactions
 from postroad.broker.transactions.coordination import fenced_code
 from postroad.errors import ApiError, InvalidTopic, OperationNotAttempted, UnknownTopicOrPartition
+from postroad.security.resources import Operation
 from postroad.transactions.transaction import Partition, Producer
 from postroad.wire.messages import add_partitions_to_txn as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, 3)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(topic=Operation.WRITE, transactional_id=Operation.WRITE)
 
 FENCED_FROM: Final = 2
 
@@ -30,7 +33,7 @@ class Uses(HasImage, HasTransactions, Protocol):
 def handle(node: Uses, call: Call) -> Result:
     request, version = codec.decode_request(call.body, call.version), call.version
     wanted = [(topic.name, index) for topic in request.v3_and_below_topics for index in topic.partitions]
-    errors = {where: code for where in wanted if (code := _unknown(node, *where))}
+    errors = {where: code for where in wanted if (code := _wrong(node, call.access, *where))}
     if errors:
         missing = OperationNotAttempted.code
         return _respond(request, {where: errors.get(where, missing) for where in wanted}, version)
@@ -53,8 +56,11 @@ def _add(
     )
 
 
-def _unknown(node: Uses, topic: str, index: int) -> int:
+def _wrong(node: Uses, access: Access, topic: str, index: int) -> int:
     """The code of what is wrong with the partition; 0 if nothing is."""
+    refusal = access.topic_refusal(topic)
+    if refusal is not None:
+        return refusal.code
     if not node.image.has_partition(topic, index):
         return UnknownTopicOrPartition.code
     return InvalidTopic.code if node.image.topics[topic].internal else 0

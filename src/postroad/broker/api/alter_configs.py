@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
+from postroad.broker.access import Access, Rights
+from postroad.broker.api.describe_configs import check_configs
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasSettings, HasSubscriptions, HasTopicChanges
 from postroad.cluster import controller
 from postroad.cluster.config_definition import ConfigResource
 from postroad.cluster.controller import Decision
 from postroad.cluster.image import Image
+from postroad.cluster.named_topics import TOPICS_CONFIG, named_topics
 from postroad.errors import ApiError, InvalidRequest
+from postroad.security.resources import Operation
 from postroad.wire.messages import alter_configs as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+DEAD_LETTER_CONFIG: Final = "errors.deadletterqueue.topic.name"
+# What gateways act by, with their own rights, for whoever has asked them.
+GATEWAY_CONFIGS: Final = ("postroad.redrives", "postroad.redrives.cancel", "postroad.sqs", "postroad.webhook")
+RIGHTS: Final = Rights(topic=Operation.ALTER_CONFIGS, group=Operation.ALTER_CONFIGS)
 
 
 class Uses(HasSettings, HasSubscriptions, HasTopicChanges, Protocol):
@@ -25,16 +33,18 @@ class Uses(HasSettings, HasSubscriptions, HasTopicChanges, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    return _alter(node, request, call.version)
+    return _alter(node, call.access, request, call.version)
 
 
-async def _alter(node: Uses, request: codec.AlterConfigsRequest, version: int) -> bytes:
-    responses = [await _alter_one(node, resource, request.validate_only) for resource in request.resources]
+async def _alter(node: Uses, access: Access, request: codec.AlterConfigsRequest, version: int) -> bytes:
+    responses = [
+        await _alter_one(node, access, resource, request.validate_only) for resource in request.resources
+    ]
     return codec.encode_response(codec.AlterConfigsResponse(responses=responses), version)
 
 
 async def _alter_one(
-    node: Uses, resource: codec.AlterConfigsResource, validate_only: bool
+    node: Uses, access: Access, resource: codec.AlterConfigsResource, validate_only: bool
 ) -> codec.AlterConfigsResourceResponse:
     response = codec.AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name)
     kind, name = resource.resource_type, resource.resource_name
@@ -48,10 +58,25 @@ async def _alter_one(
         return controller.replace_config(image, name, config)
 
     try:
+        check_configs(access, kind, name, Operation.ALTER_CONFIGS)
+        if kind == ConfigResource.GROUP:
+            check_group_config(access, config.items())
         await alter_resource(node, kind, name, decide, validate_only)
     except ApiError as error:
         response.error_code, response.error_message = error.code, str(error)
     return response
+
+
+def check_group_config(access: Access, given: Iterable[tuple[str, str | None]]) -> None:
+    """Raises where nodes or gateways would do for the caller what he may not do himself."""
+    for name, value in given:
+        if name == TOPICS_CONFIG:
+            for topic in named_topics({TOPICS_CONFIG: value or ""}):
+                access.check_topic(topic, Operation.READ)  # messages that expire are copied, too
+        elif name == DEAD_LETTER_CONFIG and value:
+            access.check_topic(value, Operation.WRITE)
+        elif name in GATEWAY_CONFIGS and value:
+            access.check_cluster(Operation.CLUSTER_ACTION)
 
 
 async def alter_resource(

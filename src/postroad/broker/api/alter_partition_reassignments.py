@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.moves import Named
 from postroad.broker.parts import HasImage, HasMoves
-from postroad.errors import ApiError, InvalidReplicationFactor
+from postroad.errors import ApiError, ClusterAuthorizationFailed, InvalidReplicationFactor
+from postroad.security.resources import Operation
 from postroad.wire.messages import alter_partition_reassignments as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(cluster=Operation.ALTER)
 
 Outcomes = dict[Named, ApiError | None]
 
@@ -27,6 +30,14 @@ class Uses(HasImage, HasMoves, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     return _answer(node, codec.decode_request(call.body, call.version), call.version)
+
+
+def refuse(_: object, call: Call) -> Result:
+    error = ClusterAuthorizationFailed()
+    return codec.encode_response(
+        codec.AlterPartitionReassignmentsResponse(error_code=error.code, error_message=str(error)),
+        call.version,
+    )
 
 
 async def _answer(node: Uses, request: codec.AlterPartitionReassignmentsRequest, version: int) -> bytes:

@@ -2,24 +2,31 @@
 
 Any version is accepted: one that is not known is answered with UNSUPPORTED_VERSION in the layout of
 version 0, with our own range in it, so that the client can ask again (KIP-511). The response header
-never has tagged fields. No features are finalized: `transaction.version` must wait for transactions.
+never has tagged fields. The only feature is `transaction.version`: 2 tells clients to give each transaction
+an epoch (KIP-890), as soon as all nodes of the cluster know that.
 """
 
 from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.parts import HasDispatcher
+from postroad.broker.parts import HasDispatcher, HasImage, HasTransactions
 from postroad.errors import UnsupportedVersion
 from postroad.wire.messages import api_versions as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(before_login=True)
 
 
-class Uses(HasDispatcher, Protocol):
+FEATURE: Final = "transaction.version"
+OWN_EPOCHS: Final = 2  # each transaction has one
+
+
+class Uses(HasDispatcher, HasImage, HasTransactions, Protocol):
     """What this handler uses of the node."""
 
 
@@ -31,4 +38,8 @@ def handle(node: Uses, call: Call) -> Result:
     response = codec.ApiVersionsResponse(
         api_keys=[codec.ApiVersion(*versions) for versions in node.dispatcher.versions()]
     )
+    if node.transactions.has_own_epochs:
+        response.supported_features = [codec.SupportedFeatureKey(FEATURE, 1, OWN_EPOCHS)]
+        response.finalized_features = [codec.FinalizedFeatureKey(FEATURE, OWN_EPOCHS, OWN_EPOCHS)]
+        response.finalized_features_epoch = node.image.level  # features only ever come with a higher level
     return codec.encode_response(response, call.version)

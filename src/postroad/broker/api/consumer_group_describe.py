@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from postroad.broker import operations
+from postroad.broker.access import GROUP, Access, Rights
 from postroad.broker.dispatch import Call, Result
-from postroad.broker.groups.calls import by_topic, loaded_groups
+from postroad.broker.groups.calls import by_topic, check_seen, loaded_groups
 from postroad.broker.parts import HasGroups, HasImage
 from postroad.errors import ApiError
 from postroad.groups.answers import ConsumerMemberDescription
 from postroad.groups.requests import Partitions
+from postroad.security.resources import Operation
 from postroad.wire.messages import consumer_group_describe as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(group=Operation.DESCRIBE, topic=Operation.DESCRIBE)
 
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
@@ -26,16 +28,18 @@ class Uses(HasGroups, HasImage, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    groups = [_describe(node, group_id) for group_id in request.group_ids]
+    groups = [_describe(node, call.access, group_id) for group_id in request.group_ids]
     for group in groups:
         if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = operations.GROUP
+            group.authorized_operations = call.access.operations(GROUP, group.group_id)
     return codec.encode_response(codec.ConsumerGroupDescribeResponse(groups=groups), call.version)
 
 
-def _describe(node: Uses, group_id: str) -> codec.DescribedGroup:
+def _describe(node: Uses, access: Access, group_id: str) -> codec.DescribedGroup:
     try:
-        found = loaded_groups(node, group_id).describe_consumer(group_id)
+        found = loaded_groups(node, access, group_id).describe_consumer(group_id)
+        for member in found.members:
+            check_seen(node, access, member.subscribed_names, member.assignment | member.target)
     except ApiError as error:
         return codec.DescribedGroup(error.code, str(error), group_id)
     return codec.DescribedGroup(

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import client_of, new_member_id, submit
 from postroad.broker.parts import HasGroups, HasRuntime, HasSubscriptions
 from postroad.errors import ApiError, GroupIdNotFound
 from postroad.groups.answers import Answer, HeartbeatAnswer
 from postroad.groups.requests import JOIN_EPOCH, HeartbeatRequest, Partitions, TopicPartition
+from postroad.security.resources import Operation
 from postroad.wire.messages import consumer_group_heartbeat as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(group=Operation.READ, topic=Operation.DESCRIBE)
 
 
 class Uses(HasGroups, HasRuntime, HasSubscriptions, Protocol):
@@ -39,6 +42,10 @@ def handle(node: Uses, call: Call) -> Result:
         _owned(request),
         client_of(call),
     )
+    for name in request.subscribed_topic_names or ():
+        refusal = call.access.topic_refusal(name)
+        if refusal is not None:
+            return codec.encode_response(_response(refusal), call.version)
     fresh_id = new_member_id(call, node.runtime.random)
     version = call.version
     return submit(

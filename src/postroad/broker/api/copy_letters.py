@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.own_batch import append_whole
 from postroad.broker.parts import HasClock, HasPartitions, HasTurn
-from postroad.errors import ApiError, InvalidTopic, NotEnoughReplicas
+from postroad.errors import ApiError, ClusterAuthorizationFailed, InvalidTopic, NotEnoughReplicas
+from postroad.security.resources import Operation
 from postroad.wire import copy_letters as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(cluster=Operation.CLUSTER_ACTION)
 ADVERTISED: Final = False
 
 
@@ -46,3 +49,8 @@ def handle(node: Uses, call: Call) -> Result:
     except ApiError as error:
         reply(error)
     return parked
+
+
+def refuse(_: object, call: Call) -> Result:
+    error = ClusterAuthorizationFailed()
+    return codec.encode_response(codec.CopyLettersResponse(error.code, str(error)), call.version)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, Protocol
 
+from postroad.broker.access import Access, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasSettings, HasTopicChanges
 from postroad.cluster import topic_config
 from postroad.errors import ApiError, InvalidRequest
+from postroad.security.resources import Operation
 from postroad.wire.messages import create_topics as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(topic=Operation.CREATE)
 
 
 class Uses(HasSettings, HasTopicChanges, Protocol):
@@ -22,21 +25,24 @@ class Uses(HasSettings, HasTopicChanges, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    return _create(node, request, call.version)
+    return _create(node, call.access, request, call.version)
 
 
-async def _create(node: Uses, request: codec.CreateTopicsRequest, version: int) -> bytes:
+async def _create(node: Uses, access: Access, request: codec.CreateTopicsRequest, version: int) -> bytes:
     times = Counter(topic.name for topic in request.topics)
     results = [
-        await _create_one(node, topic, times[topic.name], request.validate_only) for topic in request.topics
+        await _create_one(node, access, topic, times[topic.name], request.validate_only)
+        for topic in request.topics
     ]
     return codec.encode_response(codec.CreateTopicsResponse(topics=results), version)
 
 
 async def _create_one(
-    node: Uses, topic: codec.CreatableTopic, times: int, validate_only: bool
+    node: Uses, access: Access, topic: codec.CreatableTopic, times: int, validate_only: bool
 ) -> codec.CreatableTopicResult:
     try:
+        if not access.may_cluster(Operation.CREATE):
+            access.check_topic(topic.name)
         if times > 1:
             raise InvalidRequest("The request names this topic more than once.")
         assignments = {given.partition_index: given.broker_ids for given in topic.assignments}
@@ -50,6 +56,9 @@ async def _create_one(
         )
     except ApiError as error:
         return codec.CreatableTopicResult(topic.name, error_code=error.code, error_message=str(error))
+    hidden = access.topic_refusal(topic.name, Operation.DESCRIBE_CONFIGS)
+    if hidden is not None:
+        return codec.CreatableTopicResult(topic.name, created.id, topic_config_error_code=hidden.code)
     return codec.CreatableTopicResult(
         topic.name,
         created.id,

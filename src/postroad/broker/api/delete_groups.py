@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, Protocol
 
+from postroad.broker.access import GROUP, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import enter
 from postroad.broker.groups.coordinator import Token
@@ -13,11 +14,13 @@ from postroad.errors import ApiError
 from postroad.groups.answers import Answer, Deleted, Outcome
 from postroad.groups.coordinator import Groups
 from postroad.now import Now
+from postroad.security.resources import Operation
 from postroad.wire.messages import delete_groups as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(group=Operation.DELETE)
 
 
 class Uses(HasGroups, HasSubscriptions, HasTasks, Protocol):
@@ -41,6 +44,10 @@ def handle(node: Uses, call: Call) -> Result:
             parked.complete(codec.encode_response(response, version))
 
     for group_id in list(results):
+        refusal = call.access.refusal(GROUP, group_id)
+        if refusal is not None:
+            answered(group_id, refusal)
+            continue
         node.tasks.start(_delete_group(node, group_id, partial(answered, group_id)), "delete-group")
     return parked
 

@@ -12,16 +12,19 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Protocol
 
+from postroad.broker.access import Access, Rights
 from postroad.broker.acknowledged import WAIT_MS_MAX, answer_when_caught_up
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
 from postroad.broker.parts import HasClock, HasFlusher, HasHousekeeping, HasPartitions
 from postroad.errors import ApiError, InvalidTopic, OffsetOutOfRange, PolicyViolation
+from postroad.security.resources import Operation
 from postroad.wire.messages import delete_records as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(topic=Operation.DELETE)
 
 HIGH_WATERMARK: Final = -1
 TIMEOUT_MS_MAX: Final = 60_000  # clients' own time-outs are shorter
@@ -39,12 +42,16 @@ def handle(node: Uses, call: Call) -> Result:
     now_ms = node.clock.monotonic_ms()
     if any(partition.leadership is not None for partition in partitions):
         return Deletion(node, call, request, now_ms).begin(partitions, now_ms)
-    return answer_when_caught_up(call, partitions, lambda: _respond(node, request, version), now_ms)
+    return answer_when_caught_up(
+        call, partitions, lambda: _respond(node, call.access, request, version), now_ms
+    )
 
 
-def _respond(node: Uses, request: codec.DeleteRecordsRequest, version: int) -> bytes:
+def _respond(node: Uses, access: Access, request: codec.DeleteRecordsRequest, version: int) -> bytes:
     topics = [
-        codec.DeleteRecordsTopicResult(topic.name, [_delete(node, topic.name, p) for p in topic.partitions])
+        codec.DeleteRecordsTopicResult(
+            topic.name, [_delete(node, access, topic.name, p) for p in topic.partitions]
+        )
         for topic in request.topics
     ]
     return codec.encode_response(codec.DeleteRecordsResponse(topics=topics), version)
@@ -56,6 +63,7 @@ class Deletion:
 
     def __init__(self, node: Uses, call: Call, request: codec.DeleteRecordsRequest, now_ms: int) -> None:
         self._node = node
+        self._access = call.access
         self._request = request
         self._version = call.version
         self._parked = call.park()
@@ -79,7 +87,7 @@ class Deletion:
 
     def _delete_all(self) -> None:
         for topic in self._request.topics:
-            results = [_delete(self._node, topic.name, wanted) for wanted in topic.partitions]
+            results = [_delete(self._node, self._access, topic.name, wanted) for wanted in topic.partitions]
             self._topics.append(codec.DeleteRecordsTopicResult(topic.name, results))
         self._left = 1 + sum(len(topic.partitions) for topic in self._topics)
         for deleted in self._topics:
@@ -105,10 +113,11 @@ class Deletion:
 
 
 def _delete(
-    node: Uses, topic: str, wanted: codec.DeleteRecordsPartition
+    node: Uses, access: Access, topic: str, wanted: codec.DeleteRecordsPartition
 ) -> codec.DeleteRecordsPartitionResult:
     index = wanted.partition_index
     try:
+        access.check_topic(topic)
         partition = node.partitions.lead(topic, index)
         if partition.internal:
             raise InvalidTopic(f"{topic} is kept by the nodes themselves; its records can't be deleted.")

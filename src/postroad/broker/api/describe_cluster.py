@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from postroad.broker import operations
+from postroad.broker.access import CLUSTER, Rights
 from postroad.broker.cluster_view import ClusterView
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage, HasRegistration
 from postroad.errors import InvalidRequest
+from postroad.security.resources import CLUSTER_NAME, Operation
 from postroad.wire.messages import describe_cluster as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights()  # whoever may connect may know where the nodes are
 
 BROKERS: Final = 1
 
@@ -31,18 +33,18 @@ def handle(node: Uses, call: Call) -> Result:
         response.error_code = InvalidRequest.code
         response.error_message = "Every node is reached at its Kafka address: ask for endpoint type 1."
         return codec.encode_response(response, call.version)
-    view = ClusterView(node.image, node.registration.me)
+    view = ClusterView(node.image, node.registration.me, call.connection.listener)
     response.controller_id = view.controller()
     response.brokers = [
-        codec.DescribeClusterBroker(entry.id, entry.host, entry.port, entry.rack or None)
+        codec.DescribeClusterBroker(entry.id, *view.address(entry), entry.rack or None)
         for entry in view.nodes()
     ]
     if request.include_fenced_brokers:
         response.brokers += [
-            codec.DescribeClusterBroker(entry.id, entry.host, entry.port, entry.rack or None, is_fenced=True)
+            codec.DescribeClusterBroker(entry.id, *view.address(entry), entry.rack or None, is_fenced=True)
             for entry in node.image.nodes.values()
             if view.node(entry.id) is None
         ]
-    if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = operations.CLUSTER
+    if request.include_cluster_authorized_operations and call.access.may_cluster(Operation.DESCRIBE):
+        response.cluster_authorized_operations = call.access.operations(CLUSTER, CLUSTER_NAME)
     return codec.encode_response(response, call.version)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from postroad import config
+from postroad.broker.access import Access, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasAdvertisedPort, HasImage, HasLoaded, HasSettings
 from postroad.cluster import group_config, topic_config
@@ -18,11 +19,13 @@ from postroad.cluster.config_definition import (
 )
 from postroad.cluster.topics import name_error
 from postroad.errors import ApiError, InvalidRequest, UnknownTopicOrPartition
+from postroad.security.resources import Operation
 from postroad.wire.messages import describe_configs as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(topic=Operation.DESCRIBE_CONFIGS, group=Operation.DESCRIBE_CONFIGS)
 
 
 class Uses(HasAdvertisedPort, HasImage, HasLoaded, HasSettings, Protocol):
@@ -31,23 +34,37 @@ class Uses(HasAdvertisedPort, HasImage, HasLoaded, HasSettings, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    results = [_describe(node, resource, request) for resource in request.resources]
+    results = [_describe(node, call.access, resource, request) for resource in request.resources]
     return codec.encode_response(codec.DescribeConfigsResponse(results=results), call.version)
 
 
 def _describe(
-    node: Uses, resource: codec.DescribeConfigsResource, request: codec.DescribeConfigsRequest
+    node: Uses,
+    access: Access,
+    resource: codec.DescribeConfigsResource,
+    request: codec.DescribeConfigsRequest,
 ) -> codec.DescribeConfigsResult:
     result = codec.DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name
     )
     try:
+        check_configs(access, resource.resource_type, resource.resource_name, Operation.DESCRIBE_CONFIGS)
         entries = _entries(node, resource)
     except ApiError as error:
         result.error_code, result.error_message = error.code, str(error)
     else:
         result.configs = [_shown(entry, request) for entry in entries]
     return result
+
+
+def check_configs(access: Access, kind: int, name: str, operation: Operation) -> None:
+    """Raises where the caller may not do that with the configs of this resource."""
+    if kind == ConfigResource.TOPIC:
+        access.check_topic(name, operation)
+    elif kind == ConfigResource.GROUP:
+        access.check_group(name, operation)
+    else:
+        access.check_cluster(operation)
 
 
 def _entries(node: Uses, resource: codec.DescribeConfigsResource) -> Iterable[ConfigEntry]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
 from postroad.broker.parts import HasDirectory, HasImage, HasPartitions, HasRuntime
+from postroad.errors import ClusterAuthorizationFailed
+from postroad.security.resources import Operation
 from postroad.wire.messages import describe_log_dirs as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(cluster=Operation.DESCRIBE)
 
 
 class Uses(HasDirectory, HasImage, HasPartitions, HasRuntime, Protocol):
@@ -28,6 +32,11 @@ def handle(node: Uses, call: Call) -> Result:
         usable_bytes=disk.free_bytes(logs),
     )
     return codec.encode_response(codec.DescribeLogDirsResponse(results=[result]), call.version)
+
+
+def refuse(_: object, call: Call) -> Result:
+    error = ClusterAuthorizationFailed()
+    return codec.encode_response(codec.DescribeLogDirsResponse(error_code=error.code), call.version)
 
 
 def _topics(node: Uses, request: codec.DescribeLogDirsRequest) -> list[codec.DescribeLogDirsTopic]:

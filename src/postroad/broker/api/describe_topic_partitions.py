@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from postroad.broker import operations
+from postroad.broker.access import TOPIC, Access, Rights
 from postroad.broker.cluster_view import ClusterView
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage, HasRegistration
@@ -12,11 +12,13 @@ from postroad.cluster.image import Topic
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.topics import name_error
 from postroad.errors import InvalidRequest, ProtocolError, UnknownTopicOrPartition
+from postroad.security.resources import Operation
 from postroad.wire.messages import describe_topic_partitions as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(topic=Operation.DESCRIBE)
 
 PARTITIONS_MAX: Final = 2000  # in one answer, whatever was asked for
 
@@ -31,8 +33,12 @@ def handle(node: Uses, call: Call) -> Result:
         raise ProtocolError(f"{InvalidRequest.summary} (a cursor below zero)")
     left = max(1, min(request.response_partition_limit, PARTITIONS_MAX))
     response = codec.DescribeTopicPartitionsResponse()
-    view = ClusterView(node.image, node.registration.me)
-    for name, first in _wanted(node, request):
+    view = ClusterView(node.image, node.registration.me, call.connection.listener)
+    for name, first in _wanted(node, call.access, request):
+        refusal = call.access.topic_refusal(name)
+        if refusal is not None:
+            response.topics.append(codec.DescribeTopicPartitionsResponseTopic(refusal.code, name))
+            continue
         topic = node.image.topics.get(name)
         if topic is None:
             error = name_error(name) or UnknownTopicOrPartition()
@@ -42,7 +48,7 @@ def handle(node: Uses, call: Call) -> Result:
             response.next_cursor = codec.ResponseCursor(name, first)
             break
         shown = topic.partitions[first : first + left]
-        response.topics.append(_topic(view, topic, first, len(shown)))
+        response.topics.append(_topic(view, call.access, topic, first, len(shown)))
         left -= len(shown)
         if first + len(shown) < len(topic.partitions):
             response.next_cursor = codec.ResponseCursor(name, first + len(shown))
@@ -50,9 +56,12 @@ def handle(node: Uses, call: Call) -> Result:
     return codec.encode_response(response, call.version)
 
 
-def _wanted(node: Uses, request: codec.DescribeTopicPartitionsRequest) -> list[tuple[str, int]]:
+def _wanted(
+    node: Uses, access: Access, request: codec.DescribeTopicPartitionsRequest
+) -> list[tuple[str, int]]:
     """(topic, first partition) in order, from the cursor on."""
-    names = sorted({topic.name for topic in request.topics} or node.image.topics)
+    named = {topic.name for topic in request.topics}
+    names = sorted(named or (name for name in node.image.topics if access.may_topic(name)))
     cursor = request.cursor
     if cursor is None:
         return [(name, 0) for name in names]
@@ -64,7 +73,7 @@ def _wanted(node: Uses, request: codec.DescribeTopicPartitionsRequest) -> list[t
 
 
 def _topic(
-    view: ClusterView, topic: Topic, first: int, count: int
+    view: ClusterView, access: Access, topic: Topic, first: int, count: int
 ) -> codec.DescribeTopicPartitionsResponseTopic:
     return codec.DescribeTopicPartitionsResponseTopic(
         name=topic.name,
@@ -74,7 +83,7 @@ def _topic(
             _partition(view, index, state)
             for index, state in enumerate(topic.partitions[first : first + count], first)
         ],
-        topic_authorized_operations=operations.TOPIC,
+        topic_authorized_operations=access.operations(TOPIC, topic.name),
     )
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Access, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage, HasTransactions
 from postroad.errors import ApiError, TransactionalIdNotFound
+from postroad.security.resources import Operation
 from postroad.transactions.transaction import Transaction
 from postroad.wire.messages import describe_transactions as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(topic=Operation.DESCRIBE, transactional_id=Operation.DESCRIBE)
 
 
 class Uses(HasImage, HasTransactions, Protocol):
@@ -21,12 +24,13 @@ class Uses(HasImage, HasTransactions, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    states = [_describe(node, name) for name in request.transactional_ids]
+    states = [_describe(node, call.access, name) for name in request.transactional_ids]
     return codec.encode_response(codec.DescribeTransactionsResponse(transaction_states=states), call.version)
 
 
-def _describe(node: Uses, name: str) -> codec.TransactionState:
+def _describe(node: Uses, access: Access, name: str) -> codec.TransactionState:
     try:
+        access.check_transactional_id(name)
         known = node.transactions.find(name).transactions.known.get(name)
         if known is None:
             raise TransactionalIdNotFound()
@@ -40,11 +44,15 @@ def _describe(node: Uses, name: str) -> codec.TransactionState:
         known.started_ms,
         known.producer_id,
         known.epoch,
-        _topics(node, known),
+        _topics(node, access, known),
     )
 
 
-def _topics(node: Uses, known: Transaction) -> list[codec.TopicData]:
+def _topics(node: Uses, access: Access, known: Transaction) -> list[codec.TopicData]:
     by_id = node.image.topics_by_id
     found = {bytes.fromhex(topic): indexes for topic, indexes in known.partitions.items()}
-    return [codec.TopicData(by_id[topic].name, indexes) for topic, indexes in found.items() if topic in by_id]
+    return [
+        codec.TopicData(by_id[topic].name, indexes)
+        for topic, indexes in found.items()
+        if topic in by_id and access.may_topic(by_id[topic].name)
+    ]

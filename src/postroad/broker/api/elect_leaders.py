@@ -9,16 +9,25 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.elections import Outcomes
 from postroad.broker.partitions import TopicPartition
 from postroad.broker.parts import HasElections, HasImage
-from postroad.errors import ApiError, ElectionNotNeeded, InvalidRequest, UnknownTopicOrPartition
+from postroad.errors import (
+    ApiError,
+    ClusterAuthorizationFailed,
+    ElectionNotNeeded,
+    InvalidRequest,
+    UnknownTopicOrPartition,
+)
+from postroad.security.resources import Operation
 from postroad.wire.messages import elect_leaders as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(cluster=Operation.ALTER)
 
 PREFERRED, UNCLEAN = 0, 1
 
@@ -32,6 +41,11 @@ class Uses(HasElections, HasImage, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     return _answer(node, codec.decode_request(call.body, call.version), call.version)
+
+
+def refuse(_: object, call: Call) -> Result:
+    error = ClusterAuthorizationFailed()
+    return codec.encode_response(codec.ElectLeadersResponse(error_code=error.code), call.version)
 
 
 async def _answer(node: Uses, request: codec.ElectLeadersRequest, version: int) -> bytes:

@@ -21,6 +21,7 @@ import logging
 from functools import partial
 from typing import Final, Protocol, cast
 
+from postroad.broker.access import OPEN, Access, Rights
 from postroad.broker.cluster_view import WRONG_LEADER, ClusterView
 from postroad.broker.connection import Answer, Body, Part
 from postroad.broker.dispatch import Call, Result
@@ -36,12 +37,14 @@ from postroad.broker.parts import (
     HasPartitions,
     HasRegistration,
     HasReplicaSessions,
+    HasSecurity,
     HasSettings,
 )
 from postroad.broker.tail_fetch import COPY_BYTES_MAX, WAIT_MS_MAX, TailFetch, waits_at_end
 from postroad.cluster.nearby import replica_near
 from postroad.errors import (
     ApiError,
+    ClusterAuthorizationFailed,
     CorruptMessage,
     NotLeaderOrFollower,
     OffsetNotAvailable,
@@ -50,6 +53,7 @@ from postroad.errors import (
 )
 from postroad.log.partition_log import Slice
 from postroad.log.scan import DamagedBatch
+from postroad.security.resources import Operation
 from postroad.wire import fetch as codec
 from postroad.wire.fetch import FetchRequest, PartitionAnswer, PartitionFetch
 from postroad.wire.leader_hints import CurrentLeader, NodeEndpoint
@@ -57,6 +61,7 @@ from postroad.wire.leader_hints import CurrentLeader, NodeEndpoint
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(topic=Operation.READ)
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +76,7 @@ class Uses(
     HasPartitions,
     HasRegistration,
     HasReplicaSessions,
+    HasSecurity,
     HasSettings,
     Protocol,
 ):
@@ -79,33 +85,44 @@ class Uses(
 
 def handle(node: Uses, call: Call) -> Result:
     last = call.connection.last_fetch
+    if call.connection.allowed_fetch != node.security.revision:
+        last = None  # the rules have changed, or the session has ended: look again
     offset = None if last is None else last.offset_of(call.body, call.version)
     if last is None or offset is None:
-        return _answer(node, call, _decode(call, node.settings.kafka.short_ways))
+        return _answer(node, call, _decode(node, call))
     call.stats.short_way += 1
     partition = node.partitions.find(last.wanted.topic, last.wanted.index)
     if partition is not None and not last.request.rack and waits_at_end(partition, last, offset):
         bytes_max = min(last.max_bytes, node.settings.limits.fetch_bytes_max)
-        long_way = partial(_answer_tail, node, call.version)
-        return TailFetch(call, partition, offset, bytes_max, node.loop, long_way)
+        long_way = partial(_answer_tail, node, call.version, call.access)
+        return TailFetch(call, partition, offset, bytes_max, node, long_way)
     return _answer(node, call, last.request_from(offset))
 
 
-def _decode(call: Call, short_ways: bool) -> FetchRequest:
+def _decode(node: Uses, call: Call) -> FetchRequest:
     request = codec.decode(call.body, call.version)
-    if short_ways and len(request.partitions) == 1 and request.session_epoch == FINAL_EPOCH:
+    if (
+        node.settings.kafka.short_ways
+        and len(request.partitions) == 1
+        and request.session_epoch == FINAL_EPOCH
+        and request.replica_id < 0
+        and call.access.topic_refusal(request.partitions[0].topic) is None
+    ):
         call.connection.last_fetch = codec.Repetition(request, call.body, call.version)
+        call.connection.allowed_fetch = node.security.revision
     return request
 
 
 def _answer(node: Uses, call: Call, request: FetchRequest) -> Result:
+    if request.replica_id >= 0 and not call.access.may_cluster(Operation.CLUSTER_ACTION):
+        return _refused(call, ClusterAuthorizationFailed())
     if request.replica_id >= 0 and call.version >= codec.REPLICA_STATE_FROM:
         return node.replica_sessions.fetch(call, request)
     try:
         session = node.fetch_sessions.begin(request)
     except ApiError as error:
-        return b"".join(cast("list[bytes]", codec.encode([], call.version, error.code)))
-    fetch = Fetch(node, call.version, request, session)
+        return _refused(call, error)
+    fetch = Fetch(node, call.version, call.connection.listener, call.access, request, session)
     if fetch.collect() or request.max_wait_ms <= 0 or fetch.is_empty:
         if not fetch.unverified:
             return fetch.body()
@@ -113,9 +130,15 @@ def _answer(node: Uses, call: Call, request: FetchRequest) -> Result:
     return fetch.park(LongPoll(call, fetch))
 
 
-def _answer_tail(node: Uses, version: int, tail: TailFetch) -> None:
+def _refused(call: Call, error: ApiError) -> bytes:
+    """An answer that holds nothing but the error of the request."""
+    return b"".join(cast("list[bytes]", codec.encode([], call.version, error.code)))
+
+
+def _answer_tail(node: Uses, version: int, access: Access, tail: TailFetch) -> None:
     """What a waiting consumer gets if it is no simple matter, or nothing came in time."""
-    fetch = Fetch(node, version, tail.repetition.request_from(tail.offset), None)
+    request = tail.repetition.request_from(tail.offset)
+    fetch = Fetch(node, version, tail.connection.listener, access, request, None)
     fetch.collect()
     fetch.answer(tail)
 
@@ -124,10 +147,12 @@ class Fetch:
     """One fetch, from its first look at the logs to its answer."""
 
     __slots__ = (
+        "_access",
         "_answer",
         "_answers",
         "_hints",
         "_is_last",
+        "_listener",
         "_node",
         "_parked_on",
         "_partitions",
@@ -139,9 +164,19 @@ class Fetch:
         "unverified",
     )
 
-    def __init__(self, node: Uses, version: int, request: FetchRequest, session: FetchSession | None) -> None:
+    def __init__(
+        self,
+        node: Uses,
+        version: int,
+        listener: str,
+        access: Access,
+        request: FetchRequest,
+        session: FetchSession | None,
+    ) -> None:
         self._node = node
+        self._access = access
         self._version = version
+        self._listener = listener  # that the client came by
         self._request = request
         self._session = session
         self._wanted = request.partitions if session is None else list(session.partitions.values())
@@ -195,6 +230,8 @@ class Fetch:
     def _look(self, wanted: PartitionFetch, left: int, first: bool) -> PartitionAnswer:
         topic, index, epoch, offset, max_bytes = wanted[:5]
         rack = self._request.rack
+        if self._access is not OPEN:
+            self._access.check_topic(topic)  # each time: rules may change while a fetch waits
         partition = self._node.partitions.lead(topic, index) if not rack else self._near(topic, index, rack)
         self._partitions.append(partition)
         if epoch != -1:
@@ -256,7 +293,7 @@ class Fetch:
             self._node.damaged_copies.found(self._partitions[-1])
         leader = None
         if error.code in WRONG_LEADER:
-            view = ClusterView(self._node.image, self._node.registration.me)
+            view = self._view()
             leader = view.leader_hint(wanted.topic, wanted.index, error.code)
         if leader is not None:
             self._hints.append(leader)
@@ -273,7 +310,10 @@ class Fetch:
 
     def _endpoints(self) -> list[NodeEndpoint]:
         """Where the leaders are that the answer names."""
-        return ClusterView(self._node.image, self._node.registration.me).endpoints(self._hints)
+        return self._view().endpoints(self._hints)
+
+    def _view(self) -> ClusterView:
+        return ClusterView(self._node.image, self._node.registration.me, self._listener)
 
     def _take(self, partition: Partition, found: Slice) -> bytes | Slice:
         if not found.verified:

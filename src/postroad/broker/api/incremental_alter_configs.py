@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from postroad.broker.api.alter_configs import alter_resource
+from postroad.broker.access import Access, Rights
+from postroad.broker.api.alter_configs import alter_resource, check_group_config
+from postroad.broker.api.describe_configs import check_configs
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasSettings, HasSubscriptions, HasTopicChanges
 from postroad.cluster import controller
@@ -12,11 +14,13 @@ from postroad.cluster.config_definition import ConfigResource
 from postroad.cluster.controller import ConfigChange, Decision
 from postroad.cluster.image import Image
 from postroad.errors import ApiError
+from postroad.security.resources import Operation
 from postroad.wire.messages import incremental_alter_configs as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(topic=Operation.ALTER_CONFIGS, group=Operation.ALTER_CONFIGS)
 
 
 class Uses(HasSettings, HasSubscriptions, HasTopicChanges, Protocol):
@@ -25,16 +29,20 @@ class Uses(HasSettings, HasSubscriptions, HasTopicChanges, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    return _alter(node, request, call.version)
+    return _alter(node, call.access, request, call.version)
 
 
-async def _alter(node: Uses, request: codec.IncrementalAlterConfigsRequest, version: int) -> bytes:
-    responses = [await _alter_one(node, resource, request.validate_only) for resource in request.resources]
+async def _alter(
+    node: Uses, access: Access, request: codec.IncrementalAlterConfigsRequest, version: int
+) -> bytes:
+    responses = [
+        await _alter_one(node, access, resource, request.validate_only) for resource in request.resources
+    ]
     return codec.encode_response(codec.IncrementalAlterConfigsResponse(responses=responses), version)
 
 
 async def _alter_one(
-    node: Uses, resource: codec.AlterConfigsResource, validate_only: bool
+    node: Uses, access: Access, resource: codec.AlterConfigsResource, validate_only: bool
 ) -> codec.AlterConfigsResourceResponse:
     response = codec.AlterConfigsResourceResponse(0, None, resource.resource_type, resource.resource_name)
     kind, name = resource.resource_type, resource.resource_name
@@ -47,6 +55,9 @@ async def _alter_one(
         return controller.alter_config(image, name, changes, node.settings.topic_defaults)
 
     try:
+        check_configs(access, kind, name, Operation.ALTER_CONFIGS)
+        if kind == ConfigResource.GROUP:
+            check_group_config(access, [(change.name, change.value) for change in changes])
         await alter_resource(node, kind, name, decide, validate_only)
     except ApiError as error:
         response.error_code, response.error_message = error.code, str(error)

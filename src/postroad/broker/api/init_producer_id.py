@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasProducerIds, HasTasks, HasTransactions
 from postroad.broker.transactions.coordination import fenced_code
 from postroad.errors import (
     ApiError,
+    ClusterAuthorizationFailed,
     CoordinatorLoadInProgress,
     RequestTimedOut,
 )
+from postroad.security.resources import Operation
 from postroad.transactions.transaction import Producer
 from postroad.wire.messages import init_producer_id as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(transactional_id=Operation.WRITE)
 
 FENCED_FROM: Final = 4  # clients that speak an older version know an old epoch only
 
@@ -34,6 +38,8 @@ class Uses(HasProducerIds, HasTasks, HasTransactions, Protocol):
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     if request.transactional_id is None:
+        if not call.access.may_cluster(Operation.IDEMPOTENT_WRITE) and not call.access.may_write_any_topic():
+            return _refusal(ClusterAuthorizationFailed(), call.version)
         return _answer(node, call.version)
     return _begin(node, call, request, request.transactional_id)
 
@@ -75,6 +81,7 @@ def _begin(node: Uses, call: Call, request: codec.InitProducerIdRequest, transac
             reply(error)
 
     try:
+        call.access.check_transactional_id(transactional_id)
         node.transactions.find(transactional_id)
     except ApiError as error:
         reply(error)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import client_of, new_member_id, submit
 from postroad.broker.parts import HasGroups, HasRuntime, HasSubscriptions
 from postroad.errors import ApiError, InconsistentGroupProtocol, MemberIdRequired
 from postroad.groups.answers import Answer, Joined, MemberIdGiven
 from postroad.groups.requests import JoinRequest
+from postroad.security.resources import Operation
 from postroad.wire.messages import join_group as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(group=Operation.READ)
 
 _MEMBER_ID_REQUIRED_FROM: Final = 4
 _SKIP_ASSIGNMENT_FROM: Final = 9

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Access, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasGroups, HasSubscriptions
 from postroad.errors import ApiError, CoordinatorLoadInProgress
+from postroad.security.resources import Operation
 from postroad.wire.messages import list_groups as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(group=Operation.DESCRIBE)
 
 
 class Uses(HasGroups, HasSubscriptions, Protocol):
@@ -20,10 +23,10 @@ class Uses(HasGroups, HasSubscriptions, Protocol):
 
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
-    return _list(node, request, call.version)
+    return _list(node, call.access, request, call.version)
 
 
-async def _list(node: Uses, request: codec.ListGroupsRequest, version: int) -> bytes:
+async def _list(node: Uses, access: Access, request: codec.ListGroupsRequest, version: int) -> bytes:
     response = codec.ListGroupsResponse()
     for coordinator in node.groups.all():
         if not coordinator.loaded:
@@ -40,4 +43,6 @@ async def _list(node: Uses, request: codec.ListGroupsRequest, version: int) -> b
     response.groups += [
         codec.ListedGroup(*group) for group in found if not subscriptions.is_bookkeeping(group.group_id)
     ]
+    if not access.may_cluster(Operation.DESCRIBE):
+        response.groups = [group for group in response.groups if access.may_group(group.group_id)]
     return codec.encode_response(response, version)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from postroad.broker.access import Access, Rights
 from postroad.broker.acknowledged import answer_when_caught_up
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partition import Partition
@@ -28,12 +29,14 @@ from postroad.errors import (
     StorageFailed,
     UnsupportedVersion,
 )
+from postroad.security.resources import Operation
 from postroad.wire.fetch import READ_COMMITTED
 from postroad.wire.messages import list_offsets as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(topic=Operation.DESCRIBE)
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -61,8 +64,8 @@ class Uses(HasClock, HasEvidence, HasPartitions, Protocol):
 def handle(node: Uses, call: Call) -> Result:
     request, version = codec.decode_request(call.body, call.version), call.version
     partitions = _asked_for_end(node, request)
-    now_ms = node.clock.monotonic_ms()
-    return answer_when_caught_up(call, partitions, lambda: _respond(node, request, version), now_ms)
+    access, now_ms = call.access, node.clock.monotonic_ms()
+    return answer_when_caught_up(call, partitions, lambda: _respond(node, access, request, version), now_ms)
 
 
 def _asked_for_end(node: Uses, request: codec.ListOffsetsRequest) -> Iterator[Partition]:
@@ -74,11 +77,14 @@ def _asked_for_end(node: Uses, request: codec.ListOffsetsRequest) -> Iterator[Pa
                 yield partition
 
 
-def _respond(node: Uses, request: codec.ListOffsetsRequest, version: int) -> bytes:
+def _respond(node: Uses, access: Access, request: codec.ListOffsetsRequest, version: int) -> bytes:
     topics = [
         codec.ListOffsetsTopicResponse(
             topic.name,
-            [_partition(node, topic.name, p, version, request.isolation_level) for p in topic.partitions],
+            [
+                _partition(node, access, topic.name, p, version, request.isolation_level)
+                for p in topic.partitions
+            ],
         )
         for topic in request.topics
     ]
@@ -86,10 +92,16 @@ def _respond(node: Uses, request: codec.ListOffsetsRequest, version: int) -> byt
 
 
 def _partition(
-    node: Uses, topic: str, wanted: codec.ListOffsetsPartition, version: int, isolation: int
+    node: Uses,
+    access: Access,
+    topic: str,
+    wanted: codec.ListOffsetsPartition,
+    version: int,
+    isolation: int,
 ) -> codec.ListOffsetsPartitionResponse:
     index = wanted.partition_index
     try:
+        access.check_topic(topic)
         partition = node.partitions.lead(topic, index)
         partition.check_epoch(wanted.current_leader_epoch)
         if wanted.timestamp < 0 and version < _NAMES_FROM.get(wanted.timestamp, version + 1):

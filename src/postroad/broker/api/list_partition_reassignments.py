@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage
 from postroad.cluster import reassignment
 from postroad.cluster.image import Image, Topic
+from postroad.errors import ClusterAuthorizationFailed
+from postroad.security.resources import Operation
 from postroad.wire.messages import list_partition_reassignments as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(cluster=Operation.DESCRIBE)
 
 
 class Uses(HasImage, Protocol):
@@ -31,6 +35,14 @@ def handle(node: Uses, call: Call) -> Result:
         if (moving := list(_moving(topic, indexes)))
     ]
     return codec.encode_response(codec.ListPartitionReassignmentsResponse(topics=found), call.version)
+
+
+def refuse(_: object, call: Call) -> Result:
+    error = ClusterAuthorizationFailed()
+    return codec.encode_response(
+        codec.ListPartitionReassignmentsResponse(error_code=error.code, error_message=str(error)),
+        call.version,
+    )
 
 
 def _asked(

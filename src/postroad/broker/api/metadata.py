@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final, Protocol
 
-from postroad.broker import operations
+from postroad.broker.access import CLUSTER, NOT_ASKED, TOPIC, Access, Rights
 from postroad.broker.cluster_view import ClusterView
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage, HasLeaderChecks, HasRegistration, HasSettings, HasTopicChanges
@@ -30,12 +30,14 @@ from postroad.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
+from postroad.security.resources import CLUSTER_NAME, Operation
 from postroad.wire.messages import metadata as codec
 from postroad.wire.primitives import ZERO_UUID
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(topic=Operation.DESCRIBE)
 
 _AUTO_CREATION_ASKED_FROM: Final = 4  # before that every client meant it
 _NULL_NAMES_FROM: Final = 12  # of topics that were asked for by an id that nobody knows
@@ -54,21 +56,25 @@ def handle(node: Uses, call: Call) -> Result:
     if missing and may_create:
         return _create_and_answer(node, call, request, missing)
     if node.leader_checks.are_needed(_topics(node, call.version, request)):
-        return _check_and_answer(node, call.version, request)
-    return _respond(node, call.version, request, {})
+        return _check_and_answer(node, call, request)
+    return _respond(node, call, request, {})
 
 
-async def _check_and_answer(node: Uses, version: int, request: codec.MetadataRequest) -> bytes:
-    await node.leader_checks.wait(partial(_topics, node, version, request))
-    return _respond(node, version, request, {})
+async def _check_and_answer(node: Uses, call: Call, request: codec.MetadataRequest) -> bytes:
+    await node.leader_checks.wait(partial(_topics, node, call.version, request))
+    return _respond(node, call, request, {})
 
 
 async def _create_and_answer(
     node: Uses, call: Call, request: codec.MetadataRequest, missing: list[str]
 ) -> bytes:
     refused: dict[str, ApiError] = {}
+    access = call.access
     for name in dict.fromkeys(missing):
         try:
+            access.check_topic(name)
+            if not access.may_cluster(Operation.CREATE):
+                access.check_topic(name, Operation.CREATE)
             await node.topic_changes.create(name)
         except TopicAlreadyExists as exists:  # by another request meanwhile; or its name collides
             if name not in node.image.topics:
@@ -79,7 +85,7 @@ async def _create_and_answer(
             refused[name] = LeaderNotAvailable()
         except ApiError as error:
             refused[name] = error
-    return _respond(node, call.version, request, refused)
+    return _respond(node, call, request, refused)
 
 
 def _wants_all(version: int, request: codec.MetadataRequest) -> bool:
@@ -100,59 +106,66 @@ def _names(request: codec.MetadataRequest) -> list[str]:
     return [topic.name for topic in request.topics or () if topic.name is not None]
 
 
-def _respond(node: Uses, version: int, request: codec.MetadataRequest, refused: dict[str, ApiError]) -> bytes:
-    image = node.image
-    view = ClusterView(image, node.registration.me)
+def _respond(node: Uses, call: Call, request: codec.MetadataRequest, refused: dict[str, ApiError]) -> bytes:
+    image, version, access = node.image, call.version, call.access
+    view = ClusterView(image, node.registration.me, call.connection.listener)
     if _wants_all(version, request):
-        topics = [_topic(view, topic, request) for topic in image.topics.values()]
+        seen = (topic for topic in image.topics.values() if access.may_topic(topic.name))
+        topics = [_topic(view, access, topic, request) for topic in seen]
     else:
-        topics = [_wanted(node, view, wanted, request, refused) for wanted in request.topics or ()]
+        topics = [_wanted(node, access, view, wanted, request, refused) for wanted in request.topics or ()]
         if version < _NULL_NAMES_FROM:
             for topic in topics:
                 topic.name = topic.name or ""
-    asked = request.include_cluster_authorized_operations
+    asked = request.include_cluster_authorized_operations and access.may_cluster(Operation.DESCRIBE)
     response = codec.MetadataResponse(
         brokers=[
-            codec.MetadataResponseBroker(entry.id, entry.host, entry.port, entry.rack or None)
+            codec.MetadataResponseBroker(entry.id, *view.address(entry), entry.rack or None)
             for entry in view.nodes()
         ],
         cluster_id=image.cluster_id,
         controller_id=view.controller(),
         topics=topics,
-        cluster_authorized_operations=operations.CLUSTER if asked else operations.NOT_ASKED,
+        cluster_authorized_operations=access.operations(CLUSTER, CLUSTER_NAME) if asked else NOT_ASKED,
     )
     return codec.encode_response(response, version)
 
 
 def _wanted(
     node: Uses,
+    access: Access,
     view: ClusterView,
     wanted: codec.MetadataRequestTopic,
     request: codec.MetadataRequest,
     refused: dict[str, ApiError],
 ) -> codec.MetadataResponseTopic:
     by_id = wanted.topic_id != ZERO_UUID
+    refusal = access.topic_refusal(wanted.topic_id if by_id else wanted.name or "")
     if by_id:
         found = node.image.topics_by_id.get(wanted.topic_id)
         error: ApiError = UnknownTopicId()
     else:
         found = node.image.topics.get(wanted.name or "")
         error = refused.get(wanted.name or "") or name_error(wanted.name) or UnknownTopicOrPartition()
-    if found is not None:
-        return _topic(view, found, request)
+    if refusal is not None:
+        error = refusal
+    elif found is not None:
+        return _topic(view, access, found, request)
     return codec.MetadataResponseTopic(
         error_code=error.code, name=wanted.name if not by_id else None, topic_id=wanted.topic_id
     )
 
 
-def _topic(view: ClusterView, topic: Topic, request: codec.MetadataRequest) -> codec.MetadataResponseTopic:
+def _topic(
+    view: ClusterView, access: Access, topic: Topic, request: codec.MetadataRequest
+) -> codec.MetadataResponseTopic:
     asked = request.include_topic_authorized_operations
     return codec.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
         partitions=[_partition(view, index, state) for index, state in enumerate(topic.partitions)],
-        topic_authorized_operations=operations.TOPIC if asked else operations.NOT_ASKED,
+        topic_authorized_operations=access.operations(TOPIC, topic.name) if asked else NOT_ASKED,
     )
 
 

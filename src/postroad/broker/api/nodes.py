@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage, HasMoves
 from postroad.cluster import reassignment
 from postroad.cluster.image import Image
-from postroad.errors import ApiError
+from postroad.errors import ApiError, ClusterAuthorizationFailed
+from postroad.security.resources import Operation
 from postroad.wire import nodes as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(cluster=Operation.DESCRIBE)
 ADVERTISED: Final = False
 
 
@@ -25,7 +28,15 @@ class Uses(HasImage, HasMoves, Protocol):
 
 
 def handle(node: Uses, call: Call) -> Result:
-    return _answer(node, codec.decode_request(call.body, call.version), call.version)
+    order = codec.decode_request(call.body, call.version)
+    if not isinstance(order, codec.DescribeNodes) and not call.access.may_cluster(Operation.ALTER):
+        return refuse(node, call)
+    return _answer(node, order, call.version)
+
+
+def refuse(_: object, call: Call) -> Result:
+    error = ClusterAuthorizationFailed()
+    return codec.encode_response(codec.NodesAnswer(error.code, str(error)), call.version)
 
 
 async def _answer(node: Uses, order: codec.AnyOrder, version: int) -> bytes:

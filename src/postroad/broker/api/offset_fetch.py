@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from postroad.broker.access import Access, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import loaded_groups
 from postroad.broker.parts import HasGroups, HasImage
 from postroad.errors import ApiError, UnknownTopicId, UnstableOffsetCommit
 from postroad.groups.coordinator import Fetched, Groups
+from postroad.security.resources import Operation
 from postroad.wire.messages import offset_fetch as codec
 from postroad.wire.primitives import ZERO_UUID
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(group=Operation.DESCRIBE, topic=Operation.DESCRIBE)
 
 _MANY_FROM: Final = 8
 _TOPIC_IDS_FROM: Final = 10
@@ -36,31 +39,41 @@ class Uses(HasGroups, HasImage, Protocol):
 def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     if call.version >= _MANY_FROM:
-        groups = [_group(node, wanted, call.version, request.require_stable) for wanted in request.groups]
+        groups = [
+            _group(node, call.access, wanted, call.version, request.require_stable)
+            for wanted in request.groups
+        ]
         return codec.encode_response(codec.OffsetFetchResponse(groups=groups), call.version)
-    return codec.encode_response(_one_group(node, request, call.version), call.version)
+    return codec.encode_response(_one_group(node, call.access, request, call.version), call.version)
 
 
 def _group(
-    node: Uses, wanted: codec.OffsetFetchRequestGroup, version: int, require_stable: bool
+    node: Uses,
+    access: Access,
+    wanted: codec.OffsetFetchRequestGroup,
+    version: int,
+    require_stable: bool,
 ) -> codec.OffsetFetchResponseGroup:
     if version >= _TOPIC_IDS_FROM:
         for topic in wanted.topics or ():
             found = node.image.topics_by_id.get(topic.topic_id)
-            topic.name = found.name if found is not None else ""
+            hidden = isinstance(access.topic_refusal(topic.topic_id), UnknownTopicId)
+            topic.name = "" if found is None or hidden else found.name
     try:
         offset_keys = (
             None
             if wanted.topics is None
             else [(topic.name, index) for topic in wanted.topics for index in topic.partition_indexes]
         )
-        groups = loaded_groups(node, wanted.group_id)
+        groups = loaded_groups(node, access, wanted.group_id)
         fetched = groups.fetch(wanted.group_id, offset_keys, wanted.member_id, wanted.member_epoch)
         unstable = _unstable(groups, wanted.group_id, fetched) if require_stable else set()
     except ApiError as error:
         return codec.OffsetFetchResponseGroup(wanted.group_id, error_code=error.code)
     unknown = _unknown_ids(wanted) if version >= _TOPIC_IDS_FROM else []
-    return codec.OffsetFetchResponseGroup(wanted.group_id, _topics(node, fetched, unstable) + unknown)
+    return codec.OffsetFetchResponseGroup(
+        wanted.group_id, _topics(node, access, fetched, unstable, wanted.topics) + unknown
+    )
 
 
 def _unstable(groups: Groups, group_id: str, fetched: Sequence[Fetched]) -> Unstable:
@@ -69,16 +82,21 @@ def _unstable(groups: Groups, group_id: str, fetched: Sequence[Fetched]) -> Unst
 
 
 def _topics(
-    node: Uses, fetched: Sequence[Fetched], unstable: Unstable
+    node: Uses, access: Access, fetched: Sequence[Fetched], unstable: Unstable, named: object
 ) -> list[codec.OffsetFetchResponseTopics]:
     topics: dict[str, codec.OffsetFetchResponseTopics] = {}
     for topic, index, value in fetched:
         if not topic:
             continue  # an unknown id: answered by itself
+        refusal = access.topic_refusal(topic)
+        if refusal is not None and named is None:
+            continue
         if topic not in topics:
             known = node.image.topics.get(topic)
             topics[topic] = codec.OffsetFetchResponseTopics(topic, known.id if known else ZERO_UUID)
-        if (topic, index) in unstable:
+        if refusal is not None:
+            partition = codec.OffsetFetchResponsePartitions(index, NOTHING, NOTHING, "", refusal.code)
+        elif (topic, index) in unstable:
             code = UnstableOffsetCommit.code
             partition = codec.OffsetFetchResponsePartitions(index, NOTHING, NOTHING, "", code)
         elif value is None:
@@ -106,7 +124,9 @@ def _unknown_ids(wanted: codec.OffsetFetchRequestGroup) -> list[codec.OffsetFetc
     ]
 
 
-def _one_group(node: Uses, request: codec.OffsetFetchRequest, version: int) -> codec.OffsetFetchResponse:
+def _one_group(
+    node: Uses, access: Access, request: codec.OffsetFetchRequest, version: int
+) -> codec.OffsetFetchResponse:
     """Versions 1–7: one group; version 1 has no error for the group as a whole."""
     offset_keys = (
         None
@@ -115,7 +135,7 @@ def _one_group(node: Uses, request: codec.OffsetFetchRequest, version: int) -> c
     )
     code, unstable = 0, Unstable()
     try:
-        groups = loaded_groups(node, request.group_id)
+        groups = loaded_groups(node, access, request.group_id)
         fetched = groups.fetch(request.group_id, offset_keys)
         if request.require_stable:
             unstable = _unstable(groups, request.group_id, fetched)
@@ -136,7 +156,7 @@ def _one_group(node: Uses, request: codec.OffsetFetchRequest, version: int) -> c
                 for p in topic.partitions
             ],
         )
-        for topic in _topics(node, fetched, unstable)
+        for topic in _topics(node, access, fetched, unstable, request.topics)
     ]
     if code and version >= _GROUP_ERROR_FROM:
         topics = []

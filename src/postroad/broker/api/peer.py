@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import (
     HasElections,
@@ -23,8 +24,9 @@ from postroad.broker.parts import (
 )
 from postroad.broker.replies import replied
 from postroad.broker.transactions.markers import Verdict
-from postroad.errors import ApiError, NotLeaderOrFollower
+from postroad.errors import ApiError, ClusterAuthorizationFailed, NotLeaderOrFollower
 from postroad.queues.update import Key
+from postroad.security.resources import Operation
 from postroad.transactions.transaction import Producer
 from postroad.wire import peer as codec
 from postroad.wire.peer import PartitionResult, PeerAnswer, TopicPartition
@@ -32,6 +34,7 @@ from postroad.wire.peer import PartitionResult, PeerAnswer, TopicPartition
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(cluster=Operation.CLUSTER_ACTION)
 ADVERTISED: Final = False
 
 FOLLOW_S: Final = 3.0  # a node that is further behind the coordination store says so instead
@@ -59,6 +62,11 @@ def handle(node: Uses, call: Call) -> Result:
         except ApiError as error:
             return codec.encode_response(PeerAnswer(error.code, str(error)), call.version)
     return _answer(node, question, call.version)
+
+
+def refuse(_: object, call: Call) -> Result:
+    error = ClusterAuthorizationFailed()
+    return codec.encode_response(PeerAnswer(error.code, str(error)), call.version)
 
 
 async def _answer(node: Uses, question: codec.AnyQuestion, version: int) -> bytes:
@@ -100,17 +108,30 @@ async def _find(node: Uses, question: codec.AnyQuestion) -> PeerAnswer:
         case codec.FindLogEnds(partitions):
             ends = [node.elections.log_end(where) for where in partitions]
             return PeerAnswer(results=[PartitionResult(log_end=end) for end in ends])
-        case codec.VerifyTransaction() | codec.CompleteOffsets() | codec.FindTransactions():
+        case (
+            codec.VerifyTransaction()
+            | codec.JoinTransaction()
+            | codec.CompleteOffsets()
+            | codec.FindTransactions()
+        ):
             return await _find_transactions(node, question)
 
 
 async def _find_transactions(
-    node: Uses, question: codec.VerifyTransaction | codec.CompleteOffsets | codec.FindTransactions
+    node: Uses,
+    question: codec.VerifyTransaction
+    | codec.JoinTransaction
+    | codec.CompleteOffsets
+    | codec.FindTransactions,
 ) -> PeerAnswer:
     match question:
         case codec.VerifyTransaction(transactional_id, producer_id, epoch, partitions, groups):
             who = Producer(producer_id, epoch)
             node.transactions.verify_here(transactional_id, who, partitions, groups)
+            return PeerAnswer()
+        case codec.JoinTransaction(transactional_id, producer_id, epoch, partitions, groups):
+            who = Producer(producer_id, epoch)
+            await node.transactions.join_here(transactional_id, who, partitions, groups)
             return PeerAnswer()
         case codec.CompleteOffsets(group):
             await replied(partial(_complete_offsets, node, group, _verdict_of(question)))
@@ -122,7 +143,7 @@ async def _find_transactions(
 
 def _verdict_of(question: codec.CompleteOffsets) -> Verdict:
     return Verdict(
-        question.producer_id, question.epoch, question.commit, question.coordinator_epoch, strict=False
+        question.producer_id, question.epoch, question.commit, question.coordinator_epoch, question.strict
     )
 
 

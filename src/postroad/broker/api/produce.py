@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, Protocol
 
+from postroad.broker.access import OPEN, Rights
 from postroad.broker.admission import ACKS, ACKS_ALL, ACKS_NONE, admit, waits_for_commit
 from postroad.broker.cluster_view import WRONG_LEADER, ClusterView
 from postroad.broker.connection import Answer
@@ -23,6 +24,7 @@ from postroad.broker.parts import (
     HasImage,
     HasPartitions,
     HasRegistration,
+    HasSecurity,
     HasSettings,
     HasTasks,
     HasTransactions,
@@ -33,9 +35,12 @@ from postroad.errors import (
     ApiError,
     InvalidRecord,
     InvalidRequiredAcks,
+    InvalidTransactionState,
     ProtocolError,
+    TransactionAbortable,
 )
 from postroad.log.producers import OpensTransaction
+from postroad.security.resources import Operation
 from postroad.wire import produce as codec
 from postroad.wire.batch import only_batch
 from postroad.wire.leader_hints import NodeEndpoint
@@ -44,7 +49,10 @@ from postroad.wire.produce import PartitionAnswer
 KEY: Final = codec.KEY
 VERSIONS: Final = (0, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(topic=Operation.WRITE, transactional_id=Operation.WRITE)
 
+ABORTABLE_FROM: Final = 11  # clients know TRANSACTION_ABORTABLE
+JOINS_FROM: Final = 12  # the first batch makes the partition part of the transaction (KIP-890)
 WRONG_RECORDS_MAX: Final = 10_000  # named in an answer: some 70 bytes each, for a batch of a few bytes each
 
 
@@ -53,6 +61,7 @@ class Uses(
     HasImage,
     HasPartitions,
     HasRegistration,
+    HasSecurity,
     HasSettings,
     HasTasks,
     HasTransactions,
@@ -66,10 +75,18 @@ def handle(node: Uses, call: Call) -> Result:
     if call.version < codec.MIN_VERSION:
         raise ProtocolError(f"Produce version {call.version} needs message formats 0 and 1; send 3 or later")
     request = codec.decode(call.body, call.version)
-    refusal = None if request.acks in ACKS and request.transactional_id is None else _refusal(node, request)
-    if refusal is None and node.settings.kafka.short_ways and codec.can_repeat(request, call.version):
+    refusal = (
+        None if request.acks in ACKS and request.transactional_id is None else _refusal(node, call, request)
+    )
+    if (
+        refusal is None
+        and node.settings.kafka.short_ways
+        and codec.can_repeat(request, call.version)
+        and call.access.topic_refusal(request.partitions[0][0]) is None
+    ):
         tags = b"\0" if call.flexible else b""
         call.connection.last_produce = codec.Repetition(request, call.frame, call.version, tags)
+        call.connection.allowed_produce = node.security.revision
     answer = ProduceAnswer(node, call, request)
     now_ms = node.clock.now_ms()
     for topic, index, records in request.partitions:
@@ -78,13 +95,14 @@ def handle(node: Uses, call: Call) -> Result:
     return answer
 
 
-def _refusal(node: Uses, request: codec.ProduceRequest) -> ApiError | None:
+def _refusal(node: Uses, call: Call, request: codec.ProduceRequest) -> ApiError | None:
     """What is wrong with the request as a whole; each partition answers it."""
     if request.acks not in ACKS:
         return InvalidRequiredAcks()
     if request.acks != ACKS_ALL:
         return InvalidRequiredAcks("A transaction needs acks=all.")
     try:
+        call.access.check_transactional_id(request.transactional_id or "")
         node.transactions.check(request.transactional_id or "")
     except ApiError as error:
         return error
@@ -120,6 +138,7 @@ class ProduceAnswer(Answer):
     """
 
     __slots__ = (
+        "_access",
         "_acks",
         "_appends",
         "_in_turn",
@@ -136,6 +155,7 @@ class ProduceAnswer(Answer):
         self.connection.park(self)
         self._node = node
         self._wrong_leader = False  # a partition was refused because another node leads it
+        self._access = call.access
         self._acks = request.acks
         self._transactional_id = request.transactional_id
         self._timeout_ms = request.timeout_ms  # of its wait for commits
@@ -158,6 +178,8 @@ class ProduceAnswer(Answer):
         try:
             if refusal is not None:
                 raise refusal
+            if self._access is not OPEN:
+                self._access.check_topic(topic)
             partition = self._node.partitions.lead(topic, index)
             admitted = self._admit(partition, records or _NO_RECORDS, now_ms)
         except OpensTransaction:
@@ -192,7 +214,8 @@ class ProduceAnswer(Answer):
             append.admitted(partition, admitted)
             node.turn.when_written(_Verified(self, append))
 
-        gates.verify(node, transactional_id, only_batch(copied), partition, verified)
+        joins = self._version >= JOINS_FROM
+        gates.verify(node, transactional_id, only_batch(copied), partition, verified, joins=joins)
 
     def written(self) -> None:
         """The turn has written: answer, or wait for the commits."""
@@ -217,6 +240,8 @@ class ProduceAnswer(Answer):
         self._done()
 
     def _refuse(self, append: Append, error: ApiError) -> None:
+        if isinstance(error, InvalidTransactionState) and self._version >= ABORTABLE_FROM:
+            error = TransactionAbortable(str(error))
         append.refuse(error)
         if error.code in WRONG_LEADER:
             self._wrong_leader = True
@@ -241,7 +266,7 @@ class ProduceAnswer(Answer):
 
     def _name_leaders(self) -> list[NodeEndpoint]:
         """Say who leads what was refused; returns where they are."""
-        view = ClusterView(self._node.image, self._node.registration.me)
+        view = ClusterView(self._node.image, self._node.registration.me, self.connection.listener)
         for append in self._appends:
             if append.error in WRONG_LEADER:
                 append.leader = view.leader_hint(append.topic, append.index, append.error)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage, HasRuntime, HasTopics
 from postroad.cluster import controller
-from postroad.errors import ApiError
+from postroad.errors import ApiError, ClusterAuthorizationFailed
+from postroad.security.resources import Operation
 from postroad.wire import receipt_key as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(cluster=Operation.CLUSTER_ACTION)
 ADVERTISED: Final = False
 
 
@@ -27,6 +30,11 @@ class Uses(HasImage, HasRuntime, HasTopics, Protocol):
 def handle(node: Uses, call: Call) -> Result:
     codec.decode_request(call.body, call.version)
     return _answer(node, call.version)
+
+
+def refuse(_: object, call: Call) -> Result:
+    error = ClusterAuthorizationFailed()
+    return codec.encode_response(codec.ReceiptKeyResponse(error_code=error.code), call.version)
 
 
 async def _answer(node: Uses, version: int) -> bytes:

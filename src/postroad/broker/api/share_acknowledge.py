@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, cast
 
+from postroad.broker.access import Access, Rights
 from postroad.broker.cluster_view import ClusterView
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
@@ -23,6 +24,7 @@ from postroad.cluster.group_config import BACKOFF_MS_MAX, LOCK_MS_MAX
 from postroad.errors import ApiError, InvalidRequest, InvalidShareSessionEpoch
 from postroad.queues.acknowledgement import LATE_ACCEPTS, LATE_CHANGES, NOTHING_LATE
 from postroad.queues.share_partition import AckBatch
+from postroad.security.resources import Operation
 from postroad.wire import share_acknowledge as codec
 from postroad.wire import share_requests
 from postroad.wire.share_requests import NOT_GIVEN, PartitionAcknowledgements
@@ -30,6 +32,7 @@ from postroad.wire.share_requests import NOT_GIVEN, PartitionAcknowledgements
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(group=Operation.READ, topic=Operation.READ)
 
 MEMBER_CHARACTERS_MAX: Final = 36  # a UUID's, as in Kafka
 OWNER_CHARACTERS_MAX: Final = 64
@@ -50,6 +53,7 @@ def handle(node: Uses, call: Call) -> Result:
     request = codec.decode(call.body, call.version)
     group, version = request.group_id or "", call.version
     try:
+        check_access(call.access, group, request.owner)
         check_owner(group, request.owner)
         _check_reason(request.reason)
         session = None if request.owner else _session(node, call, request)
@@ -61,10 +65,10 @@ def handle(node: Uses, call: Call) -> Result:
         if session is not None and request.share_session_epoch == FINAL_EPOCH:
             node.subscriptions.membership.end_session(session)
         if not answer.abandoned:
-            answer.complete(_encode(node, group, acknowledgements.errors, version))
+            answer.complete(_encode(node, call, group, acknowledgements.errors))
 
     holder = request.owner or request.member_id or ""
-    acknowledgements = Acknowledgements(node, group, holder, request.is_renew_ack, done)
+    acknowledgements = Acknowledgements(node, call.access, group, holder, request.is_renew_ack, done)
     delay_ms = given(request.delay_ms, BACKOFF_MS_MAX)
     acknowledgements.take(
         named_in(request.partitions),
@@ -74,6 +78,14 @@ def handle(node: Uses, call: Call) -> Result:
         reason=request.reason,
     )
     return answer
+
+
+def check_access(access: Access, group: str, owner: str) -> None:
+    """Raises unless the caller may receive for the group; in the name of an owner a gateway may only, which
+    asks whom it receives for."""
+    if owner:
+        access.check_cluster(Operation.CLUSTER_ACTION)
+    access.check_group(group)
 
 
 def check_owner(group: str, owner: str) -> None:
@@ -118,11 +130,12 @@ def given(ms: int, most: int = LOCK_MS_MAX) -> int | None:
     return None if ms == NOT_GIVEN else min(ms, most)
 
 
-def _encode(node: Uses, group: str, errors: Mapping[TopicPartition, ApiError | None], version: int) -> bytes:
+def _encode(node: Uses, call: Call, group: str, errors: Mapping[TopicPartition, ApiError | None]) -> bytes:
+    version = call.version
     lock_ms = node.subscriptions.settings(group).lock_ms
     if not any(errors.values()):
         return codec.encode([codec.PartitionAnswer(*where) for where in errors], version, lock_ms)
-    view = ClusterView(node.image, node.registration.me)
+    view = ClusterView(node.image, node.registration.me, call.connection.listener)
     answers = [_answer(view, where, error) for where, error in errors.items()]
     endpoints = view.endpoints(answer.leader for answer in answers if answer.leader is not None)
     return codec.encode(answers, version, lock_ms, endpoints=endpoints)

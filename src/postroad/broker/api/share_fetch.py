@@ -19,7 +19,8 @@ import asyncio
 from functools import partial
 from typing import Final, Protocol, cast
 
-from postroad.broker.api.share_acknowledge import check_member, check_owner, given, named_in
+from postroad.broker.access import OPEN, Rights
+from postroad.broker.api.share_acknowledge import check_access, check_member, check_owner, given, named_in
 from postroad.broker.cluster_view import WRONG_LEADER, ClusterView
 from postroad.broker.connection import Answer, Part
 from postroad.broker.dispatch import Call, Result
@@ -42,12 +43,14 @@ from postroad.broker.tail_fetch import WAIT_MS_MAX
 from postroad.errors import ApiError, InvalidRequest, NotLeaderOrFollower, ShareSessionLimitReached
 from postroad.queues.share_partition import AckBatch
 from postroad.queues.update import Key
+from postroad.security.resources import Operation
 from postroad.wire import share_fetch as codec
 from postroad.wire.share_fetch import PartitionAnswer, ShareFetchRequest
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(group=Operation.READ, topic=Operation.READ)
 
 ANSWER_BYTES: Final = 64  # an answer takes so much without any partition, and at most …
 PARTITION_BYTES: Final = 64  # … so much more for each, without its messages and errors
@@ -84,6 +87,7 @@ def _session(
     node: Uses, call: Call, request: ShareFetchRequest, named: dict[TopicPartition, list[AckBatch]]
 ) -> ShareSession:
     group, member = request.group_id or "", request.member_id or ""
+    check_access(call.access, group, request.owner)
     check_owner(group, request.owner)
     check_member(member)
     if request.is_renew_ack and (request.max_records or request.max_bytes or request.max_wait_ms):
@@ -114,6 +118,7 @@ class ShareFetch(Answer):
     """One request, from its acknowledgements to its answer."""
 
     __slots__ = (
+        "_access",
         "_acknowledgements",
         "_deliveries",
         "_errors",
@@ -128,6 +133,7 @@ class ShareFetch(Answer):
 
     def __init__(self, node: Uses, call: Call, request: ShareFetchRequest, session: ShareSession) -> None:
         super().__init__(call.connection, call.correlation, call.flexible)
+        self._access = call.access
         self._node = node
         self._version = call.version
         self._request = request
@@ -146,7 +152,12 @@ class ShareFetch(Answer):
             return
         session = self._session
         acknowledgements = Acknowledgements(
-            self._node, session.group, session.member, self._request.is_renew_ack, self._acknowledged
+            self._node,
+            self._access,
+            session.group,
+            session.member,
+            self._request.is_renew_ack,
+            self._acknowledged,
         )
         self._acknowledgements = acknowledgements.errors
         acknowledgements.take(named, given(self._request.lock_ms))
@@ -184,6 +195,9 @@ class ShareFetch(Answer):
         self._errors.clear()
         for topic_partition in list(session.partitions):
             try:
+                if self._access is not OPEN:  # each time: rules may change while it waits
+                    self._access.check_group(session.group)
+                    self._access.check_topic(topic_partition[0])
                 queue = node.subscriptions.queue(session.group, *topic_partition, begin=not request.owner)
                 if queue is not None:
                     node.evidence.check(queue.partition)
@@ -278,7 +292,7 @@ class ShareFetch(Answer):
             self._tell_troubles()
         lock_ms = self._node.subscriptions.settings(self._session.group).lock_ms
         if self._errors or any(self._acknowledgements.values()):
-            view = ClusterView(self._node.image, self._node.registration.me)
+            view = ClusterView(self._node.image, self._node.registration.me, self.connection.listener)
             answers = [self._answer(topic_partition, view) for topic_partition in self._topic_partitions()]
             endpoints = view.endpoints(answer.leader for answer in answers if answer.leader is not None)
             parts = codec.encode(answers, lock_ms, endpoints=endpoints)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import client_of
 from postroad.broker.parts import HasClock, HasGroups, HasSubscriptions
@@ -19,11 +20,13 @@ from postroad.errors import (
 )
 from postroad.groups.answers import ShareHeartbeatAnswer
 from postroad.groups.requests import LEAVE_EPOCH, ShareHeartbeat
+from postroad.security.resources import Operation
 from postroad.wire.messages import share_group_heartbeat as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(group=Operation.READ, topic=Operation.DESCRIBE)
 
 _OF_COORDINATORS: Final = (CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator)
 
@@ -44,6 +47,9 @@ def handle(node: Uses, call: Call) -> Result:
         client_of(call),
     )
     try:
+        call.access.check_group(request.group_id)
+        for name in request.subscribed_topic_names or ():
+            call.access.check_topic(name)
         answer = _heartbeat(node, wanted)
     except ApiError as error:
         return codec.encode_response(_refusal(error), version)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import submit
 from postroad.broker.parts import HasGroups, HasSubscriptions
 from postroad.errors import ApiError
 from postroad.groups.answers import Answer, Synced
 from postroad.groups.requests import SyncRequest
+from postroad.security.resources import Operation
 from postroad.wire.messages import sync_group as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights(group=Operation.READ)
 
 
 class Uses(HasGroups, HasSubscriptions, Protocol):

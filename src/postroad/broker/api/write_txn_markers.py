@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, Protocol
 
+from postroad.broker.access import Rights
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import (
@@ -21,11 +22,13 @@ from postroad.broker.parts import (
 )
 from postroad.broker.transactions.markers import Verdict, mark
 from postroad.errors import ApiError, UnknownTopicOrPartition
+from postroad.security.resources import Operation
 from postroad.wire.messages import write_txn_markers as codec
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
+RIGHTS: Final = Rights()  # ClusterAction, or Alter, of the cluster: asked in `handle`
 
 
 class Uses(HasClock, HasEvidence, HasImage, HasPartitions, HasTransactions, HasTurn, Protocol):
@@ -36,6 +39,8 @@ def handle(node: Uses, call: Call) -> Result:
     request = codec.decode_request(call.body, call.version)
     refusal: ApiError | None = None
     try:
+        if not call.access.may_cluster(Operation.CLUSTER_ACTION):
+            call.access.check_cluster(Operation.ALTER)
         if (name := call.client_id or "").startswith("node-"):
             node.transactions.admit_peer(name, call.connection.serial)
     except ApiError as error:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Protocol
 
+from postroad.broker.access import Access
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call
 from postroad.broker.groups.coordinator import Token
@@ -17,6 +18,7 @@ from postroad.groups.answers import Outcome
 from postroad.groups.coordinator import Groups
 from postroad.groups.requests import Client, Partitions
 from postroad.now import Now
+from postroad.security.resources import ResourceType
 from postroad.system.chance import make_uuid
 
 Decide = Callable[[Groups, Token, Now], Outcome]
@@ -53,7 +55,10 @@ def submit(
         else:
             answer.complete(body)
 
-    if if_subscription is not None and node.subscriptions.exists(group_id):
+    refusal = call.access.refusal(ResourceType.GROUP, group_id)
+    if refusal is not None:
+        reply(refusal)
+    elif if_subscription is not None and node.subscriptions.exists(group_id):
         reply(if_subscription(f"{group_id!r} is a subscription: use another group id, or a share consumer."))
     else:
         enter(node, group_id, decide, reply, shared=shared)
@@ -70,8 +75,9 @@ def enter(node: HasGroups, group_id: str, decide: Decide, reply: Token, *, share
         reply(error)
 
 
-def loaded_groups(node: HasGroups, group_id: str) -> Groups:
-    """For calls that change nothing. Raises where the coordinator can't answer yet."""
+def loaded_groups(node: HasGroups, access: Access, group_id: str) -> Groups:
+    """For calls that change nothing. Raises where the coordinator can't answer yet, or must not."""
+    access.check_group(group_id)
     coordinator = node.groups.find(group_id)
     coordinator.check_loaded()
     return coordinator.groups
@@ -86,6 +92,15 @@ def by_topic(node: HasImage, partitions: Partitions) -> list[tuple[bytes, str, l
     return [
         (topic_id, known[topic_id].name, found) for topic_id, found in indexes.items() if topic_id in known
     ]
+
+
+def check_seen(node: HasImage, access: Access, names: Iterable[str], partitions: Partitions) -> None:
+    """Raises TopicAuthorizationFailed where a description of a member would name a topic that the caller may
+    not know of."""
+    for name in names:
+        access.check_topic(name)
+    for _, name, _ in by_topic(node, partitions):
+        access.check_topic(name)
 
 
 def client_of(call: Call) -> Client:

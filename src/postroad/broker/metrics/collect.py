@@ -23,6 +23,7 @@ STEPS_AT_ONCE: Final = 50  # then clients have their turn: some 2 ms
 async def collect(node: Node) -> str:
     page = Page(labels(node=node.settings.node.id))
     _write_process(page, node)
+    _write_tls(page, node)
     write_requests(page, node.dispatcher.stats)
     write_transactions(page, node)
     steps = chain(
@@ -51,6 +52,23 @@ def _write_process(page: Page, node: Node) -> None:
         ("disk_bytes", GAUGE, "The size of the file system.", disk.total_bytes(logs)),
     ):
         page.family(f"postroad_node_{name}", kind, meaning).add(value)
+
+
+def _write_tls(page: Page, node: Node) -> None:
+    """Only where a listener speaks TLS."""
+    if node.certificates is None or node.handshakes is None:
+        return
+    page.family(
+        "postroad_tls_certificate_days", GAUGE, "For how long the certificate in use is still valid."
+    ).add(round(node.certificates.days_left(), 3))
+    page.family(
+        "postroad_tls_certificate_refused",
+        GAUGE,
+        "1 while the certificate's files are wrong and the one from before is in use.",
+    ).add(1 if node.certificates.failures else 0)
+    handshakes = page.family("postroad_tls_handshakes_total", COUNTER, "TLS handshakes, by how they ended.")
+    handshakes.add(node.handshakes.done, labels(result="done"))
+    handshakes.add(node.handshakes.failed, labels(result="failed"))
 
 
 def _uptime_s(node: Node) -> float:

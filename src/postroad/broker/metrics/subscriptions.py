@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker.metrics.ages import age_s
 from postroad.broker.partition import Partition
+from postroad.broker.subscriptions.isolation import readable_end
 from postroad.broker.subscriptions.lag import lag
 from postroad.broker.subscriptions.queue import Queue
 from postroad.metrics.page import COUNTER, GAUGE, Family, Page, labels
@@ -65,7 +66,8 @@ def write_subscriptions(page: Page, node: Node) -> Iterator[None]:
             if partition is not None:
                 given = labels(subscription=group_id, topic=partition.topic, partition=partition.index)
                 queue = node.subscriptions.queue_in_use(ledger.key)
-                _write(families, given, ledger, partition, queue, now_ms)
+                committed_only = node.subscriptions.settings(group_id).committed_only
+                _write(families, given, ledger, partition, queue, committed_only, now_ms)
             yield
 
 
@@ -75,9 +77,10 @@ def _write(
     ledger: Ledger,
     partition: Partition,
     queue: Queue | None,
+    committed_only: bool,
     now_ms: int,
 ) -> None:
-    behind = lag(ledger, partition.log.start_offset, partition.high_watermark)
+    behind = lag(ledger, partition.log.start_offset, readable_end(partition, committed_only))
     oldest = max(ledger.start, partition.log.start_offset)
     families["lag_messages"].add(behind, given)
     families["oldest_seconds"].add(age_s(partition, oldest, now_ms) if behind else 0, given)

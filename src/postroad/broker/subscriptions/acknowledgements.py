@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
+from postroad.broker.access import OPEN, Access
 from postroad.broker.partitions import TopicPartition
 from postroad.broker.parts import HasEvidence, HasSubscriptions
 from postroad.errors import ApiError, InvalidRecordState, InvalidRequest, UnknownTopicOrPartition
@@ -22,7 +23,16 @@ class Uses(HasEvidence, HasSubscriptions, Protocol):
 class Acknowledgements:
     """`errors` has an entry for each partition that was named when `done` is called."""
 
-    def __init__(self, node: Uses, group: str, member: str, renews: bool, done: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        node: Uses,
+        access: Access,
+        group: str,
+        member: str,
+        renews: bool,
+        done: Callable[[], None],
+    ) -> None:
+        self._access = access
         self.errors: dict[TopicPartition, ApiError | None] = {}
         self._node = node
         self._group = group
@@ -44,6 +54,8 @@ class Acknowledgements:
         self._left = len(named) + 1
         for topic_partition, batches in named.items():
             try:
+                if self._access is not OPEN:
+                    self._access.check_topic(topic_partition[0])
                 self._check(batches)
                 queue = self._node.subscriptions.queue(self._group, *topic_partition)
                 if queue is None:

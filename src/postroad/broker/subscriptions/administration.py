@@ -37,14 +37,21 @@ class Administration:
             raise GroupIdNotFound()
         if subscriptions.members.has_members(group_id):
             raise NonEmptyGroup()
+        self._check_complete(group_id)
+        # First, and by what the store says now: configs that come round later would name topics again.
+        await self._node.topics.decide(
+            lambda image: controller.delete_group_config(image, group_id), current=True
+        )
         held = await self._cluster.held(group_id, all_known=True)
-        if self._creation.is_under_way(group_id):
-            raise CoordinatorLoadInProgress()
+        self._check_complete(group_id)
         self._creation.forget(group_id)
         await self._cluster.remove(held)
-        if group_id in self._node.image.groups:
-            await self._node.topics.decide(lambda image: controller.delete_group_config(image, group_id))
         subscriptions.let_go(group_id)
+
+    def _check_complete(self, group_id: str) -> None:
+        """Raises CoordinatorLoadInProgress while ledgers of the subscription are being made."""
+        if self._creation.is_under_way(group_id):
+            raise CoordinatorLoadInProgress()
 
     async def reset(self, key: Key, start: int) -> None:
         """Go on from this offset, whatever was acknowledged or is held. Raises what is wrong with that."""

@@ -230,7 +230,9 @@ class LedgerCreation:
         if partition is None:
             return start
         try:
-            offset = starting_offset(partition, start, self._node.clock.now_ms())
+            settings = self._node.subscriptions.settings(key.group)
+            now_ms = self._node.clock.now_ms()
+            offset = starting_offset(partition, start, now_ms, settings.committed_only)
         except (ApiError, OSError):
             return start  # whoever makes the ledger meets the error again
         return min(offset, partition.opened_at) if since_start else offset

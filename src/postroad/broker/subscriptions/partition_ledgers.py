@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from postroad.broker.replies import Reply, replied
+from postroad.broker.subscriptions.isolation import readable_end
 from postroad.broker.subscriptions.lag import lag
 from postroad.broker.subscriptions.ledgers import Ledgers
 from postroad.broker.subscriptions.starting import starting_offset
@@ -53,21 +54,22 @@ class PartitionLedgers:
             reply(None)
             return None
         try:
-            offset = self._offset(states, beginning)
+            committed_only = self._node.subscriptions.settings(key.group).committed_only
+            offset = self._offset(states, beginning, committed_only)
         except (ApiError, OSError) as error:
             reply(error if isinstance(error, ApiError) else CoordinatorNotAvailable(str(error)))
             return None
         states.create(key, offset, reply)
         return offset
 
-    def _offset(self, states: QueueStates, beginning: Beginning) -> int:
+    def _offset(self, states: QueueStates, beginning: Beginning, committed_only: bool) -> int:
         """Raises what reading the log raises."""
         messages = states.messages
         if states.is_damaged:  # it may have begun before, and nobody knows: the first message
             return messages.log.start_offset
         if isinstance(beginning, int):
             return max(beginning, messages.log.start_offset)
-        return starting_offset(messages, beginning, self._node.clock.now_ms())
+        return starting_offset(messages, beginning, self._node.clock.now_ms(), committed_only)
 
     def position(self, key: Key) -> LedgerPosition | None:
         """How far it has come; None if it has not met the partition. Raises what a client should be told."""
@@ -78,7 +80,8 @@ class PartitionLedgers:
         if ledger is None:
             return None
         start = max(ledger.start, messages.log.start_offset)
-        behind = lag(ledger, messages.log.start_offset, messages.high_watermark)
+        end = readable_end(messages, self._node.subscriptions.settings(key.group).committed_only)
+        behind = lag(ledger, messages.log.start_offset, end)
         return LedgerPosition(start, messages.leader_epoch, behind)
 
     async def reset(self, key: Key, start: int) -> None:

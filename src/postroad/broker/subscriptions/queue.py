@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply
+from postroad.broker.subscriptions.isolation import readable_end
 from postroad.broker.subscriptions.scanner import SCAN_BYTES, Scanner
 from postroad.broker.subscriptions.states import QueueStates
 from postroad.broker.subscriptions.stretch import Range, Stretch
@@ -100,7 +101,7 @@ class Queue:
         at = core.next_deadline()
         if at is not None and at <= now.ms:
             self._expire_locks(now)
-        elif not core.ready and core.frontier >= self.partition.high_watermark:
+        elif not core.ready and core.frontier >= self.end:
             return None  # what nearly all find who wait
         acquired = self._acquire(wanted, now)
         self._settle_expired(now)
@@ -127,7 +128,7 @@ class Queue:
         bytes_max = wanted.bytes_max
         acquired: list[Acquired] = []
         for _ in range(SCANS_MAX):
-            if core.frontier >= self.partition.high_watermark or not core.wants_more(now):
+            if core.frontier >= self.end or not core.wants_more(now):
                 return acquired
             scanned = self._scanner.scan(now, bytes_max)
             if not scanned:
@@ -148,7 +149,7 @@ class Queue:
         over many turns, also while nobody asks."""
         core, clock, end = self.core, self._node.clock, now.ms + SCAN_MS
         for _ in range(SCANS_MAX):
-            if core.frontier >= self.partition.high_watermark or not core.wants_more(now):
+            if core.frontier >= self.end or not core.wants_more(now):
                 return
             if not self._scanner.scan(now, SCAN_BYTES):
                 return
@@ -325,9 +326,14 @@ class Queue:
         self._states.write(self.core.ledger, update, reply)
 
     @property
+    def end(self) -> int:
+        """Messages below it may be delivered, unless their transaction was aborted."""
+        return readable_end(self.partition, self.subscription.settings.committed_only)
+
+    @property
     def available(self) -> int:
         """How many messages could go out; those that have not been read count, whatever they ask for."""
-        return self.core.ready + max(self.partition.high_watermark - self.core.frontier, 0)
+        return self.core.ready + max(self.end - self.core.frontier, 0)
 
     @property
     def trouble(self) -> ApiError | None:
@@ -401,9 +407,7 @@ class Queue:
     def wake(self) -> None:
         """There may be something: those that have waited longest ask first."""
         for waiter in list(self.waiters):
-            if not self.core.ready and (
-                self._scan_scheduled or self.core.frontier >= self.partition.high_watermark
-            ):
+            if not self.core.ready and (self._scan_scheduled or self.core.frontier >= self.end):
                 return
             waiter.wake()
 

@@ -2,7 +2,8 @@
 
 What the core does not know yet is read from the frontier on and told to it: bytes that this process wrote or
 has checked at once, others when a thread has checked them. Where duplicates are left out, what tells them is
-read before it (`lookback`). What was acquired is found again, most often in what was read last.
+read before it (`lookback`). Where only what is committed counts, reading ends at the stable offset and passes
+over what was aborted (`isolation`). What was acquired is found again, most often in what was read last.
 
 A log that can't be read is a matter of its partition alone: nothing is raised and nothing skipped. `trouble`
 says what is wrong with it, and it is tried again once a second.
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from postroad.broker.partition import Partition
 from postroad.broker.subscriptions.duplicates import Duplicates
+from postroad.broker.subscriptions.isolation import aborted_between
 from postroad.broker.subscriptions.lookback import lookback
 from postroad.broker.subscriptions.schedule_file import Identity, ScheduleFile
 from postroad.broker.subscriptions.stretch import Stretch
@@ -27,7 +29,7 @@ from postroad.queues.schedule_snapshot import Snapshot
 from postroad.queues.settings import Order
 from postroad.queues.settlement import Settlement
 from postroad.queues.share_partition import SharePartition
-from postroad.wire.scan import scan
+from postroad.wire.scan import IsAborted, scan
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
@@ -71,6 +73,7 @@ class Scanner:
         """The core's frontier moves back, or it must know something else of the messages."""
         window_ms = self._subscription.settings.deduplicate_ms
         self._duplicates = Duplicates(window_ms) if window_ms else None
+        self._committed_only = self._subscription.settings.committed_only
         self._stretch = self._again = None
 
     def scan(self, now: Now, bytes_max: int) -> int:
@@ -81,21 +84,24 @@ class Scanner:
         frontier = self._core.frontier
         try:
             known_to = frontier if self._duplicates is None else self._duplicates_known_to(now)
-            found = self._partition.read(known_to, min(SCAN_BYTES, max(bytes_max, 1)))
+            read = self._partition.read_stable if self._committed_only else self._partition.read
+            found = read(known_to, min(SCAN_BYTES, max(bytes_max, 1)))
             if found is None:
                 return 0
             if not found.verified:
                 self._scan_cold(found)
                 return 0
             data = found.file.read(found.position, found.length)
+            stretch = Stretch(data)
+            is_aborted = self._aborted_between(known_to, stretch.upto)
         except (ApiError, OSError) as error:
             self._unreadable(error)
             return 0
         self.trouble = None
         if known_to < frontier:
-            self._remember(data, known_to)
+            self._remember(data, stretch, is_aborted, known_to)
         else:
-            self._learn(data, now)
+            self._learn(data, stretch, is_aborted, now)
         return found.length
 
     def stretch_at(self, offset: int) -> Stretch | None:
@@ -130,7 +136,10 @@ class Scanner:
             upto = begin.first
         return upto
 
-    def _remember(self, data: bytes, first: int) -> None:
+    def _aborted_between(self, first: int, below: int) -> IsAborted | None:
+        return aborted_between(self._partition, first, below) if self._committed_only else None
+
+    def _remember(self, data: bytes, stretch: Stretch, is_aborted: IsAborted | None, first: int) -> None:
         """What lies before the frontier only tells what is repeated behind it."""
         duplicates, frontier = self._duplicates, self._core.frontier
         assert duplicates is not None
@@ -140,28 +149,29 @@ class Scanner:
                 duplicates.remember(identity, offset, timestamp)
             return False
 
-        scan(data, first, is_duplicate=remember, subscription=self._subscription.group_id.encode())
-        duplicates.upto = min(Stretch(data).upto, frontier)
+        name = self._subscription.group_id.encode()
+        scan(data, first, is_duplicate=remember, is_aborted=is_aborted, subscription=name)
+        duplicates.upto = min(stretch.upto, frontier)
 
-    def _learn(self, data: bytes, now: Now) -> None:
-        stretch = Stretch(data)
+    def _learn(self, data: bytes, stretch: Stretch, is_aborted: IsAborted | None, now: Now) -> None:
         self._stretch = stretch
-        entries = self._entries(data)
+        entries = self._entries(data, is_aborted)
         for settlement in (self._core.extend(stretch.upto, entries, now), self._core.pass_gaps()):
             if settlement is not None:
                 self._commit(settlement)
         if self._duplicates is not None:
             self._duplicates.upto = stretch.upto
-        else:
+        elif not self._committed_only:
             self._schedule_file.save_if_worth(now)
 
-    def _entries(self, data: bytes) -> list[QueueEntry]:
+    def _entries(self, data: bytes, is_aborted: IsAborted | None) -> list[QueueEntry]:
         found = scan(
             data,
             self._core.frontier,
             keys=self._core.settings.order is Order.KEY,
             tenant_header=self._subscription.settings.fair_by.encode() or None,
             is_duplicate=None if self._duplicates is None else self._duplicates.is_duplicate,
+            is_aborted=is_aborted,
             subscription=self._subscription.group_id.encode(),
         )
         return cast("list[QueueEntry]", found)  # the same fields; there may be too many to build each anew
@@ -171,7 +181,7 @@ class Scanner:
         if self._is_restored:
             return False
         self._is_restored = True
-        if self._duplicates is not None or not self._schedule_file.exists():
+        if self._committed_only or self._duplicates is not None or not self._schedule_file.exists():
             return False
         self._checking = True
 
@@ -183,7 +193,7 @@ class Scanner:
                 log.warning(
                     "the saved schedule of delayed messages can't be read; reading the log instead: %s", error
                 )
-            elif found is not None and self._duplicates is None:
+            elif found is not None and self._duplicates is None and not self._committed_only:
                 self._schedule_file.restore(*found, self._node.clock.now())
             self._go_on()
 

@@ -26,7 +26,7 @@ class Subscription:
         if settings == self.settings:
             return
         before, self.settings = self.settings, settings
-        learn_anew = (before.fair_by, before.deduplicate_ms) != (settings.fair_by, settings.deduplicate_ms)
+        learn_anew = _known_by(before) != _known_by(settings)
         for queue in list(self.queues.values()):
             queue.configure(queue_settings(settings), now, learn_anew)
 
@@ -45,6 +45,11 @@ class Subscription:
     @property
     def dead_letter_topic(self) -> str:
         return self.settings.dead_letter_topic or default_dead_letter_topic(self.group_id)
+
+
+def _known_by(settings: GroupSettings) -> tuple[str, int, bool]:
+    """What of the settings says which messages there are for the queues, and what is known of them."""
+    return settings.fair_by, settings.deduplicate_ms, settings.committed_only
 
 
 def queue_settings(settings: GroupSettings) -> QueueSettings:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call
 from postroad.broker.internal_topic import InternalTopic
 from postroad.broker.partition import Partition
+from postroad.broker.replies import Reply, replied
 from postroad.broker.transactions.counts import TransactionCounts
+from postroad.broker.transactions.joins import Joins
 from postroad.broker.transactions.markers import NO_COORDINATOR, Verdict
+from postroad.cluster import keys
 from postroad.cluster.image import NO_LEADER
 from postroad.cluster.internal_topics import TRANSACTIONS_TOPIC
 from postroad.errors import (
@@ -24,6 +27,7 @@ from postroad.errors import (
     ProducerFenced,
     TransactionalIdAuthorizationFailed,
 )
+from postroad.groups.answers import Committed, Outcome
 from postroad.now import Now
 from postroad.transactions.transaction import PREPARED, Decision, Producer, TransactionState
 from postroad.transactions.transaction import Partition as TopicPartition
@@ -38,7 +42,15 @@ Decide = Callable[["Transactions", Now], Decision]
 Respond = Callable[[Producer | ApiError | None], bytes]
 
 PARTITIONS_SHARED: Final = 12  # where nodes share a store: the work of coordinators is spread over them
+JOIN_WAIT_S: Final = 2.0  # for markers that are under way; another node waits for the answer (`peers`)
 EPOCHS_MAX: Final = 10_000  # of coordinators that are remembered
+
+
+class Epochs(NamedTuple):
+    """A verdict comes with the epoch of the coordinator that gave it, and with that of its producer."""
+
+    coordinator: int
+    producer: int
 
 
 class TransactionCoordination:
@@ -46,15 +58,22 @@ class TransactionCoordination:
         self._node = node
         self._me = node.settings.node.id
         self._topic = InternalTopic(node, TRANSACTIONS_TOPIC, self._coordinate, self._loaded)
+        self._joins = Joins(node, self._join)
         self.counts = TransactionCounts()
         self._offsets_spoke: dict[str, int] = {}  # the newest connection that committed offsets for an id
         self._peers_spoke: dict[str, int] = {}  # the newest connection of a node that brought verdicts
-        self._completed_by: dict[int, int] = {}  # producer → epoch of the coordinator that completed offsets
+        self._completed: dict[int, Epochs] = {}  # by producer: of the last verdict about its offsets
 
     @property
     def enabled(self) -> bool:
         """Only where it is asked for."""
         return self._node.settings.kafka.transactions
+
+    @property
+    def has_own_epochs(self) -> bool:
+        """Whether clients may give each transaction an epoch (`transaction.version` 2): all nodes know it."""
+        is_known = not self._node.settings.cluster.store or self._node.image.level >= keys.TRANSACTIONS_LEVEL
+        return self.enabled and is_known
 
     async def start(self) -> None:
         """Wait for what was loaded, if there ever was a transaction."""
@@ -107,7 +126,9 @@ class TransactionCoordination:
         if not transactional_id:
             raise InvalidRequest("A transactional id must not be empty.")
         if not self.enabled:
-            raise TransactionalIdAuthorizationFailed()
+            raise TransactionalIdAuthorizationFailed(
+                "Transactional ids are turned off here: produce without transactional.id (idempotence works)."
+            )
 
     def leader_of(self, transactional_id: str) -> int:
         """The node that coordinates the id; NO_LEADER while nobody does."""
@@ -138,6 +159,24 @@ class TransactionCoordination:
         What comes by an older connection than one that has spoken for the id is late, and refused.
         """
         answer = call.park()
+        try:
+            call.access.check_transactional_id(transactional_id)
+            coordinator = self.find(transactional_id)
+            room, serial = coordinator.transactions, call.connection.serial
+            if serial <= coordinator.connections_before and not room.has_spoken(transactional_id):
+                # It may be late: the producer may have spoken to the coordinator before this one since then.
+                answer.hang_up("the coordinator has moved here: connect again")
+                return answer
+            room.admit_connection(transactional_id, serial)
+        except ApiError as error:
+            self.count_fenced(error)
+            answer.complete(respond(error))
+            return answer
+        self.hand_over(answer, transactional_id, decide, respond)
+        return answer
+
+    def hand_over(self, answer: Answer, transactional_id: str, decide: Decide, respond: Respond) -> None:
+        """As `submit`, whichever connection it came by: its epoch says whether it is late."""
 
         def reply(result: Producer | ApiError | None) -> None:
             self.count_fenced(result)
@@ -146,16 +185,10 @@ class TransactionCoordination:
 
         try:
             coordinator = self.find(transactional_id)
-            room, serial = coordinator.transactions, call.connection.serial
-            if serial <= coordinator.connections_before and not room.has_spoken(transactional_id):
-                # It may be late: the producer may have spoken to the coordinator before this one since then.
-                answer.hang_up("the coordinator has moved here: connect again")
-                return answer
-            room.admit_connection(transactional_id, serial)
+            room = coordinator.transactions
             coordinator.decide(transactional_id, lambda now: decide(room, now), reply)
         except ApiError as error:
             reply(error)
-        return answer
 
     def count_fenced(self, result: object) -> None:
         """A producer is told this."""
@@ -196,6 +229,49 @@ class TransactionCoordination:
         question = peer.VerifyTransaction(transactional_id, *who, list(partitions), list(groups))
         await self._node.peers.ask(self.leader_of(transactional_id), question)
 
+    async def join_here(
+        self,
+        transactional_id: str,
+        who: Producer,
+        partitions: Sequence[TopicPartition],
+        groups: Sequence[str],
+    ) -> None:
+        """These become part of the producer's transaction, which begins if it has not yet (KIP-890)."""
+        coordinator = self.find(transactional_id)
+        room = coordinator.transactions
+
+        def ask(reply: Reply) -> None:
+            coordinator.decide(
+                transactional_id,
+                lambda now: room.join(transactional_id, who, partitions, groups, now),
+                lambda result: reply(result if isinstance(result, ApiError) else None),
+                JOIN_WAIT_S,
+            )
+
+        try:
+            await replied(ask)
+        except ProducerFenced as error:
+            raise InvalidProducerEpoch() from error
+
+    async def join(
+        self,
+        transactional_id: str,
+        who: Producer,
+        partitions: Sequence[TopicPartition],
+        groups: Sequence[str],
+    ) -> None:
+        """The same, whichever node coordinates the id. What joins in one turn is asked for at once."""
+        await self._joins.join(transactional_id, who, partitions, groups)
+
+    async def _join(
+        self, transactional_id: str, who: Producer, partitions: list[TopicPartition], groups: list[str]
+    ) -> None:
+        if not self.is_elsewhere(transactional_id):
+            await self.join_here(transactional_id, who, partitions, groups)
+            return
+        question = peer.JoinTransaction(transactional_id, *who, partitions, groups)
+        await self._node.peers.ask(self.leader_of(transactional_id), question)
+
     def admit_offsets(self, transactional_id: str, serial: int) -> None:
         """TxnOffsetCommit came by this connection. Raises InvalidProducerEpoch if a newer one has spoken."""
         if serial < self._offsets_spoke.get(transactional_id, serial):
@@ -215,22 +291,37 @@ class TransactionCoordination:
         """The group's offsets of a transaction count, or are dropped. `reply` hears an ApiError if they
         can't be. Raises ApiError if this node does not coordinate the group, or if the verdict is late."""
         coordinator = self._node.groups.find(group_id)
-        producer_id, epoch, commit, coordinator_epoch, _ = verdict
+        producer_id, epoch, commit, coordinator_epoch, strict = verdict
         if coordinator_epoch != NO_COORDINATOR:
-            self._admit_coordinator(producer_id, coordinator_epoch)
-        groups = coordinator.groups
-        coordinator.alone(
-            group_id, lambda _: groups.complete(group_id, producer_id, epoch, commit, reply), reply
-        )
+            self._admit_verdict(producer_id, Epochs(coordinator_epoch, epoch))
+        groups, partition = coordinator.groups, coordinator.partition
 
-    def _admit_coordinator(self, producer_id: int, epoch: int) -> None:
+        def decide(_: Now) -> Outcome:
+            outcome = groups.complete(group_id, producer_id, epoch, commit, reply, strict=strict)
+            if outcome.records:
+                return outcome
+            # Offsets that could not be written may be in the log all the same, and the next coordinator may
+            # find them: nothing is pending only if everything in the log is committed.
+            partition.when_committed(partition.log.end_offset, lambda error: reply(error or Committed(())))
+            return Outcome()
+
+        coordinator.alone(group_id, decide, reply)
+
+    def _admit_verdict(self, producer_id: int, said: Epochs) -> None:
         """What a former coordinator sent may come late: it would end the next transaction."""
-        known = self._completed_by.pop(producer_id, epoch)
-        self._completed_by[producer_id] = max(known, epoch)
-        if len(self._completed_by) > EPOCHS_MAX:
-            del self._completed_by[next(iter(self._completed_by))]
-        if epoch < known:
+        known = self._completed.pop(producer_id, said)
+        self._completed[producer_id] = Epochs(*map(max, known, said))
+        if len(self._completed) > EPOCHS_MAX:
+            del self._completed[next(iter(self._completed))]
+        if said.coordinator < known.coordinator:
             raise NotCoordinator("A newer coordinator has completed this producer's offsets.")
+
+    def admit_epoch(self, who: Producer) -> None:
+        """The producer is about to commit offsets. Raises InvalidProducerEpoch if a verdict about a later
+        epoch was heard since its coordinator was asked: nobody would ever end them."""
+        known = self._completed.get(who.producer_id)
+        if known is not None and who.epoch < known.producer:
+            raise InvalidProducerEpoch()
 
     def transactions_at(
         self, coordinators: Iterable[int], producer_ids: Iterable[int], where: TopicPartition | str

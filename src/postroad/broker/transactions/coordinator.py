@@ -27,6 +27,7 @@ from postroad.errors import (
     ApiError,
     ConcurrentTransactions,
     CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
     NotCoordinator,
     UnknownServerError,
 )
@@ -105,18 +106,25 @@ class Coordinator:
             raise NotCoordinator()
         if not self.loaded:
             raise CoordinatorLoadInProgress()
+        if self.partition.log.failed is not None:  # nobody knows what of the last decisions will stand
+            raise CoordinatorNotAvailable(str(self.partition.log.failed))
         if not self._has_evidence():
             raise NotCoordinator("This node has lost touch with the cluster.")
 
-    def decide(self, transactional_id: str, decide: Decide, reply: Reply | None) -> None:
-        """Decide when nothing of this id is under way; `reply` hears the answer or an error."""
+    def decide(
+        self, transactional_id: str, decide: Decide, reply: Reply | None, wait_s: float | None = None
+    ) -> None:
+        """Decide when nothing of this id is under way; `reply` hears the answer or an error.
+
+        It waits for that no longer than `wait_s`, and then hears ConcurrentTransactions."""
         self.check_loaded()
         waiting = self._busy.get(transactional_id)
         request = Waiting(decide, reply)
         if waiting is None:
             self._decide(transactional_id, request)
         else:
-            request.timer = self._loop.call_later(WAIT_S, self._give_up, transactional_id, request)
+            wait_s = WAIT_S if wait_s is None else wait_s
+            request.timer = self._loop.call_later(wait_s, self._give_up, transactional_id, request)
             waiting.append(request)
 
     def _give_up(self, transactional_id: str, request: Waiting) -> None:

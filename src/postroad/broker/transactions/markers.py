@@ -10,6 +10,7 @@ from postroad.broker.parts import HasClock, HasEvidence, HasPartitions, HasTurn
 from postroad.broker.transactions.gates import note_end
 from postroad.errors import ApiError
 from postroad.transactions.transaction import Partition as TopicPartition
+from postroad.transactions.transaction import Producer
 
 NO_COORDINATOR: Final = -1  # in the place of its epoch: nobody has decided it, and nobody will
 
@@ -40,7 +41,7 @@ def mark(node: Uses, where: TopicPartition, verdict: Verdict, done: Done) -> Non
     partition = node.partitions.lead(*where)
     appended = partition.append_marker(*verdict[:4], node.clock.now_ms(), strict=verdict.strict)
     if appended:
-        note_end(partition, verdict.producer_id)
+        note_end(partition, Producer(verdict.producer_id, verdict.epoch - verdict.strict))
         node.turn.when_written(_Written(partition, done))
     else:  # only the partition's leader knows that nothing is open there
         node.evidence.check(partition)

@@ -156,7 +156,7 @@ class Ending:
 
     async def _complete_there(self, group_id: str) -> None:
         node, verdict = self._node, self._verdict
-        question = peer.CompleteOffsets(group_id, *verdict[:4])
+        question = peer.CompleteOffsets(group_id, *verdict)
         try:
             await node.peers.ask(node.groups.leader_of(group_id), question)
         except ApiError as error:

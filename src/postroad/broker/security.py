@@ -1,0 +1,186 @@
+"""`Security`: the cluster's users and rules on this node, and who its clients are.
+
+It follows the coordination store and hands each connection its guard (`access.Guard`). `revision` rises
+whenever
+something may have become allowed or forbidden: a short way that was open at one revision is closed at
+another. Without `security.enabled` it stays 0, no connection has a guard, and nothing is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from postroad.broker.access import Guard
+from postroad.broker.login import Login
+from postroad.broker.master_key_file import read_or_make
+from postroad.cluster import keys
+from postroad.config.listeners import is_loopback
+from postroad.security import sasl, scram
+from postroad.security.master_key import (
+    GATEWAY_USER,
+    NODE_USER,
+    OPERATOR_USER,
+    derive,
+    machine_password,
+    unknown_salt,
+)
+from postroad.security.principals import ANONYMOUS, GATEWAY, NODE, OPERATOR, Principal, user
+from postroad.security.resources import ResourcePattern
+from postroad.security.rules import AclRule, Rules
+from postroad.security.scram import Verifier
+
+if TYPE_CHECKING:
+    from postroad.broker.connection import Connection
+    from postroad.broker.node import Node
+    from postroad.client.connection import LogIn
+    from postroad.cluster.image import Changes
+
+MACHINES: Final = {NODE_USER: NODE, GATEWAY_USER: GATEWAY, OPERATOR_USER: OPERATOR}
+MACHINE_MECHANISM: Final = sasl.SCRAM_SHA_256
+
+audit = logging.getLogger("postroad.audit")
+
+
+class Security:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._settings = settings = node.settings.security
+        self.enabled = settings.enabled
+        self.revision = 1 if settings.enabled else 0
+        self.rules = Rules(settings.super_user_names, open_without_rules=settings.open_without_rules)
+        self.rules.revision = self.revision
+        self.master_key = b""
+        self._machines: dict[str, Verifier] = {}
+        self._hashers = node.runtime.workers(1, "login") if settings.enabled else None
+
+    def start(self) -> None:
+        """Read the master key, or make it. Blocks on the disk. Raises ConfigurationError."""
+        if not self.enabled:
+            return
+        runtime = self._node.runtime
+        self.master_key = read_or_make(runtime.disk, self._node.settings, runtime.random.randbytes)
+        for name in MACHINES:
+            salt = derive(self.master_key, "machine salt", name)[: scram.SALT_BYTES]
+            password = machine_password(self.master_key, name)
+            self._machines[name] = scram.make_verifier(
+                MACHINE_MECHANISM, password, salt, scram.ITERATIONS_MIN
+            )
+
+    def close(self) -> None:
+        if self._hashers is not None:
+            self._hashers.close()
+
+    # --- following the store
+
+    def changed(self, changes: Changes) -> None:
+        """Called as soon as the image has changed."""
+        if not self.enabled or not changes.security:
+            return
+        image = self._node.image
+        for key in changes.security:
+            kind, _, rest = key.partition("/")
+            if kind == "acls":
+                about = keys.read_acl_key(rest)
+                self.rules.put(
+                    ResourcePattern(*about), [AclRule(*_fields(acl)) for acl in image.acls.get(about, ())]
+                )
+            elif kind == "users":
+                self._end_sessions(rest)
+        self.revision += 1
+        self.rules.revision = self.revision
+
+    def _end_sessions(self, name: str) -> None:
+        """Whoever logged in with a password that is no more has to log in again."""
+        for connection in list(self._node.listener.connections):
+            login = connection.login
+            if login is not None and login.user == name and not self._is_current(login):
+                connection.close("its user was deleted, or has another password")
+
+    def _is_current(self, login: Login) -> bool:
+        known = self._node.image.users.get(login.user or "")
+        if known is None:
+            return False
+        return any(login.verifier == _verifier(name, value) for name, value in known.scram.items())
+
+    # --- connections
+
+    def admit(self, connection: Connection) -> None:
+        """A connection was accepted: it has to log in, unless a certificate has said who the peer is."""
+        if not self.enabled:
+            return
+        is_known = connection.principal != ANONYMOUS
+        connection.login = Login(self, connection, self._settings, self._node.loop, is_known=is_known)
+        if is_known:
+            self.identify(connection, connection.principal)
+
+    def identify(self, connection: Connection, principal: Principal) -> None:
+        """From here on the connection's requests are the principal's."""
+        connection.principal = principal
+        host = connection.peer.rpartition(":")[0]
+        connection.guard = Guard(principal, host, self.rules, self._node.image)
+        connection.allowed_produce = connection.allowed_fetch = 0
+
+    def mechanisms(self, connection: Connection) -> list[str]:
+        """What is offered to this connection: PLAIN only where nobody can read it on its way."""
+        host = connection.peer.rpartition(":")[0].strip("[]")
+        local = self._settings.plain_on_loopback and is_loopback(host)
+        may_plain = connection.encrypted or local
+        return [name for name in self._settings.offered if name != sasl.PLAIN or may_plain]
+
+    def exchange(self, mechanism: str) -> sasl.ServerExchange:
+        if mechanism == sasl.PLAIN:
+            return sasl.PlainServer(self._plain_verifier)
+        nonce = self._node.runtime.random.randbytes(24).hex()
+        return sasl.ScramServer(partial(self.verifier, mechanism), nonce)
+
+    def verifier(self, mechanism: str, name: str) -> Verifier:
+        """What the user's password is checked with; where there is none, something that nothing passes."""
+        machine = self._machines.get(name)
+        if machine is not None and machine.mechanism == mechanism:
+            return machine
+        known = self._node.image.users.get(name)
+        if known is not None and mechanism in known.scram:
+            return _verifier(mechanism, known.scram[mechanism])
+        salt = unknown_salt(self.master_key, mechanism, name)
+        size = 64 if mechanism == sasl.SCRAM_SHA_512 else 32
+        return Verifier(mechanism, salt, scram.ITERATIONS, bytes(size), bytes(size))
+
+    def _plain_verifier(self, name: str) -> Verifier:
+        known = self._node.image.users.get(name)
+        only_longer = known is not None and sasl.SCRAM_SHA_256 not in known.scram
+        return self.verifier(sasl.SCRAM_SHA_512 if only_longer else sasl.SCRAM_SHA_256, name)
+
+    async def passes(self, check: sasl.PasswordCheck) -> bool:
+        """Hash the password, beside the loop."""
+        assert self._hashers is not None
+        passes: bool = await self._hashers.call(check.passes)
+        return passes
+
+    def log_in_as_node(self) -> LogIn | None:
+        """How this node says to the others that it is one of them; None: nobody asks."""
+        if not self.enabled:
+            return None
+        from postroad.client.login import Credentials, login  # a node without security needs no client
+
+        password = machine_password(self.master_key, NODE_USER)
+        return login(Credentials(NODE_USER, password, MACHINE_MECHANISM), self._node.runtime)
+
+    def principal_of(self, name: str) -> Principal:
+        kind = MACHINES.get(name)
+        return user(name) if kind is None else Principal(kind, name)
+
+    def note(self, event: str, connection: Connection, **facts: object) -> None:
+        """A line for the audit log."""
+        line = {"event": event, "peer": connection.peer, "principal": str(connection.principal)}
+        audit.info("%s", json.dumps(line | facts, default=str))
+
+
+def _fields(acl: keys.AclValue) -> tuple[str, str, int, int]:
+    return acl.principal, acl.host, acl.operation, acl.permission
+
+
+def _verifier(mechanism: str, value: keys.ScramValue) -> Verifier:
+    return Verifier(mechanism, value.salt, value.iterations, value.stored_key, value.server_key)

@@ -1,0 +1,50 @@
+"""Decisions about quotas: what users and clients may take in a second."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from postroad.cluster import keys
+from postroad.cluster.decision import Decision
+from postroad.cluster.image import Image
+from postroad.cluster.keys import QuotaEntity, QuotaValue
+from postroad.cluster.store import Compare, Delete, Put
+from postroad.errors import InvalidRequest, PolicyViolation
+
+PRODUCE_RATE: Final = "producer_byte_rate"
+FETCH_RATE: Final = "consumer_byte_rate"
+REQUEST_PERCENTAGE: Final = "request_percentage"
+NAMES: Final = (PRODUCE_RATE, FETCH_RATE, REQUEST_PERCENTAGE)
+
+QUOTAS_MAX: Final = 10_000  # all of them are in every node's memory
+NAME_CHARACTERS_MAX: Final = 1024
+
+
+def alter_quota(image: Image, entity: QuotaEntity, changes: Mapping[str, float | None]) -> Decision:
+    """These limits hold for the entity from now on, None: no limit; others stay as they are."""
+    _check_entity(entity)
+    before = image.quotas.get(entity, {})
+    for name, value in changes.items():
+        if name not in NAMES:
+            raise InvalidRequest(f"There is no quota {name!r}; there are {', '.join(NAMES)}.")
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise InvalidRequest(f"{name}: a quota is a number above zero.")
+    merged = before | {name: value for name, value in changes.items() if value is not None}
+    after = {name: value for name, value in merged.items() if changes.get(name, value) is not None}
+    if after == before:
+        return Decision([], [])
+    if not before and len(image.quotas) >= QUOTAS_MAX:
+        raise PolicyViolation(f"{QUOTAS_MAX} users and clients have quotas; delete some first.")
+    key = keys.quota_key(entity)
+    operation = Put(key, keys.encode(QuotaValue(after))) if after else Delete(key)
+    return Decision([Compare(key, image.key_revision(key))], [operation])
+
+
+def _check_entity(entity: QuotaEntity) -> None:
+    if entity == (None, None):
+        raise InvalidRequest("A quota is a user's, a client's, or that of a client of a user.")
+    for name in entity:
+        if name is not None and (len(name) > NAME_CHARACTERS_MAX or "\0" in name):
+            raise InvalidRequest(f"A name in a quota has at most {NAME_CHARACTERS_MAX} characters.")
