@@ -11,10 +11,12 @@ from typing import Any, Protocol
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from tests.clients.confluent import consumer, read
+from tests.clients.wait import until
 
 PARTITIONS = 3
 TOPIC = "load"
 GROUP = "bookmarks"
+MESSAGE_TIMEOUT_MS = 120_000
 COME_BACK_QUICKLY = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
 
 
@@ -40,7 +42,7 @@ class Load:
                 "enable.idempotence": True,
                 "acks": "all",
                 "linger.ms": 2,
-                "message.timeout.ms": 120_000,
+                "message.timeout.ms": MESSAGE_TIMEOUT_MS,
                 "queue.buffering.max.messages": 2000,
                 "retry.backoff.ms": 20,
                 "retry.backoff.max.ms": 100,
@@ -55,6 +57,15 @@ class Load:
                 self._send(partition)
             self._pause()
         assert self._producer.flush(60) == 0, "messages were neither acknowledged nor refused"
+
+    def wait_until_heard(self) -> None:
+        """Return once a message that is sent from now on is acknowledged by the leader of each partition."""
+        numbers = list(enumerate(self.sent))
+        until(
+            lambda: self.acknowledged.keys() >= set(numbers),
+            "the producer is answered by every leader",
+            MESSAGE_TIMEOUT_MS / 1000,
+        )
 
     def _pause(self) -> None:
         """Between two messages to a partition."""

@@ -84,6 +84,7 @@ def test_one_node_becomes_three_under_load_and_nothing_is_lost(tmp_path: Path, i
                     running.wait_until_whole()
                     # Clients that were told of one node hear of the others when their leaders change.
                     running.wait_until(leaders_are_spread, "the new nodes lead")
+                    producer.wait_until_heard()  # else it may know of nobody but the node that dies
                 later = Bookmarks(running)
                 later.tried, later.acknowledged = bookmarks.tried, bookmarks.acknowledged
                 with running_threads(later):
