@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from postroad.broker.leader_checks import ELECTION_S, HOLD_S
+from postroad.broker.orphans import PAUSE_S
 from postroad.cluster import leadership
+from postroad.errors import LeaderNotAvailable
 from tests.faults.raw import metadata_of
 from tests.simulator.simulated_cluster import LEASE_MS, SimulatedCluster, host_of, simulated_cluster
 
@@ -36,17 +38,46 @@ def leader_of(answer: Any) -> int:
 
 
 @pytest.mark.parametrize("asked", [2, 3])
-def test_who_asks_the_moment_a_leader_dies_hears_of_its_successor(
+def test_who_asks_the_moment_a_leader_dies_hears_of_the_death_and_then_of_the_successor(
     cluster: SimulatedCluster, asked: int
 ) -> None:
     cluster.kill(1)
     answer, took_s = ask(cluster, asked)
+    assert [node.node_id for node in answer.brokers] == [2, 3]
+    assert leader_of(answer) == -1
+    assert answer.topics[0].partitions[0].error_code == LeaderNotAvailable.code
+    cluster.run_for(PAUSE_S)
+    answer, took_again_s = ask(cluster, asked)
     assert leader_of(answer) == cluster.state("jobs").leader in (2, 3)
-    assert took_s < HOLD_S
+    assert took_s + took_again_s < HOLD_S
+
+
+def test_a_successor_is_not_named_in_the_moment_of_the_death_however_quick_the_election(
+    cluster: SimulatedCluster,
+) -> None:
+    cluster.kill(1)
+    cluster.until(lambda: 1 not in cluster.nodes[2].image.nodes)
+    died = cluster.world.now
+    cluster.until(lambda: cluster.nodes[2].image.topics["jobs"].partitions[0].leader in (2, 3))
+    assert cluster.world.now < died + PAUSE_S
+    answer, _ = ask(cluster, 2)
+    assert leader_of(answer) == -1
+
+
+def test_partitions_of_others_keep_their_leader_in_metadata_while_a_node_dies(
+    cluster: SimulatedCluster,
+) -> None:
+    cluster.create_led_by("others", 2, 3, 1)
+    cluster.kill(1)
+    cluster.until(lambda: 1 not in cluster.nodes[3].image.nodes)
+    answer, _ = ask(cluster, 3, "others")
+    assert leader_of(answer) == 2
 
 
 def test_the_leader_that_is_named_knows_that_it_leads(cluster: SimulatedCluster) -> None:
     cluster.kill(1)
+    ask(cluster, 3)
+    cluster.run_for(PAUSE_S)
     answer, _ = ask(cluster, 3)
     assert cluster.leads(leader_of(answer), "jobs")
 

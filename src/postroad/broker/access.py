@@ -3,9 +3,8 @@
     RIGHTS: Final = Rights(topic=Operation.WRITE)            in `broker/api/produce.py`, beside KEY
 
 `Rights.cluster` is demanded of the request as a whole, before it is read. The other fields say which
-operation
-the handler asks for each resource that the request names: `call.access.check_topic(name)` raises what
-stands in that resource's field of the answer, `call.access.may_topic(name)` leaves it out.
+operation the handler asks for each resource that the request names: `call.access.check_topic(name)` raises
+what stands in that resource's field of the answer, `call.access.may_topic(name)` leaves it out.
 
 Where nobody asks who a client is, `call.access` is `OPEN`, which allows everything without a look.
 

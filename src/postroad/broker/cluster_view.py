@@ -26,6 +26,9 @@ class Leadership(NamedTuple):
     leader: int
 
 
+LEADERLESS: Final = Leadership(LeaderNotAvailable.code, NO_LEADER)
+
+
 class ClusterView:
     """What the image says, seen by the node whose entry is `me`, told to a client of the listener."""
 
@@ -61,7 +64,7 @@ class ClusterView:
     def leadership(self, state: PartitionState) -> Leadership:
         """LEADER_NOT_AVAILABLE while nobody leads, or whoever does is gone and nobody was elected yet."""
         if self.node(state.leader) is None:
-            return Leadership(LeaderNotAvailable.code, NO_LEADER)
+            return LEADERLESS
         return Leadership(0, state.leader)
 
     def offline(self, state: PartitionState) -> list[int]:

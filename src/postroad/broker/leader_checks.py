@@ -7,18 +7,20 @@ followed the store as far as this node, so it also knows that it leads. One whos
 suspected, and the answer waits until the image names another one, for `HOLD_S` at most.
 
 Nobody waits for what may take long: a leader that has been silent for longer than its lease lasts, or a
-partition that nobody can be elected for.
+partition that nobody can be elected for. Nor does anybody wait in the moment after a death, when no successor
+is named (`orphans`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING, Final
 
+from postroad.broker.orphans import Orphans
 from postroad.broker.peers import Peers
-from postroad.cluster.image import Topic
+from postroad.cluster.image import Changes, Topic
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.leadership import is_replaceable
 from postroad.errors import ApiError, RequestTimedOut
@@ -43,10 +45,16 @@ class LeaderChecks:
         self._asking: dict[int, None] = {}  # leaders that have a question to answer
         self._silent_since: dict[int, float] = {}
         self._changed_s = 0.0  # when the image last changed
+        self._orphans = Orphans()
 
-    def changed(self) -> None:
+    def changed(self, changes: Changes) -> None:
         """The image has changed."""
         self._changed_s = self._node.loop.time()
+        self._orphans.changed(changes, self._changed_s)
+
+    def orphans(self) -> Container[tuple[bytes, int]]:
+        """Topic id and index of the partitions whose leaders are not named for a moment."""
+        return self._orphans.at(self._node.loop.time())
 
     def are_needed(self, topics: Iterable[Topic]) -> bool:
         """Whether another node leads any of these partitions, or is about to."""
@@ -76,11 +84,13 @@ class LeaderChecks:
         return all(answer.done() and answer.result() for answer in asked) and self._leaders(find()) == leaders
 
     def _leaders(self, topics: Iterable[Topic]) -> set[int] | None:
-        """Those that the image names; None if some partition is about to get another one."""
-        nodes, is_moving = self._node.image.nodes, self._node.handover.is_moving
+        """Those that metadata would name; None if some partition is about to get another one."""
+        nodes, is_moving, orphans = self._node.image.nodes, self._node.handover.is_moving, self.orphans()
         leaders: set[int] = set()
         for topic in topics:
             for index, state in enumerate(topic.partitions):
+                if (topic.id, index) in orphans:
+                    continue
                 if state.leader in nodes:
                     leaders.add(state.leader)
                 elif self._is_elected_soon(state):
@@ -91,8 +101,10 @@ class LeaderChecks:
 
     def _is_elected_soon(self, state: PartitionState) -> bool:
         """An election follows a change of the store, if somebody can be elected."""
-        recent = self._node.loop.time() - self._changed_s < self._patience_s
-        return recent and is_replaceable(self._node.image, state)
+        now_s = self._node.loop.time()
+        if now_s - self._changed_s >= self._patience_s or self._orphans.has_just_died(state.leader, now_s):
+            return False
+        return is_replaceable(self._node.image, state)
 
     def _may_answer(self, leader: int) -> bool:
         """False for a leader that has been silent for long: it is asked all the same."""

@@ -1,9 +1,8 @@
 """`Login`: one connection's way from nobody to somebody, and what it may do meanwhile.
 
 Before login a connection may ask for versions (18) and log in (17, 36), in small frames, for some seconds.
-One
-that has failed may do nothing any more. After login it goes on until its session ends, where sessions have
-an end (KIP-368): then the same user logs in again on the same connection, or the next request closes it.
+One that has failed may do nothing any more. After login it goes on until its session ends, where sessions
+have an end (KIP-368): then the same user logs in again on the same connection, or the next request closes it.
 """
 
 from __future__ import annotations

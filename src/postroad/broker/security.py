@@ -1,9 +1,8 @@
 """`Security`: the cluster's users and rules on this node, and who its clients are.
 
 It follows the coordination store and hands each connection its guard (`access.Guard`). `revision` rises
-whenever
-something may have become allowed or forbidden: a short way that was open at one revision is closed at
-another. Without `security.enabled` it stays 0, no connection has a guard, and nothing is asked.
+whenever something may have become allowed or forbidden: a short way that was open at one revision is closed
+at another. Without `security.enabled` it stays 0, no connection has a guard, and nothing is asked.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ class Topics:
         self._node.security.changed(changes)
         opening = self._node.replicas.apply(changes, clean)
         self._node.controlling.changed(changes)
-        self._node.leader_checks.changed()
+        self._node.leader_checks.changed(changes)
         self._opening.append(_Step(self.image.revision, changes, opening))
         if len(self._opening) == 1:
             self._node.tasks.start(self._finish_steps(), "apply-changes")

@@ -5,18 +5,18 @@ does not exist is created where client and node both allow it (`topics.auto_crea
 waits until the topic can be used.
 
 Only nodes that serve are offered. The answer waits for a while until the
-leaders that it names are known to live (`leader_checks`). A partition without one has LEADER_NOT_AVAILABLE:
-clients ask again.
+leaders that it names are known to live (`leader_checks`). A partition without one has LEADER_NOT_AVAILABLE,
+and for a moment so has one whose leader has just died (`orphans`): clients ask again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from postroad.broker.access import CLUSTER, NOT_ASKED, TOPIC, Access, Rights
-from postroad.broker.cluster_view import ClusterView
+from postroad.broker.cluster_view import LEADERLESS, ClusterView, Leadership
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage, HasLeaderChecks, HasRegistration, HasSettings, HasTopicChanges
 from postroad.cluster.image import Topic
@@ -41,6 +41,18 @@ RIGHTS: Final = Rights(topic=Operation.DESCRIBE)
 
 _AUTO_CREATION_ASKED_FROM: Final = 4  # before that every client meant it
 _NULL_NAMES_FROM: Final = 12  # of topics that were asked for by an id that nobody knows
+
+
+class Leaders(NamedTuple):
+    """Who leads a partition, as this answer says."""
+
+    view: ClusterView
+    orphans: Container[tuple[bytes, int]]
+
+    def of(self, topic_id: bytes, index: int, state: PartitionState) -> Leadership:
+        if (topic_id, index) in self.orphans:
+            return LEADERLESS
+        return self.view.leadership(state)
 
 
 class Uses(HasImage, HasLeaderChecks, HasRegistration, HasSettings, HasTopicChanges, Protocol):
@@ -109,11 +121,12 @@ def _names(request: codec.MetadataRequest) -> list[str]:
 def _respond(node: Uses, call: Call, request: codec.MetadataRequest, refused: dict[str, ApiError]) -> bytes:
     image, version, access = node.image, call.version, call.access
     view = ClusterView(image, node.registration.me, call.connection.listener)
+    leaders = Leaders(view, node.leader_checks.orphans())
     if _wants_all(version, request):
         seen = (topic for topic in image.topics.values() if access.may_topic(topic.name))
-        topics = [_topic(view, access, topic, request) for topic in seen]
+        topics = [_topic(leaders, access, topic, request) for topic in seen]
     else:
-        topics = [_wanted(node, access, view, wanted, request, refused) for wanted in request.topics or ()]
+        topics = [_wanted(node, access, leaders, wanted, request, refused) for wanted in request.topics or ()]
         if version < _NULL_NAMES_FROM:
             for topic in topics:
                 topic.name = topic.name or ""
@@ -134,7 +147,7 @@ def _respond(node: Uses, call: Call, request: codec.MetadataRequest, refused: di
 def _wanted(
     node: Uses,
     access: Access,
-    view: ClusterView,
+    leaders: Leaders,
     wanted: codec.MetadataRequestTopic,
     request: codec.MetadataRequest,
     refused: dict[str, ApiError],
@@ -150,27 +163,31 @@ def _wanted(
     if refusal is not None:
         error = refusal
     elif found is not None:
-        return _topic(view, access, found, request)
+        return _topic(leaders, access, found, request)
     return codec.MetadataResponseTopic(
         error_code=error.code, name=wanted.name if not by_id else None, topic_id=wanted.topic_id
     )
 
 
 def _topic(
-    view: ClusterView, access: Access, topic: Topic, request: codec.MetadataRequest
+    leaders: Leaders, access: Access, topic: Topic, request: codec.MetadataRequest
 ) -> codec.MetadataResponseTopic:
     asked = request.include_topic_authorized_operations
     return codec.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
-        partitions=[_partition(view, index, state) for index, state in enumerate(topic.partitions)],
+        partitions=[
+            _partition(leaders, topic.id, index, state) for index, state in enumerate(topic.partitions)
+        ],
         topic_authorized_operations=access.operations(TOPIC, topic.name) if asked else NOT_ASKED,
     )
 
 
-def _partition(view: ClusterView, index: int, state: PartitionState) -> codec.MetadataResponsePartition:
-    error, leader = view.leadership(state)
+def _partition(
+    leaders: Leaders, topic_id: bytes, index: int, state: PartitionState
+) -> codec.MetadataResponsePartition:
+    error, leader = leaders.of(topic_id, index, state)
     return codec.MetadataResponsePartition(
         error_code=error,
         partition_index=index,
@@ -178,5 +195,5 @@ def _partition(view: ClusterView, index: int, state: PartitionState) -> codec.Me
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
-        offline_replicas=view.offline(state),
+        offline_replicas=leaders.view.offline(state),
     )
