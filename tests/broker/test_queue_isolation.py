@@ -184,6 +184,7 @@ def test_a_restart_forgets_nothing_of_transactions(tmp_path: Path) -> None:
         with running.connect() as connection:
             Worker(connection, "left")  # fences the one before: what it left open is aborted
         until(lambda: running.partition("jobs").stable_offset == 6, "it has ended")
+        until(lambda: (2, 2, "available") in peeked(running), "the member before has let go of what it held")
         running.publish("jobs", b"c")
         assert taken(running, 2) == [b"b", b"c"]
 
