@@ -22,6 +22,8 @@ from postroad.log.disk import OsDisk
 from postroad.log.partition_log import PartitionLog
 from postroad.log.settings import LogSettings
 from postroad.now import Now
+from postroad.replication.leader import Leader
+from postroad.replication.progress import LogStart
 from postroad.system.clock import SystemClock
 from postroad.system.workers import Threads
 
@@ -245,3 +247,31 @@ async def test_groups_that_are_being_loaded_are_not_looked_at_yet(tmp_path: Path
     bench.coordinator.check_evidence()  # its members have their full time again
     assert bench.coordinator.groups.next_deadline() is not None
     assert bench.coordinator._timer is None
+
+
+async def test_what_a_coordinator_that_was_left_has_decided_is_not_decided_anew(bench: Bench) -> None:
+    """It may be committed yet: another decision on the old state would contradict it in the log."""
+    partition = bench.coordinator.partition
+    leader = led_with_another(partition)
+    bench.alone("a")
+    bench.alone("b")
+    assert await bench.take() == ["decide a"]
+    await bench.release()
+    partition.note_left(True)
+    bench.coordinator.send_away()
+    assert await bench.take() == ["answer a", "NotCoordinator b"], "clients look elsewhere"
+    bench.alone("c")
+    assert await bench.take() == []
+    assert leader.fetched(2, 1, 0, 1, 1, 0)
+    partition.commit(leader.watermark())
+    assert await bench.take() == ["decide c"]
+    assert bench.coordinator.groups.topics_with_offsets() == {"a"}, "it was committed after all"
+
+
+def led_with_another(partition: Partition) -> Leader:
+    """From now on it waits for another replica, node 2."""
+    nodes = {"replicas": (1, 2), "isr": (1, 2), "elr": ()}
+    begin = LogStart(partition.log.end_offset, partition.safe_offset, partition.high_watermark)
+    leader = Leader(1, 1, [begin], **nodes, revision=1, min_insync=1, lag_ms=1_000, now_ms=0)  # type: ignore[arg-type]
+    partition.become_leader(1, leader)
+    return leader

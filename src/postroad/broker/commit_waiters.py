@@ -40,6 +40,19 @@ class CommitWaiters:
         for _, call, _ in waiting:
             _tell(call, error)
 
+    def send_away(self, error: ApiError) -> None:
+        """Clients need not wait any longer; they have a deadline.
+
+        The node itself has none, and waits on: what it has written may still be committed, and it must not
+        decide anything as if it were not.
+        """
+        waiting, self.waiting = self.waiting, deque()
+        for waiter in waiting:
+            if waiter[2] == NEVER:
+                self.waiting.append(waiter)
+            else:
+                _tell(waiter[1], error)
+
     def expire(self, now_ms: int) -> None:
         """Whoever has waited as long as it wanted hears so; what it waits for may still be committed."""
         if not any(deadline_ms <= now_ms for _, _, deadline_ms in self.waiting):

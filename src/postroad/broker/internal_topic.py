@@ -35,6 +35,9 @@ class InternalState(Protocol):
 
     loaded: bool
 
+    def send_away(self) -> None:
+        """Another node may have it by now. Whoever waits is told; what was decided may still be committed."""
+
     def resign(self) -> None:
         """Another node has it from here on. Whoever waits is told."""
 
@@ -89,6 +92,11 @@ class InternalTopic(Generic[S]):
             state = self.states[partition.index] = self._make(partition)
             loading = self._load(state, partition, partition.log.end_offset)
             self._loading[partition.index] = self._node.tasks.start(loading, f"load-{self.name}")
+
+    def partition_left(self, partition: Partition) -> None:
+        """Another node may lead the partition by now; its state is kept, for this one may still lead it."""
+        if partition.topic == self.name and partition.index in self.states:
+            self.states[partition.index].send_away()
 
     def partition_resigned(self, partition: Partition) -> None:
         """Another node leads the partition, or nobody: its state is let go."""

@@ -352,6 +352,11 @@ class Node:
         self.transactions.partition_led(partition)
         self.subscriptions.partition_led(partition)
 
+    def partition_left(self, partition: Partition) -> None:
+        """Another node may lead the partition by now: clients that wait for its records look for it."""
+        self.groups.partition_left(partition)
+        self.transactions.partition_left(partition)
+
     def partition_resigned(self, partition: Partition) -> None:
         """This node does not lead the partition any more; clients are told so already."""
         self.groups.partition_resigned(partition)

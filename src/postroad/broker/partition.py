@@ -206,17 +206,16 @@ class Partition:
         self.tell_deletions()
 
     def note_left(self, is_left: bool) -> None:
-        """Whether the followers seem to have gone to another leader. Producers are told to look for it.
-
-        What they sent may be committed there all the same, or by this leader if it leads after all.
-        """
+        """Whether the followers seem to have gone to another leader. Producers are told to look for it: what
+        they sent may be committed there all the same, or by this leader if it leads after all."""
         leadership = self.leadership
         if leadership is None:
             return
         self.is_left = is_left
         self.lacks_replicas = is_left or not leadership.enough_replicas
         if is_left:
-            self.producers.fail(NotLeaderOrFollower("Another node may lead by now; the outcome is unknown."))
+            unknown = NotLeaderOrFollower("Another node may lead by now; the outcome is unknown.")
+            self.producers.send_away(unknown)
 
     def become_follower(self, leader_epoch: int) -> None:
         """Another node leads, or nobody. Whoever waits is told, and asks there."""

@@ -287,6 +287,8 @@ class Replicas:
                         waiters.expire(now_ms)
                 if partition.is_left or partition.producers.waiting:
                     partition.note_left(self._is_left(partition, now_ms))
+                    if partition.is_left:
+                        self._node.partition_left(partition)
 
     def _is_left(self, partition: Partition, now_ms: int) -> bool:
         """Whether another may lead, and no follower has fetched for long though there is what to fetch."""

@@ -42,6 +42,9 @@ class GroupCoordination:
         """This node leads the partition, perhaps one of ours."""
         self._topic.partition_led(partition)
 
+    def partition_left(self, partition: Partition) -> None:
+        self._topic.partition_left(partition)
+
     def partition_resigned(self, partition: Partition) -> None:
         """This node does not lead the partition any more."""
         self._topic.partition_resigned(partition)

@@ -53,7 +53,7 @@ class GroupQueue:
     __slots__ = ("alone", "in_flight", "waiting")
 
     def __init__(self) -> None:
-        self.in_flight = 0
+        self.in_flight: dict[int, Outcome] = {}  # by what `id` says of each
         self.alone = False  # the one in flight wants no other beside it
         self.waiting: deque[tuple[bool, Decide, Token | None]] = deque()
 
@@ -143,13 +143,13 @@ class Coordinator:
         if not outcome.records:
             _answer(outcome, None)
             return
-        queue.in_flight += 1
+        queue.in_flight[id(outcome)] = outcome
         queue.alone = alone
-        self._append(outcome, lambda: self._done(group_id, queue))
+        self._append(outcome, lambda: self._done(group_id, queue, outcome))
 
-    def _done(self, group_id: str, queue: GroupQueue) -> None:
+    def _done(self, group_id: str, queue: GroupQueue, outcome: Outcome) -> None:
         """A decision is durable (or was refused): those that waited follow."""
-        queue.in_flight -= 1
+        del queue.in_flight[id(outcome)]
         while queue.waiting and queue.admits(queue.waiting[0][0]):
             self._decide(group_id, queue, *queue.waiting.popleft())
         self._forget_if_idle(group_id, queue)
@@ -235,6 +235,26 @@ class Coordinator:
             self._timer.cancel()
             self._timer = None
 
+    def send_away(self) -> None:
+        """Another node may coordinate these groups by now: whoever waits looks for it.
+
+        Decisions that are on their way to the log stay there, and their groups wait for them: the next one
+        would be made on a state that may be over.
+        """
+        unknown = NotCoordinator("Another node may coordinate by now; the outcome is unknown.")
+        for queue in list(self._queues.values()):
+            for outcome in list(queue.in_flight.values()):
+                _answer(outcome, unknown)
+                outcome.replies.clear()
+        self._refuse_waiting()
+
+    def _refuse_waiting(self) -> None:
+        waiting = [entry for queue in self._queues.values() for entry in queue.waiting]
+        for queue in self._queues.values():
+            queue.waiting.clear()
+        for _, _, token in waiting:
+            _tell(token, NotCoordinator())
+
     def resign(self) -> None:
         """Another node coordinates these groups: whoever waits is sent there.
 
@@ -242,11 +262,7 @@ class Coordinator:
         """
         self.close()
         self._resigned = True
-        waiting = [entry for queue in self._queues.values() for entry in queue.waiting]
-        for queue in self._queues.values():
-            queue.waiting.clear()
-        for _, _, token in waiting:
-            _tell(token, NotCoordinator())
+        self._refuse_waiting()
         for parked in self.groups.parked():
             _tell(cast(Token, parked), NotCoordinator())
 

@@ -96,6 +96,9 @@ class TransactionCoordination:
     def partition_led(self, partition: Partition) -> None:
         self._topic.partition_led(partition)
 
+    def partition_left(self, partition: Partition) -> None:
+        self._topic.partition_left(partition)
+
     def partition_resigned(self, partition: Partition) -> None:
         self._topic.partition_resigned(partition)
 

@@ -95,6 +95,7 @@ class Coordinator:
         self._log = RecordLog(partition, clock, turn)
         self._resigned = False
         self._busy: dict[str, deque[Waiting]] = {}  # ids with a decision or markers under way
+        self._deciding: dict[str, Waiting] = {}  # whose decision is on its way to the log
         self._endings: dict[str, Ending] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: int | None = None
@@ -149,6 +150,7 @@ class Coordinator:
             _tell(request.reply, decision.answer)
             return
         self._busy.setdefault(transactional_id, deque())
+        self._deciding[transactional_id] = request
         record = records.encode(transactional_id, decision.transaction)
         self._log.append([record], partial(self._written, transactional_id, record, decision, request))
 
@@ -161,6 +163,7 @@ class Coordinator:
         error: ApiError | None,
     ) -> None:
         """The record is committed, or could not be."""
+        self._deciding.pop(transactional_id, None)
         if self._resigned:
             _tell(request.reply, error or NotCoordinator())
             return
@@ -297,16 +300,32 @@ class Coordinator:
             ending.cancel()
         self._endings.clear()
 
+    def send_away(self) -> None:
+        """Another node may coordinate these ids by now: whoever waits looks for it.
+
+        Decisions that are on their way to the log stay there, and their ids stay busy: nobody knows yet what
+        the next one would be about.
+        """
+        for request in list(self._deciding.values()):
+            reply, request.reply = request.reply, None
+            _tell(reply, NotCoordinator("Another node may coordinate by now; the outcome is unknown."))
+        self._refuse_waiting()
+
     def resign(self) -> None:
         """Another node coordinates these ids: whoever waits is sent there."""
         self.close()
         self._resigned = True
+        self._refuse_waiting()
+        self._busy.clear()
+
+    def _refuse_waiting(self) -> None:
         for waiting in self._busy.values():
-            for request in waiting:
+            refused = list(waiting)
+            waiting.clear()
+            for request in refused:
                 if request.timer is not None:
                     request.timer.cancel()
                 _tell(request.reply, NotCoordinator())
-        self._busy.clear()
 
 
 def _tell(reply: Reply | None, answer: Producer | ApiError | None) -> None:
