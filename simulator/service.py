@@ -24,6 +24,7 @@ class Service:
         self.number = number
         self.node: Node | None = None  # of the process that lives
         self.serves = False
+        self._stops = False
         self._is_away = False  # it is not started again
         self._scenario = scenario
         self._world = scenario.world
@@ -34,6 +35,11 @@ class Service:
     @property
     def address(self) -> str:
         return f"{self.machine.host}:{KAFKA_PORT}"
+
+    @property
+    def answers(self) -> bool:
+        """Whether clients may hear from the node: it serves, or is about to stop."""
+        return self.serves or self._stops
 
     def start(self) -> None:
         if self.machine.alive or self._is_away:
@@ -77,7 +83,7 @@ class Service:
     # --- helpers
 
     def _ended(self) -> None:
-        self.node, self.serves = None, False
+        self.node, self.serves, self._stops = None, False, False
         self._world.after(self._random.uniform(0.05, 3.0), self.start)
 
     async def _live(self, process: Process) -> None:
@@ -98,7 +104,7 @@ class Service:
     async def _stop(self, process: Process, node: Node) -> None:
         if not self.serves:
             return
-        self.serves = False
+        self.serves, self._stops = False, True
         await node.stop()
         self._world.sometimes("clean stop")
         self._world.after(AGAIN_S, self._again, process)

@@ -81,7 +81,7 @@ class Stage:
         """
         until = self.world.now
         for service in self.services:
-            if service.node is None or not service.serves:
+            if service.node is None or not service.answers:
                 continue
             found = service.node.partitions.find(topic, partition)
             if found is not None and found.leads:
@@ -98,7 +98,7 @@ class Stage:
 
     def told_until(self) -> float:
         """Whichever node is asked about topics now knows of all changes that were made by this moment."""
-        nodes = [service.node for service in self.services if service.node is not None and service.serves]
+        nodes = [service.node for service in self.services if service.node is not None and service.answers]
         return min((self.history.known_until(node.image.revision) for node in nodes), default=self.world.now)
 
     def broken(self, invariant: str, text: str) -> None:
