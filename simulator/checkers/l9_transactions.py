@@ -1,14 +1,23 @@
-"""L1, L4, L9 of transactions: all or nothing, nothing aborted is read, nothing committed is lost."""
+"""L1, L2, L4, L5, L9 of transactions: all or nothing, nothing aborted is read, nothing committed is lost, and
+no reader of what is committed skips anything or goes back."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from math import inf
 
 from simulator.violation import Violation
 from simulator.workloads.log_history import Position
-from simulator.workloads.transaction_history import COPIES, NOWHERE, Attempt, TransactionHistory, input_of
+from simulator.workloads.transaction_history import (
+    COPIES,
+    NOWHERE,
+    Attempt,
+    Reading,
+    TransactionHistory,
+    input_of,
+)
 
 
 def check(history: TransactionHistory) -> Iterator[Violation]:
@@ -19,6 +28,8 @@ def check(history: TransactionHistory) -> Iterator[Violation]:
     for attempt in history.attempts.values():
         yield from check_attempt(attempt, found.get(attempt.number, Counter()))
     yield from check_inputs(history)
+    for reading in history.readings:
+        yield from check_reading(history, reading)
 
 
 def check_attempt(attempt: Attempt, seen: Counter[bytes]) -> Iterator[Violation]:
@@ -59,3 +70,21 @@ def check_inputs(history: TransactionHistory) -> Iterator[Violation]:
             continue
         yield Violation("L9", f"input {tuple(position)} was copied, but its offset is not committed")
         return
+
+
+def check_reading(history: TransactionHistory, reading: Reading) -> Iterator[Violation]:
+    """What a reader got, one after the other, is what is there from its first offset to its last."""
+    where, got = reading.partition, [offset for offset, _ in reading.seen]
+    for before, after in pairwise(got):
+        if after <= before:
+            yield Violation("L5", f"a reader of output {where} went back from {before} to {after}")
+            return
+    for offset, value in reading.seen:
+        stored = history.places.get(Position(where, offset))
+        if stored != value:
+            yield Violation("L2", f"output {where}-{offset} was read as {value!r}, and is {stored!r}")
+            return
+    there = {offset for partition, offset in history.places if partition == where}
+    skipped = {offset for offset in there if got and reading.begin <= offset <= got[-1]} - set(got)
+    if skipped:
+        yield Violation("L5", f"a reader of output {where} from {reading.begin} on skipped {sorted(skipped)}")

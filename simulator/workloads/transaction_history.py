@@ -41,14 +41,30 @@ class Attempt:
 
 
 @dataclass
+class Reading:
+    """What a read_committed reader got of one partition of the output from an offset on, in its order."""
+
+    partition: int
+    begin: int
+    seen: list[tuple[int, bytes]] = field(default_factory=list)  # offsets and values
+
+
+@dataclass
 class TransactionHistory:
     attempts: dict[int, Attempt] = field(default_factory=dict)
+    readings: list[Reading] = field(default_factory=list)
     final: list[bytes] = field(default_factory=list)  # all that a read_committed reader found at the end
+    places: dict[Position, bytes] = field(default_factory=dict)  # where in the output it found them
     offsets: dict[int, int] = field(default_factory=dict)  # of the group at the end, by partition
 
     def begin(self, inputs: Sequence[Position], now: float) -> Attempt:
         made = self.attempts[len(self.attempts)] = Attempt(len(self.attempts), inputs, now)
         return made
+
+    def read(self, partition: int, begin: int) -> Reading:
+        """Note that somebody reads the partition from this offset on."""
+        self.readings.append(Reading(partition, begin))
+        return self.readings[-1]
 
     def attempt_of(self, value: bytes) -> Attempt:
         return self.attempts[int(value.split(b":", 1)[0])]

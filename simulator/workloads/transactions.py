@@ -252,8 +252,10 @@ class Transactions(Workload):
         }
         async with Consumer(client, reset=EARLIEST, isolation=READ_COMMITTED) as consumer:
             await consumer.assign(begin)
+            readings = {part: self._history.read(part.partition, at) for part, at in begin.items()}
             while stage.world.now < ends_at:
                 for part, records, _ in await consumer.poll(1.0):
+                    readings[part].seen += [(record.offset, record.value or b"") for record in records]
                     self._saw([record.value or b"" for record in records])
                     self._stable[part] = max(self._stable.get(part, 0), records[-1].offset + 1)
                 await asyncio.sleep(random.expovariate(1 / PAUSE_S))
@@ -292,6 +294,9 @@ class Transactions(Workload):
         await self._wait(lambda: self._unstable(client), "L11", "a transaction stays open")
         found = await read_all(client, _targets(), READ_COMMITTED)
         self._history.final = [record.value or b"" for _, record in found]
+        self._history.places = {
+            Position(part.partition, record.offset): record.value or b"" for part, record in found
+        }
         committed = await groups.committed(client, GROUP, sources, stable=True)
         self._history.offsets = {part.partition: at for part, at in committed.items()}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from postroad.broker.transactions.coordinator import Coordinator
 from postroad.broker.transactions.participants import Ending
 from postroad.transactions.transaction import TransactionState
 from postroad.wire.batch import TRANSACTIONAL
@@ -41,7 +42,7 @@ INVALID_EPOCH, INVALID_STATE, CONCURRENT, UNKNOWN_TOPIC, NOT_ATTEMPTED, UNSTABLE
     88,
     90,
 )
-REFUSED, ABORTABLE = 53, 120
+REFUSED, ABORTABLE, UNKNOWN_ID = 53, 120, 49
 READ_COMMITTED = 1
 ON = {"kafka_transactions": "true"}
 
@@ -257,14 +258,44 @@ def test_a_request_that_waited_too_long_is_told_so(
         assert worker.add("t") == [CONCURRENT]
 
 
-def test_a_node_that_stopped_between_verdict_and_markers_writes_them_when_it_is_back(
-    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+def nothing(patch: pytest.MonkeyPatch, running: Running) -> None:
+    """No marker is written, and the offsets stay pending."""
+    patch.setattr(Ending, "begin", lambda _: None)
+
+
+def one_marker(patch: pytest.MonkeyPatch, running: Running) -> None:
+    """The first topic has its marker, the second has none, nor do the groups hear of it."""
+    first = running.node.image.topics["a"].id
+    mark_here = Ending._mark_here
+
+    def mark_first(ending: Ending, where: tuple[bytes, int]) -> None:
+        if where[0] == first:
+            mark_here(ending, where)
+
+    patch.setattr(Ending, "_mark_here", mark_first)
+    patch.setattr(Ending, "_complete_offsets", lambda *_: None)
+
+
+def all_but_offsets(patch: pytest.MonkeyPatch, running: Running) -> None:
+    patch.setattr(Ending, "_complete_offsets", lambda *_: None)
+
+
+def all_but_complete(patch: pytest.MonkeyPatch, running: Running) -> None:
+    """Everybody has heard of the verdict, and the coordinator has not written that down."""
+    patch.setattr(Coordinator, "_complete", lambda *_: None)
+
+
+@pytest.mark.parametrize("done", [nothing, one_marker, all_but_offsets, all_but_complete])
+def test_a_node_that_stopped_behind_a_verdict_brings_it_to_its_end_when_it_is_back(
+    start: Callable[..., Running],
+    monkeypatch: pytest.MonkeyPatch,
+    done: Callable[[pytest.MonkeyPatch, Running], None],
 ) -> None:
     running = start(**ON)
     for name in ("a", "b"):
         running.create(name)
     with monkeypatch.context() as patch, running.connect() as connection:
-        patch.setattr(Ending, "begin", lambda _: None)
+        done(patch, running)
         for name, commit in (("commits", True), ("aborts", False)):
             worker = Worker(connection, name)
             assert worker.add("a", "b") == [0, 0]
@@ -272,13 +303,16 @@ def test_a_node_that_stopped_between_verdict_and_markers_writes_them_when_it_is_
             assert worker.add_offsets(f"{name}-group") == 0
             assert worker.commit_offset(f"{name}-group", "a", 7) == 0
             assert worker.end(commit) == 0
-        assert committed_offset(running, "commits-group", "a") == (0, -1)
-        assert committed_offset(running, "commits-group", "a", stable=True) == (UNSTABLE, -1)
+        if done is not all_but_complete:
+            assert committed_offset(running, "commits-group", "a") == (0, -1)
+            assert committed_offset(running, "commits-group", "a", stable=True) == (UNSTABLE, -1)
         running.stop()
     running.start()
     until(lambda: state_of(running, "aborts") == TransactionState.COMPLETE_ABORT.value, "it is completed")
     until(lambda: state_of(running, "commits") == TransactionState.COMPLETE_COMMIT.value, "it is completed")
-    assert [end_of(running, topic) for topic in ("a", "b")] == [4, 4]
+    ends = [end_of(running, topic) for topic in ("a", "b")]
+    assert ends == [end_of(running, topic, isolation=0) for topic in ("a", "b")]
+    assert min(ends) >= 4, "two messages and their markers, some of them perhaps twice"
     assert committed_offset(running, "commits-group", "a", stable=True) == (0, 7)
     assert committed_offset(running, "aborts-group", "a", stable=True) == (0, -1)
     with running.connect() as connection:
@@ -286,8 +320,8 @@ def test_a_node_that_stopped_between_verdict_and_markers_writes_them_when_it_is_
         request.isolation_level = READ_COMMITTED
         send(connection, request)
         answer = only(receive(connection))
-    assert [entry.first_offset for entry in answer.aborted_transactions] == [1]
-    assert answer.last_stable_offset == 4
+    assert [entry.producer_id for entry in answer.aborted_transactions] == [worker.id], "the second one"
+    assert answer.last_stable_offset == ends[0]
 
 
 def test_a_commit_outside_of_the_transaction_that_comes_later_wins(shared: Running, topic: str) -> None:
@@ -317,6 +351,47 @@ def test_offsets_of_a_group_that_was_not_added_are_refused(shared: Running, topi
         worker = Worker(connection, topic)
         worker.add(topic)
         assert worker.commit_offset(topic, topic, 5) == INVALID_STATE
+
+
+def test_strangers_cost_no_memory(shared: Running, topic: str) -> None:
+    """Whoever names ids that nobody has is refused, and nothing is kept of it."""
+    with shared.connect() as connection:
+        known = Worker(connection, topic)
+        coordination = shared.node.transactions
+        before = len(coordination._offsets_spoke), len(coordination.find(topic).transactions._spoke)
+        for number in range(20):
+            known.name = f"{topic}-{number}"
+            assert known.commit_offset(topic, topic, 5) in (UNKNOWN_TOPIC, UNKNOWN_ID)
+            assert known.end(commit=True) == UNKNOWN_ID
+    after = len(coordination._offsets_spoke), len(coordination.find(topic).transactions._spoke)
+    assert after == before
+
+
+def test_offsets_that_come_late_by_an_older_connection_are_refused(shared: Running, topic: str) -> None:
+    """They were held back by the network until their producer had gone on to its next transaction."""
+    shared.create(topic)
+    with shared.connect() as first, shared.connect() as second:
+        worker = Worker(first, topic)
+        assert (worker.add_offsets(topic), worker.commit_offset(topic, topic, 5)) == (0, 0)
+        late = worker.offsets(topic, topic, 5)
+        worker.connection = second
+        assert worker.end(commit=True) == 0
+        assert (worker.add_offsets(topic), worker.commit_offset(topic, topic, 9)) == (0, 0)
+        answer = first.call(txn_offset_commit, 3, late)
+        assert answer.topics[0].partitions[0].error_code == INVALID_EPOCH
+        assert worker.end(commit=True) == 0
+    until(lambda: committed_offset(shared, topic, topic, stable=True) == (0, 9), "the second one counts")
+
+
+def test_a_transactional_batch_needs_a_transactional_id(shared: Running, topic: str) -> None:
+    shared.create(topic)
+    with shared.connect() as connection:
+        worker = Worker(connection, topic)
+        assert worker.add(topic) == [0]
+        batch = batch_of(b"x", attributes=TRANSACTIONAL, producer_id=worker.id, base_sequence=0)
+        answer = connection.call(produce, 9, produce_request(topic, batch))
+        assert answer.responses[0].partition_responses[0].error_code == REFUSED
+        assert worker.end(commit=True) == 0
 
 
 def test_offsets_that_could_not_be_synced_do_not_outlive_their_transaction(

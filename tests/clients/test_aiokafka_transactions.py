@@ -69,6 +69,52 @@ async def test_a_new_instance_fences_the_old_one(broker: Broker, topic: str, unu
     await old.stop()
 
 
+async def test_a_fenced_producer_can_not_write_either(broker: Broker, topic: str, unused_name: str) -> None:
+    settings = {"bootstrap_servers": broker.bootstrap, "transactional_id": unused_name}
+    old, new = AIOKafkaProducer(**settings), AIOKafkaProducer(**settings)
+    await old.start()
+    await new.start()
+    await old.begin_transaction()
+    with pytest.raises(ProducerFenced):
+        await asyncio.wait_for(old.send_and_wait(topic, b"late", partition=0), PATIENCE_S)
+    await new.stop()
+    await old.stop()
+    assert await values(broker, topic, "read_uncommitted") == []
+
+
+async def test_transactions_of_nothing_are_fine(broker: Broker, topic: str, unused_name: str) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=unused_name) as through:
+        for commit in (True, False, True):
+            await through.begin_transaction()
+            await (through.commit_transaction() if commit else through.abort_transaction())
+        async with through.transaction():
+            await through.send(topic, b"x", partition=0)
+    await check_committed(broker, topic, [b"x"])
+
+
+async def test_an_open_transaction_holds_back_read_committed_only(
+    broker: Broker, topic: str, unused_name: str
+) -> None:
+    where = TopicPartition(topic, 0)
+
+    async def ends() -> list[int]:
+        found = []
+        for isolation in ("read_uncommitted", "read_committed"):
+            async with AIOKafkaConsumer(
+                bootstrap_servers=broker.bootstrap, isolation_level=isolation
+            ) as source:
+                found.append((await source.end_offsets([where]))[where])
+        return found
+
+    async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=unused_name) as through:
+        await through.begin_transaction()
+        await through.send_and_wait(topic, b"open", partition=0)
+        assert await ends() == [1, 0]
+        await through.commit_transaction()
+        await check_committed(broker, topic, [b"open"])
+        assert await ends() == [2, 2]
+
+
 async def test_consume_transform_produce_with_every_third_aborted(
     broker: Broker, new_topic: TopicMaker, topic: str, unused_name: str
 ) -> None:

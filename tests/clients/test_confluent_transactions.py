@@ -185,3 +185,27 @@ def test_many_partitions_and_messages_are_one_transaction(
         through.poll(0)
     through.commit_transaction(PATIENCE_S)
     until(lambda: len(values(broker, topic, "read_committed")) == 5000, "all of it is there")
+
+
+def test_a_group_goes_on_behind_markers_and_what_was_aborted(
+    broker: Broker, topic: str, unused_name: str
+) -> None:
+    """Offsets of markers and of aborted messages are no messages, and no group waits for them."""
+    through = transactional(broker, unused_name)
+    group = f"{unused_name}-group"
+    for number in range(4):
+        through.begin_transaction()
+        through.produce(topic, b"%d" % number, partition=0)
+        through.flush(PATIENCE_S)
+        if number % 2:
+            through.abort_transaction(PATIENCE_S)
+        else:
+            through.commit_transaction(PATIENCE_S)
+        if number % 2 == 0:
+            with consumer(broker.bootstrap, group, isolation_level="read_committed") as source:
+                source.subscribe([topic])
+                (message,) = read(source, 1)
+                assert (message.value(), message.offset()) == (b"%d" % number, 2 * number)
+                source.commit(message, asynchronous=False)
+    until(lambda: end_of(broker, topic, "read_committed") == 8, "four messages and four markers")
+    assert committed(broker, group, topic) == 5

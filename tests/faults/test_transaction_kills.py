@@ -1,4 +1,4 @@
-"""kill -9 of workers and of their node: consume, transform and produce has the effect of each input once."""
+"""kill -9 of workers and of nodes: consume, transform and produce has the effect of each input once."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from postroad.testing import Node, node
+from postroad.testing import ClusterNode, Node, RunningCluster, cluster, node
 from tests.clients.confluent import consumer, send_values
 from tests.clients.wait import until
 
-from .transaction_worker import SOURCE, TARGET, TARGETS
+from .transaction_worker import GROUP, SOURCE, TARGET, TARGETS
 
 WORKER = Path(__file__).with_name("transaction_worker.py")
 CLIENTS = ("confluent", "aiokafka", "kafka-python")  # each has a partition of its own
+STATE, OFFSETS = "__transaction_state", "__consumer_offsets"
 PAUSE_S = (0.5, 2.0)  # between two kills
 PATIENCE_S = 120.0  # a client that lost its node looks for it again with growing pauses
 
@@ -144,6 +147,49 @@ def copy_on_one_node(home: Path, kills: int, numbers: int) -> None:
         copy_over_kills(running.bootstrap, home, strikes, numbers)
 
 
+def leader_of(running: RunningCluster, topic: str, key: str) -> tuple[ClusterNode, Callable[[], ClusterNode]]:
+    """The node that leads the key's partition of the topic, and a way to wait for one that does."""
+    running.wait_until_whole()
+    seen = running.wait_until(lambda seen: topic in seen.topics, f"{topic} is known")
+    partition = crc32(key.encode()) % len(seen.topics[topic].partitions)
+    return running.leader(topic, partition), lambda: running.leader(topic, partition)
+
+
+def kill_leader(running: RunningCluster, topic: str, key: str) -> None:
+    """It is back when another one leads."""
+    killed, another = leader_of(running, topic, key)
+    killed.kill()
+    another()
+    killed.start()
+
+
+def pause_leader(running: RunningCluster, topic: str, key: str) -> None:
+    """It goes on where it was when another one leads, and has not heard of that yet."""
+    paused, another = leader_of(running, topic, key)
+    paused.pause()
+    another()
+    paused.resume()
+
+
+def kill_node(running: RunningCluster, killed: ClusterNode) -> None:
+    """Whatever it leads, and back at once."""
+    running.wait_until_whole()
+    restart(killed)
+
+
+def strikes_on(running: RunningCluster) -> Iterator[Callable[[], None] | None]:
+    """Without end: five kills, three of them of workers, and a pause."""
+    places = cycle(
+        place
+        for number in map(str, range(len(CLIENTS)))
+        for place in ((STATE, f"copier-{number}"), (TARGET, number), (OFFSETS, GROUP), (SOURCE, number))
+    )
+    for killed in cycle(running.nodes):
+        yield from (None, partial(kill_leader, running, *next(places)))
+        yield from (None, partial(kill_node, running, killed))
+        yield from (None, partial(pause_leader, running, *next(places)))
+
+
 @pytest.mark.slow
 def test_each_input_has_its_effect_once_over_kills_of_workers_and_node(tmp_path: Path) -> None:
     copy_on_one_node(tmp_path, kills=4, numbers=100)
@@ -152,3 +198,11 @@ def test_each_input_has_its_effect_once_over_kills_of_workers_and_node(tmp_path:
 @pytest.mark.cluster_slow
 def test_each_input_has_its_effect_once_over_twenty_kills(tmp_path: Path) -> None:
     copy_on_one_node(tmp_path, kills=20, numbers=200)
+
+
+@pytest.mark.cluster_slow
+def test_each_input_has_its_effect_once_over_twenty_kills_on_three_nodes(tmp_path: Path) -> None:
+    settings = {"kafka.transactions": True, "topics.replicas": 3}
+    with cluster(nodes=3, settings=settings, directory=tmp_path) as running:
+        create_topics(running.bootstrap, 3)
+        copy_over_kills(running.bootstrap, tmp_path, list(islice(strikes_on(running), 24)), 200)

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from postroad.cli import main
 from postroad.client.metadata import Cluster
+from postroad.cluster import keys
 from postroad.testing.nodes import store_process
 from postroad.testing.process import NodeFailed
 
@@ -107,7 +108,7 @@ def refuse_an_old_node(running: VersionedCluster, source: Path) -> None:
     """It would drop what the others have written since."""
     running.node(3).stop()
     running.set_version(3, source)
-    with pytest.raises(NodeFailed, match="updated to level 2"):
+    with pytest.raises(NodeFailed, match=f"updated to level {keys.LEVEL}"):
         running.node(3).start()
     running.set_version(3, None)
     running.node(3).start()

@@ -77,6 +77,32 @@ def test_copies_must_not_be_there_without_their_offsets() -> None:
     assert broken(history) == ["L9"]
 
 
+def reading_of(history: TransactionHistory, *offsets: int) -> list[str]:
+    """What is broken if a reader of the first partition of the output gets these, from offset 1 on."""
+    values = [value for attempt in history.attempts.values() for value in attempt.values()]
+    history.places = {Position(0, number): value for number, value in enumerate(values)}
+    reading = history.read(0, 1)
+    reading.seen = [(offset, values[offset]) for offset in offsets]
+    return broken(history)
+
+
+def test_a_reader_may_begin_and_stop_anywhere() -> None:
+    assert reading_of(history_of([0, 1], [2]), 1, 2, 3) == []
+    assert reading_of(history_of([0, 1])) == []
+
+
+@pytest.mark.parametrize("offsets", [(2, 3), (1, 3), (1, 2, 2, 3), (1, 2, 1)])
+def test_a_reader_must_not_skip_or_go_back(offsets: tuple[int, ...]) -> None:
+    assert reading_of(history_of([0, 1], [2]), *offsets) == ["L5"]
+
+
+def test_what_was_read_must_stay_where_it_was() -> None:
+    history = history_of([0, 1])
+    history.read(0, 0).seen = [(0, history.final[1])]
+    history.places = {Position(0, 0): history.final[0]}
+    assert broken(history) == ["L2"]
+
+
 # --- a subscription that waits for transactions
 
 

@@ -215,6 +215,20 @@ def test_a_fence_at_the_last_epoch_has_room_for_its_marker(shell: Shell) -> None
     assert shell.begin().epoch == 0
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_nobody_speaks_with_the_epoch_of_a_fence_at_the_last_epoch(shell: Shell, version: int) -> None:
+    """A marker of a higher one could not be written: it would have no room for its epoch."""
+    who = shell.at_epoch(EPOCH_MAX)
+    shell.add(who)
+    shell.applied(shell.room.begin(ID, 1000, None, 7, NOW))
+    shell.complete()
+    guessed = Producer(who.producer_id, EPOCH_MAX + 1)
+    with pytest.raises(ProducerFenced):
+        shell.add(guessed, version=version)
+    with pytest.raises(ProducerFenced):
+        shell.end(guessed, commit=False, version=version)
+
+
 def test_version_2_rotates_the_producer_id_at_the_last_epoch(shell: Shell) -> None:
     who = shell.at_epoch(EPOCH_MAX)
     shell.add(who, version=2)
@@ -299,12 +313,22 @@ def test_only_partitions_of_the_open_transaction_are_verified(shell: Shell) -> N
 
 
 def test_an_older_connection_is_not_heard_any_more(shell: Shell) -> None:
+    shell.begin()
     shell.room.admit_connection(ID, 4)
     shell.room.admit_connection(ID, 7)
     shell.room.admit_connection(ID, 7)
     with pytest.raises(ProducerFenced):
         shell.room.admit_connection(ID, 4)
     shell.room.admit_connection("other", 4)
+
+
+def test_a_connection_that_names_an_unknown_id_leaves_nothing_behind(shell: Shell) -> None:
+    for number in range(10):
+        shell.room.admit_connection(f"stranger-{number}", number)
+    assert not shell.room.has_spoken("stranger-9")
+    shell.begin()
+    shell.room.admit_connection(ID, 7)
+    assert shell.room.has_spoken(ID)
 
 
 def test_a_restart_finds_what_is_to_be_completed_and_gives_the_rest_its_full_time(shell: Shell) -> None:

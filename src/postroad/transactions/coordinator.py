@@ -140,10 +140,12 @@ class Transactions:
 
         A producer gives up its connection before it opens the next, so whatever comes by an older one is
         late: an EndTxn that would end the next transaction (KAFKA-17754). Version 2 has epochs for that.
+        Nothing is noted of an id that is not known: anybody may name as many as they like.
         """
         if serial < self._spoke.get(transactional_id, serial):
             raise ProducerFenced("A newer connection speaks for this transactional id.")
-        self._spoke[transactional_id] = serial
+        if transactional_id in self.known:
+            self._spoke[transactional_id] = serial
 
     def has_spoken(self, transactional_id: str) -> bool:
         """Whether it is known which connection is the newest that speaks for the id."""

@@ -248,7 +248,7 @@ def check(known: Transaction | None, who: Producer) -> Transaction:
         if known is not None and known.state in PREPARED and who == (known.next_id, 0):
             raise ConcurrentTransactions()  # it has been told who it will be (X2)
         raise InvalidProducerIdMapping()
-    if who.epoch != known.epoch:
+    if who.epoch != known.epoch or who.epoch > EPOCH_MAX:  # nobody was ever told of a fence's (X1)
         raise ProducerFenced()
     return known
 

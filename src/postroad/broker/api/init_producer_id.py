@@ -70,12 +70,20 @@ def _begin(node: Uses, call: Call, request: codec.InitProducerIdRequest, transac
             room = coordinator.transactions
             room.admit_connection(transactional_id, serial)
             tries = iter((expected,))  # after a fence it is decided anew, and expected is nobody
+
+            def begun(result: Producer | ApiError | None) -> None:
+                try:
+                    room.admit_connection(transactional_id, serial)  # of a new id it is noted only now
+                except ApiError as error:
+                    result = error
+                reply(result)
+
             coordinator.decide(
                 transactional_id,
                 lambda now: room.begin(
                     transactional_id, request.transaction_timeout_ms, next(tries, None), fresh_id, now
                 ),
-                reply,
+                begun,
             )
         except ApiError as error:
             reply(error)

@@ -79,7 +79,7 @@ def handle(node: Uses, call: Call) -> Result:
         call.access.check_group(request.group_id)
         node.transactions.check(request.transactional_id)
         if version < JOINS_FROM:
-            node.transactions.admit_offsets(request.transactional_id, call.connection.serial)
+            node.transactions.check_offsets(request.transactional_id, call.connection.serial)
         if node.subscriptions.exists(request.group_id):
             raise GroupIdNotFound(f"{request.group_id!r} is a subscription: use another group id.")
     except ApiError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from postroad.broker.connection import Answer
 from postroad.broker.dispatch import Call
@@ -38,12 +38,13 @@ if TYPE_CHECKING:
     from postroad.broker.transactions.coordinator import Coordinator
     from postroad.transactions.coordinator import Transactions
 
+K, V = TypeVar("K"), TypeVar("V")
 Decide = Callable[["Transactions", Now], Decision]
 Respond = Callable[[Producer | ApiError | None], bytes]
 
 PARTITIONS_SHARED: Final = 12  # where nodes share a store: the work of coordinators is spread over them
 JOIN_WAIT_S: Final = 2.0  # for markers that are under way; another node waits for the answer (`peers`)
-EPOCHS_MAX: Final = 10_000  # of coordinators that are remembered
+REMEMBERED_MAX: Final = 10_000  # epochs and connections, each: those that were used last
 
 
 class Epochs(NamedTuple):
@@ -66,14 +67,18 @@ class TransactionCoordination:
 
     @property
     def enabled(self) -> bool:
-        """Only where it is asked for."""
+        """Whether this node takes transactional ids."""
         return self._node.settings.kafka.transactions
 
     @property
+    def are_known_to_all(self) -> bool:
+        """Whether no node of the cluster runs a version without transactions; once so, it stays so."""
+        return not self._node.settings.cluster.store or self._node.image.level >= keys.TRANSACTIONS_LEVEL
+
+    @property
     def has_own_epochs(self) -> bool:
-        """Whether clients may give each transaction an epoch (`transaction.version` 2): all nodes know it."""
-        is_known = not self._node.settings.cluster.store or self._node.image.level >= keys.TRANSACTIONS_LEVEL
-        return self.enabled and is_known
+        """Whether clients may give each transaction an epoch (`transaction.version` 2)."""
+        return self.enabled and self.are_known_to_all
 
     async def start(self) -> None:
         """Wait for what was loaded, if there ever was a transaction."""
@@ -82,7 +87,7 @@ class TransactionCoordination:
 
     async def ensure(self) -> None:
         """The first transactional id is asked for: make the topic that keeps them. Raises ApiError."""
-        if self.enabled:
+        if self.enabled and self.are_known_to_all:
             await self._topic.start(self._partitions)
 
     @property
@@ -130,8 +135,11 @@ class TransactionCoordination:
             raise InvalidRequest("A transactional id must not be empty.")
         if not self.enabled:
             raise TransactionalIdAuthorizationFailed(
-                "Transactional ids are turned off here: produce without transactional.id (idempotence works)."
+                "Transactional ids are turned off here (kafka.transactions): produce without "
+                "transactional.id, which is idempotent all the same, or turn them on."
             )
+        if not self.are_known_to_all:
+            raise CoordinatorNotAvailable("Some node of the cluster runs a version without transactions.")
 
     def leader_of(self, transactional_id: str) -> int:
         """The node that coordinates the id; NO_LEADER while nobody does."""
@@ -275,11 +283,15 @@ class TransactionCoordination:
         question = peer.JoinTransaction(transactional_id, *who, partitions, groups)
         await self._node.peers.ask(self.leader_of(transactional_id), question)
 
-    def admit_offsets(self, transactional_id: str, serial: int) -> None:
+    def check_offsets(self, transactional_id: str, serial: int) -> None:
         """TxnOffsetCommit came by this connection. Raises InvalidProducerEpoch if a newer one has spoken."""
         if serial < self._offsets_spoke.get(transactional_id, serial):
             raise InvalidProducerEpoch("A newer connection speaks for this transactional id.")
-        self._offsets_spoke[transactional_id] = serial
+
+    def admit_offsets(self, transactional_id: str, serial: int) -> None:
+        """The same, and it is noted: the id's coordinator has verified that it is in a transaction."""
+        self.check_offsets(transactional_id, serial)
+        _remember(self._offsets_spoke, transactional_id, serial)
 
     def admit_peer(self, name: str, serial: int) -> None:
         """A node brings a verdict by this connection. Raises NotCoordinator if it has a newer one by now.
@@ -288,7 +300,7 @@ class TransactionCoordination:
         """
         if serial < self._peers_spoke.get(name, serial):
             raise NotCoordinator("This node has a newer connection.")
-        self._peers_spoke[name] = serial
+        _remember(self._peers_spoke, name, serial)
 
     def complete_offsets(self, group_id: str, verdict: Verdict, reply: Callable[[object], None]) -> None:
         """The group's offsets of a transaction count, or are dropped. `reply` hears an ApiError if they
@@ -312,10 +324,8 @@ class TransactionCoordination:
 
     def _admit_verdict(self, producer_id: int, said: Epochs) -> None:
         """What a former coordinator sent may come late: it would end the next transaction."""
-        known = self._completed.pop(producer_id, said)
-        self._completed[producer_id] = Epochs(*map(max, known, said))
-        if len(self._completed) > EPOCHS_MAX:
-            del self._completed[next(iter(self._completed))]
+        known = self._completed.get(producer_id, said)
+        _remember(self._completed, producer_id, Epochs(*map(max, known, said)))
         if said.coordinator < known.coordinator:
             raise NotCoordinator("A newer coordinator has completed this producer's offsets.")
 
@@ -358,6 +368,14 @@ class TransactionCoordination:
     def close(self) -> None:
         for coordinator in self.all():
             coordinator.close()
+
+
+def _remember(known: dict[K, V], key: K, value: V) -> None:
+    """The value is the key's; what was used before all others goes where there is no room for more."""
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > REMEMBERED_MAX:
+        del known[next(iter(known))]
 
 
 def fenced_code(error: ApiError, knows_fenced: bool) -> int:

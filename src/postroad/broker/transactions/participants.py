@@ -82,13 +82,13 @@ class Ending:
     # --- partitions
 
     def _mark(self, places: list[TopicPartition]) -> None:
-        by_leader: dict[int, list[TopicPartition]] = {}
+        by_leader: dict[int, dict[TopicPartition, str]] = {}  # with the names of their topics
         for where in places:
             topic = self._node.image.topics_by_id.get(where[0])
             if topic is None or where[1] >= len(topic.partitions):
                 self._finish_one()
             else:
-                by_leader.setdefault(topic.partitions[where[1]].leader, []).append(where)
+                by_leader.setdefault(topic.partitions[where[1]].leader, {})[where] = topic.name
         for leader, found in sorted(by_leader.items()):
             if leader in (self._me, NO_LEADER):
                 for where in found:
@@ -102,8 +102,7 @@ class Ending:
         except ApiError as error:
             self._marked(where, error)
 
-    async def _mark_there(self, leader: int, places: list[TopicPartition]) -> None:
-        names = {where: self._node.image.topics_by_id[where[0]].name for where in places}
+    async def _mark_there(self, leader: int, names: dict[TopicPartition, str]) -> None:
         topics: dict[str, list[int]] = {}
         for where, name in names.items():
             topics.setdefault(name, []).append(where[1])
@@ -127,19 +126,28 @@ class Ending:
             }
         except ApiError as error:
             codes = dict.fromkeys(((name, where[1]) for where, name in names.items()), error.code)
+        left = []
         for where, name in names.items():
             code = codes.get((name, where[1]), -1)
-            self._marked(where, by_code(code) if code else None)
+            if self._has_ended(where, by_code(code) if code else None):
+                self._finish_one()
+            else:
+                left.append(where)
+        if left:  # together, as they were: a dead leader is asked once for all that it led
+            self._again(self._mark, left)
 
     def _marked(self, where: TopicPartition, error: ApiError | None) -> None:
-        if isinstance(error, (InvalidProducerEpoch, TransactionCoordinatorFenced)):
-            # The partition knows of a later transaction: this one has ended there.
-            log.warning("the marker for %s-%d is late: %s", where[0].hex(), where[1], error)
-            error = None
-        if error is None:
+        if self._has_ended(where, error):
             self._finish_one()
         else:
             self._again(self._mark, [where])
+
+    def _has_ended(self, where: TopicPartition, error: ApiError | None) -> bool:
+        """Whether the transaction has ended there, or else it is to be tried again."""
+        if isinstance(error, (InvalidProducerEpoch, TransactionCoordinatorFenced)):
+            log.warning("the marker for %s-%d is late: %s", where[0].hex(), where[1], error)
+            return True  # the partition knows of a later transaction
+        return error is None
 
     # --- groups
 
