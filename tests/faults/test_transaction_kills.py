@@ -92,6 +92,17 @@ def is_stable(bootstrap: str) -> bool:
     return ends[0] == ends[1]
 
 
+def progress(bootstrap: str) -> dict[str, str]:
+    """How much of its partition each worker has copied."""
+    found = {}
+    with consumer(bootstrap, GROUP) as asking:
+        for partition, client in enumerate(CLIENTS):
+            where = TopicPartition(SOURCE, partition)
+            end = asking.get_watermark_offsets(where, 10.0)[1]
+            found[client] = f"{asking.committed([where], 10.0)[0].offset} of {end}"
+    return found
+
+
 def copy_over_kills(
     bootstrap: str, home: Path, strikes: Sequence[Callable[[], None] | None], numbers: int
 ) -> None:
@@ -117,6 +128,8 @@ def copy_over_kills(
                 workers.kill(partition)
                 workers.start(partition)
         until(lambda: len(copies(bootstrap, "read_committed")) >= expected, "all is copied", PATIENCE_S, 1.0)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; where each worker is: {progress(bootstrap)}") from None
     finally:
         workers.stop()
     until(lambda: is_stable(bootstrap), "no transaction is open", PATIENCE_S, 1.0)
