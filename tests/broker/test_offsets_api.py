@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from postroad.wire.messages import offset_commit, offset_delete, offset_fetch
 from tests.broker.harness import Running
@@ -13,7 +15,7 @@ from tests.clients.wait import until
 from tests.faults.raw import frame, request_content
 
 UNKNOWN_TOPIC, TOO_LONG, ILLEGAL_GENERATION, INVALID_GROUP, UNKNOWN_MEMBER = 3, 12, 22, 24, 25
-NOT_FOUND, UNKNOWN_ID = 69, 100
+NOT_FOUND, UNKNOWN_ID, LOADING = 69, 100, 14
 NOTHING = -1
 
 
@@ -126,6 +128,37 @@ def test_old_versions_fetch_one_group(shared: Running, version: int) -> None:
         ]
     if version >= 5:
         assert answer.topics[0].partitions[0].committed_leader_epoch == (3 if version >= 5 else -1)
+
+
+@pytest.mark.parametrize("version", range(offset_fetch.MIN_VERSION, 8))
+def test_an_error_of_the_group_is_told_for_each_partition(
+    start: Callable[..., Running], version: int
+) -> None:
+    running = start()
+    asked = offset_fetch.OffsetFetchRequestTopic("t", [0, 1])
+    commit(running, 9, "readers", "t", (0, 5))
+    running.node.groups.find("readers").loaded = False
+    answer = running.call(offset_fetch, version, offset_fetch.OffsetFetchRequest("readers", topics=[asked]))
+    told = [(p.partition_index, p.committed_offset, p.error_code) for p in answer.topics[0].partitions]
+    assert told == [(0, NOTHING, LOADING), (1, NOTHING, LOADING)]
+    assert answer.error_code == (LOADING if version >= 2 else 0)
+
+
+async def test_aiokafka_does_not_take_a_group_that_is_being_loaded_for_a_new_one(
+    start: Callable[..., Running],
+) -> None:
+    """It looks at the errors of partitions only, and would begin anew where it has read for months."""
+    running = start()
+    running.create("t")
+    commit(running, 9, "readers", "t", (0, 5))
+    coordinator, where = running.node.groups.find("readers"), TopicPartition("t", 0)
+    async with AIOKafkaConsumer(bootstrap_servers=running.bootstrap, group_id="readers") as consumer:
+        consumer.assign([where])
+        coordinator.loaded = False
+        found = asyncio.create_task(consumer.committed(where))
+        await asyncio.wait([found], timeout=0.5)  # as long as it believes nothing wrong
+        coordinator.loaded = True
+        assert await found == 5
 
 
 def group_wanted(group: str, topic: str | bytes | None, *indexes: int, **more: Any) -> Any:

@@ -13,7 +13,13 @@ from postroad.broker.access import Access, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.groups.calls import loaded_groups
 from postroad.broker.parts import HasGroups, HasImage
-from postroad.errors import ApiError, UnknownTopicId, UnstableOffsetCommit
+from postroad.errors import (
+    ApiError,
+    CoordinatorNotAvailable,
+    NotCoordinator,
+    UnknownTopicId,
+    UnstableOffsetCommit,
+)
 from postroad.groups.coordinator import Fetched, Groups
 from postroad.security.resources import Operation
 from postroad.wire.messages import offset_fetch as codec
@@ -26,7 +32,6 @@ RIGHTS: Final = Rights(group=Operation.DESCRIBE, topic=Operation.DESCRIBE)
 
 _MANY_FROM: Final = 8
 _TOPIC_IDS_FROM: Final = 10
-_GROUP_ERROR_FROM: Final = 2
 NOTHING: Final = -1
 
 Unstable = set[tuple[str, int]]
@@ -127,7 +132,11 @@ def _unknown_ids(wanted: codec.OffsetFetchRequestGroup) -> list[codec.OffsetFetc
 def _one_group(
     node: Uses, access: Access, request: codec.OffsetFetchRequest, version: int
 ) -> codec.OffsetFetchResponse:
-    """Versions 1–7: one group; version 1 has no error for the group as a whole."""
+    """Versions 1–7: one group; version 1 has no error for the group as a whole.
+
+    Later ones do, and Kafka answers no partitions with it. Here each has the error, too: aiokafka (0.14)
+    looks at these only, and would take a group that is being loaded for one that has read nothing.
+    """
     offset_keys = (
         None
         if request.topics is None
@@ -151,13 +160,16 @@ def _one_group(
                     p.committed_offset,
                     p.committed_leader_epoch,
                     p.metadata,
-                    code if code and version < _GROUP_ERROR_FROM else p.error_code,
+                    _of_partition(code) if code else p.error_code,
                 )
                 for p in topic.partitions
             ],
         )
         for topic in _topics(node, access, fetched, unstable, request.topics)
     ]
-    if code and version >= _GROUP_ERROR_FROM:
-        topics = []
     return codec.OffsetFetchResponse(topics=topics, error_code=code)
+
+
+def _of_partition(code: int) -> int:
+    """What a partition tells of the group's error: all clients ask for the coordinator again after it."""
+    return NotCoordinator.code if code == CoordinatorNotAvailable.code else code
