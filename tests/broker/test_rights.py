@@ -17,6 +17,7 @@ from postroad.security.resources import PatternType, Permission
 from postroad.security.resources import ResourceType as Type
 from postroad.wire import copy_letters, node_metrics, nodes, peek, peer, receipt_key
 from postroad.wire.messages import fetch
+from postroad.wire.share_requests import InTransaction
 from tests.broker.rights_table import (
     CLOSED,
     CLUSTER_DENIED,
@@ -28,8 +29,11 @@ from tests.broker.rights_table import (
     OF_KAFKA,
     ON_CLUSTER,
     ON_GROUP,
+    ON_TID,
     ON_TOPIC,
     OPEN,
+    TID,
+    TID_DENIED,
     TOPIC_DENIED,
     Case,
     D,
@@ -293,3 +297,17 @@ def test_an_owner_may_be_named_by_gateways_only(node: Secured, name: str) -> Non
         assert client.call(owned, 1, request).error_code == CLUSTER_DENIED
     with node.connect_as("gateway") as client:
         assert client.call(owned, 1, request).error_code not in DENIALS
+
+
+def test_accepting_in_a_transaction_asks_for_the_transactional_id_too(node: Secured) -> None:
+    codec, topic_id = module("share_acknowledge"), node.node.image.topics[NAME].id
+    part = codec.AcknowledgePartition(0, [codec.AcknowledgementBatch(0, 0, [1])])
+    topics = [codec.AcknowledgeTopic(topic_id, [part])]
+    request = codec.ShareAcknowledgeRequest(GROUP, "m", 7, topics=topics)
+    mine: Any = Owned(codec, "", transaction=InTransaction(1, 0, TID))
+    node.allow("taker", *ON_GROUP[R])
+    node.allow("taker", *ON_TOPIC[R])
+    with node.connect_as("taker") as client:
+        assert client.call(mine, 1, request).error_code == TID_DENIED
+        node.allow("taker", *ON_TID[W])
+        assert client.call(mine, 1, request).error_code not in DENIALS

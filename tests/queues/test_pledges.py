@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroad.errors import ConcurrentTransactions, InvalidProducerEpoch, InvalidRecordState, InvalidRequest
+from postroad.queues.acknowledgement import PLEDGE
 from postroad.queues.entry import QueueEntry
 from postroad.queues.ledger import Ledger
 from postroad.queues.settings import Backoff, Order
 from postroad.queues.share_partition import AckBatch
 from postroad.queues.update import Ended, Pledged, Released, Update, decode, encode_key, encode_update
-from tests.queues.shell import KEY, REJECT, Shell
+from tests.queues.shell import ACCEPT, KEY, REJECT, Shell
 
 PRODUCER, OTHER = 7, 8
 MINUTE_MS = 60_000
@@ -23,7 +24,9 @@ MINUTE_MS = 60_000
 
 class Transacting(Shell):
     def pledge(self, first: int, last: int, epoch: int = 0, member: str = "anna") -> None:
-        self.settle(self.partition.pledge(member, [AckBatch(first, last, (1,))], PRODUCER, epoch, self.now))
+        self.settle(
+            self.partition.pledge(member, [AckBatch(first, last, (PLEDGE,))], PRODUCER, epoch, self.now)
+        )
 
     def end(self, commit: bool, epoch: int = 1, producer: int = PRODUCER) -> None:
         self.settle(self.partition.end_transactions(producer, epoch, commit, self.now))
@@ -88,6 +91,15 @@ def test_an_end_ends_the_transactions_of_its_producer_alone() -> None:
     assert shell.states()[0] == (0, 3, "pledged")
 
 
+def test_a_commit_is_about_its_own_transaction_and_what_an_older_one_left_is_released() -> None:
+    shell = with_messages()
+    shell.acquire()
+    shell.pledge(0, 1, epoch=0)
+    shell.pledge(2, 4, epoch=3)
+    shell.end(commit=True, epoch=4)
+    assert shell.states()[:3] == [(0, 1, "available"), (2, 4, "done"), (5, 9, "held")]
+
+
 def test_what_is_not_held_is_not_pledged_and_nothing_of_the_rest() -> None:
     shell = with_messages()
     shell.acquire(count=4)
@@ -95,8 +107,11 @@ def test_what_is_not_held_is_not_pledged_and_nothing_of_the_rest() -> None:
         shell.pledge(2, 5)
     with pytest.raises(InvalidRecordState):
         shell.pledge(0, 0, member="ben")
+    for kind in (ACCEPT, REJECT):
+        with pytest.raises(InvalidRequest):
+            shell.partition.pledge("anna", [AckBatch(0, 0, (kind,))], PRODUCER, 0, shell.now)
     with pytest.raises(InvalidRequest):
-        shell.partition.pledge("anna", [AckBatch(0, 0, (REJECT,))], PRODUCER, 0, shell.now)
+        shell.acknowledge(PLEDGE, 0)
     assert shell.states()[0] == (0, 3, "held")
 
 
@@ -133,7 +148,7 @@ def test_a_pledge_that_comes_behind_the_end_of_its_transaction_is_refused() -> N
 def test_an_end_waits_for_pledges_that_are_on_their_way_to_the_disk() -> None:
     shell = with_messages()
     shell.acquire()
-    pledge = shell.partition.pledge("anna", [AckBatch(0, 3, (1,))], PRODUCER, 0, shell.now)
+    pledge = shell.partition.pledge("anna", [AckBatch(0, 3, (PLEDGE,))], PRODUCER, 0, shell.now)
     with pytest.raises(ConcurrentTransactions):
         shell.end(commit=True)
     shell.settle(pledge)
@@ -144,7 +159,7 @@ def test_an_end_waits_for_pledges_that_are_on_their_way_to_the_disk() -> None:
 def test_a_pledge_that_could_not_be_written_is_held_as_before() -> None:
     shell = with_messages(lock_ms=1_000)
     shell.acquire()
-    pledge = shell.partition.pledge("anna", [AckBatch(0, 3, (1,))], PRODUCER, 0, shell.now)
+    pledge = shell.partition.pledge("anna", [AckBatch(0, 3, (PLEDGE,))], PRODUCER, 0, shell.now)
     shell.partition.unsettle(pledge, shell.now)
     assert [state for _, _, state in shell.states()] == ["held", "held"]
     shell.wait(1_000)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from postroad.errors import ConcurrentTransactions, InvalidProducerEpoch, InvalidRecordState
+from postroad.queues.acknowledgement import PLEDGE
 from postroad.queues.settings import Order
 from tests.queues.model import Held, Outcome
 from tests.queues.shell import batches_of
@@ -57,7 +58,7 @@ class PledgingMachine(SharePartitionMachine):
         offsets = sorted(data.draw(st.sets(st.sampled_from(mine), min_size=1)))
         ended = max([self.epoch(producer), *self.ends_under_way(producer)])
         epoch = data.draw(st.sampled_from([self.epoch(producer), ended])) - late
-        how = (member, batches_of(offsets, [1] * len(offsets)), producer, epoch, self.now)
+        how = (member, batches_of(offsets, [PLEDGE] * len(offsets)), producer, epoch, self.now)
         if any(self.model.held[offset].until <= self.now.ms for offset in offsets):
             with pytest.raises(InvalidRecordState):
                 self.partition.pledge(*how)
@@ -90,7 +91,7 @@ class PledgingMachine(SharePartitionMachine):
         before = dict(model.held)
         for offset in pledged:
             model.held[offset] = Held("nobody", 0, model.deliveries[offset])  # as a delivery that has failed
-            if commit:
+            if commit and model.pledged[offset][1] == epoch - 1:
                 outcome.done.add(offset)
             else:
                 model.release(outcome, offset, self.now, None)

@@ -19,6 +19,7 @@ from postroad.wire.share_requests import (
     LATE_CHANGES,
     NOT_GIVEN,
     NOTHING_LATE,
+    InTransaction,
     PartitionAcknowledgements,
     write_private_tags,
 )
@@ -178,6 +179,7 @@ def test_share_fetch_requests_are_read_as_the_generated_codec_reads_them(
     lock_ms=milliseconds,
     delay_ms=milliseconds,
     late=st.sampled_from([NOT_GIVEN, NOTHING_LATE, LATE_ACCEPTS, LATE_CHANGES]),
+    transaction=st.none() | st.builds(InTransaction, int64, st.integers(-(2**15), 2**15 - 1), st.text()),
 )
 def test_share_acknowledge_requests_are_read_as_the_generated_codec_reads_them(
     group: Any,
@@ -189,13 +191,15 @@ def test_share_acknowledge_requests_are_read_as_the_generated_codec_reads_them(
     lock_ms: int,
     delay_ms: int,
     late: int,
+    transaction: InTransaction | None,
 ) -> None:
     body = acknowledge_request(group, member, epoch, renew, named, version)
     ours = share_acknowledge.decode(memoryview(body), version)
     assert same_acknowledge(ours, generated_acknowledge.decode_request(body, version))
     assert (ours.lock_ms, ours.delay_ms) == (NOT_GIVEN, NOT_GIVEN)
-    tagged = body[:-1] + write_private_tags(lock_ms, delay_ms, member or "", late=late)
-    expected = ours._replace(lock_ms=lock_ms, delay_ms=delay_ms, owner=member or "", late=late)
+    given = {"owner": member or "", "late": late, "transaction": transaction}
+    tagged = body[:-1] + write_private_tags(lock_ms, delay_ms, **given)  # type: ignore[arg-type]
+    expected = ours._replace(lock_ms=lock_ms, delay_ms=delay_ms, **given)  # type: ignore[arg-type]
     assert share_acknowledge.decode(memoryview(tagged), version) == expected
 
 
@@ -206,7 +210,8 @@ def test_tags_of_others_are_skipped_and_ours_must_fill_their_size() -> None:
     assert share_acknowledge.decode(both, 1).lock_ms == 5
     negative = body[:-1] + b"\1\x91\x4e\4\xff\xff\xff\x00"
     assert share_acknowledge.decode(negative, 1).lock_ms == NOT_GIVEN
-    for wrong in (b"\1\x91\x4e\3\0\0\0", b"\2" + lock + lock, b"\1\x91\x4e\4\0\0\0", b"\1\1\x7f"):
+    short = b"\1\x97\x4e\x09" + bytes(9)  # a producer id, and half an epoch
+    for wrong in (b"\1\x91\x4e\3\0\0\0", b"\2" + lock + lock, b"\1\x91\x4e\4\0\0\0", b"\1\1\x7f", short):
         with pytest.raises(ProtocolError):
             share_acknowledge.decode(body[:-1] + wrong, 1)
 

@@ -56,9 +56,11 @@ PARTITIONS_PER_CHUNK: Final = 100
 # What this version understands. 0: a single node. 1: replicas (the fields of PartitionState after `isr`).
 # 2: partitions are moved between nodes (`original`). A node that does not know a field drops it when it
 # rewrites the value. 3: each transaction has an epoch of its own, and what it reaches joins it by itself.
+# 4: leaders end what subscriptions have accepted in transactions.
 MOVES_LEVEL: Final = 2
 TRANSACTIONS_LEVEL: Final = 3
-LEVEL: Final = TRANSACTIONS_LEVEL
+PLEDGES_LEVEL: Final = 4
+LEVEL: Final = PLEDGES_LEVEL
 
 # What a node's entry says of it. An entry of an older version says nothing, and its node serves.
 STARTING: Final = "starting"  # it has yet to commit what became of its replicas: it may not be elected

@@ -14,8 +14,10 @@ RELEASE: Final = 2
 REJECT: Final = 3
 RENEW: Final = 4
 RETURN: Final = 100  # our own: it was never shown to anybody, so it was not delivered
+PLEDGE: Final = 101  # our own: accepted, if a transaction commits
 
 KINDS: Final = frozenset({GAP, ACCEPT, RELEASE, REJECT, RENEW, RETURN})
+KINDS_IN_TRANSACTIONS: Final = frozenset({PLEDGE})
 
 # What counts when the lock is over, or forgotten, too (`late_accepts`).
 NOTHING_LATE: Final[frozenset[int]] = frozenset()
@@ -31,8 +33,8 @@ class AckBatch(NamedTuple):
     types: Sequence[int]  # one for all, or one for each offset
 
 
-def runs_of(batches: Sequence[AckBatch]) -> list[Run]:
-    """The batches as ranges of one type each, ascending. Raises InvalidRequest.
+def runs_of(batches: Sequence[AckBatch], kinds: frozenset[int] = KINDS) -> list[Run]:
+    """The batches as ranges of one type each, ascending. Raises InvalidRequest, also for other types.
 
     What is said of neighbours one by one is taken as one range: clients that acknowledge each message alone
     send hundreds of these at once.
@@ -54,9 +56,17 @@ def runs_of(batches: Sequence[AckBatch]) -> list[Run]:
             raise InvalidRequest("An acknowledgement needs one type, or one for each offset.")
         end = last
     for _, _, kind in runs:
-        if kind not in KINDS:
-            raise InvalidRequest(f"There is no type of acknowledgement {kind}.")
+        if kind not in kinds:
+            raise InvalidRequest(_wrong_kind(kind, kinds))
     return runs
+
+
+def _wrong_kind(kind: int, kinds: frozenset[int]) -> str:
+    if kinds is KINDS_IN_TRANSACTIONS:
+        return f"In a transaction messages can be accepted (type {PLEDGE}), and nothing else."
+    if kind == PLEDGE:
+        return "Accepting messages in a transaction needs the producer's id, epoch and transactional id."
+    return f"There is no type of acknowledgement {kind}."
 
 
 def _runs(first: int, types: Sequence[int]) -> list[Run]:

@@ -250,13 +250,15 @@ class SharePartition:
         return self._seal(settlement)
 
     def end_transactions(self, producer_id: int, epoch: int, commit: bool, now: Now) -> Settlement:
-        """The producer's transactions of lower epochs have ended: what was pledged in them is done, or
-        released as after a failed delivery. Raises ConcurrentTransactions: try again when all is settled."""
+        """The producer's transactions of lower epochs have ended: what was pledged in the last of them is
+        done, or released as after a failed delivery. Raises ConcurrentTransactions: try again when all is
+        settled."""
         settlement = Settlement()
-        pledged = transactions.find_pledged(self, producer_id, epoch)
+        pledged, left = transactions.find_pledged(self, producer_id, epoch)
         settlement.ended.append(Ended(producer_id, epoch))
-        if not commit:
-            failed_deliveries.release(self, settlement, pledged, now, None)
+        released = left if commit else [*pledged, *left]
+        failed_deliveries.release(self, settlement, released, now, None)
+        settlement.count(RELEASE, sum(row[1] - row[0] + 1 for row in released))
         for first, last, *_ in pledged if commit else ():
             settlement.accept(first, last)
             settlement.count(ACCEPT, last - first + 1)

@@ -3,16 +3,19 @@
 An end is decided about when all pledges of its transactions are in the ledger: while one of them is on its
 way to the disk the end waits, for it would be recorded without what it ends. A pledge that comes behind the
 end of its transaction is refused, whether that is recorded yet or not.
+
+A verdict is about the transaction with the epoch before its own. What is found pledged in an older one was
+left behind by a coordinator that has lost it: nobody has committed that, so it is released.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from postroad.errors import ConcurrentTransactions, InvalidProducerEpoch, InvalidRecordState, InvalidRequest
+from postroad.errors import ConcurrentTransactions, InvalidProducerEpoch, InvalidRecordState
 from postroad.now import Now
-from postroad.queues.acknowledgement import ACCEPT, AckBatch, runs_of
+from postroad.queues.acknowledgement import KINDS_IN_TRANSACTIONS, AckBatch, runs_of
 from postroad.queues.table import Row
 from postroad.queues.update import Ended, Pledged
 
@@ -31,9 +34,7 @@ def find_held(
     """The pledges that these acknowledgements are: all of them count, or none (S5). Raises InvalidRequest,
     InvalidRecordState and InvalidProducerEpoch."""
     number, pledges = partition.members.known(member), []
-    for first, last, kind in runs_of(batches):
-        if kind != ACCEPT:
-            raise InvalidRequest("In a transaction messages can be accepted, and nothing else.")
+    for first, last, _ in runs_of(batches, KINDS_IN_TRANSACTIONS):
         if number is None or not partition.locks.held_by(number, first, last, now.ms):
             raise InvalidRecordState
         pledges.append(Pledged(first, last, producer_id, epoch))
@@ -42,20 +43,32 @@ def find_held(
     return pledges
 
 
-def find_pledged(partition: SharePartition, producer_id: int, epoch: int) -> list[Row]:
-    """What an end with this epoch ends, as rows of locks that nobody holds. Raises ConcurrentTransactions
+class Ending(NamedTuple):
+    """What an end finds, as rows of locks that nobody holds."""
+
+    pledged: list[Row]  # in the transaction that ends: the verdict is about these
+    left: list[Row]  # in older ones, whose end was never heard of: they are released whatever the verdict
+
+
+def find_pledged(partition: SharePartition, producer_id: int, epoch: int) -> Ending:
+    """What an end with this epoch ends; its transaction has the epoch before. Raises ConcurrentTransactions
     while something of it is on its way to the disk."""
-    for settlement in partition.settling():
-        pledging = {pledged.producer_id for pledged in settlement.pledged}
-        ending = {ended.producer_id for ended in settlement.ended}
-        if producer_id in pledging | ending:
-            raise ConcurrentTransactions
-    ledger = partition.ledger
-    return [
-        (low, high, 0, 0, *counts, 0)
-        for first, last, *_ in ledger.pledges.of(producer_id, epoch)
-        for low, high, *counts in ledger.attempts.pieces(first, last)
-    ]
+    if is_under_way(partition, producer_id):
+        raise ConcurrentTransactions
+    ledger, ending = partition.ledger, Ending([], [])
+    for first, last, _, pledged_in in ledger.pledges.of(producer_id, epoch):
+        rows = ending.pledged if pledged_in == epoch - 1 else ending.left
+        rows += [(low, high, 0, 0, *counts, 0) for low, high, *counts in ledger.attempts.pieces(first, last)]
+    return ending
+
+
+def is_under_way(partition: SharePartition, producer_id: int) -> bool:
+    """Whether pledges of this producer, or ends of its transactions, are on their way to the disk."""
+    return any(
+        any(pledged.producer_id == producer_id for pledged in settlement.pledged)
+        or any(ended.producer_id == producer_id for ended in settlement.ended)
+        for settlement in partition.settling()
+    )
 
 
 def _ends_of(partition: SharePartition, producer_id: int) -> Iterator[Ended]:

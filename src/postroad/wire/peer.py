@@ -137,6 +137,16 @@ class CompleteOffsets(PeerQuestion, tag="complete", frozen=True):
     strict: bool = False  # the epoch is above that of the offsets (KIP-890)
 
 
+class EndPledges(PeerQuestion, tag="end-pledges", frozen=True):
+    """A producer's transactions below this epoch have ended, the last of them so: what subscriptions have
+    accepted in them at these partitions is done, or released."""
+
+    partitions: list[TopicPartition]
+    producer_id: int
+    epoch: int
+    commit: bool
+
+
 class FindTransactions(PeerQuestion, tag="transactions", frozen=True):
     """Which of these producers have a transaction at a partition or a group, open or being ended.
 
@@ -161,6 +171,7 @@ AnyQuestion = (
     | VerifyTransaction
     | JoinTransaction
     | CompleteOffsets
+    | EndPledges
     | FindTransactions
 )
 

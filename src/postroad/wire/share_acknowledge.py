@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from postroad.wire.leader_hints import CurrentLeader, NodeEndpoint, encode_endpoints, encode_leader
 from postroad.wire.primitives import UNREADABLE, bad_bool, malformed, unsupported
 from postroad.wire.share_requests import (
+    InTransaction,
     PartitionAcknowledgements,
     by_topic,
     read_private_tags,
@@ -45,6 +46,7 @@ class ShareAcknowledgeRequest(NamedTuple):
     owner: str  # "": the member itself
     reason: str  # of what is rejected
     late: int  # what counts without a lock; NOT_GIVEN: accepts
+    transaction: InTransaction | None  # of which the acknowledgements are a part
 
 
 class PartitionAnswer(NamedTuple):
@@ -104,7 +106,16 @@ def _decode(buffer: bytes, version: int) -> ShareAcknowledgeRequest:
             raise bad_bool("is_renew_ack", renew)
     partitions, position = read_topics(buffer, position)
     tags = read_private_tags(buffer, position, "ShareAcknowledge request")
-    times = tags.lock_ms, tags.delay_ms
     return ShareAcknowledgeRequest(
-        group_id, member_id, epoch, renew == 1, partitions, *times, tags.owner, tags.reason, tags.late
+        group_id,
+        member_id,
+        epoch,
+        renew == 1,
+        partitions,
+        tags.lock_ms,
+        tags.delay_ms,
+        tags.owner,
+        tags.reason,
+        tags.late,
+        tags.transaction,
     )

@@ -15,9 +15,13 @@ brokers skip them in turn. A node locks nothing for more than 12 hours, nor dela
     10005  reason     text    why messages are rejected, for their dead letters (ShareAcknowledge only)
     10006  late       int32   what an owner may say when its lock is over: 0 nothing, 1 accept (also if it is
                               not given), 2 accept, release and renew (ShareAcknowledge only)
+    10007  producer   int64, int16, text
+                              producer id, epoch and transactional id: the transaction of which all
+                              acknowledgements of the request are a part (ShareAcknowledge only)
 
-One type of acknowledgement is ours, too, 100: returned. The message was never shown to anybody, so that its
-delivery does not count, and it is there for others at once.
+Two types of acknowledgement are ours, too. 100, returned: the message was never shown to anybody, so that its
+delivery does not count, and it is there for others at once. 101, pledged: it is accepted if the transaction
+commits that a tag names. Brokers that don't know it refuse it, so none takes it for an accept.
 """
 
 from __future__ import annotations
@@ -42,6 +46,7 @@ OWNER_TAG: Final = 10003
 RUN_MAX_TAG: Final = 10004
 REASON_TAG: Final = 10005
 LATE_TAG: Final = 10006
+PRODUCER_TAG: Final = 10007
 NOT_GIVEN: Final = -1
 
 # Values of LATE_TAG.
@@ -53,6 +58,7 @@ _PARTITION: Final = Struct(">iB")
 _BATCH: Final = Struct(">qqB")
 _ONE_TYPE: Final = Struct(">qqxcx")  # a batch with one type and no tags
 _INT: Final = Struct(">i")
+_PRODUCER: Final = Struct(">qh")
 # One topic, one partition, one batch, one type, each after its count: what most acknowledgements are.
 _ONE_BATCH: Final = Struct(">B16sBiBqqBcBBB")
 _NO_TAGS: Final = [0, 0, 0]
@@ -150,6 +156,14 @@ def read_text(buffer: bytes, position: int, field: str) -> tuple[str | None, int
     return buffer[position:stop].decode(), stop
 
 
+class InTransaction(NamedTuple):
+    """Whose transaction something is a part of."""
+
+    producer_id: int
+    epoch: int
+    transactional_id: str
+
+
 class PrivateTags(NamedTuple):
     lock_ms: int = NOT_GIVEN
     delay_ms: int = NOT_GIVEN
@@ -157,6 +171,7 @@ class PrivateTags(NamedTuple):
     run_max: int = NOT_GIVEN
     reason: str = ""
     late: int = NOT_GIVEN
+    transaction: InTransaction | None = None
 
 
 NO_TAGS: Final = PrivateTags()
@@ -171,7 +186,7 @@ def read_private_tags(buffer: bytes, position: int, request: str) -> PrivateTags
     if count > 127:
         count, position = long_uvarint(buffer, position, count)
     given = dict.fromkeys((LOCK_MS_TAG, DELAY_MS_TAG, RUN_MAX_TAG, LATE_TAG), NOT_GIVEN)
-    owner, reason, tag, end = "", "", -1, len(buffer)
+    owner, reason, transaction, tag, end = "", "", None, -1, len(buffer)
     for _ in range(count):  # ends with the body: each takes two bytes at least
         tag, start, position = read_tag(buffer, position, end, tag, request)
         if tag in given:
@@ -182,8 +197,14 @@ def read_private_tags(buffer: bytes, position: int, request: str) -> PrivateTags
             owner = buffer[start:position].decode()
         elif tag == REASON_TAG:
             reason = buffer[start:position].decode()
+        elif tag == PRODUCER_TAG:
+            if position - start < _PRODUCER.size:
+                raise bad_tag_size(request, tag)
+            name = buffer[start + _PRODUCER.size : position].decode()
+            producer_id, epoch = _PRODUCER.unpack_from(buffer, start)
+            transaction = InTransaction(producer_id, epoch, name)
     times = given[LOCK_MS_TAG], given[DELAY_MS_TAG]
-    return PrivateTags(*times, owner, given[RUN_MAX_TAG], reason, given[LATE_TAG])
+    return PrivateTags(*times, owner, given[RUN_MAX_TAG], reason, given[LATE_TAG], transaction)
 
 
 def write_private_tags(
@@ -193,6 +214,7 @@ def write_private_tags(
     run_max: int = NOT_GIVEN,
     reason: str = "",
     late: int = NOT_GIVEN,
+    transaction: InTransaction | None = None,
 ) -> bytes:
     """The tags at the end of a request, in place of the single 0 that says that there are none."""
     given = [(LOCK_MS_TAG, lock_ms), (DELAY_MS_TAG, delay_ms)]
@@ -205,6 +227,10 @@ def write_private_tags(
         fields.append(_text_tag(REASON_TAG, reason))
     if late != NOT_GIVEN:
         fields.append(uvarint(LATE_TAG) + b"\4" + _INT.pack(late))
+    if transaction is not None:
+        producer_id, epoch, name = transaction
+        raw = _PRODUCER.pack(producer_id, epoch) + name.encode()
+        fields.append(uvarint(PRODUCER_TAG) + uvarint(len(raw)) + raw)
     return b"".join((uvarint(len(fields)), *fields))
 
 

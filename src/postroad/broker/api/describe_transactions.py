@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from postroad.broker.access import Access, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage, HasTransactions
+from postroad.cluster.ids import topic_of_pledges
 from postroad.errors import ApiError, TransactionalIdNotFound
 from postroad.security.resources import Operation
 from postroad.transactions.transaction import Transaction
@@ -49,10 +50,12 @@ def _describe(node: Uses, access: Access, name: str) -> codec.TransactionState:
 
 
 def _topics(node: Uses, access: Access, known: Transaction) -> list[codec.TopicData]:
-    by_id = node.image.topics_by_id
-    found = {bytes.fromhex(topic): indexes for topic, indexes in known.partitions.items()}
+    """The partitions that it writes to, and those where it accepts messages of subscriptions."""
+    by_id, found = node.image.topics_by_id, dict[bytes, set[int]]()
+    for named, index in known.places():
+        found.setdefault(topic_of_pledges(named) or named, set()).add(index)
     return [
-        codec.TopicData(by_id[topic].name, indexes)
-        for topic, indexes in found.items()
+        codec.TopicData(by_id[topic].name, sorted(indexes))
+        for topic, indexes in sorted(found.items())
         if topic in by_id and access.may_topic(by_id[topic].name)
     ]

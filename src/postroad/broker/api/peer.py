@@ -14,6 +14,7 @@ from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import (
     HasElections,
+    HasEvidence,
     HasGroups,
     HasHandover,
     HasImage,
@@ -23,6 +24,7 @@ from postroad.broker.parts import (
     HasTransactions,
 )
 from postroad.broker.replies import replied
+from postroad.broker.subscriptions.pledges import end_pledges
 from postroad.broker.transactions.markers import Verdict
 from postroad.errors import ApiError, ClusterAuthorizationFailed, NotLeaderOrFollower
 from postroad.queues.update import Key
@@ -42,6 +44,7 @@ FOLLOW_S: Final = 3.0  # a node that is further behind the coordination store sa
 
 class Uses(
     HasElections,
+    HasEvidence,
     HasGroups,
     HasHandover,
     HasImage,
@@ -112,6 +115,7 @@ async def _find(node: Uses, question: codec.AnyQuestion) -> PeerAnswer:
             codec.VerifyTransaction()
             | codec.JoinTransaction()
             | codec.CompleteOffsets()
+            | codec.EndPledges()
             | codec.FindTransactions()
         ):
             return await _find_transactions(node, question)
@@ -122,6 +126,7 @@ async def _find_transactions(
     question: codec.VerifyTransaction
     | codec.JoinTransaction
     | codec.CompleteOffsets
+    | codec.EndPledges
     | codec.FindTransactions,
 ) -> PeerAnswer:
     match question:
@@ -136,6 +141,9 @@ async def _find_transactions(
         case codec.CompleteOffsets(group):
             await replied(partial(_complete_offsets, node, group, _verdict_of(question)))
             return PeerAnswer()
+        case codec.EndPledges(partitions, producer_id, epoch, commit):
+            who = Producer(producer_id, epoch)
+            return await _each(partitions, partial(_end_pledges, node, who, commit))
         case codec.FindTransactions(coordinators, producer_ids, where):
             found = node.transactions.transactions_at(coordinators, producer_ids, where)
             return PeerAnswer(producer_ids=found)
@@ -190,6 +198,11 @@ async def _ensure(node: Uses, question: codec.EnsureLedgers) -> PeerAnswer:
 async def _position(node: Uses, group: str, where: TopicPartition) -> PartitionResult:
     found = node.subscriptions.leaders.position(Key(group, *where))
     return PartitionResult(position=None if found is None else codec.PeerPosition(*found))
+
+
+async def _end_pledges(node: Uses, who: Producer, commit: bool, where: TopicPartition) -> PartitionResult:
+    await replied(partial(end_pledges, node, where, who, commit))
+    return PartitionResult()
 
 
 async def _remove(node: Uses, group: str, where: TopicPartition) -> PartitionResult:

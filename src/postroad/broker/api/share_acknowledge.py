@@ -6,6 +6,9 @@ name, and no session is asked for: any gateway may settle what another one has r
 counts without a lock, too, if the message was delivered and nobody else has it (`queues.late_accepts`): its
 receipts outlive this node. An owner may ask for less, or for more (another tag, `late`). Whoever asks a node
 that does not lead hears who does (KIP-951).
+
+Where a producer is named (a tag as well, until KIP-1289 is final) messages are accepted as a part of its
+transaction: they are done if it commits, and come again if it does not.
 """
 
 from __future__ import annotations
@@ -17,8 +20,15 @@ from postroad.broker.access import Access, Rights
 from postroad.broker.cluster_view import ClusterView
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
-from postroad.broker.parts import HasEvidence, HasImage, HasRegistration, HasSubscriptions
+from postroad.broker.parts import (
+    HasEvidence,
+    HasImage,
+    HasRegistration,
+    HasSubscriptions,
+    HasTransactions,
+)
 from postroad.broker.subscriptions.acknowledgements import Acknowledgements
+from postroad.broker.subscriptions.pledges import Pledges, check_possible
 from postroad.broker.subscriptions.sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from postroad.cluster.group_config import BACKOFF_MS_MAX, LOCK_MS_MAX
 from postroad.errors import ApiError, InvalidRequest, InvalidShareSessionEpoch
@@ -27,12 +37,12 @@ from postroad.queues.share_partition import AckBatch
 from postroad.security.resources import Operation
 from postroad.wire import share_acknowledge as codec
 from postroad.wire import share_requests
-from postroad.wire.share_requests import NOT_GIVEN, PartitionAcknowledgements
+from postroad.wire.share_requests import NOT_GIVEN, InTransaction, PartitionAcknowledgements
 
 KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
-RIGHTS: Final = Rights(group=Operation.READ, topic=Operation.READ)
+RIGHTS: Final = Rights(group=Operation.READ, topic=Operation.READ, transactional_id=Operation.WRITE)
 
 MEMBER_CHARACTERS_MAX: Final = 36  # a UUID's, as in Kafka
 OWNER_CHARACTERS_MAX: Final = 64
@@ -45,7 +55,7 @@ _LATE_KINDS: Final = {
 }
 
 
-class Uses(HasEvidence, HasImage, HasRegistration, HasSubscriptions, Protocol):
+class Uses(HasEvidence, HasImage, HasRegistration, HasSubscriptions, HasTransactions, Protocol):
     """What this handler uses of the node."""
 
 
@@ -56,9 +66,13 @@ def handle(node: Uses, call: Call) -> Result:
         check_access(call.access, group, request.owner)
         check_owner(group, request.owner)
         _check_reason(request.reason)
+        if request.transaction is not None:
+            check_possible(node, call.access, request.transaction)
         session = None if request.owner else _session(node, call, request)
     except ApiError as error:
         return codec.encode([], version, 0, error.code, str(error))
+    if request.transaction is not None:
+        return _pledge(node, call, request, request.transaction, session)
     answer = call.park()
 
     def done() -> None:
@@ -78,6 +92,21 @@ def handle(node: Uses, call: Call) -> Result:
         reason=request.reason,
     )
     return answer
+
+
+async def _pledge(
+    node: Uses,
+    call: Call,
+    request: codec.ShareAcknowledgeRequest,
+    transaction: InTransaction,
+    session: ShareSession | None,
+) -> bytes:
+    group, holder = request.group_id or "", request.owner or request.member_id or ""
+    pledges = Pledges(node, call.access, group, holder, transaction)
+    errors = await pledges.take(named_in(request.partitions))
+    if session is not None and request.share_session_epoch == FINAL_EPOCH:
+        node.subscriptions.membership.end_session(session)
+    return _encode(node, call, group, errors)
 
 
 def check_access(access: Access, group: str, owner: str) -> None:

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from postroad.broker.access import OPEN, Access
 from postroad.broker.partitions import TopicPartition
 from postroad.broker.parts import HasEvidence, HasSubscriptions
+from postroad.broker.subscriptions.queue import Queue
 from postroad.errors import ApiError, InvalidRecordState, InvalidRequest, UnknownTopicOrPartition
 from postroad.queues.acknowledgement import NOTHING_LATE
 from postroad.queues.share_partition import AckBatch
@@ -18,6 +19,19 @@ RENEW: Final = 4
 
 class Uses(HasEvidence, HasSubscriptions, Protocol):
     """What acknowledgements use of the node."""
+
+
+def find_queue(node: Uses, access: Access, group: str, topic_partition: TopicPartition) -> Queue:
+    """The queue whose messages are acknowledged. Raises what the client should be told."""
+    if access is not OPEN:
+        access.check_topic(topic_partition[0])
+    queue = node.subscriptions.queue(group, *topic_partition)
+    if queue is None:
+        # Only where the ledger is known: else a message could be taken for gone, and come back.
+        node.subscriptions.leaders.check_loaded(*topic_partition)
+        raise UnknownTopicOrPartition()
+    node.evidence.check(queue.partition)
+    return queue
 
 
 class Acknowledgements:
@@ -54,15 +68,8 @@ class Acknowledgements:
         self._left = len(named) + 1
         for topic_partition, batches in named.items():
             try:
-                if self._access is not OPEN:
-                    self._access.check_topic(topic_partition[0])
                 self._check(batches)
-                queue = self._node.subscriptions.queue(self._group, *topic_partition)
-                if queue is None:
-                    # Only where the ledger is known: else a message could be taken for gone, and come back.
-                    self._node.subscriptions.leaders.check_loaded(*topic_partition)
-                    raise UnknownTopicOrPartition()
-                self._node.evidence.check(queue.partition)
+                queue = find_queue(self._node, self._access, self._group, topic_partition)
             except ApiError as error:
                 self._replied(topic_partition, error)
                 continue

@@ -19,6 +19,7 @@ from postroad.broker.subscriptions.starting import starting_offset
 from postroad.broker.subscriptions.states import QueueStates
 from postroad.cluster.start_at import StartAt
 from postroad.errors import ApiError, CoordinatorLoadInProgress, CoordinatorNotAvailable
+from postroad.queues.ledger import Ledger
 from postroad.queues.update import Key
 
 if TYPE_CHECKING:
@@ -131,6 +132,16 @@ class PartitionLedgers:
         if self._ledgers.loading:
             raise CoordinatorLoadInProgress()
         return sorted(self._ledgers.groups())
+
+    def at(self, topic_id: bytes, index: int) -> list[Key] | None:
+        """All ledgers of a partition; None while they are not known."""
+        states = self._ledgers.find_loaded(topic_id, index)
+        return None if states is None else [ledger.key for ledger in states.ledgers()]
+
+    def find(self, key: Key) -> Ledger | None:
+        """The ledger to look at, also while it is corrected or goes."""
+        states = self._ledgers.find_loaded(key.topic_id, key.partition)
+        return None if states is None else states.ledger(key)
 
     def check_loaded(self, topic_id: bytes, index: int) -> None:
         """Raises CoordinatorLoadInProgress while the partition's ledger is being loaded."""

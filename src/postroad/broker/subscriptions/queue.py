@@ -15,12 +15,13 @@ the log is short, however much lies before what is available: the next one follo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply
+from postroad.broker.subscriptions.asked_pledge import AskedPledge
 from postroad.broker.subscriptions.isolation import readable_end
 from postroad.broker.subscriptions.scanner import SCAN_BYTES, Scanner
 from postroad.broker.subscriptions.states import QueueStates
@@ -31,11 +32,13 @@ from postroad.queues.ranges import RangeSet
 from postroad.queues.settings import QueueSettings
 from postroad.queues.settlement import Settlement
 from postroad.queues.share_partition import AckBatch, Acquired, SharePartition
+from postroad.queues.transactions import is_under_way
 from postroad.queues.update import Update
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
     from postroad.broker.subscriptions.subscription import Subscription
+    from postroad.transactions.transaction import Producer
 
 SCANS_MAX: Final = 4  # in one go; then others have their turn
 SCAN_MS: Final = 5  # also then: where each message asks for something a scan takes long
@@ -80,6 +83,7 @@ class Queue:
         self.partition = partition
         self.core = core
         self.waiters: dict[Waiter, None] = {}
+        self.asked_pledges: dict[AskedPledge, None] = {}
         self.closed = False
         self._node = node
         self._states = states
@@ -251,6 +255,31 @@ class Queue:
         below = self._unknown_below if late else None
         try:
             settlement = self.core.acknowledge(member, batches, now, lock_ms, delay_ms, below, reason, late)
+        except ApiError as error:
+            reply(error)
+            return
+        self.commit(settlement, reply)
+
+    def pledge(self, member: str, batches: Sequence[AckBatch], who: Producer, reply: Reply) -> None:
+        """The member accepts these if the producer's transaction commits: all of it or nothing."""
+        self._decide(lambda now: self.core.pledge(member, batches, *who, now), reply)
+
+    def end_transactions(self, who: Producer, commit: bool, reply: Reply) -> None:
+        """The producer's transactions below this epoch have ended, the last of them so."""
+        self._decide(lambda now: self.core.end_transactions(*who, commit, now), reply)
+
+    def note_end(self, who: Producer) -> None:
+        """The same, for pledges that are not decided about yet."""
+        for asked in self.asked_pledges:
+            asked.note_end(who)
+
+    def is_pledging(self, producer_id: int) -> bool:
+        """Whether pledges of this producer, or ends of its transactions, are on their way to the disk."""
+        return is_under_way(self.core, producer_id)
+
+    def _decide(self, decide: Callable[[Now], Settlement], reply: Reply) -> None:
+        try:
+            settlement = decide(self.now())
         except ApiError as error:
             reply(error)
             return

@@ -73,12 +73,21 @@ class TransactionCoordination:
     @property
     def are_known_to_all(self) -> bool:
         """Whether no node of the cluster runs a version without transactions; once so, it stays so."""
-        return not self._node.settings.cluster.store or self._node.image.level >= keys.TRANSACTIONS_LEVEL
+        return self._all_know(keys.TRANSACTIONS_LEVEL)
 
     @property
     def has_own_epochs(self) -> bool:
         """Whether clients may give each transaction an epoch (`transaction.version` 2)."""
         return self.enabled and self.are_known_to_all
+
+    @property
+    def has_pledges(self) -> bool:
+        """Whether subscriptions' acknowledgements may be part of transactions: whoever leads a partition next
+        must be able to end them."""
+        return self.has_own_epochs and self._all_know(keys.PLEDGES_LEVEL)
+
+    def _all_know(self, level: int) -> bool:
+        return not self._node.settings.cluster.store or self._node.image.level >= level
 
     async def start(self) -> None:
         """Wait for what was loaded, if there ever was a transaction."""

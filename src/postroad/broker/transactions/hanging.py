@@ -1,4 +1,4 @@
-"""Transactions that are open in a partition or a group, and that no coordinator knows: they are aborted.
+"""Transactions that are open in a partition, its ledger or a group, and known to no coordinator: aborted.
 
 They come from coordinators that have lost what they knew, with a power cut and without sync or with damaged
 files. Nobody else would ever end them, and read_committed consumers would wait for ever. A coordinator knows
@@ -13,20 +13,25 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.partition import Partition
+from postroad.broker.subscriptions.pledges import end_pledges, open_pledges
 from postroad.broker.transactions.markers import NO_COORDINATOR, Verdict, mark
+from postroad.cluster.ids import pledges_id
 from postroad.cluster.internal_topics import TRANSACTIONS_TOPIC
 from postroad.errors import ApiError
+from postroad.transactions.transaction import Partition as TopicPartition
+from postroad.transactions.transaction import Producer
 
 if TYPE_CHECKING:
     from postroad.broker.node import Node
 
 LOOK_S: Final = 5.0
+LEDGER: Final = "ledger"
 PRODUCERS_MAX: Final = 100  # asked for at once: the others have their turn with the next look
 
 log = logging.getLogger(__name__)
 
 Open = dict[tuple[object, int], int]
-"""By place and producer: where the transaction begins, or the epoch of its offsets."""
+"""By place and producer: where the transaction begins, or the epoch of its offsets or pledges."""
 
 
 class HangingTransactions:
@@ -50,6 +55,10 @@ class HangingTransactions:
                 old = self._old((partition.topic_id, partition.index), found, seen)
                 if old:
                     await self._heal_partition(partition, old)
+        for where, found in open_pledges(self._node):
+            old = self._old((LEDGER, where), found, seen)
+            if old:
+                await self._heal_pledges(where, old)
         for coordinator in self._node.groups.all():
             for group_id, producers in coordinator.groups.pending().items():
                 old = self._old(group_id, producers, seen)
@@ -82,6 +91,21 @@ class HangingTransactions:
         except ApiError as error:
             log.info("%s-%d: nobody can say yet what hangs: %s", partition.topic, partition.index, error)
 
+    async def _heal_pledges(self, where: TopicPartition, old: dict[int, int]) -> None:
+        node = self._node
+        try:
+            ledger = pledges_id(where[0]), where[1]
+            known = await node.transactions.transactions_anywhere(list(old), ledger)
+            pledged = dict(open_pledges(node)).get(where, {})
+            for producer_id, epoch in old.items():
+                if producer_id not in known and pledged.get(producer_id) == epoch:
+                    log.warning(
+                        "pledges of producer %d at %s-%d wait for nobody", producer_id, *_named(where)
+                    )
+                    end_pledges(node, where, Producer(producer_id, epoch + 1), commit=False, done=_ignore)
+        except ApiError as error:
+            log.info("pledges at %s-%d: nobody can say yet what hangs: %s", *_named(where), error)
+
     async def _heal_group(self, group_id: str, old: dict[int, int]) -> None:
         node = self._node
         try:
@@ -94,6 +118,10 @@ class HangingTransactions:
                     node.transactions.complete_offsets(group_id, verdict, _ignore)
         except ApiError as error:
             log.info("group %s: nobody can say yet what hangs: %s", group_id, error)
+
+
+def _named(where: TopicPartition) -> tuple[str, int]:
+    return where[0].hex(), where[1]
 
 
 def _ignore(answer: object) -> None:

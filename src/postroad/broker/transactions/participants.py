@@ -1,8 +1,9 @@
-"""Bringing a verdict to all that a transaction has reached: partitions of topics, and groups.
+"""Bringing a verdict to all that a transaction has reached: partitions of topics, their ledgers, and groups.
 
-A partition gets a marker; a group turns the transaction's offsets into committed ones, or drops them. What
-another node leads or coordinates is asked of it: markers by WriteTxnMarkers, groups by a question between
-nodes. Each is tried until it has been done and is committed: the verdict stands, and nobody may forget it.
+A partition gets a marker; a ledger turns what was accepted in the transaction into what is done, or releases
+it; a group turns the transaction's offsets into committed ones, or drops them. What another node leads or
+coordinates is asked of it: markers by WriteTxnMarkers, ledgers and groups by questions between nodes. Each is
+tried until it has been done and is committed: the verdict stands, and nobody may forget it.
 What does not exist any more counts as done.
 """
 
@@ -12,13 +13,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from postroad.broker.subscriptions.pledges import end_pledges
 from postroad.broker.transactions.markers import Verdict, mark
+from postroad.cluster.ids import topic_of_pledges
 from postroad.cluster.image import NO_LEADER
 from postroad.errors import ApiError, InvalidProducerEpoch, TransactionCoordinatorFenced, by_code
 from postroad.transactions.transaction import Partition as TopicPartition
-from postroad.transactions.transaction import Transaction, TransactionState
+from postroad.transactions.transaction import Producer, Transaction, TransactionState
 from postroad.wire import peer
 from postroad.wire.messages import write_txn_markers as codec
 
@@ -66,9 +70,10 @@ class Ending:
     def begin(self) -> None:
         if self._cancelled:
             return
-        partitions, groups = sorted(self._transaction.places()), self._transaction.groups
-        self._left = 1 + len(partitions) + len(groups)
-        self._mark(partitions)
+        reached, groups = sorted(self._transaction.places()), self._transaction.groups
+        self._left = 1 + len(reached) + len(groups)
+        self._mark([where for where in reached if topic_of_pledges(where[0]) is None])
+        self._end_pledges([(topic, index) for named, index in reached if (topic := topic_of_pledges(named))])
         for group_id in groups:
             self._complete_offsets(group_id)
         self._finish_one()
@@ -81,15 +86,19 @@ class Ending:
 
     # --- partitions
 
-    def _mark(self, places: list[TopicPartition]) -> None:
-        by_leader: dict[int, dict[TopicPartition, str]] = {}  # with the names of their topics
+    def _by_leader(self, places: list[TopicPartition]) -> list[tuple[int, dict[TopicPartition, str]]]:
+        """The places with the names of their topics. What does not exist any more counts as done."""
+        by_leader: dict[int, dict[TopicPartition, str]] = {}
         for where in places:
             topic = self._node.image.topics_by_id.get(where[0])
             if topic is None or where[1] >= len(topic.partitions):
                 self._finish_one()
             else:
                 by_leader.setdefault(topic.partitions[where[1]].leader, {})[where] = topic.name
-        for leader, found in sorted(by_leader.items()):
+        return sorted(by_leader.items(), key=itemgetter(0))
+
+    def _mark(self, places: list[TopicPartition]) -> None:
+        for leader, found in self._by_leader(places):
             if leader in (self._me, NO_LEADER):
                 for where in found:
                     self._mark_here(where)
@@ -148,6 +157,44 @@ class Ending:
             log.warning("the marker for %s-%d is late: %s", where[0].hex(), where[1], error)
             return True  # the partition knows of a later transaction
         return error is None
+
+    # --- ledgers
+
+    @property
+    def _ended(self) -> Producer:
+        """The producer's transactions below this epoch have ended."""
+        return Producer(self._verdict.producer_id, self._verdict.epoch + (not self._verdict.strict))
+
+    def _end_pledges(self, places: list[TopicPartition]) -> None:
+        for leader, found in self._by_leader(places):
+            if leader in (self._me, NO_LEADER):
+                for where in found:
+                    self._end_pledges_here(where)
+            else:
+                self._start(self._end_pledges_there(leader, list(found)), f"pledges-{leader}")
+
+    def _end_pledges_here(self, where: TopicPartition) -> None:
+        done = partial(self._pledges_ended, where)
+        try:
+            end_pledges(self._node, where, self._ended, self._verdict.commit, done)
+        except ApiError as error:
+            done(error)
+
+    async def _end_pledges_there(self, leader: int, places: list[TopicPartition]) -> None:
+        question = peer.EndPledges(places, *self._ended, self._verdict.commit)
+        try:
+            answer = await self._node.peers.ask(leader, question)
+            codes = [result.error_code for result in answer.results]
+        except ApiError as error:
+            codes = [error.code] * len(places)
+        for where, code in zip(places, codes, strict=True):
+            self._pledges_ended(where, by_code(code) if code else None)
+
+    def _pledges_ended(self, where: TopicPartition, error: ApiError | None) -> None:
+        if error is None:
+            self._finish_one()
+        else:
+            self._again(self._end_pledges, [where])
 
     # --- groups
 
