@@ -35,7 +35,14 @@ async def settle(
     request = share_acknowledge.ShareAcknowledgeRequest(
         group_id=group, member_id=NOBODY, is_renew_ack=terms.renew, topics=said_of(batches)
     )
-    tags = write_private_tags(terms.lock_ms, terms.delay_ms, owner, reason=terms.reason, late=terms.late)
+    tags = write_private_tags(
+        terms.lock_ms,
+        terms.delay_ms,
+        owner,
+        reason=terms.reason,
+        late=terms.late,
+        transaction=terms.transaction,
+    )
     answer = await client.call(Tagged(share_acknowledge, tags), request, node=node, lane=LANE)
     if answer.error_code:
         raise by_code(answer.error_code, answer.error_message)

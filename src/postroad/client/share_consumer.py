@@ -30,7 +30,7 @@ from postroad.errors import (
     UnknownTopicOrPartition,
     by_code,
 )
-from postroad.wire.share_requests import NOT_GIVEN
+from postroad.wire.share_requests import NOT_GIVEN, InTransaction
 
 MAX_RECORDS: Final = 500
 MAX_WAIT_MS: Final = 500
@@ -230,6 +230,15 @@ class ShareConsumer:
             [(message, self._put(message, type_, lock_ms, delay_ms, reason)) for message in messages]
         )
 
+    async def pledge(self, messages: Iterable[ShareMessage], transaction: InTransaction) -> list[Refusal]:
+        """They are accepted if the transaction commits, but for those that are refused and unchanged.
+
+        Call `TransactionalProducer.acknowledge`, which knows its transaction and what to try again."""
+        terms = Terms(transaction=transaction)
+        return await self._outcomes(
+            [(message, self._put_on(message, AckType.PLEDGE, terms)) for message in messages]
+        )
+
     async def close(self) -> None:
         """What was acknowledged is committed, the rest is released, and the member leaves.
 
@@ -247,7 +256,9 @@ class ShareConsumer:
     def _put(
         self, message: ShareMessage, type_: AckType, lock_ms: int, delay_ms: int, reason: str = ""
     ) -> Outcome:
-        terms = Terms(type_ == AckType.RENEW, lock_ms, delay_ms, reason)
+        return self._put_on(message, type_, Terms(type_ == AckType.RENEW, lock_ms, delay_ms, reason))
+
+    def _put_on(self, message: ShareMessage, type_: AckType, terms: Terms) -> Outcome:
         node, topic_partition = self._homes[message.topic_partition]
         return self._outbox(node).put(topic_partition, message.offset, type_, terms)
 

@@ -23,6 +23,7 @@ class AckType(IntEnum):
     REJECT = 3  # it can't be handled: to the dead letters
     RENEW = 4  # the lock starts anew
     RETURN = 100  # nobody saw it: as if it had not been delivered. Postroad only
+    PLEDGE = 101  # it is done with if a transaction commits (`client.transactions`). Postroad only
 
 
 class ShareMessage(NamedTuple):

@@ -32,7 +32,7 @@ from postroad.errors import (
     by_code,
 )
 from postroad.wire.messages import share_acknowledge, share_fetch
-from postroad.wire.share_requests import NOT_GIVEN, write_private_tags
+from postroad.wire.share_requests import NOT_GIVEN, InTransaction, write_private_tags
 
 NEW: Final = 0
 FINAL: Final = -1
@@ -67,6 +67,7 @@ class Terms(NamedTuple):
     delay_ms: int = NOT_GIVEN  # until a released message comes again
     reason: str = ""  # of rejected messages, for their dead letters
     late: int = NOT_GIVEN  # what an owner may say when its lock is over (`wire.share_requests`)
+    transaction: InTransaction | None = None  # of which pledges are a part
 
 
 class ShareSession:
@@ -198,7 +199,9 @@ class ShareSession:
         request = self._acknowledge_request(batches, terms)
         request.share_session_epoch = self._next_epoch()
         api: Any = share_acknowledge
-        tags = write_private_tags(terms.lock_ms, terms.delay_ms, reason=terms.reason)
+        tags = write_private_tags(
+            terms.lock_ms, terms.delay_ms, reason=terms.reason, transaction=terms.transaction
+        )
         if tags != NO_TAGS:
             api = Tagged(share_acknowledge, tags)
         backoff = Backoff(OVERTAKEN_S, self._client.runtime)

@@ -1,12 +1,13 @@
-"""Writes to any number of partitions, and commits a group's offsets, all or nothing.
+"""Writes to any number of partitions, and commits a group's offsets or accepts messages, all or nothing.
 
     producer = await TransactionalProducer.begin(client, "copier-1")
     await producer.send(TopicPartition("copies", 0), [b"value"])
     await producer.send_offsets("copiers", consumer.uncommitted, consumer.committer)
     await producer.commit()
 
-`begin` fences whoever used the transactional id before. A transaction begins with the first `send` or
-`send_offsets` after that, and ends with `commit` or `abort`.
+Instead of offsets, `acknowledge` accepts what a share consumer holds. `begin` fences whoever used the
+transactional id before. A transaction begins with the first `send`, `send_offsets` or `acknowledge` after
+that, and ends with `commit` or `abort`.
 
 What a call raises, and what the caller does then:
 - ProducerFenced, InvalidProducerEpoch: another producer has taken over. Make no more calls.
@@ -23,15 +24,24 @@ refuses what comes late by an older one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from postroad.client.client import CALLS, Client
+from postroad.client.backoff import Backoff
+from postroad.client.client import CALLS, Client, pause_after
 from postroad.client.connection import ANY_VERSION, Connection
 from postroad.client.groups import Committer
 from postroad.client.metadata import TopicPartition
 from postroad.client.offsets import by_topic
-from postroad.errors import DuplicateSequence, PostroadError, by_code
+from postroad.errors import (
+    ConcurrentTransactions,
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    DuplicateSequence,
+    PostroadError,
+    UnsupportedVersion,
+    by_code,
+)
 from postroad.wire.batch import TRANSACTIONAL
 from postroad.wire.messages import (
     add_offsets_to_txn,
@@ -42,9 +52,19 @@ from postroad.wire.messages import (
     txn_offset_commit,
 )
 from postroad.wire.records import Record, encode_batch
+from postroad.wire.share_requests import InTransaction
+
+if TYPE_CHECKING:
+    from postroad.client.share_consumer import ShareConsumer
+    from postroad.client.share_message import ShareMessage
 
 TIMEOUT_MS: Final = 60_000
 SEQUENCE_MASK: Final = 0x7FFFFFFF
+NO_PLEDGES: Final = (
+    "Accepting messages in a transaction needs transaction.version 2: set kafka.transactions on every node."
+)
+# Nothing was changed, and a moment later it may be taken: what was held is held.
+PASSING: Final = (ConcurrentTransactions, CoordinatorLoadInProgress, CoordinatorNotAvailable)
 FEATURE: Final = "transaction.version"
 OWN_EPOCHS: Final = 2
 # Later versions are for transactions that have epochs of their own.
@@ -109,6 +129,34 @@ class TransactionalProducer:
         with self._noting_failure():
             await self._reach_group(group)
             await self._commit_offsets(group, offsets, committer)
+
+    async def acknowledge(self, consumer: ShareConsumer, messages: Iterable[ShareMessage]) -> None:
+        """The messages, which the consumer holds, are accepted if the transaction commits; else they are
+        released as after a failed delivery.
+
+        Raises InvalidRecordState if one of them is no longer held; UnsupportedVersion, and the transaction
+        has not begun, where the cluster knows no `transaction.version` 2."""
+        if not self.has_own_epochs:
+            raise UnsupportedVersion(NO_PLEDGES)
+        left = list(messages)
+        self._is_open = self._is_open or bool(left)
+        backoff = Backoff(self._client.timeout_s, self._client.runtime)
+        with self._noting_failure():
+            while left:
+                refused = await consumer.pledge(left, self.in_transaction)
+                left = [each.message for each in refused]
+                for each in refused:
+                    if not isinstance(each.error, PASSING):
+                        raise each.error
+                for each in refused[:1]:
+                    assert isinstance(each.error, PASSING)
+                    if not await backoff.wait(pause_after(each.error)):
+                        raise each.error
+
+    @property
+    def in_transaction(self) -> InTransaction:
+        """What says that a request is part of the transaction."""
+        return InTransaction(self._producer_id, self._epoch, self._name)
 
     async def commit(self) -> None:
         """All of it is in effect, and stays."""
