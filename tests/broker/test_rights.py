@@ -15,7 +15,7 @@ from postroad.broker.access import Rights
 from postroad.security.resources import Operation as Op
 from postroad.security.resources import PatternType, Permission
 from postroad.security.resources import ResourceType as Type
-from postroad.wire import copy_letters, node_metrics, nodes, peek, peer, receipt_key
+from postroad.wire import access_keys, callers, copy_letters, node_metrics, nodes, peek, peer, receipt_key
 from postroad.wire.messages import fetch
 from postroad.wire.share_requests import InTransaction
 from tests.broker.rights_table import (
@@ -70,8 +70,32 @@ OURS: Final = [
         CLUSTER_DENIED,
         (ON_CLUSTER[Op.CLUSTER_ACTION],),
     ),
+    Case(
+        callers,
+        0,
+        lambda _: callers.FollowRules(),
+        CLUSTER_DENIED,
+        (ON_CLUSTER[Op.CLUSTER_ACTION],),
+    ),
+    Case(
+        callers,
+        0,
+        lambda _: callers.FindSigningKey("id", "20260301", "us-east-1", "sqs"),
+        CLUSTER_DENIED,
+        (ON_CLUSTER[Op.CLUSTER_ACTION],),
+        "key",
+    ),
     Case(nodes, 0, lambda _: nodes.DescribeNodes(), CLUSTER_DENIED, (ON_CLUSTER[D],)),
     Case(nodes, 0, lambda _: nodes.CancelDrain(9), CLUSTER_DENIED, (ON_CLUSTER[Op.ALTER],), "order"),
+    Case(access_keys, 0, lambda _: access_keys.ListKeys(), CLUSTER_DENIED, (ON_CLUSTER[D],)),
+    Case(
+        access_keys,
+        0,
+        lambda _: access_keys.DeleteKey("none"),
+        CLUSTER_DENIED,
+        (ON_CLUSTER[Op.ALTER],),
+        "order",
+    ),
 ]
 CASES: Final = [*OF_KAFKA, *OURS]
 ERROR_FIELDS: Final = {"error_code", "partition_error_code", "acknowledge_error_code"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def test_the_master_key_makes_the_first_user(node: Secured, tmp_path: Path) -> N
 def test_a_user_logs_in_with_a_password_file(admin: Command, node: Secured, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of my own\n")
-    assert "password" not in admin("user", "create", "filed", "--new-password-file", str(secret)).output
+    assert "password:" not in admin("user", "create", "filed", "--new-password-file", str(secret)).output
     as_user = ["--user", "filed", "--password-file", str(secret)]
     invoke(*as_user, "topic", "list", "-b", node.bootstrap)
     secret.write_text("another\n")
@@ -94,6 +95,46 @@ def test_users_are_listed_changed_and_deleted(admin: Command) -> None:
     admin("user", "delete", "carl", "--yes")
     assert "there is no user" in admin("user", "delete", "carl", "--yes", code=1).output
     assert "there is no user" in admin("user", "password", "carl", code=1).output
+
+
+def test_a_new_user_has_an_access_key_for_sqs_clients(admin: Command, node: Secured) -> None:
+    made = json.loads(admin("user", "create", "fred", "--json").output)
+    assert list(made) == ["user", "password", "access_key_id", "secret_access_key"]
+    assert len(made["secret_access_key"]) == 40
+    stored = node.node.image.users["fred"].keys
+    assert list(stored) == [made["access_key_id"]]
+    assert made["secret_access_key"] not in repr(stored)
+    printed = admin("user", "create", "gina").output
+    assert re.search(r"password: \S+\naccess_key_id: PRAK\S{16}\nsecret_access_key: \S{40}\n", printed)
+
+
+def test_access_keys_are_changed_one_after_the_other(admin: Command) -> None:
+    first = json.loads(admin("user", "create", "hugo", "--json").output)["access_key_id"]
+    second = json.loads(admin("user", "key", "create", "hugo", "--json").output)["access_key_id"]
+    admin("user", "key", "disable", first)
+
+    def states() -> dict[str, str]:
+        listed = json.loads(admin("user", "key", "list", "hugo", "--json").output)
+        return {each["access_key"]: each["state"] for each in listed}
+
+    assert states() == {first: "disabled", second: "enabled"}
+    admin("user", "key", "enable", first)
+    assert states() == {first: "enabled", second: "enabled"}
+    admin("user", "key", "delete", first, "--yes")
+    assert states() == {second: "enabled"}
+    assert second in admin("user", "key", "list").output
+    assert "There is no access key" in admin("user", "key", "delete", first, "--yes", code=1).output
+    assert "There is no access key" in admin("user", "key", "disable", first, code=1).output
+    assert "There is no user" in admin("user", "key", "create", "nobody", code=1).output
+    admin("user", "delete", "hugo", "--yes")
+    assert states() == {}
+
+
+def test_a_password_file_leaves_the_access_key(admin: Command, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("of my own\n")
+    made = json.loads(admin("user", "create", "ida", "--new-password-file", str(secret), "--json").output)
+    assert list(made) == ["user", "access_key_id", "secret_access_key"]
 
 
 def test_check_names_the_rule_that_decides(admin: Command) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from postroad.cluster import acls as acl_decisions
 from postroad.cluster import keys, quotas, users
 from postroad.cluster.image import Image
-from postroad.cluster.keys import AclKey, AclValue, QuotaEntity, ScramValue
+from postroad.cluster.keys import AccessKeyValue, AclKey, AclValue, QuotaEntity, ScramValue
 from postroad.cluster.store import ABSENT, Compare, Event, Put, Snapshot, StoreEntry
 from postroad.errors import CoordinationError, InvalidRequest, PolicyViolation, ResourceNotFound
 from tests.cluster.applied import commit
@@ -134,6 +134,7 @@ def test_a_node_that_starts_sees_what_a_node_that_followed_sees() -> None:
     entries: list[StoreEntry] = []
     for make in (
         lambda image: users.put_verifier(image, "shop", "SCRAM-SHA-256", VERIFIER),
+        lambda image: users.create_key(image, "shop", "ID", AccessKeyValue(1, 5)),
         lambda image: acl_decisions.add_acls(image, AclKey(TOPIC, PREFIXED, "a/b"), [READ]),
         lambda image: quotas.alter_quota(image, QuotaEntity(None, ""), {quotas.REQUEST_PERCENTAGE: 50.0}),
     ):
@@ -142,5 +143,55 @@ def test_a_node_that_starts_sees_what_a_node_that_followed_sees() -> None:
         puts = [operation for operation in decision.operations if isinstance(operation, Put)]
         entries += [StoreEntry(put.key, put.value, image.revision) for put in puts]
     other = Image()
+    entries = list({entry.key: entry for entry in entries}.values())
     other.catch_up(Snapshot(sorted(entries), image.revision))
     assert (other.users, other.acls, other.quotas) == (image.users, image.acls, image.quotas)
+    assert other.access_keys == image.access_keys == {"ID": "shop"}
+    other.check()
+
+
+def test_access_keys_belong_to_a_user_and_go_with_it() -> None:
+    image = Image()
+    with pytest.raises(ResourceNotFound):
+        users.create_key(image, "shop", "ID", AccessKeyValue(1))
+    commit(image, users.put_verifier(image, "shop", "A", VERIFIER))
+    commit(image, users.create_key(image, "shop", "ID", AccessKeyValue(1, 7)))
+    assert users.create_key(image, "shop", "ID", AccessKeyValue(1, 9)).operations == []
+    commit(image, users.put_verifier(image, "shop", "A", OTHER))  # another password: the key stays
+    assert image.users["shop"].keys == {"ID": AccessKeyValue(1, 7)}
+    assert image.access_keys == {"ID": "shop"}
+    commit(image, users.delete_verifier(image, "shop", "A"))
+    assert image.access_keys == {}
+    commit(image, users.put_verifier(image, "shop", "A", VERIFIER))  # another one of the same name
+    assert image.users["shop"].keys == {}
+    image.check()
+
+
+def test_access_keys_are_disabled_enabled_and_deleted() -> None:
+    image = Image()
+    commit(image, users.put_verifier(image, "shop", "A", VERIFIER))
+    for key_id in ("ONE", "TWO"):
+        commit(image, users.create_key(image, "shop", key_id, AccessKeyValue(1)))
+    commit(image, users.enable_key(image, "ONE", enabled=False))
+    assert not image.users["shop"].keys["ONE"].enabled
+    assert image.users["shop"].keys["TWO"].enabled
+    assert users.enable_key(image, "ONE", enabled=False).operations == []
+    commit(image, users.enable_key(image, "ONE", enabled=True))
+    commit(image, users.delete_key(image, "ONE"))
+    assert image.access_keys == {"TWO": "shop"}
+    for decide in (
+        lambda: users.delete_key(image, "ONE"),
+        lambda: users.enable_key(image, "X", enabled=True),
+    ):
+        with pytest.raises(ResourceNotFound):
+            decide()
+    image.check()
+
+
+def test_a_user_has_a_bounded_number_of_access_keys() -> None:
+    image = Image()
+    commit(image, users.put_verifier(image, "shop", "A", VERIFIER))
+    for number in range(users.KEYS_MAX):
+        commit(image, users.create_key(image, "shop", str(number), AccessKeyValue(1)))
+    with pytest.raises(PolicyViolation):
+        users.create_key(image, "shop", "more", AccessKeyValue(1))

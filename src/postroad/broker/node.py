@@ -325,6 +325,7 @@ class Node:
         self.listener.stop_reading()
         for partition in list(self.partitions):
             partition.expire_readers()
+        self.security.news.end_waits()
         deadline = self.loop.time() + DRAIN_S
         while self.loop.time() < deadline:
             if all(connection.answered_all for connection in self.listener.connections):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from postroad.broker.access import Guard
 from postroad.broker.login import Login
 from postroad.broker.master_key_file import read_or_make
+from postroad.broker.security_news import SecurityNews
 from postroad.cluster import keys
 from postroad.config.listeners import is_loopback
 from postroad.security import sasl, scram
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 MACHINES: Final = {NODE_USER: NODE, GATEWAY_USER: GATEWAY, OPERATOR_USER: OPERATOR}
 MACHINE_MECHANISM: Final = sasl.SCRAM_SHA_256
+MARK_BYTES: Final = 16
 
 audit = logging.getLogger("postroad.audit")
 
@@ -52,6 +54,7 @@ class Security:
         self.rules = Rules(settings.super_user_names, open_without_rules=settings.open_without_rules)
         self.rules.revision = self.revision
         self.master_key = b""
+        self.news = SecurityNews("", self.revision)  # for gateways
         self._machines: dict[str, Verifier] = {}
         self._hashers = node.runtime.workers(1, "login") if settings.enabled else None
 
@@ -61,6 +64,7 @@ class Security:
             return
         runtime = self._node.runtime
         self.master_key = read_or_make(runtime.disk, self._node.settings, runtime.random.randbytes)
+        self.news = SecurityNews(runtime.random.randbytes(16).hex(), self.revision)
         for name in MACHINES:
             salt = derive(self.master_key, "machine salt", name)[: scram.SALT_BYTES]
             password = machine_password(self.master_key, name)
@@ -90,6 +94,7 @@ class Security:
                 self._end_sessions(rest)
         self.revision += 1
         self.rules.revision = self.revision
+        self.news.note(self.revision, changes.security)
 
     def _end_sessions(self, name: str) -> None:
         """Whoever logged in with a password that is no more has to log in again."""
@@ -131,7 +136,7 @@ class Security:
 
     def exchange(self, mechanism: str) -> sasl.ServerExchange:
         if mechanism == sasl.PLAIN:
-            return sasl.PlainServer(self._plain_verifier)
+            return sasl.PlainServer(self.password_verifier)
         nonce = self._node.runtime.random.randbytes(24).hex()
         return sasl.ScramServer(partial(self.verifier, mechanism), nonce)
 
@@ -140,6 +145,10 @@ class Security:
         machine = self._machines.get(name)
         if machine is not None and machine.mechanism == mechanism:
             return machine
+        return self.user_verifier(mechanism, name)
+
+    def user_verifier(self, mechanism: str, name: str) -> Verifier:
+        """The same of users alone: machines don't come by way of a gateway."""
         known = self._node.image.users.get(name)
         if known is not None and mechanism in known.scram:
             return _verifier(mechanism, known.scram[mechanism])
@@ -147,10 +156,15 @@ class Security:
         size = 64 if mechanism == sasl.SCRAM_SHA_512 else 32
         return Verifier(mechanism, salt, scram.ITERATIONS, bytes(size), bytes(size))
 
-    def _plain_verifier(self, name: str) -> Verifier:
+    def password_verifier(self, name: str) -> Verifier:
+        """What a password is checked with where the client names no mechanism."""
         known = self._node.image.users.get(name)
         only_longer = known is not None and sasl.SCRAM_SHA_256 not in known.scram
         return self.verifier(sasl.SCRAM_SHA_512 if only_longer else sasl.SCRAM_SHA_256, name)
+
+    def mark(self, mechanism: str, stored_key: bytes) -> bytes:
+        """By which a gateway tells one password from another: it shows nothing of either."""
+        return derive(self.master_key, "password mark", mechanism, stored_key.hex())[:MARK_BYTES]
 
     async def passes(self, check: sasl.PasswordCheck) -> bool:
         """Hash the password, beside the loop."""

@@ -13,10 +13,12 @@ from postroad.cli.command import Group
 from postroad.cli.confirmation import confirm, yes_option
 from postroad.cli.profile import read_password
 from postroad.cli.session import Failed, cluster_options, json_option, talk
+from postroad.cli.user_key import key, shown, tell
 
 if TYPE_CHECKING:
     from postroad.client import Client
     from postroad.client.users import User
+    from postroad.wire.access_keys import AccessKey
 
 PASSWORD_BYTES: Final = 24  # of chance, in a password that is made up here
 
@@ -30,7 +32,10 @@ new_password_option = click.option(
 
 @click.group(cls=Group)
 def user() -> None:
-    """Create, list and delete users, and change their passwords."""
+    """Create, list and delete users, and change their passwords and access keys."""
+
+
+user.add_command(key)
 
 
 @user.command()
@@ -41,18 +46,21 @@ def user() -> None:
 def create(
     name: str, new_password_file: Path | None, as_json: bool, bootstrap: str, timeout_s: float
 ) -> None:
-    """Create a user, who may do nothing until `postroad acl allow` says what."""
+    """Create a user, who may do nothing until `postroad acl allow` says what. The password is for Kafka
+    clients and HTTP, the access key for SQS clients. Both are printed once.
+    """
 
-    async def work(client: Client, password: str) -> None:
-        from postroad.client import users
+    async def work(client: Client, password: str) -> AccessKey:
+        from postroad.client import access_keys, users
 
         if name in [found.name for found in await users.list_users(client)]:
             raise Failed(f"there is a user {name!r}: `postroad user password {name}` gives another password")
         await users.set_password(client, name, password)
+        return await access_keys.create(client, name)
 
     password = _new_password(new_password_file)
-    talk(bootstrap, timeout_s, lambda client: work(client, password))
-    _tell(name, password, new_password_file, as_json, "created")
+    made = talk(bootstrap, timeout_s, lambda client: work(client, password))
+    _tell(name, password, new_password_file, as_json, "created", made)
 
 
 @user.command()
@@ -97,7 +105,7 @@ def list_users(as_json: bool, bootstrap: str, timeout_s: float) -> None:
 @yes_option
 @cluster_options
 def delete(name: str, yes: bool, bootstrap: str, timeout_s: float) -> None:
-    """Delete a user; connections of the user end. ACLs stay."""
+    """Delete a user with all access keys; connections of the user end. ACLs stay."""
     confirm(f"Delete user {name}?", yes)
 
     async def work(client: Client) -> None:
@@ -122,12 +130,16 @@ def _new_password(path: Path | None) -> str:
     return secrets.token_urlsafe(PASSWORD_BYTES) if path is None else read_password(path)
 
 
-def _tell(name: str, password: str, path: Path | None, as_json: bool, verb: str) -> None:
+def _tell(
+    name: str, password: str, path: Path | None, as_json: bool, verb: str, made: AccessKey | None = None
+) -> None:
     """A password that was made up is printed once; one from a file is known already."""
-    shown = {} if path is not None else {"password": password}
+    known = {} if path is not None else {"password": password}
     if as_json:
-        output.write_json({"user": name} | shown)
+        output.write_json({"user": name} | known | ({} if made is None else shown(made)))
         return
     click.echo(f"{verb} {name}")
-    if shown:
+    if known:
         click.echo(f"password: {password}")
+    if made is not None:
+        tell(made)

@@ -10,6 +10,7 @@ live and after a restart, on every node. It is pure; between two applies it stan
 - I5 A group is there only with overrides: one that was never configured, and one whose last override is
   gone, are the same.
 - I6 `named_by` says of each topic name which groups' configs name it; `existed` tells of such topics only.
+- I7 `access_keys` has the ids of all users' access keys, and no others.
 """
 
 from __future__ import annotations
@@ -130,6 +131,7 @@ class Image:
         self.next_producer_id = 0
         self.receipt_key: bytes | None = None  # None: no gateway has asked for it
         self.users: dict[str, keys.UserValue] = {}
+        self.access_keys: dict[str, str] = {}  # whose an access key is, by its id
         self.acls: dict[keys.AclKey, tuple[keys.AclValue, ...]] = {}
         self.quotas: dict[keys.QuotaEntity, dict[str, float]] = {}
         # This node's own count of changes of users, ACLs and quotas: what was allowed at another one is asked
@@ -197,7 +199,7 @@ class Image:
         return changes
 
     def check(self) -> None:
-        """Asserts I1 to I3, I5 and I6 (I4 is asserted with each change)."""
+        """Asserts I1 to I3 and I5 to I7 (I4 is asserted with each change)."""
         assert {topic.id: topic for topic in self.topics.values()} == self.topics_by_id
         assert len(self._by_key) == len(self.topics) == len(self._values)
         assert not self.topics_by_id.keys() & self.deleted.keys()
@@ -209,6 +211,8 @@ class Image:
             for name in set().union(*naming.values())
         }
         assert all(known and known.keys() <= naming[group] for group, known in self.existed.items())
+        owners = {key_id: name for name, user in self.users.items() for key_id in user.keys}
+        assert self.access_keys == owners
         for name, topic in self.topics.items():
             assert name == topic.name
             assert self._by_key[keys.topic_key(name)] is topic
@@ -327,13 +331,21 @@ class Image:
         value = event.value
         match kind:
             case "users":
-                _put(self.users, rest, None if value is None else _decoded(event, keys.UserValue))
+                self._take_user(rest, None if value is None else _decoded(event, keys.UserValue))
             case "acls":
                 acls = None if value is None else _decoded(event, keys.AclsValue).acls
                 _put(self.acls, keys.read_acl_key(rest), acls)
             case "quotas":
                 limits = None if value is None else _decoded(event, keys.QuotaValue).limits
                 _put(self.quotas, keys.read_quota_key(rest), limits)
+
+    def _take_user(self, name: str, user: keys.UserValue | None) -> None:
+        before = self.users.get(name)
+        for key_id in () if before is None else before.keys:
+            self.access_keys.pop(key_id, None)
+        _put(self.users, name, user)
+        for key_id in () if user is None else user.keys:
+            self.access_keys[key_id] = name
 
     def _take_deleted(self, event: Event, topic_id: bytes) -> None:
         if event.value is None:

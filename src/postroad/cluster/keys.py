@@ -11,7 +11,7 @@
     groups/<group id>               a group's config overrides, and which of the topics that it names existed
                                     when it named them; there only while it has overrides
     deleted/<topic id>              a deleted topic whose directories some nodes still have to remove
-    users/<name>                    what a user's passwords are checked with
+    users/<name>                    what a user's passwords are checked with, and the user's access keys
     acls/<type>/<pattern>/<name>    the ACLs about one resource, or one prefix of names
     quotas/<entity>                 what a user or a client may take in a second
     receipts                        the key with which all gateways seal receipts
@@ -185,8 +185,17 @@ class ScramValue(msgspec.Struct, frozen=True):
     server_key: bytes
 
 
-class UserValue(msgspec.Struct, frozen=True):
+class AccessKeyValue(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An access key. Its secret is made of the master key, the id and the version."""
+
+    version: int
+    created_ms: int = 0
+    enabled: bool = True
+
+
+class UserValue(msgspec.Struct, frozen=True, omit_defaults=True):
     scram: dict[str, ScramValue]  # by mechanism
+    keys: dict[str, AccessKeyValue] = {}  # access keys, by id
 
 
 class AclValue(msgspec.Struct, frozen=True, array_like=True):

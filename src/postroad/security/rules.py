@@ -76,8 +76,8 @@ class Rules:
 
     def __init__(self, super_users: Collection[str] = (), *, open_without_rules: bool = False) -> None:
         self.revision = 0
-        self._super_users = frozenset(super_users)
-        self._open_without_rules = open_without_rules
+        self.super_users = frozenset(super_users)
+        self.open_without_rules = open_without_rules
         self._rules: dict[ResourcePattern, tuple[AclRule, ...]] = {}
         self._prefix_lengths: dict[int, dict[int, int]] = {}  # by type: how many prefixes have which length
 
@@ -122,7 +122,7 @@ class Rules:
         for acl in matching:
             if acl.rule.allows(operation):
                 return Verdict(True, str(acl), acl)
-        if not covering and self._open_without_rules:
+        if not covering and self.open_without_rules:
             return Verdict(True, "no rule is about it, and what has no rules is open to everybody")
         return Verdict(False, "no rule allows it")
 
@@ -142,10 +142,10 @@ class Rules:
             if rule.allows(operation) and not any(_covers_all(deny, resource) for deny in denied):
                 return True
         wildcard = ResourcePattern(type_, PatternType.LITERAL, WILDCARD)
-        return self._open_without_rules and wildcard not in self._rules
+        return self.open_without_rules and wildcard not in self._rules
 
     def is_super(self, principal: Principal) -> bool:
-        return principal.is_machine or str(principal) in self._super_users
+        return principal.is_machine or str(principal) in self.super_users
 
     def _covering(self, type_: int, name: str) -> Iterator[Acl]:
         """All rules whose pattern covers the resource: literal, wildcard, then prefixes, short ones first."""

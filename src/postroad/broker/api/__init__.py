@@ -97,6 +97,8 @@ ALL: Final = cast(
         Later("peer", 10004, (0, 0), 0, advertised=False),
         Later("copy_letters", 10005, (0, 0), 0, advertised=False),
         Later("node_metrics", 10002, (0, 0), 0, advertised=False),
+        Later("access_keys", 10008, (0, 0), 0, advertised=False),
+        Later("callers", 10009, (0, 0), 0, advertised=False),
         receipt_key,
         nodes,
     ],
