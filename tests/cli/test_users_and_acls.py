@@ -34,6 +34,7 @@ def profile_of(directory: Path, node: Secured, user: str, password: str) -> Path
     path = directory / f"{user}.toml"
     lines = {"bootstrap": node.bootstrap, "user": user, "password": password}
     path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in lines.items()))
+    path.chmod(0o600)
     return path
 
 

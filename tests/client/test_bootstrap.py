@@ -10,7 +10,7 @@ from postroad.errors import ConfigurationError
 
 
 def test_addresses_alone_are_plain() -> None:
-    assert read("a:1,b:2") == ([Address("a", 1), Address("b", 2)], None)
+    assert read("a:1,b:2") == ([Address("a", 1), Address("b", 2)], None, None)
 
 
 def test_tls_has_its_files_behind_a_question_mark() -> None:

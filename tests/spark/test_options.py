@@ -7,6 +7,7 @@ import re
 import pytest
 
 from postroad.errors import ConfigurationError
+from postroad.spark.access import OPEN
 from postroad.spark.offsets import EARLIEST, LATEST, Each, EachSince, Everywhere, Since
 from postroad.spark.options import NAMES, parse_read
 
@@ -99,6 +100,7 @@ def test_client_settings_reach_the_client() -> None:
     }
     cluster = parse_read({**BASE, **options}, streaming=False).cluster
     assert cluster.__getstate__()[1] == {
+        "access": OPEN,
         "isolation": "read_committed",
         "client_id": "me",
         "rack": "here",
@@ -141,10 +143,11 @@ def test_protected_setting_is_refused_with_the_reason(name: str, says: str) -> N
 
 
 def test_secrets_are_not_repeated_in_the_refusal() -> None:
-    text = refusal({**BASE, "kafka.sasl.jaas.config": "password=hunter2"})
-    assert "kafka.sasl.jaas.config" in text
-    assert "hunter2" not in text
-    assert "PLAINTEXT" in refusal({**BASE, "kafka.security.protocol": "SASL_SSL"})
+    secured = {**BASE, "kafka.security.protocol": "SASL_SSL"}
+    for options in ({**BASE}, secured, {**secured, "kafka.sasl.mechanism": "magic"}):
+        text = refusal({**options, "kafka.sasl.jaas.config": "password=hunter2"})
+        assert "kafka.sasl" in text
+        assert "hunter2" not in text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import gc
 import logging
 import sys
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from postroad import process
 from postroad.broker.gateway_process import GatewayProcess, bootstrap_of, shown_bootstrap
@@ -16,6 +16,9 @@ from postroad.config.kafka import Kafka
 from postroad.config.listeners import is_loopback
 from postroad.errors import PostroadError
 
+if TYPE_CHECKING:
+    from postroad.broker.secure_start import SecureStart
+
 SWITCH_INTERVAL_S: Final = (
     0.0005  # a finished sync waits at most this long for the interpreter (default 5 ms)
 )
@@ -24,10 +27,16 @@ EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # and the one amon
 log = logging.getLogger("postroad")
 
 
-def run(loaded: Loaded, ready_file: str | None = None, is_child: bool = False) -> int:
+def run(
+    loaded: Loaded,
+    ready_file: str | None = None,
+    is_child: bool = False,
+    secured: SecureStart | None = None,
+) -> int:
     """Serve until SIGTERM or SIGINT; the exit code. `ready_file` is written when clients may come.
 
-    A child of `several_nodes` also stops when its standard input ends, and says nothing.
+    A child of `several_nodes` also stops when its standard input ends, and says nothing. `secured`: what a
+    start with `--secure` has to do besides.
     """
     settings = loaded.settings
     source = f"node {settings.node.id}" if is_child else ""
@@ -36,18 +45,19 @@ def run(loaded: Loaded, ready_file: str | None = None, is_child: bool = False) -
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         with process.event_loop() as runner:
-            return runner.run(_serve(loaded, ready_file, is_child))
+            return runner.run(_serve(loaded, ready_file, is_child, secured))
     except PostroadError as error:
         print(f"postroad: {error}", file=sys.stderr)
         return 1
 
 
-async def _serve(loaded: Loaded, ready_file: str | None, is_child: bool) -> int:
+async def _serve(loaded: Loaded, ready_file: str | None, is_child: bool, secured: SecureStart | None) -> int:
     stopping = process.told_to_stop()
     if is_child:
         process.end_with_stdin(stopping)
     for listener in loaded.settings.kafka.every_listener:
-        if not is_loopback(listener.host) and not listener.is_safe:
+        is_asked = loaded.settings.security.enabled and listener.is_tls
+        if not is_loopback(listener.host) and not listener.is_safe and not is_asked:
             without = "a certificate of their own" if listener.is_tls else "TLS or a password"
             log.warning("others can connect to %s, without %s", listener.host, without)
     gateway = GatewayProcess(loaded)
@@ -56,9 +66,17 @@ async def _serve(loaded: Loaded, ready_file: str | None, is_child: bool) -> int:
     await node.start()
     if node.certificates is not None:
         process.when_told_to_reload(partial(node.certificates.reload, True))
-    gateway.start(bootstrap_of(loaded.settings, _own_address(node.settings.kafka, node.port)))
+    at = _own_address(node.settings.kafka, node.port)
+    gateway.start(bootstrap_of(loaded.settings, at))
+    if secured is not None:
+        try:
+            await secured.finish([at], [_advertised(node)], gateway.address, node.security.master_key)
+        except BaseException:
+            await gateway.stop()
+            await node.stop()
+            raise
     if not is_child:
-        _say_ready(node, gateway.address, ready_file)
+        _say_ready(node, gateway.address, ready_file, secured)
     gc.collect()
     gc.freeze()  # what is loaded by now stays: the collector need not look at it again
     await process.any_of(stopping, node.failed)
@@ -73,14 +91,22 @@ def _own_address(kafka: Kafka, port: int) -> str:
     return _address(EVERY_ADDRESS.get(kafka.host, kafka.host), port)
 
 
-def _say_ready(node: Node, http: str, ready_file: str | None) -> None:
-    address = f"{node.settings.kafka.host_to_advertise}:{node.advertised_port}"
+def _advertised(node: Node) -> str:
+    """Where clients are told to connect."""
+    return _address(node.settings.kafka.host_to_advertise, node.advertised_port)
+
+
+def _say_ready(node: Node, http: str, ready_file: str | None, secured: SecureStart | None) -> None:
+    address = _advertised(node)
     shown = shown_bootstrap(node.settings, address)
+    hints = (
+        f"Try it:  postroad publish hello world --bootstrap {shown}",
+        f"         postroad consume hello --from-beginning --bootstrap {shown}",
+    )
     process.say(
         f"postroad is ready: Kafka clients connect to {address}; data in {node.directory.path.absolute()}",
         *([f"HTTP (SQS, REST, WebSocket): {node.settings.http.scheme}://{http}"] if http else []),
-        f"Try it:  postroad publish hello world --bootstrap {shown}",
-        f"         postroad consume hello --from-beginning --bootstrap {shown}",
+        *(hints if secured is None else secured.lines),
     )
     if ready_file is not None:
         others = {f"kafka.{name}": _address(*at) for name, at in node.registration.me.listeners.items()}

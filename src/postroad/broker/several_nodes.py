@@ -12,7 +12,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from postroad import process
 from postroad.broker.child_process import keep_running, run_child
@@ -31,6 +31,9 @@ from postroad.config.sources import DEFAULT
 from postroad.errors import ConfigurationError, PostroadError
 from postroad.log.disk import OsDisk
 
+if TYPE_CHECKING:
+    from postroad.broker.secure_start import SecureStart
+
 PORT_MAX: Final = 65535
 LOOK_S: Final = 0.05  # at a start, for nodes that have become ready
 STOP_S: Final = 60.0  # a node syncs all logs before it ends
@@ -39,14 +42,17 @@ EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # and the one amon
 log = logging.getLogger("postroad")
 
 
-def run(loaded: Loaded, nodes: int, ready_file: str | None = None) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code. `ready_file` is written when clients may come."""
+def run(loaded: Loaded, nodes: int, ready_file: str | None = None, secured: SecureStart | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code. `ready_file` is written when clients may come.
+
+    `secured`: what a start with `--secure` has to do besides.
+    """
     process.log_to_stderr(loaded.settings.logging.level, loaded.settings.logging.format)
     process.raise_file_limit()
     try:
         check(loaded, nodes)
         with process.event_loop() as runner:
-            return runner.run(_serve(loaded, nodes, ready_file))
+            return runner.run(_serve(loaded, nodes, ready_file, secured))
     except PostroadError as error:
         print(f"postroad: {error}", file=sys.stderr)
         return 1
@@ -77,12 +83,13 @@ def check(loaded: Loaded, nodes: int) -> None:
             )
 
 
-async def _serve(loaded: Loaded, nodes: int, ready_file: str | None) -> int:
+async def _serve(loaded: Loaded, nodes: int, ready_file: str | None, secured: SecureStart | None) -> int:
     stopping = process.told_to_stop()
     directory = ClusterDirectory(loaded.settings.data.dir, OsDisk())
     directory.open(nodes)
+    master = b""
     if loaded.settings.security.enabled:
-        read_or_make(OsDisk(), loaded.settings, SystemRuntime().random.randbytes)
+        master = read_or_make(OsDisk(), loaded.settings, SystemRuntime().random.randbytes)
     gateway = GatewayProcess(loaded)
     await gateway.listen()
     store = await SqliteStore.open(directory.store)
@@ -92,7 +99,10 @@ async def _serve(loaded: Loaded, nodes: int, ready_file: str | None) -> int:
         if not await running.start(stopping):
             return int(not stopping.is_set())
         gateway.start(bootstrap_of(loaded.settings, ",".join(running.addresses.values())))
-        _say_ready(loaded, running, gateway.address, ready_file)
+        if secured is not None:
+            at, advertised = list(running.addresses.values()), list(running.advertised.values())
+            await secured.finish(at, advertised, gateway.address, master)
+        _say_ready(loaded, running, gateway.address, ready_file, secured)
         await stopping.wait()
         log.info("stopping: first the gateway, then all nodes")
         await gateway.stop()
@@ -213,16 +223,25 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _say_ready(loaded: Loaded, running: NodeProcesses, http: str, ready_file: str | None) -> None:
+def _say_ready(
+    loaded: Loaded,
+    running: NodeProcesses,
+    http: str,
+    ready_file: str | None,
+    secured: SecureStart | None,
+) -> None:
     addresses = ",".join(running.advertised.values())
     first = shown_bootstrap(loaded.settings, next(iter(running.advertised.values())))
     data = loaded.settings.data.dir.absolute()
+    hints = (
+        f"Try it:  postroad publish hello world --bootstrap {first}",
+        f"         postroad consume hello --from-beginning --bootstrap {first}",
+    )
     process.say(
         f"postroad is ready, {len(running.advertised)} nodes: Kafka clients connect to {addresses}; "
         f"data in {data}",
         *([f"HTTP (SQS, REST, WebSocket): {loaded.settings.http.scheme}://{http}"] if http else []),
-        f"Try it:  postroad publish hello world --bootstrap {first}",
-        f"         postroad consume hello --from-beginning --bootstrap {first}",
+        *(hints if secured is None else secured.lines),
     )
     if ready_file is not None:
         facts = process.ready_http(loaded.settings.http.scheme, http)

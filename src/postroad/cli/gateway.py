@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from postroad.cli.command import Command
-from postroad.cli.session import bootstrap_option
+from postroad.cli.session import address_to_hand_on, bootstrap_option
 from postroad.cli.settings import gateway_flags, gateway_options, load_settings, ready_file_option
 
 
@@ -31,6 +31,7 @@ def gateway(
     Any number of gateways can serve the same nodes.
     """
     loaded = load_settings(file, overrides, insecure, {"http.enabled": "true", **gateway_flags(http)})
+    address = address_to_hand_on(bootstrap) if inherit is None else bootstrap
     from postroad.gateway.serve import run
 
-    sys.exit(run(loaded.settings, bootstrap, ready_file, inherit))
+    sys.exit(run(loaded.settings, address, ready_file, inherit))

@@ -10,7 +10,7 @@ import click
 
 from postroad.cli.command import Command
 from postroad.cli.duration import DurationType
-from postroad.cli.session import Failed, cluster_options, explain, json_option
+from postroad.cli.session import Failed, address_to_hand_on, cluster_options, explain, json_option
 from postroad.errors import ConfigurationError, PostroadError
 
 
@@ -92,13 +92,14 @@ def mirror(
     postroad mirror -b dc1:9092 --to dc2:9092 --topic orders --group billing --once
     postroad mirror -b dc1:9092 --to dc2:9092 --pattern '.*' --prefix dc1. --metrics 127.0.0.1:9464
     """
+    from postroad.client.bootstrap import read as read_bootstrap
     from postroad.client.metadata import parse_bootstrap
     from postroad.mirrors.mirror import MirrorSettings
     from postroad.mirrors.positions import Wanted
     from postroad.mirrors.serve import run
 
     settings = MirrorSettings(
-        bootstrap,
+        address_to_hand_on(bootstrap),
         target,
         topics,
         pattern=pattern,
@@ -112,7 +113,7 @@ def mirror(
         compression=compression,
     )
     try:
-        parse_bootstrap(target)
+        read_bootstrap(target)
         done = run(settings, None if metrics is None else parse_bootstrap(metrics)[0], timeout_s)
     except ConfigurationError as error:
         raise click.UsageError(str(error)) from None

@@ -11,7 +11,7 @@ import click
 from postroad.cli.command import Command
 from postroad.cli.duration import DurationType
 from postroad.cli.pipeline import Told, iceberg_options, spark_options, spark_session, stopping
-from postroad.cli.session import bootstrap_option, json_option
+from postroad.cli.session import address_to_hand_on, bootstrap_option, json_option
 from postroad.cli.topic import pairs
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def archive(
     if retention_ms is not None and retention_ms < DAY_MS:
         raise click.BadParameter("at least 1d: only whole dates can be deleted", param_hint="--retention")
     options = pairs(source)
+    address = address_to_hand_on(bootstrap)
     with (
         spark_session("archive", master, confs) as spark,
         stopping() as stop,
@@ -121,7 +122,7 @@ def archive(
         from postroad.pipelines.archive import archive as run
 
         settings = ArchiveSettings(
-            bootstrap,
+            address,
             topics,
             to,
             format=format_,

@@ -12,7 +12,7 @@ import click
 from postroad.cli.command import Command
 from postroad.cli.duration import DurationType
 from postroad.cli.pipeline import Told, spark_options, spark_session, stopping
-from postroad.cli.session import Failed, bootstrap_option, json_option
+from postroad.cli.session import Failed, address_to_hand_on, bootstrap_option, json_option
 
 if TYPE_CHECKING:
     from postroad.pipelines.mirror import Mirrored
@@ -79,6 +79,7 @@ def mirror(
     postroad pipeline mirror -b kafka:9092 --to road:9092 --pattern 'orders|paid-.*' --group-pattern '.*'
     postroad pipeline mirror --to dc2:9092 --pattern '.*' --prefix dc1. --commit-group mirror-dc2
     """
+    address = address_to_hand_on(bootstrap)
     with (
         spark_session("mirror", master, confs) as spark,
         stopping() as stop,
@@ -88,7 +89,7 @@ def mirror(
         from postroad.pipelines.mirror import mirror as run
 
         settings = MirrorSettings(
-            bootstrap,
+            address,
             target,
             topics,
             pattern=pattern,

@@ -12,7 +12,7 @@ import click
 from postroad.cli.command import Command
 from postroad.cli.pipeline import Told, spark_options, spark_session, stopping
 from postroad.cli.redrive import RateType
-from postroad.cli.session import Failed, bootstrap_option, json_option
+from postroad.cli.session import Failed, address_to_hand_on, bootstrap_option, json_option
 
 if TYPE_CHECKING:
     from postroad.pipelines.redrive import Redriven
@@ -81,6 +81,7 @@ def redrive(
     postroad pipeline redrive workers --set "value = replace(cast(value as string), 'EURO', 'EUR')"
     postroad pipeline redrive workers.dead --function repairs:with_currency --to orders-by-hand
     """
+    address = address_to_hand_on(bootstrap)
     with (
         spark_session("redrive", master, confs) as spark,
         stopping() as stop,
@@ -91,7 +92,7 @@ def redrive(
         from postroad.pipelines.redrive import redrive as run
 
         settings = RedriveSettings(
-            bootstrap,
+            address,
             name,
             where=where,
             sets=dict(map(parse_set, sets)),

@@ -11,7 +11,7 @@ import click
 from postroad.cli.command import Command
 from postroad.cli.pipeline import Told, iceberg_options, spark_options, spark_session, stopping
 from postroad.cli.redrive import RateType
-from postroad.cli.session import Failed, bootstrap_option, json_option
+from postroad.cli.session import Failed, address_to_hand_on, bootstrap_option, json_option
 
 if TYPE_CHECKING:
     from postroad.pipelines.replay import Replayed
@@ -85,6 +85,7 @@ def replay(
         raise click.UsageError("say where the messages go: --to TOPIC or --to-origin")
     if source is not None and archive is not None:
         raise click.UsageError("messages come from --source or from --archive, not from both")
+    address = address_to_hand_on(bootstrap)
     with (
         spark_session("replay", master, confs) as spark,
         stopping() as stop,
@@ -95,7 +96,7 @@ def replay(
         from postroad.pipelines.replay_source import ReplaySettings
 
         settings = ReplaySettings(
-            bootstrap,
+            address,
             topics,
             to,
             source_bootstrap=source,

@@ -10,7 +10,7 @@ import click
 
 from postroad.cli.command import Command
 from postroad.cli.pipeline import spark_options, spark_session
-from postroad.cli.session import bootstrap_option, json_option
+from postroad.cli.session import address_to_hand_on, bootstrap_option, json_option
 from postroad.cli.start import Start, StartType
 
 
@@ -59,11 +59,12 @@ def report(
     postroad pipeline report -t orders -t payments --to reports/march --archive lake
     """
     first, end = _moment(since, "--from"), _moment(until, "--until")
+    address = address_to_hand_on(bootstrap)
     with spark_session("report", master, confs) as spark:
         from postroad.pipelines.report import ReportSettings
         from postroad.pipelines.report import report as run
 
-        settings = ReportSettings(bootstrap, topics, to, first, end, archive, time_header)
+        settings = ReportSettings(address, topics, to, first, end, archive, time_header)
         done = run(spark, settings)
     if as_json:
         click.echo(json.dumps(done._asdict()))

@@ -1,70 +1,40 @@
 """Who a command is for the cluster: a user with a password, from options or a profile file.
 
-    bootstrap = "tls://kafka.example.com:9092"
-    http = "https://kafka.example.com:8080"
-    ca = "ca.pem"                # relative to the profile
-    user = "shop"
-    password = "…"
-
-All of it may be left out. Options come before the profile.
+Options come before the profile (`client/profile.py` has its form).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote
 
 import click
 
-if TYPE_CHECKING:
-    from postroad.client.login import Credentials
+from postroad.client.profile import Profile, read_profile
+from postroad.errors import ConfigurationError
 
 TLS: Final = "tls://"
-
-
-@dataclass(frozen=True)
-class Profile:
-    bootstrap: str = ""
-    http: str = ""
-    ca: str = ""
-    user: str = ""
-    password: str = field(default="", repr=False)
-
-    @property
-    def credentials(self) -> Credentials | None:
-        from postroad.client.login import Credentials
-
-        return Credentials(self.user, self.password) if self.user else None
-
-    def bootstrap_for(self, given: str) -> str:
-        """The profile's own address where none was given, and its CA where the address names none."""
-        found = given or self.bootstrap
-        if found.startswith(TLS) and self.ca and "ca=" not in found:
-            found += ("&" if "?" in found else "?") + f"ca={quote(self.ca)}"
-        return found
-
-
 NOBODY: Final = Profile()
 
 
-def read_profile(path: Path) -> Profile:
-    """click.BadParameter says what is wrong with the file, never what stands in it."""
-    import tomllib  # a node does not need it
+def with_ca(address: str, ca: str) -> str:
+    """The address, with this CA where it is one with TLS and names none."""
+    if address.startswith(TLS) and ca and "ca=" not in address:
+        return f"{address}{'&' if '?' in address else '?'}ca={quote(ca)}"
+    return address
 
+
+def _read(path: Path) -> Profile:
+    """click.BadParameter for one that can't be used; a warning for one that others can read."""
     try:
-        content = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no TOML"
-        raise click.BadParameter(f"{path} can't be read: {reason}.", param_hint="--profile") from None
-    known = {each.name for each in fields(Profile)}
-    wrong = [name for name, value in content.items() if name not in known or not isinstance(value, str)]
-    if wrong:
-        names = ", ".join(sorted(known))
-        raise click.BadParameter(f"{path}: {wrong[0]!r} is none of {names} (texts).", param_hint="--profile")
-    profile = Profile(**content)
-    return replace(profile, ca=str(path.parent / profile.ca)) if profile.ca else profile
+        found = read_profile(path)
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error), param_hint="--profile") from None
+    if found.is_exposed:
+        click.echo(f"postroad: others can read the password in {path}: chmod 600 {path}", err=True)
+    return found
 
 
 def read_password(path: Path) -> str:
@@ -95,14 +65,14 @@ def choose(
     profile: Path | None, user: str | None, password_file: Path | None, master_key: Path | None
 ) -> Profile:
     """What the options say, together."""
-    found = NOBODY if profile is None else read_profile(profile)
+    found = NOBODY if profile is None else _read(profile)
     if master_key is not None:
         operator = read_master_key(master_key)
-        found = replace(found, user=operator.user, password=operator.password)
+        found = replace(found, user=operator.user, password=operator.password, file="")
     if user is not None:
-        found = replace(found, user=user, password="")
+        found = replace(found, user=user, password="", file="")
     if password_file is not None:
-        found = replace(found, password=read_password(password_file))
+        found = replace(found, password=read_password(password_file), file="")
     if found.user and not found.password:
         raise click.UsageError(f"user {found.user!r} has no password: name its file with --password-file")
     return found

@@ -27,6 +27,12 @@ from postroad.cli.settings import load_settings, node_flags, node_options, ready
     type=REPLICAS,
     help="Replicas of a topic whose creator does not say how many. [default: 1]",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="TLS and logins on both ports. The first start makes certificates and the user admin, prints the "
+    "password once, and writes DATA/admin.profile for --profile.",
+)
 @ready_file_option
 @click.option("--child", "is_child", is_flag=True, hidden=True)  # how `--nodes` starts its nodes
 def serve(
@@ -40,6 +46,7 @@ def serve(
     insecure: bool,
     nodes: int | None,
     replicas: int | None,
+    secure: bool,
     ready_file: str | None,
     is_child: bool,
 ) -> None:
@@ -51,14 +58,20 @@ def serve(
     flags = node_flags(data, kafka, http, no_http, store)
     if replicas is not None:
         flags["topics.replicas"] = str(replicas)
-    loaded = load_settings(file, overrides, insecure, flags)
+    secured = None
+    if secure:
+        from postroad.cli.secure import load
+
+        loaded, secured = load(file, overrides, insecure, flags)
+    else:
+        loaded = load_settings(file, overrides, insecure, flags)
     if nodes is not None:
         from postroad.broker import several_nodes
 
-        sys.exit(several_nodes.run(loaded, nodes, ready_file))
+        sys.exit(several_nodes.run(loaded, nodes, ready_file, secured))
     gc.disable()  # all that is imported stays: to look for garbage in it takes a tenth of the start
     from postroad.broker.serve import run
 
     gc.freeze()
     gc.enable()
-    sys.exit(run(loaded, ready_file, is_child))
+    sys.exit(run(loaded, ready_file, is_child, secured))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote
 
 import click
 
 from postroad.cli.ending import FAILED
 from postroad.cli.numbers import SECONDS
-from postroad.cli.profile import current
+from postroad.cli.profile import current, with_ca
 from postroad.errors import BrokerNotAvailable, ConfigurationError, NetworkException, PostroadError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def talk(bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]
     from postroad.client import Client
 
     profile = current()
-    address = profile.bootstrap_for("" if is_default(bootstrap) and profile.bootstrap else bootstrap)
+    address = address_of(bootstrap)
 
     async def connected() -> T:
         async with Client(
@@ -82,6 +83,23 @@ def talk(bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]
         raise click.BadParameter(str(error).removeprefix("bootstrap: "), param_hint="--bootstrap") from None
     except PostroadError as error:
         raise Failed(explain(error)) from None
+
+
+def address_of(bootstrap: str) -> str:
+    """Where the command is to connect: what it was told, else where the profile says, with its CA."""
+    profile = current()
+    is_of_profile = bool(profile.bootstrap) and is_default(bootstrap)
+    return with_ca(profile.bootstrap if is_of_profile else bootstrap, profile.ca)
+
+
+def address_to_hand_on(bootstrap: str) -> str:
+    """The same for others, who log in as the profile says: the address names its file."""
+    profile, address = current(), address_of(bootstrap)
+    if not profile.user or "profile=" in address:
+        return address
+    if not profile.file:
+        raise click.UsageError("this command takes who you are from a profile: a file with user and password")
+    return f"{address}{'&' if '?' in address else '?'}profile={quote(profile.file)}"
 
 
 def is_default(bootstrap: str) -> bool:

@@ -14,6 +14,7 @@ from postroad.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from postroad.config import Loaded
+    from postroad.config.sources import Fill
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,7 +114,11 @@ def gateway_flags(http: str | None) -> dict[str, str]:
 
 
 def load_settings(
-    file: Path | None, overrides: Sequence[str], insecure: bool, flags: Mapping[str, str]
+    file: Path | None,
+    overrides: Sequence[str],
+    insecure: bool,
+    flags: Mapping[str, str],
+    fill: Fill | None = None,
 ) -> Loaded:
     """The settings in effect. What is wrong with them is said as an error of the command."""
     from postroad.config import load
@@ -122,7 +127,7 @@ def load_settings(
     if insecure:
         given["kafka.insecure"] = given["http.insecure"] = "true"
     try:
-        return load(file=file, flags=given)
+        return load(file=file, flags=given, fill=fill)
     except ConfigurationError as error:
         raise Failed(str(error)) from None
 

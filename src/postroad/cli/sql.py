@@ -17,7 +17,7 @@ import click
 from postroad.cli import output
 from postroad.cli.command import Command
 from postroad.cli.pipeline import iceberg_options, spark_options, spark_session
-from postroad.cli.session import bootstrap_option
+from postroad.cli.session import address_to_hand_on, bootstrap_option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,11 +56,12 @@ def sql(
     """
     if archive_only and archive is None:
         raise click.UsageError("--archive-only needs --archive")
+    address = None if archive_only else address_to_hand_on(bootstrap)
     with spark_session("sql", master, confs) as spark:
         from postroad.pipelines.history import Sources
         from postroad.pipelines.queries import query as ask
 
-        sources = Sources(None if archive_only else bootstrap, archive, catalog, table)
+        sources = Sources(address, archive, catalog, table)
         _WRITERS[form](ask(spark, query, sources))
 
 

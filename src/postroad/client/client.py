@@ -89,6 +89,7 @@ class Client:
         found = read_bootstrap(bootstrap)
         self._bootstrap = found.addresses
         self._open_stream = connector(found, runtime)
+        credentials = credentials or found.credentials
         self._log_in = None if credentials is None else login(credentials, runtime)
         self._nodes: dict[int, Address] = {}
         self._topics: dict[str, Topic] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,9 +15,14 @@ from postroad.config.settings import SECTIONS, Settings, all_settings, declared
 from postroad.errors import ConfigurationError
 
 FILE_VARIABLE: Final = "POSTROAD_CONFIG"
-CLIENT_VARIABLE: Final = "POSTROAD_BOOTSTRAP"  # where the command line finds a node; no setting of one
+# Where the command line finds a node, and who it is there: no settings of one.
+CLIENT_VARIABLES: Final = ("POSTROAD_BOOTSTRAP", "POSTROAD_PROFILE")
 DEFAULT: Final = "default"
 COMMAND_LINE: Final = "command line"
+SECURE: Final = "--secure"
+
+Fill = Callable[[Mapping[str, Any]], Mapping[str, object]]
+"""From what was given, by full name, to values for what was not."""
 
 # Kubernetes gives every container variables for the services beside it, so a service called postroad
 # brings POSTROAD_SERVICE_HOST, POSTROAD_PORT_9092_TCP and others, which are not meant for us.
@@ -44,19 +49,28 @@ def load(
     file: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
+    fill: Fill | None = None,
 ) -> Loaded:
     """Settings from all places; raises ConfigurationError.
 
     `file` is that of --config, else POSTROAD_CONFIG names one; `flags` go by full name, as in
-    {"kafka.port": "9093"}.
+    {"kafka.port": "9093"}. What none of them names may be filled in (`--secure`).
     """
     variables = os.environ if environment is None else environment
     path = file or variables.get(FILE_VARIABLE)
     origins = {setting.full_name: DEFAULT for setting in all_settings()}
-    sections: dict[str, dict[str, Any]] = {}
+    values: dict[str, Any] = {}
     for setting, value, origin in _given(path, variables, flags or {}):
-        sections.setdefault(setting.section, {})[setting.name] = _read(setting, value, origin)
+        values[setting.full_name] = _read(setting, value, origin)
         origins[setting.full_name] = origin
+    filled = {} if fill is None else fill(values)
+    for name in filled.keys() - values.keys():
+        values[name] = _read(_declared(name, SECURE), filled[name], SECURE)
+        origins[name] = SECURE
+    sections: dict[str, dict[str, Any]] = {}
+    for full_name, value in values.items():
+        section, _, name = full_name.partition(".")
+        sections.setdefault(section, {})[name] = value
     return Loaded(Settings.from_sections(sections), origins)
 
 
@@ -101,7 +115,7 @@ def _from_environment(variables: Mapping[str, str]) -> Iterator[Given]:
             yield Given(known[name], value, name)
         elif (
             name.startswith(ENVIRONMENT_PREFIX)
-            and name not in (FILE_VARIABLE, CLIENT_VARIABLE)
+            and name not in (FILE_VARIABLE, *CLIENT_VARIABLES)
             and not _OF_KUBERNETES.fullmatch(name)
         ):
             raise ConfigurationError(f"environment: there is no setting {name!r}{nearest(name, known)}")

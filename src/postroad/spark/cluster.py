@@ -2,8 +2,7 @@
 
 Every method asks again over leader changes, broken connections and restarts, for `retry_s`; then there
 is one error that names the node. An address that was never reached is given up after a few seconds.
-A Cluster can be pickled (its settings travel, its connections don't), survives a fork, and is used by
-one thread at a time. Ctrl-C ends whatever is under way.
+A Cluster can be pickled, survives a fork, and is used by one thread at a time. Ctrl-C ends all.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Literal, NamedTuple, Self
 
+from postroad.client.bootstrap import read as read_bootstrap
 from postroad.client.groups import OPERATOR, raise_for
 from postroad.client.metadata import Topic
 from postroad.client.offsets import EARLIEST, LATEST, by_topic
@@ -28,6 +28,7 @@ from postroad.errors import (
     TryAgain,
     by_code,
 )
+from postroad.spark.access import Access, of_bootstrap
 from postroad.spark.fetched import Fetched, OutsideLog, fetch_request, read_partition
 from postroad.spark.nearby import Nearby
 from postroad.spark.router import Router, TopicPartition, about
@@ -77,8 +78,9 @@ class Cluster:
         retry_s: float = 60.0,
         isolation: Isolation = "read_uncommitted",
         rack: str = "",
+        access: Access | None = None,
     ) -> None:
-        """`rack`: where this is; leaders then name a replica nearby to read from (KIP-392)."""
+        """`rack`: where this is, for replicas nearby (KIP-392). `access`: else what the address says."""
         self.bootstrap = bootstrap
         self._settings: dict[str, Any] = {
             "client_id": client_id,
@@ -86,10 +88,11 @@ class Cluster:
             "retry_s": retry_s,
             "isolation": isolation,
             "rack": rack,
+            "access": (let_in := access or of_bootstrap(read_bootstrap(bootstrap))),
         }
         self.near = Nearby()
         self._is_committed_only = isolation == READ_COMMITTED
-        self._router = Router(bootstrap, client_id, request_timeout_s, retry_s)
+        self._router = Router(bootstrap, client_id, request_timeout_s, retry_s, let_in)
 
     def __enter__(self) -> Self:
         return self

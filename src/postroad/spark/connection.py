@@ -11,10 +11,12 @@ Rules that hold:
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from struct import Struct
 from typing import Any, Final
 
@@ -28,7 +30,9 @@ from postroad.client.connection import (
     decode_answer,
     frame_request,
 )
+from postroad.client.login import Credentials, exchange_of
 from postroad.client.metadata import Address
+from postroad.client.runtime import OPERATING_SYSTEM
 from postroad.errors import (
     BrokerNotAvailable,
     NetworkException,
@@ -37,26 +41,41 @@ from postroad.errors import (
     UnsupportedVersion,
     by_code,
 )
-from postroad.wire.messages import api_versions
+from postroad.wire.messages import api_versions, sasl_authenticate, sasl_handshake
 
 JOINED_BYTES_MAX: Final = 64 * 1024
+SESSION_SHARE: Final = 0.8  # of a session's time; then another connection is opened
 _INT: Final = Struct(">i")
 
 
 class Connection:
     """Connected, with the versions agreed on, once it is made. BrokerNotAvailable says why it can't be."""
 
-    def __init__(self, address: Address, client_id: str, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        address: Address,
+        client_id: str,
+        timeout_s: float = CONNECT_TIMEOUT_S,
+        tls: ssl.SSLContext | None = None,
+        credentials: Credentials | None = None,
+    ) -> None:
+        """With TLS and logged in, where that is asked for; SaslAuthenticationFailed if it is refused."""
         self.address = str(address)
         self.versions: Mapping[int, tuple[int, int]] = {}
         self._client_id = client_id.encode()
         self._correlation = 0
         self._under_way: deque[tuple[int, Any, int]] = deque()  # correlation, api, version
-        self._socket: socket.socket | None = _connect(address, timeout_s)
+        self._ends_at = inf  # when the session does
+        self._socket: socket.socket | None = _connect(address, timeout_s, tls)
         self._agree_on_versions(timeout_s)
+        if credentials is not None:
+            self._log_in(credentials, timeout_s)
 
     @property
     def is_open(self) -> bool:
+        """It can be used. One whose session ends soon is closed once nothing is under way."""
+        if self._socket is not None and not self._under_way and time.monotonic() > self._ends_at:
+            self.close()
         return self._socket is not None
 
     @property
@@ -114,6 +133,23 @@ class Connection:
             raise by_code(answer.error_code)
         self.versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
 
+    def _log_in(self, credentials: Credentials, timeout_s: float) -> None:
+        exchange = exchange_of(credentials, OPERATING_SYSTEM)
+        begin = sasl_handshake.SaslHandshakeRequest(exchange.mechanism)
+        answer = self.call(sasl_handshake, begin, timeout_s, version=1)
+        message: bytes | None = exchange.begin()
+        while not answer.error_code and message is not None:
+            request = sasl_authenticate.SaslAuthenticateRequest(message)
+            answer = self.call(sasl_authenticate, request, timeout_s)
+            if not answer.error_code:
+                message = exchange.respond(bytes(answer.auth_bytes))
+                if answer.session_lifetime_ms:
+                    self._ends_at = time.monotonic() + SESSION_SHARE * answer.session_lifetime_ms / 1000
+        if answer.error_code:
+            self.close()
+            told = getattr(answer, "error_message", None) or f"it offers no {exchange.mechanism}"
+            raise by_code(answer.error_code, f"{self.address}: {told}")
+
     @contextmanager
     def _unbroken(self, timeout_s: float) -> Iterator[socket.socket]:
         """The socket, which ends with the first thing that goes wrong (rule 2)."""
@@ -133,7 +169,7 @@ class Connection:
             raise
 
 
-def _connect(address: Address, timeout_s: float) -> socket.socket:
+def _connect(address: Address, timeout_s: float, tls: ssl.SSLContext | None) -> socket.socket:
     try:
         connected = socket.create_connection(address, timeout_s)
     except ConnectionRefusedError:
@@ -143,7 +179,20 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
     except OSError as error:
         raise BrokerNotAvailable(f"can't connect to {address}: {error.strerror or error}") from None
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connected
+    return connected if tls is None else _shake_hands(connected, address, tls)
+
+
+def _shake_hands(connected: socket.socket, address: Address, tls: ssl.SSLContext) -> socket.socket:
+    try:
+        return tls.wrap_socket(connected, server_hostname=address.host)
+    except ssl.SSLCertVerificationError as error:
+        reason = f"its certificate is not believed: {error.verify_message}"
+    except TimeoutError:
+        reason = "no TLS handshake came to its end"
+    except OSError as error:
+        reason = f"no TLS: {getattr(error, 'reason', None) or error.strerror or error}"
+    connected.close()
+    raise BrokerNotAvailable(f"{address}: {reason}")
 
 
 def _send(connected: socket.socket, parts: Sequence[bytes], deadline: float) -> None:

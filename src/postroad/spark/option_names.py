@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from postroad.errors import ConfigurationError
-from postroad.spark.option_values import Values
+from postroad.spark import access
 
 BOOTSTRAP: Final = "kafka.bootstrap.servers"
 CLIENT: Final = "kafka."
@@ -25,7 +25,7 @@ CONNECTION: Final = frozenset(
         "kafka.client.rack",
         "kafka.request.timeout.ms",
         "kafka.default.api.timeout.ms",
-        "kafka.security.protocol",
+        *access.NAMES,
     }
 )
 
@@ -78,7 +78,7 @@ _PROTECTED: Final = {
     "kafka.enable.idempotence": "the sink is always idempotent",
 }
 _SECURITY: Final = ("kafka.ssl.", "kafka.sasl.")
-_NO_SECURITY: Final = "there is neither TLS nor a password here yet"
+_NO_SECURITY: Final = f"of these there are {', '.join(access.NAMES[2:])}, and the option profile"
 
 
 def check(options: Mapping[str, str], names: Collection[str], elsewhere: Mapping[str, str]) -> None:
@@ -94,12 +94,10 @@ def check(options: Mapping[str, str], names: Collection[str], elsewhere: Mapping
         if lower in _PROTECTED:
             raise ConfigurationError(f"Option {lower} can't be set: {_PROTECTED[lower]}.")
         if lower.startswith(_SECURITY):
-            raise ConfigurationError(f"Option {lower} can't be set: {_NO_SECURITY}.")
+            raise ConfigurationError(f"Option {lower} is not known: {_NO_SECURITY}.")
         if lower in other:
             raise ConfigurationError("Option {}: {}.".format(*other[lower]))
         raise ConfigurationError(f"Option {lower} is not known{_nearest(lower, known)}")
-    if (Values(options).text("kafka.security.protocol") or "PLAINTEXT").upper() != "PLAINTEXT":
-        raise ConfigurationError(f"Option kafka.security.protocol can only be PLAINTEXT: {_NO_SECURITY}.")
 
 
 def _nearest(lower: str, known: Mapping[str, str]) -> str:

@@ -37,6 +37,10 @@ class Values:
             raise ConfigurationError(f"Option {name} is empty: give it a value, or leave it out.")
         return None if value is None else value.strip()
 
+    def raw(self, name: str) -> str | None:
+        """As it was given, which may be empty; None if it isn't set."""
+        return self._given.get(name.lower())
+
     def whole(self, name: str, least: int = 1, most: int = LONG_MAX) -> int | None:
         value = self.text(name)
         if value is None:

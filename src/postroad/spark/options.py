@@ -9,11 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import quote
 
 from postroad.client.connection import FRAME_BYTES_MAX
+from postroad.client.profile import read_profile
 from postroad.errors import ConfigurationError
-from postroad.spark import offsets, option_names, subscription
+from postroad.spark import access, offsets, option_names, subscription
 from postroad.spark.cluster import FETCH_BYTES, Cluster
 from postroad.spark.offsets import EARLIEST, LATEST, STRATEGY, Each, Everywhere, Point
 from postroad.spark.option_values import INT_MAX, Values
@@ -117,13 +120,12 @@ def parse_read(options: Mapping[str, str], *, streaming: bool | None) -> ReadOpt
 
 def cluster(values: Values) -> Cluster:
     """The cluster that the `kafka.` options name, for readers and writers."""
-    bootstrap = values.text(option_names.BOOTSTRAP)
-    if bootstrap is None:
-        raise ConfigurationError(f"Say which broker: option {option_names.BOOTSTRAP} = HOST:PORT.")
+    bootstrap = _address(values)
     settings: dict[str, Any] = {
+        "access": access.of_options(values, bootstrap),
         "isolation": values.one_of(
             "kafka.isolation.level", ("read_uncommitted", "read_committed"), "read_uncommitted"
-        )
+        ),
     }
     if name := values.text("kafka.client.id"):
         settings["client_id"] = name
@@ -136,6 +138,18 @@ def cluster(values: Values) -> Cluster:
     if values.has("kafka.group.id"):
         log.warning("kafka.group.id has no effect: no group is joined. commitGroup shows progress to one.")
     return Cluster(bootstrap, **settings)
+
+
+def _address(values: Values) -> str:
+    """Where the cluster is; with a profile that names none, where that says."""
+    bootstrap, profile = values.text(option_names.BOOTSTRAP), values.text(access.PROFILE)
+    if profile is not None:
+        bootstrap = bootstrap or read_profile(Path(profile)).bootstrap
+    if not bootstrap:
+        raise ConfigurationError(f"Say which broker: option {option_names.BOOTSTRAP} = HOST:PORT.")
+    if profile is None:
+        return bootstrap
+    return f"{bootstrap}{'&' if '?' in bootstrap else '?'}profile={quote(profile)}"
 
 
 def _value_options(values: Values) -> ValueOptions | None:

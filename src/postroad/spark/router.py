@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import os
 import random
+import ssl
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from math import inf
 from typing import Any, Final, TypeVar
 
+from postroad.client import bootstrap as bootstraps
 from postroad.client import metadata
 from postroad.client.backoff import CEILING_S, FIRST_S, JITTER
 from postroad.client.connection import CONNECT_TIMEOUT_S
@@ -32,6 +34,7 @@ from postroad.errors import (
     UnknownTopicOrPartition,
     by_code,
 )
+from postroad.spark.access import OPEN, Access
 from postroad.spark.connection import Connection
 from postroad.wire.messages import find_coordinator
 from postroad.wire.messages import metadata as metadata_api
@@ -50,10 +53,19 @@ T = TypeVar("T")
 
 
 class Router:
-    def __init__(self, bootstrap: str, client_id: str, request_timeout_s: float, retry_s: float) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        client_id: str,
+        request_timeout_s: float,
+        retry_s: float,
+        access: Access = OPEN,
+    ) -> None:
         self.request_timeout_s = request_timeout_s
         self.was_reached = False
-        self._bootstrap = metadata.parse_bootstrap(bootstrap)
+        self._bootstrap = bootstraps.addresses_of(bootstrap)
+        self._access = access
+        self._context: ssl.SSLContext | None = None
         self._client_id = client_id
         self._retry_s = retry_s
         self._nodes: dict[int, Address] = {}
@@ -192,6 +204,12 @@ class Router:
             found = self._connections[node] = self._connect(node)
         return found
 
+    def _tls(self) -> ssl.SSLContext | None:
+        """None: without TLS."""
+        if self._context is None and self._access.is_tls:
+            self._context = self._access.context()
+        return self._context
+
     def _connect(self, node: int) -> Connection:
         if node != ANY and node not in self._nodes:
             self.cluster([])
@@ -202,7 +220,9 @@ class Router:
         failure: ApiError = BrokerNotAvailable()
         for address in dict.fromkeys(addresses):
             try:
-                connection = Connection(address, self._client_id, timeout_s)
+                connection = Connection(
+                    address, self._client_id, timeout_s, self._tls(), self._access.credentials
+                )
             except _AWAY as error:
                 failure = error
             else:

@@ -57,7 +57,8 @@ def _title(topics: Sequence[str]) -> str:
 
 def _about(story: Story) -> Html:
     total = story.measured.total()
-    source = f"archive {story.settings.archive}" if story.settings.archive else story.settings.bootstrap
+    settings = story.settings
+    source = f"archive {settings.archive}" if settings.archive else settings.bootstrap.partition("?")[0]
     period = words.period(total["first"], total["last"]) if total["messages"] else "no messages"
     return tag("p", f"{period} · from {source} · made {words.moment(story.made_at)} UTC", class_="faint")
 
