@@ -59,6 +59,7 @@ CALLS = {
     "redrive": ["s"],
     "bench": ["--messages", "1", "--latency-messages", "1"],
     "config": [],
+    "config client": ["--for", "java"],
     "log verify": [],
     "log dump": ["t"],
 }
@@ -70,6 +71,8 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
     if not isinstance(command, click.Group):
         yield " ".join(path), command
         return
+    if command.invoke_without_command:
+        yield " ".join(path), command
     context = click.Context(command)
     for name in command.list_commands(context):
         found = command.get_command(context, name)

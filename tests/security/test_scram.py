@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 
 import pytest
 from hypothesis import given
@@ -141,6 +141,28 @@ def test_a_proof_for_another_nonce_is_refused() -> None:
     again.respond(client.begin())
     with pytest.raises(SaslAuthenticationFailed, match="nonce"):
         again.respond(final)
+
+
+def test_an_old_librdkafka_may_say_its_part_of_the_nonce_twice() -> None:
+    """Versions before 2.6.1 do, and so does the kcat of Debian; the proof is over what was said."""
+
+    def last(server: ScramServer, begin: str) -> bytes:
+        client = ScramClient(MECHANISM, "shop", "secret", "client")
+        first = server.respond(client.begin()).decode()
+        without_proof = f"c=biws,r={begin}{first.partition(',')[0][2:]}"
+        salted = scram.salted_password(MECHANISM, "secret", b"saltshop", scram.ITERATIONS_MIN)
+        auth = ",".join(("n=shop,r=client", first, without_proof)).encode()
+        proof = scram.client_proof(MECHANISM, salted, auth)
+        return f"{without_proof},p={b64encode(proof).decode()}".encode()
+
+    server = ScramServer(Users(shop="secret"), "server")
+    assert server.respond(last(server, "client")).startswith(b"v=")
+    assert server.user == "shop"
+    for begin in ("other", "clientclient"):
+        server = ScramServer(Users(shop="secret"), "server")
+        message = last(server, begin)
+        with pytest.raises(SaslAuthenticationFailed, match="nonce"):
+            server.respond(message)
 
 
 def test_a_channel_that_was_swapped_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""`postroad config`: all settings, their values in effect, and where each comes from."""
+"""`postroad config`: all settings of a node, their values in effect, and where each comes from."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ import click
 
 from postroad.cli import output
 from postroad.cli.command import Command
+from postroad.cli.config_client import client
 from postroad.cli.session import json_option
 from postroad.cli.settings import load_settings, node_flags, node_options
 
 
-@click.command(cls=Command)
+class CommandWithMore(Command, click.Group):
+    """Does something of its own where no further command follows."""
+
+    command_class = Command
+
+
+@click.group(cls=CommandWithMore, invoke_without_command=True)
 @node_options
 @json_option
+@click.pass_context
 def config(
+    context: click.Context,
     data: Path | None,
     kafka: str | None,
     http: str | None,
@@ -27,12 +36,15 @@ def config(
     insecure: bool,
     as_json: bool,
 ) -> None:
-    """Print all settings as TOML, with comments, ready to be used as a file.
+    """Print all settings of a node as TOML, with comments, ready to be used as a file. For those of a client
+    see `postroad config client`.
 
     \b
     postroad config > postroad.toml
     postroad serve --config postroad.toml
     """
+    if context.invoked_subcommand is not None:
+        return
     from postroad.config import to_toml
 
     loaded = load_settings(file, overrides, insecure, node_flags(data, kafka, http, no_http, store))
@@ -49,3 +61,6 @@ def config(
 
 def _plain(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
+
+
+config.add_command(client)

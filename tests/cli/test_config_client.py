@@ -1,0 +1,136 @@
+"""`postroad config client`: what is printed works when it is pasted, with the client that it is for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from postroad.cli import main
+from tests.secure_node import SecureNode, secure_node
+
+# A password with all that needs to be written with care somewhere.
+PASSWORD = "a\"b\\c;d'e=f g$h#iö"
+
+PROGRAMS = {
+    "confluent": """
+        from confluent_kafka import Producer
+        producer = Producer(config)
+        producer.produce("orders", "from confluent")
+        assert producer.flush(20) == 0
+    """,
+    "aiokafka": """
+        import asyncio
+        from aiokafka import AIOKafkaProducer
+        async def main():
+            async with AIOKafkaProducer(**config) as producer:
+                await producer.send_and_wait("orders", b"from aiokafka")
+        asyncio.run(main())
+    """,
+    "kafka-python": """
+        from kafka import KafkaProducer
+        producer = KafkaProducer(**config)
+        producer.send("orders", b"from kafka-python").get(timeout=20)
+        producer.close()
+    """,
+    "spark": """
+        from postroad.spark.option_values import Values
+        from postroad.spark.options import cluster
+        with cluster(Values(options)) as found:
+            assert list(found.topics()) == ["orders"]
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("clients")
+
+
+@pytest.fixture(scope="module")
+def node(home: Path) -> Iterator[SecureNode]:
+    with secure_node(home) as running:
+        (home / "shop.password").write_text(PASSWORD + "\n")
+        running.call("user", "create", "shop", "--new-password-file", str(home / "shop.password"))
+        running.call("topic", "create", "orders")
+        running.call("acl", "allow", "shop", "--produce", "orders", "--consume", "orders")
+        yield running
+
+
+def printed(node: SecureNode, home: Path, client: str) -> str:
+    user = ["--user", "shop", "--password-file", str(home / "shop.password")]
+    return node.call("config", "client", "--for", client, *user).output
+
+
+def run(program: str, home: Path, name: str) -> None:
+    file = home / f"{name}.py"
+    file.write_text(program)
+    done = subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, timeout=90, env=os.environ
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("client", list(PROGRAMS))
+def test_python_clients_log_in_with_what_is_printed(node: SecureNode, home: Path, client: str) -> None:
+    run(printed(node, home, client) + textwrap.dedent(PROGRAMS[client]), home, f"with_{client}")
+    if client != "spark":
+        assert f"from {client}" in node.call("consume", "orders", "--from-beginning").output
+
+
+def test_kcat_logs_in_with_what_is_printed(node: SecureNode, home: Path) -> None:
+    file = home / "kcat.conf"
+    file.write_text(printed(node, home, "kcat"))
+    subprocess.run(["kcat", "-F", file, "-P", "-t", "orders"], input=b"from kcat\n", check=True, timeout=60)
+    assert "from kcat" in node.call("consume", "orders", "--from-beginning").output
+
+
+def test_javas_properties_are_read_as_they_were_meant(node: SecureNode, home: Path) -> None:
+    """By Java's own rules of escaping, and by the parser of JAAS settings that Spark's source has."""
+    from postroad.spark.option_values import Values
+    from postroad.spark.options import cluster
+
+    lines = [line for line in printed(node, home, "java").splitlines() if not line.startswith("#")]
+    settings = dict(line.split("=", 1) for line in lines)
+    read = {name: json.loads('"' + value.replace('"', '\\"') + '"') for name, value in settings.items()}
+    with cluster(Values({f"kafka.{name}": value for name, value in read.items()})) as found:
+        assert list(found.topics()) == ["orders"]
+
+
+def test_boto3_logs_in_with_what_is_printed(node: SecureNode, home: Path) -> None:
+    text = node.call("config", "client", "--for", "boto3").output
+    program = text + '\nprint(sqs.create_queue(QueueName="parcels")["QueueUrl"])\n'
+    run(program, home, "with_boto3")
+
+
+def test_the_profiles_own_user_is_meant_unless_another_is_named(node: SecureNode, home: Path) -> None:
+    assert node.admin["password"] in node.call("config", "client", "--for", "confluent").output
+    text = node.call("config", "client", "--for", "confluent", "--user", "shop").output
+    assert '"sasl.password": "PASSWORD OF shop"' in text
+    assert node.admin["password"] not in text
+
+
+@pytest.mark.parametrize("client", [*PROGRAMS, "kcat", "java", "boto3"])
+def test_a_node_without_logins_needs_none(client: str) -> None:
+    done = CliRunner().invoke(main, ["config", "client", "--for", client, "-b", "kafka.example.com:9092"])
+    assert done.exit_code == 0
+    assert "sasl" not in done.output
+    assert "ssl" not in done.output
+    assert client == "boto3" or "kafka.example.com:9092" in done.output
+
+
+def test_unknown_clients_and_addresses_are_refused() -> None:
+    for arguments in (["--for", "cobol"], [], ["--for", "java", "-b", "tls://a?verify=ca"]):
+        assert CliRunner().invoke(main, ["config", "client", *arguments]).exit_code == 2
+
+
+def test_settings_of_a_node_are_printed_as_before() -> None:
+    done = CliRunner().invoke(main, ["config", "--kafka", "127.0.0.1:7", "--json"])
+    assert json.loads(done.output)["kafka.port"] == {"value": 7, "from": "command line"}
