@@ -272,6 +272,6 @@ def led_with_another(partition: Partition) -> Leader:
     """From now on it waits for another replica, node 2."""
     nodes = {"replicas": (1, 2), "isr": (1, 2), "elr": ()}
     begin = LogStart(partition.log.end_offset, partition.safe_offset, partition.high_watermark)
-    leader = Leader(1, 1, [begin], **nodes, revision=1, min_insync=1, lag_ms=1_000, now_ms=0)  # type: ignore[arg-type]
+    leader = Leader(1, 1, [begin], **nodes, revision=1, min_insync=1, lag_ms=1_000, now_ms=0)
     partition.become_leader(1, leader)
     return leader
