@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from postroad.broker.commit_waiters import CommitWaiters
 from postroad.broker.partition import Partition
 from postroad.broker.roles import Roles
 from postroad.cluster import leadership
@@ -223,5 +224,12 @@ ALL: Final = (
         Partition,
         "when_deleted",
         _wait_for_nobody,
+    ),
+    Mutant(
+        "coordinator-sent-away",
+        "a coordinator that was left takes what it has written for lost, and decides anew",
+        CommitWaiters,
+        "send_away",
+        lambda _: CommitWaiters.fail,
     ),
 )
