@@ -10,6 +10,7 @@ with new clients under the same transactional id, which aborts what was open.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import os
 import sys
 import threading
@@ -29,11 +30,17 @@ CALL_S = 10.0
 BATCH = 20
 TIMEOUT_MS = 10_000
 AGAIN_S = 0.1
-HANGS_S = 20.0  # of a client whose calls have no time-out
+HANGS_S = 20.0  # of a client whose calls have no time-out, or don't keep to it
 
 
 class Watchdog:
-    """Replaces the process by a new one unless it is told often enough that there is progress."""
+    """Replaces the process by a new one unless it is told often enough that there is progress.
+
+    kafka-python (3.0.12) loses a request of a transaction when it can't connect to the coordinator: its
+    sender looks for another one, and does not queue the request again. send_offsets_to_transaction of
+    librdkafka (2.16) may wait without end for a group's coordinator that has left the cluster's metadata
+    (librdkafka#5511), and looks at no time-out meanwhile (#5456).
+    """
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
@@ -51,6 +58,7 @@ class Watchdog:
 
 def _begin_anew() -> None:
     print(f"no progress for {HANGS_S:g} s: the process begins anew", file=sys.stderr, flush=True)
+    faulthandler.dump_traceback()
     os.execv(sys.executable, [sys.executable, "-m", "tests.faults.transaction_worker", *sys.argv[1:]])
 
 
@@ -60,8 +68,7 @@ def copy_with_confluent(bootstrap: str, partition: int) -> None:
         "log_level": 2,
         "reconnect.backoff.ms": 20,
         "reconnect.backoff.max.ms": 200,
-        # When all nodes are away librdkafka (2.16) replaces its brokers, and goes on waiting for a former one
-        # as the group's coordinator: send_offsets_to_transaction hangs (librdkafka#5511, #5456).
+        # Else it replaces its brokers when all nodes are away, and hangs more often (see Watchdog).
         "metadata.recovery.strategy": "none",
     }
     through = Producer(
@@ -71,12 +78,13 @@ def copy_with_confluent(bootstrap: str, partition: int) -> None:
     source = Consumer(
         {**common, "group.id": GROUP, "enable.auto.commit": False, "isolation.level": "read_committed"}
     )
-    with closing(source):
+    with closing(Watchdog()) as watchdog, closing(source):
         (at,) = source.committed([TopicPartition(SOURCE, partition)], CALL_S)
         if at.error is not None:
             raise KafkaException(at.error)
         source.assign([TopicPartition(SOURCE, partition, max(at.offset, 0))])
         for turn in range(1, 1 << 30):
+            watchdog.progress()
             messages = [message for message in source.consume(BATCH, 1.0) if not message.error()]
             if not messages:
                 continue
@@ -101,8 +109,6 @@ def copy_with_kafka_python(bootstrap: str, partition: int) -> None:
         request_timeout_ms=int(CALL_S * 1000),
     )
     settings = {"isolation_level": "read_committed", "enable_auto_commit": False, "group_id": GROUP}
-    # kafka-python (3.0.12) loses a request of a transaction when it can't connect to the coordinator: its
-    # sender looks for another one, and does not queue the request again. The call waits for ever.
     watchdog = Watchdog()
     with (
         closing(watchdog),
