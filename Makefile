@@ -54,7 +54,7 @@ spark: $(STAMP) $(DEBIAN)
 
 # The failure matrix: three nodes on a real etcd, killed, cut off and broken under load. Figures are shown at the end.
 faults: $(STAMP) $(DEBIAN)
-	$(BIN)/pytest -m cluster_slow tests/faults tests/clients tests/gateway $(ARGS)
+	$(BIN)/pytest -m cluster_slow tests/faults tests/clients tests/gateway tests/mirrors $(ARGS)
 
 # The TLA+ model of replication (docs/spec), checked by TLC: make spec ARGS="os-kill1 m-shrinkEarly"
 spec: $(STAMP)

@@ -87,8 +87,12 @@ def test_a_run_that_ends_says_what_it_did(west: Node, east: Node, topic: str) ->
         command(west, east, "--topic", topic, "--once", "--json"), capture_output=True, check=True, timeout=60
     )
     assert json.loads(done.stdout) == {
-        "topics": {topic: {"copied": 7, "behind": 0}}, "groups": {}, "subscriptions": {}, "is_complete": True
-    }  # fmt: skip
+        "topics": {topic: {"copied": 7, "behind": 0}},
+        "groups": {},
+        "subscriptions": {},
+        "access_rules": None,
+        "is_complete": True,
+    }
 
 
 def test_wrong_calls_are_refused() -> None:

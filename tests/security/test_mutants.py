@@ -72,8 +72,8 @@ def _covers_prefixes_literally(rules: Rules, type_: int, name: str) -> Iterator[
         (AclRule, "denies", _never_denies),
         (AclRule, "denies", _denies_what_is_implied),
         (AclRule, "allows", _implies_nothing),
-        (Rules, "_covering", _covers_substrings),
-        (Rules, "_covering", _covers_prefixes_literally),
+        (Rules, "covering", _covers_substrings),
+        (Rules, "covering", _covers_prefixes_literally),
     ],
 )
 def test_a_fault_in_the_rules_is_seen(

@@ -153,7 +153,7 @@ def _access(
 
     profile = current()
     try:
-        found = bootstraps.read(address_of(bootstrap))
+        found = bootstraps.read(address_of(bootstrap, profile))
     except ConfigurationError as error:
         raise click.BadParameter(str(error).removeprefix("bootstrap: "), param_hint="--bootstrap") from None
     if found.tls is not None and found.tls.keys() - {"ca"}:

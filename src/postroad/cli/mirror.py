@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import click
 
 from postroad.cli.command import Command
 from postroad.cli.duration import DurationType
-from postroad.cli.session import Failed, address_to_hand_on, cluster_options, explain, json_option
+from postroad.cli.profile import choose, current
+from postroad.cli.session import Failed, address_of, cluster_options, explain, json_option
 from postroad.errors import ConfigurationError, PostroadError
+
+FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(cls=Command)
-@click.option("--to", "target", required=True, metavar="HOST:PORT[,…]", help="The cluster that gets a copy.")
+@click.option("--to", "target", metavar="HOST:PORT[,…]", help="The cluster that gets a copy.")
+@click.option("--to-profile", type=FILE, help="Where that is and who you are there, as in a --profile.")
+@click.option("--to-user", metavar="NAME", help="Log in there as this user.")
+@click.option("--to-password-file", type=FILE, help="That user's password, in the first line.")
+@click.option("--to-master-key", type=FILE, help="Log in there with that cluster's master key instead.")
 @click.option("-t", "--topic", "topics", multiple=True, help="What to mirror; may be repeated.")
 @click.option("--pattern", metavar="REGEX", help="Mirror all topics whose whole name matches.")
 @click.option("--prefix", default="", metavar="TEXT", help="Put this before topics' names at the target.")
@@ -37,6 +45,15 @@ from postroad.errors import ConfigurationError, PostroadError
 @click.option(
     "--subscription-pattern", metavar="REGEX", help="Carry over all subscriptions whose whole name matches."
 )
+@click.option(
+    "--acls", "rules", is_flag=True,
+    help="Carry over access rules about the topics, groups and subscriptions that are mirrored.",
+)  # fmt: skip
+@click.option(
+    "--acl-user", "rules_of", multiple=True, metavar="NAME",
+    help="Of access rules, only those for this user (* for everybody), and denials for everybody; may be "
+    "repeated.",
+)  # fmt: skip
 @click.option("--once", is_flag=True, help="Mirror what is there now, positions too, then end.")
 @click.option(
     "--every",
@@ -59,7 +76,11 @@ from postroad.errors import ConfigurationError, PostroadError
 @json_option
 @cluster_options
 def mirror(
-    target: str,
+    target: str | None,
+    to_profile: Path | None,
+    to_user: str | None,
+    to_password_file: Path | None,
+    to_master_key: Path | None,
     topics: Sequence[str],
     pattern: str | None,
     prefix: str,
@@ -68,6 +89,8 @@ def mirror(
     group_pattern: str | None,
     subscriptions: Sequence[str],
     subscription_pattern: str | None,
+    rules: bool,
+    rules_of: Sequence[str],
     once: bool,
     every_ms: int,
     accept_loss: bool,
@@ -87,19 +110,28 @@ def mirror(
     members at the target is left alone. Kill it as you like and start it again, anywhere: it goes on where
     it was.
 
+    Who you are at the source say --profile, --user or --master-key, before the command.
+
     \b
     postroad mirror -b dc1:9092 --to dc2:9092 --pattern 'orders|paid-.*' --group-pattern '.*'
     postroad mirror -b dc1:9092 --to dc2:9092 --topic orders --group billing --once
     postroad mirror -b dc1:9092 --to dc2:9092 --pattern '.*' --prefix dc1. --metrics 127.0.0.1:9464
+    postroad --profile dc1.toml mirror --to-profile dc2.toml --pattern '.*' --group-pattern '.*' --acls
     """
-    from postroad.client.bootstrap import read as read_bootstrap
+    from postroad.client.bootstrap import read
     from postroad.client.metadata import parse_bootstrap
     from postroad.mirrors.mirror import MirrorSettings
     from postroad.mirrors.positions import Wanted
     from postroad.mirrors.serve import run
 
+    here, there = current(), choose(to_profile, to_user, to_password_file, to_master_key, prefix="--to-")
+    if not (target or there.bootstrap):
+        raise click.UsageError("say where the copy goes: --to, or a --to-profile that names it")
+    if rules_of and not rules:
+        raise click.UsageError("--acl-user chooses among access rules: say --acls, too")
+    target = there.bootstrap_for(target or "")
     settings = MirrorSettings(
-        address_to_hand_on(bootstrap),
+        address_of(bootstrap, here),
         target,
         topics,
         pattern=pattern,
@@ -107,14 +139,18 @@ def mirror(
         configs=[name for name in configs if name != "none"] if configs else None,
         groups=Wanted(groups, group_pattern),
         subscriptions=Wanted(subscriptions, subscription_pattern),
+        rules=rules,
+        rules_of=rules_of,
         once=once,
         every_s=every_ms / 1000,
         accepts_loss=accept_loss,
         compression=compression,
     )
     try:
-        read_bootstrap(target)
-        done = run(settings, None if metrics is None else parse_bootstrap(metrics)[0], timeout_s)
+        for address in (settings.source, target):
+            read(address)
+        page_at = None if metrics is None else parse_bootstrap(metrics)[0]
+        done = run(settings, (here.credentials, there.credentials), page_at, timeout_s)
     except ConfigurationError as error:
         raise click.UsageError(str(error)) from None
     except PostroadError as error:
@@ -127,6 +163,8 @@ def mirror(
     ]
     if once and refused:
         raise Failed(f"positions were not carried over: {', '.join(refused)}")
+    if once and rules and (why := done["access_rules"]["refused"]):
+        raise Failed(f"access rules were not carried over: {why}")
 
 
 def _say(done: dict[str, Any], target: str, as_json: bool) -> None:
@@ -138,6 +176,8 @@ def _say(done: dict[str, Any], target: str, as_json: bool) -> None:
     for kind in ("group", "subscription"):
         for name, carried in sorted(done[f"{kind}s"].items()):
             click.echo(f"{kind} {name}: {_told(carried)}")
+    if rules := done["access_rules"]:
+        click.echo(f"access rules: {rules['added']} added at the target, {rules['removed']} removed")
 
 
 def _told(carried: dict[str, Any]) -> str:

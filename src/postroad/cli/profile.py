@@ -8,48 +8,41 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 import click
 
 from postroad.client.profile import Profile, read_profile
 from postroad.errors import ConfigurationError
 
-TLS: Final = "tls://"
 NOBODY: Final = Profile()
 
 
-def with_ca(address: str, ca: str) -> str:
-    """The address, with this CA where it is one with TLS and names none."""
-    if address.startswith(TLS) and ca and "ca=" not in address:
-        return f"{address}{'&' if '?' in address else '?'}ca={quote(ca)}"
-    return address
-
-
-def _read(path: Path) -> Profile:
+def _read(path: Path, prefix: str) -> Profile:
     """click.BadParameter for one that can't be used; a warning for one that others can read."""
     try:
         found = read_profile(path)
     except ConfigurationError as error:
-        raise click.BadParameter(str(error), param_hint="--profile") from None
+        raise click.BadParameter(str(error), param_hint=f"{prefix}profile") from None
     if found.is_exposed:
         click.echo(f"postroad: others can read the password in {path}: chmod 600 {path}", err=True)
     return found
 
 
-def read_password(path: Path) -> str:
+def read_password(path: Path, prefix: str = "--") -> str:
     """The first line of the file."""
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
-        raise click.BadParameter(f"{path} can't be read: {reason}.", param_hint="--password-file") from None
+        raise click.BadParameter(
+            f"{path} can't be read: {reason}.", param_hint=f"{prefix}password-file"
+        ) from None
     if not lines or not lines[0]:
-        raise click.BadParameter(f"{path} is empty.", param_hint="--password-file")
+        raise click.BadParameter(f"{path} is empty.", param_hint=f"{prefix}password-file")
     return lines[0]
 
 
-def read_master_key(path: Path) -> Profile:
+def read_master_key(path: Path, prefix: str = "--") -> Profile:
     """Who holds the cluster's master key needs no other password."""
     from postroad.security.master_key import OPERATOR_USER, machine_password, read_key
 
@@ -57,24 +50,31 @@ def read_master_key(path: Path) -> Profile:
         key = read_key(path.read_text())
     except (OSError, UnicodeDecodeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no master key"
-        raise click.BadParameter(f"{path} can't be read: {reason}.", param_hint="--master-key") from None
+        raise click.BadParameter(
+            f"{path} can't be read: {reason}.", param_hint=f"{prefix}master-key"
+        ) from None
     return Profile(user=OPERATOR_USER, password=machine_password(key, OPERATOR_USER))
 
 
 def choose(
-    profile: Path | None, user: str | None, password_file: Path | None, master_key: Path | None
+    profile: Path | None,
+    user: str | None,
+    password_file: Path | None,
+    master_key: Path | None,
+    prefix: str = "--",
 ) -> Profile:
     """What the options say, together."""
-    found = NOBODY if profile is None else _read(profile)
+    found = NOBODY if profile is None else _read(profile, prefix)
     if master_key is not None:
-        operator = read_master_key(master_key)
+        operator = read_master_key(master_key, prefix)
         found = replace(found, user=operator.user, password=operator.password, file="")
     if user is not None:
         found = replace(found, user=user, password="", file="")
     if password_file is not None:
-        found = replace(found, password=read_password(password_file), file="")
+        found = replace(found, password=read_password(password_file, prefix), file="")
     if found.user and not found.password:
-        raise click.UsageError(f"user {found.user!r} has no password: name its file with --password-file")
+        option = f"{prefix}password-file"
+        raise click.UsageError(f"user {found.user!r} has no password: name its file with {option}")
     return found
 
 

@@ -10,7 +10,7 @@ import click
 
 from postroad.cli.ending import FAILED
 from postroad.cli.numbers import SECONDS
-from postroad.cli.profile import current, with_ca
+from postroad.cli.profile import Profile, current
 from postroad.errors import BrokerNotAvailable, ConfigurationError, NetworkException, PostroadError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def talk(bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]
     from postroad.client import Client
 
     profile = current()
-    address = address_of(bootstrap)
+    address = address_of(bootstrap, profile)
 
     async def connected() -> T:
         async with Client(
@@ -85,16 +85,15 @@ def talk(bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]
         raise Failed(explain(error)) from None
 
 
-def address_of(bootstrap: str) -> str:
+def address_of(bootstrap: str, profile: Profile) -> str:
     """Where the command is to connect: what it was told, else where the profile says, with its CA."""
-    profile = current()
-    is_of_profile = bool(profile.bootstrap) and is_default(bootstrap)
-    return with_ca(profile.bootstrap if is_of_profile else bootstrap, profile.ca)
+    return profile.bootstrap_for("" if is_default(bootstrap) and profile.bootstrap else bootstrap)
 
 
 def address_to_hand_on(bootstrap: str) -> str:
     """The same for others, who log in as the profile says: the address names its file."""
-    profile, address = current(), address_of(bootstrap)
+    profile = current()
+    address = address_of(bootstrap, profile)
     if not profile.user or "profile=" in address:
         return address
     if not profile.file:

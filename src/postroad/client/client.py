@@ -31,6 +31,7 @@ from postroad.errors import (
     NotCoordinator,
     NotLeaderOrFollower,
     RequestTimedOut,
+    TopicAuthorizationFailed,
     TryAgain,
     UnknownTopicOrPartition,
     by_code,
@@ -243,6 +244,8 @@ class Client:
         error = by_code(cluster.failed.get(name, UnknownTopicOrPartition.code))
         if isinstance(error, UnknownTopicOrPartition):
             raise UnknownTopicOrPartition(f"There is no topic {name}.")
+        if isinstance(error, TopicAuthorizationFailed):
+            raise TopicAuthorizationFailed(f"Not authorized for this topic: {name}.")
         raise error
 
     async def _find_coordinator(self, kind: int, name: str) -> int:

@@ -24,6 +24,7 @@ from postroad.errors import (
     NotLeaderOrFollower,
     OffsetOutOfRange,
     PostroadError,
+    TopicAuthorizationFailed,
     TryAgain,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -54,6 +55,14 @@ class Near(NamedTuple):
 
     node: int
     until_s: float
+
+
+class MayNotRead(TopicAuthorizationFailed):
+    """The node refuses to let this client read the topic."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"Not authorized for this topic: {topic} may not be read.")
+        self.topic = topic
 
 
 class Fetcher:
@@ -252,6 +261,8 @@ class Fetcher:
                 await self._go_back(topic_partition, offset)
             elif answer.error_code == CorruptMessage.code:
                 raise CorruptMessage(f"{topic_partition} is damaged at offset {offset} or soon after.")
+            elif answer.error_code == TopicAuthorizationFailed.code:
+                raise MayNotRead(topic_partition.topic)
             elif answer.error_code:
                 failed = answer.error_code
             elif answer.records:

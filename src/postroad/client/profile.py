@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from postroad.errors import ConfigurationError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from postroad.client.login import Credentials
 
 KEYS: Final = ("bootstrap", "http", "ca", "user", "password")
+TLS: Final = "tls://"
 OTHERS_READ: Final = 0o044  # its group, and everybody
 
 
@@ -38,6 +40,13 @@ class Profile:
         from postroad.client.login import Credentials
 
         return Credentials(self.user, self.password) if self.user else None
+
+    def bootstrap_for(self, given: str) -> str:
+        """The profile's own address where none was given, and its CA where the address names none."""
+        found = given or self.bootstrap
+        if found.startswith(TLS) and self.ca and "ca=" not in found:
+            found += ("&" if "?" in found else "?") + f"ca={quote(self.ca)}"
+        return found
 
     @property
     def is_exposed(self) -> bool:

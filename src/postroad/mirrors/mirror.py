@@ -13,27 +13,31 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from postroad.client import Client, TopicPartition, offsets
 from postroad.client import topics as topics_api
-from postroad.client.fetcher import Fetcher
+from postroad.client.fetcher import Fetcher, MayNotRead
 from postroad.client.metadata import Topic
 from postroad.errors import (
     BrokerNotAvailable,
+    ClusterAuthorizationFailed,
     OffsetOutOfRange,
     PostroadError,
+    TopicAuthorizationFailed,
     TryAgain,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
 from postroad.mirrors import notes as notes_of
 from postroad.mirrors import topics
+from postroad.mirrors.access_rules import AccessRules, CarriedRules
 from postroad.mirrors.errors import Halted, MirrorError, NotAsExpected
 from postroad.mirrors.notes import Note, Notes
 from postroad.mirrors.partition import Ends, MirroredPartition
-from postroad.mirrors.positions import Carried, Positions, Wanted
+from postroad.mirrors.positions import Positions, Wanted
+from postroad.mirrors.watched import Carriage, Watched
 from postroad.wire.compression import codec_of
 
 POLL_S: Final = 0.2  # a partition that wants more again is asked for within this time
@@ -61,35 +65,12 @@ class MirrorSettings:
     configs: Sequence[str] | None = None  # of topics; None: those that usually are carried over
     groups: Wanted = NOBODY
     subscriptions: Wanted = NOBODY
+    rules: bool = False  # whether access rules about all this are carried over
+    rules_of: Sequence[str] = ()  # users; none: of all
     once: bool = False  # end when all is mirrored that was there at the start, and positions are carried over
     every_s: float = 5.0  # how often it looks for topics and positions
     accepts_loss: bool = False
     compression: str = "none"
-
-
-@dataclass
-class Watched:
-    """A partition with its tasks, and what is known of its lag."""
-
-    partition: MirroredPartition
-    topic_id: bytes  # of the source: another topic may have its name by now
-    goal: int = 0  # with `once`: it is done when it is here
-    source_end: int = 0
-    caught_up_at: float | None = None  # when all was mirrored that the source had
-    is_ready: bool = False  # it has recovered, and takes records
-    halted: str = ""  # why it can't go on
-    halts: int = 0
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-    task: asyncio.Task[None] | None = None
-
-
-@dataclass
-class Carriage:
-    """What became of groups and subscriptions, and when that was last looked at."""
-
-    groups: dict[str, Carried] = field(default_factory=dict)
-    subscriptions: dict[str, Carried] = field(default_factory=dict)
-    at: float | None = None
 
 
 class Mirror:
@@ -102,10 +83,12 @@ class Mirror:
         self._target = target
         self._ids = ("", "")
         self._fetcher = Fetcher(source, reset=None, committed_only=True)
+        self._rules: AccessRules | None = None
         self._copied_topics: set[str] = set()
         self._seen_topics: set[str] = set()
         self.watched: dict[TopicPartition, Watched] = {}
         self.halted_topics: dict[str, str] = {}
+        self._told: dict[str, str] = {}  # of topics that were halted: what was said of them last
         self.carriage = Carriage()
         self._pruned_at = 0.0
         self._has_doubts = asyncio.Event()  # some topic of the source is not the one that is mirrored
@@ -155,6 +138,16 @@ class Mirror:
         self._notes = Notes(self._target, self._ids[0], self.settings.prefix)
         await self._notes.prepare()
         self._positions = Positions(self._source, self._target, self._notes, self.settings.prefix)
+        if self.settings.rules:
+            self._rules = AccessRules(
+                self._source,
+                self._target,
+                self._ids,
+                self._notes,
+                self.settings.prefix,
+                self.settings.rules_of,
+            )
+            await self._rules.check()
         await self._look_around()
         self._is_begun = True
         for watched in self.watched.values():
@@ -202,6 +195,9 @@ class Mirror:
                 self._recover_all()
                 await asyncio.sleep(PAUSE_S)
                 continue
+            except MayNotRead as error:
+                self._halt_topic(error.topic, f"source: {error}")
+                continue
             except PostroadError as error:
                 if isinstance(error, UnknownTopicId):
                     self._has_doubts.set()
@@ -230,16 +226,22 @@ class Mirror:
             try:
                 if not each.is_ready:
                     await partition.recover(ends)
-                    ends, each.is_ready, each.halted, each.halts = None, True, "", 0
+                    ends, each.is_ready = None, True
+                    if not each.stopped_writing:
+                        each.go_on()
                 while each.is_ready and partition.pending:
                     await partition.write()
+                    each.go_on()
                 await each.wake.wait()
                 each.wake.clear()
                 continue
-            except Halted as error:
+            except (Halted, TopicAuthorizationFailed, ClusterAuthorizationFailed) as error:
+                why = (
+                    str(error) if isinstance(error, Halted) else f"{partition.target} at the target: {error}"
+                )
                 if not each.halted:
-                    log.error("halted: %s", error)
-                each.halted, each.halts = str(error), each.halts + 1
+                    log.error("halted: %s", why)
+                each.halted, each.halts, each.stopped_writing = why, each.halts + 1, each.is_ready
             except NotAsExpected as error:
                 log.info("%s: reading again what is copied: %s", partition.source, error)
             except PostroadError as error:
@@ -310,7 +312,20 @@ class Mirror:
         self.carriage.subscriptions = await self._positions.carry_subscriptions(
             self.settings.subscriptions, ready
         )
+        if self._rules is not None:
+            self.carriage.rules = await self._carry_rules(self._rules)
         self.carriage.at = asyncio.get_running_loop().time()
+
+    async def _carry_rules(self, rules: AccessRules) -> CarriedRules:
+        settings, carriage = self.settings, self.carriage
+        carried = await rules.carry(
+            {at.topic for at in self.watched},
+            [*carriage.groups, *carriage.subscriptions],
+            (settings.groups, settings.subscriptions),
+        )
+        if carried.refused and carried.refused != carriage.rules.refused:
+            log.warning("access rules: %s", carried.refused)
+        return carried
 
     async def _look_around(self) -> None:
         """All topics and partitions of the source are at the target, too, and are copied."""
@@ -338,7 +353,9 @@ class Mirror:
         self._forget(lambda at: at.topic not in listed)
         missing = [name for name in settings.topics if name not in listed]
         if missing and not self._is_begun:
-            raise UnknownTopicOrPartition(f"There is no topic {missing[0]} at the source.")
+            raise UnknownTopicOrPartition(
+                f"There is no topic {missing[0]} at the source, or the mirror may not see it."
+            )
         wanted = {name: listed[name] for name in settings.topics if name in listed}
         if settings.pattern is not None:
             wanted |= {
@@ -363,14 +380,19 @@ class Mirror:
         if note is None or note["id"] == topic.id.hex():
             self.halted_topics.pop(topic.name, None)
             return True
-        if topic.name not in self.halted_topics:
-            self.halted_topics[topic.name] = (
-                f"{topic.name} was deleted at the source since it was mirrored, and created anew: its "
-                "offsets mean other messages now. Mirror it under another --prefix"
-            )
-            log.error("halted: %s", self.halted_topics[topic.name])
-        self._forget(lambda at: at.topic == topic.name)
+        self._halt_topic(
+            topic.name,
+            f"{topic.name} was deleted at the source since it was mirrored, and created anew: its "
+            "offsets mean other messages now. Mirror it under another --prefix",
+        )
         return False
+
+    def _halt_topic(self, topic: str, why: str) -> None:
+        """It is not copied for now, and that is said once."""
+        if self._told.get(topic) != why:
+            log.error("halted: %s", why)
+        self.halted_topics[topic] = self._told[topic] = why
+        self._forget(lambda at: at.topic == topic)
 
     async def _prepare(self, topic: Topic) -> Topic:
         """The topic at the target. What is noted of one that was deleted there is forgotten."""

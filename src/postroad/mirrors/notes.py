@@ -13,6 +13,10 @@
     `copies TOPIC/PARTITION FIRST`  `run`: [source, source's last, target, target's last] (`pairs`)
     `returns TOPIC/PARTITION FIRST` the same
     `group GROUP`                   `configs` of a subscription that were seen, or that it `is_new` there
+    `rules topic TOPIC`             access rules about it that the source was `seen` to have, and those among
+                                    them that a mirror has `brought` to the target, each as [principal, host,
+                                    operation, permission] (`access_rules`)
+    `rules group GROUP`             the same
 
 Notes follow what they tell of: what was copied since the last ones is read from the target's log. So several
 runs may write them, each of which tells the truth; and a note that is older than another does no harm.
@@ -107,20 +111,43 @@ class Notes:
             self.known[what] = note
 
 
+class NotesOfOthers:
+    """What mirrors from another cluster have noted here, without runs: by prefix and WHAT."""
+
+    def __init__(self, client: Client, source_id: str) -> None:
+        self._client = client
+        self._source_id = source_id
+        self._next = 0
+        self.known: dict[tuple[str, str], Note] = {}
+
+    async def refresh(self) -> None:
+        try:
+            await self._client.topic(TOPIC)
+        except UnknownTopicOrPartition:
+            return
+        end = (await offsets.latest(self._client, [PARTITION]))[PARTITION]
+        async for records in read(self._client, PARTITION, self._next, end):
+            for record in records:
+                self._learn(record)
+        self._next = end
+
+    def _learn(self, record: Record) -> None:
+        source_id, _, rest = (record.key or b"").decode(errors="replace").partition(" ")
+        prefix, _, what = rest.partition(" ")
+        if source_id != self._source_id or what.startswith(RUNS):
+            return
+        if record.value is None:
+            self.known.pop((prefix, what), None)
+        else:
+            self.known[prefix, what] = json.loads(record.value)
+
+
 async def copied_topics(client: Client, source_id: str) -> set[str]:
-    """Topics of this cluster that are copies from that one under a name of their own; nothing is created."""
-    try:
-        await client.topic(TOPIC)
-    except UnknownTopicOrPartition:
-        return set()
-    found = set()
-    end = (await offsets.latest(client, [PARTITION]))[PARTITION]
-    async for records in read(client, PARTITION, 0, end):
-        for record in records:
-            words = (record.key or b"").decode(errors="replace").split(" ")
-            if len(words) == 4 and (words[0], words[2]) == (source_id, "topic") and words[1]:
-                found.add(words[1] + words[3])
-    return found
+    """Topics of this cluster that are copies from that one under a name of their own."""
+    notes = NotesOfOthers(client, source_id)
+    await notes.refresh()
+    topics_of = ((prefix, *what.split(" ")) for prefix, what in notes.known if prefix)
+    return {prefix + words[1] for prefix, *words in topics_of if len(words) == 2 and words[0] == "topic"}
 
 
 def _encoded(note: Note | None) -> bytes | None:

@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 from postroad.metrics.page import COUNTER, GAUGE, Page, labels
-from postroad.mirrors.mirror import Mirror, Watched
+from postroad.mirrors.mirror import Mirror
+from postroad.mirrors.watched import Watched
 
 
 def lag_seconds(each: Watched, now: float, now_ms: int, began: float) -> float:
@@ -67,6 +68,11 @@ def _carried(mirror: Mirror, out: Page, now: float, began: float) -> None:
     for kind, found in (("group", carriage.groups), ("subscription", carriage.subscriptions)):
         for name, carried in sorted(found.items()):
             again.add(carried.again, labels(kind=kind, group=name))
+    if mirror.settings.rules:
+        rules = out.family(
+            "postroad_mirror_access_rules", GAUGE, "Access rules at the target that came from the source."
+        )
+        rules.add(carriage.rules.brought)
 
 
 def facts(mirror: Mirror) -> dict[str, Any]:
@@ -80,4 +86,5 @@ def facts(mirror: Mirror) -> dict[str, Any]:
         "topics": topics,
         "groups": {name: carried._asdict() for name, carried in mirror.carriage.groups.items()},
         "subscriptions": {name: each._asdict() for name, each in mirror.carriage.subscriptions.items()},
+        "access_rules": mirror.carriage.rules._asdict() if mirror.settings.rules else None,
     }

@@ -11,25 +11,37 @@ from aiohttp import web
 
 from postroad import process
 from postroad.client import Client
+from postroad.client.login import Credentials
 from postroad.client.metadata import Address
 from postroad.metrics.page import CONTENT_TYPE
 from postroad.mirrors.errors import MirrorError
 from postroad.mirrors.mirror import Mirror, MirrorSettings
 from postroad.mirrors.page import facts, page
 
+Logins = tuple[Credentials | None, Credentials | None]
+"""Who the mirror is at the source, and at the target."""
 
-def run(settings: MirrorSettings, metrics: Address | None, timeout_s: float) -> dict[str, Any]:
+
+def run(
+    settings: MirrorSettings, logins: Logins, metrics: Address | None, timeout_s: float
+) -> dict[str, Any]:
     """Until SIGTERM or SIGINT, or until it is done; what it did. Raises what it can't go on with."""
     process.log_to_stderr("info", "text")
     with process.event_loop() as runner:
-        return runner.run(_run(settings, metrics, timeout_s))
+        return runner.run(_run(settings, logins, metrics, timeout_s))
 
 
-async def _run(settings: MirrorSettings, metrics: Address | None, timeout_s: float) -> dict[str, Any]:
+async def _run(
+    settings: MirrorSettings, logins: Logins, metrics: Address | None, timeout_s: float
+) -> dict[str, Any]:
     stopping = process.told_to_stop()
+
+    def client(bootstrap: str, login: Credentials | None) -> Client:
+        return Client(bootstrap, client_id="postroad-mirror", timeout_s=timeout_s, credentials=login)
+
     with (  # not connected yet: the mirror waits for a cluster that is away
-        closing(Client(settings.source, client_id="postroad-mirror", timeout_s=timeout_s)) as source,
-        closing(Client(settings.target, client_id="postroad-mirror", timeout_s=timeout_s)) as target,
+        closing(client(settings.source, logins[0])) as source,
+        closing(client(settings.target, logins[1])) as target,
     ):
         mirror = Mirror(settings, source, target)
         async with _served(mirror, metrics, source):

@@ -114,7 +114,7 @@ class Rules:
     def decide(self, principal: Principal, host: str, operation: int, type_: int, name: str) -> Verdict:
         if self.is_super(principal):
             return Verdict(True, f"{principal} is a super user")
-        covering = list(self._covering(type_, name))
+        covering = list(self.covering(type_, name))
         matching = [acl for acl in covering if acl.rule.concerns(principal, host)]
         for acl in matching:
             if acl.rule.denies(operation):
@@ -147,7 +147,7 @@ class Rules:
     def is_super(self, principal: Principal) -> bool:
         return principal.is_machine or str(principal) in self.super_users
 
-    def _covering(self, type_: int, name: str) -> Iterator[Acl]:
+    def covering(self, type_: int, name: str) -> Iterator[Acl]:
         """All rules whose pattern covers the resource: literal, wildcard, then prefixes, short ones first."""
         patterns = [ResourcePattern(type_, PatternType.LITERAL, each) for each in {name: 0, WILDCARD: 0}]
         lengths = (length for length in self._prefix_lengths.get(type_, ()) if length <= len(name))
