@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from postroad.cli import main
@@ -16,6 +20,8 @@ from postroad.client.metadata import Cluster
 from postroad.testing import ClusterNode, RunningCluster
 from postroad.testing.etcd import etcd
 from postroad.testing.nodes import LEASE_MS, store_process
+from tests.clients.wait import until
+from tests.spark import plain
 
 from .load import (
     PARTITIONS,
@@ -29,6 +35,7 @@ from .load import (
 from .test_moves import assert_equal_at_rest
 
 LOAD_S = 0.5
+MESSAGES = 300
 SETTINGS = {"cluster.lease_ms": LEASE_MS}
 
 
@@ -107,6 +114,63 @@ def import_into(store: str, node: ClusterNode) -> None:
     node.stop()
     assert "imported" in command(*arguments).stdout
     assert "imported before" in command(*arguments, code=1).stderr
+
+
+@pytest.mark.slow
+def test_the_nodes_of_one_command_are_taken_into_a_store_of_their_own_and_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "data"
+    settings = {"topics.replicas": 3, "kafka.port": 0, "http.enabled": "false"}
+    with store_process(tmp_path) as store:
+        arguments = ["import", "--data", str(home), "--store", store]
+        with served_nodes(home, settings) as bootstrap:
+            fill(bootstrap)
+            assert "in use by another postroad process" in command(*arguments, code=1).stderr
+        told = command(*arguments).stdout
+        assert all(f"{home}/node-{number} --store {store}" in told for number in (1, 2, 3))
+        assert "imported before" in command(*arguments, code=1).stderr
+        with pytest.raises(AssertionError, match="it has ended"), served_nodes(home, settings):
+            pass  # it would begin anew, beside the others
+        running = RunningCluster(tmp_path, 3, store, {"topics.replicas": 3})
+        for node in running.nodes:
+            (home / f"node-{node.id}").rename(node.data_dir)
+        with ending(running):
+            running.start()
+            running.wait_until_whole()
+            running.node(1).kill()
+            found = [int(row.value or b"-1") for row in plain.read_all(running.node(2).bootstrap, TOPIC)]
+            assert sorted(found) == list(range(MESSAGES))
+            running.node(1).start()
+            running.wait_until_whole()
+    assert_equal_at_rest(running.nodes)
+
+
+def fill(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(60)
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for number in range(MESSAGES):
+        producer.produce(TOPIC, b"%d" % number, partition=number % PARTITIONS)
+    assert producer.flush(60) == 0
+
+
+@contextmanager
+def served_nodes(home: Path, settings: Mapping[str, object]) -> Iterator[str]:
+    """`serve --nodes 3`; where its nodes are."""
+    told = home.parent / "ready.json"
+    told.unlink(missing_ok=True)
+    given = [text for name, value in settings.items() for text in ("--set", f"{name}={value}")]
+    start = [sys.executable, "-m", "postroad", "serve", "--nodes", "3", "--data", str(home), *given]
+    with (home.parent / "log").open("ab") as log:
+        running = subprocess.Popen([*start, "--ready-file", str(told)], stdout=log, stderr=log)
+        try:
+            until(lambda: told.exists() or running.poll() is not None, "the nodes serve", patience_s=90)
+            assert running.poll() is None, "it has ended"
+            yield json.loads(told.read_bytes())["kafka"]
+        finally:
+            running.terminate()
+            running.wait(60)
 
 
 def test_a_node_that_was_imported_does_not_start_alone(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
     lock                 held (flock) by the process that has started them
     nodes.json           how many nodes there are
-    coordination.sqlite  the coordination store of them all
+    coordination.sqlite  the coordination store of them all; `.imported` once etcd has taken it over
     store.sock           where they reach it while they run
     node-<id>/           the data directory of each (`data_directory`)
 
@@ -55,6 +55,10 @@ class ClusterDirectory:
                 "Choose another with --data DIR."
             ) from None
 
+    def size(self) -> int:
+        """How many nodes there are; 0 where there is no such directory yet. Blocks on the disk."""
+        return self._size() if CLUSTER_FILE in self._disk.list(str(self.path)) else 0
+
     def node(self, number: int) -> Path:
         """The data directory of this node."""
         return self.path / f"node-{number}"
@@ -67,7 +71,7 @@ class ClusterDirectory:
 
     def _claim(self, nodes: int) -> None:
         names = self._disk.list(str(self.path))
-        before = self._size() if CLUSTER_FILE in names else 0
+        before = self.size()
         if not before and (IDENTITY_FILE in names or self._disk.list(str(self.path / "logs"))):
             raise ConfigurationError(
                 f"{self.path} holds the logs of a single node. Start it without --nodes, or choose another "

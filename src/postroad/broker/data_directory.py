@@ -155,11 +155,6 @@ class DataDirectory:
             noted = msgspec.structs.replace(identity, seen_revision=revision)
             self._disk.replace(self._identity, encode_identity(noted))
 
-    def retire_store(self) -> None:
-        """Keep the embedded store under another name: nobody starts with it any more. Blocks."""
-        self._disk.rename(str(self.store), f"{self.store}{IMPORTED}")
-        self._disk.sync_directory(str(self.path))
-
     def partition_directory(self, topic_id: bytes, index: int) -> str:
         return f"{self.logs}/{id_text(topic_id)}-{index}"
 
@@ -252,6 +247,12 @@ class DataDirectory:
         finally:
             file.close()
         self._disk.sync_directory(str(self.path))
+
+
+def retire_store(disk: Disk, file: Path) -> None:
+    """Keep the embedded store under another name: nobody starts with it any more. Blocks."""
+    disk.rename(str(file), f"{file}{IMPORTED}")
+    disk.sync_directory(str(file.parent))
 
 
 def take_lock(disk: Disk, path: Path) -> Lock:
