@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
@@ -145,7 +146,14 @@ def assert_all_there_once_in_order(running: Reachable, producers: list[Load], se
             assert stored[partition][offset] == (load.name, number)
         for partition in range(PARTITIONS):
             numbers = [number for name, number in stored[partition] if name == load.name]
-            assert numbers == list(range(load.sent[partition]))
+            assert numbers == list(range(load.sent[partition])), what_is_wrong(numbers, load.sent[partition])
+
+
+def what_is_wrong(numbers: list[int], sent: int) -> str:
+    count = Counter(numbers)
+    doubled = [number for number, times in count.items() if times > 1]
+    lost = [number for number in range(sent) if number not in count]
+    return f"of {sent} messages {len(lost)} are lost {lost[:9]}, {len(doubled)} doubled {doubled[:9]}"
 
 
 def values_of(running: Reachable, partition: int) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""A cluster grows, shrinks, loses a node, is restarted and updated under one load, with a stock client.
+"""A cluster is updated, grows, shrinks, loses a node and is restarted under one load, with a stock client.
 
 What it must show of an elastic cluster in one run; each step by itself is tested elsewhere.
 """
@@ -24,7 +24,7 @@ from tests.clients.wait import until
 from . import figures
 from .load import Bookmarks, Load, assert_all_there_once_in_order, committed, running_threads
 from .test_moves import assert_equal_at_rest, create_on, wait_until_held_by
-from .versions import VersionedCluster, source_of
+from .versions import BEFORE, VersionedCluster, source_of
 
 SETTINGS = {"topics.replicas": 3, "topics.internal_replicas": 3, "cluster.heal_after_ms": 5_000}
 PAUSE_S = 1.0  # between two steps
@@ -101,8 +101,8 @@ def are_leaders_even(cluster: Cluster) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.cluster_slow
-def test_a_cluster_grows_shrinks_heals_and_is_updated_under_load(tmp_path: Path) -> None:
-    source = source_of("HEAD^", tmp_path / "old")
+def test_a_cluster_is_updated_grows_shrinks_and_heals_under_load(tmp_path: Path) -> None:
+    source = source_of(BEFORE, tmp_path / "old")
     with etcd() as store:
         running = VersionedCluster(tmp_path, 5, store.url(), SETTINGS, source)
         others = running.nodes[3:]
@@ -137,6 +137,7 @@ def operate(running: VersionedCluster, load: TimedLoad, others: list[ClusterNode
 
     def grow() -> None:
         for node in others:
+            running.set_version(node.id, None)
             node.start()
         operator.command("rebalance", "--yes", "--observe", "0")
         operator.wait_until_in_sync()
@@ -158,15 +159,15 @@ def operate(running: VersionedCluster, load: TimedLoad, others: list[ClusterNode
                 operator.restart(node)
 
     def update() -> None:
-        for node in staying(running):
+        for node in running.nodes[:3]:
             running.set_version(node.id, None)
             operator.restart(node)
 
+    operator.step("rolling update", update)
     operator.step("3 → 5 nodes, rebalanced", grow)
     operator.step("two drained", drain)
     operator.step("one lost and healed", lose)
     operator.step(f"rolling restart × {ROUNDS}", restart)
-    operator.step("rolling update", update)
     operator.command("rebalance", "--yes", "--observe", "0")
     began = time.monotonic()
     until(

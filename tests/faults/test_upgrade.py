@@ -27,7 +27,7 @@ from .load import (
     running_threads,
 )
 from .test_moves import assert_equal_at_rest
-from .versions import VersionedCluster, source_of
+from .versions import BEFORE, VersionedCluster, source_of
 
 LOAD_S = 1.0
 MOVES_WITHIN_S = 30.0
@@ -76,7 +76,7 @@ def reassign_soon(running: VersionedCluster) -> None:
 @pytest.mark.parametrize(
     "commit",
     [
-        pytest.param("HEAD^", id="the commit before"),
+        pytest.param(BEFORE, id="the commit before"),
         pytest.param(BEFORE_MOVES, id="before moves", marks=pytest.mark.cluster_slow),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from postroad.testing import ClusterNode, RunningCluster
 from postroad.testing.process import Setting
 
 PROJECT = Path(__file__).resolve().parents[2]
+BEFORE = os.environ.get("UPGRADE_FROM", "HEAD^")  # what is updated from: any commit, the last one by default
 
 
 def source_of(commit: str, directory: Path) -> Path:

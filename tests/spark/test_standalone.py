@@ -1,15 +1,17 @@
-"""On a standalone cluster of a master and two workers: the same results, though executors die in mid-job."""
+"""Spark on a master and two workers, beside three nodes: the same results, whoever dies in mid-job."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from postroad.spark.cluster import Cluster
-from postroad.testing import Node
+from postroad.testing import RunningCluster
+from postroad.testing import cluster as nodes
 from tests.pipelines.archives import read_plainly, rows_of
 from tests.spark import plain
 from tests.spark.driver import Driver, driver
@@ -40,9 +42,16 @@ def application(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="module")
-def filled(node: Node) -> str:
-    plain.create(node.bootstrap, "standalone", PARTITIONS)
-    plain.send(node.bootstrap, "standalone", varied(ROWS))
+def three() -> Iterator[RunningCluster]:
+    """The nodes; topics have a replica on each."""
+    with nodes(3, {"topics.replicas": 3}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def filled(three: RunningCluster) -> str:
+    plain.create_replicated(three.bootstrap, "standalone", PARTITIONS)
+    plain.send(three.bootstrap, "standalone", varied(ROWS))
     return "standalone"
 
 
@@ -58,15 +67,15 @@ def varied(count: int) -> list[Message]:
     ]
 
 
-def source(node: Node, topic: str, **options: str) -> dict[str, str]:
-    broker = {"kafka.bootstrap.servers": node.bootstrap, "startingOffsets": "earliest"}
+def source(three: RunningCluster, topic: str, **options: str) -> dict[str, str]:
+    broker = {"kafka.bootstrap.servers": three.bootstrap, "startingOffsets": "earliest"}
     return {**broker, "subscribe": topic, "includeHeaders": "true", **options}
 
 
-def sink(node: Node, topic: str, **options: str) -> dict[str, str]:
-    plain.create(node.bootstrap, topic, PARTITIONS)
+def sink(three: RunningCluster, topic: str, **options: str) -> dict[str, str]:
+    plain.create_replicated(three.bootstrap, topic, PARTITIONS)
     # Batches of some five rows: a task's rows are many of them, and some are stored when it stalls.
-    return {"kafka.bootstrap.servers": node.bootstrap, "topic": topic, "kafka.batch.size": "1200", **options}
+    return {"kafka.bootstrap.servers": three.bootstrap, "topic": topic, "kafka.batch.size": "1200", **options}
 
 
 def contents(rows: list[Row]) -> list[tuple[Any, ...]]:
@@ -74,9 +83,22 @@ def contents(rows: list[Row]) -> list[tuple[Any, ...]]:
     return sorted((row.value, row.key, row.headers) for row in rows)
 
 
-def stored(node: Node, topic: str) -> int:
-    with Cluster(node.bootstrap) as client:
+def stored(three: RunningCluster, topic: str) -> int:
+    with Cluster(three.bootstrap) as client:
         return sum(client.latest([(topic, number) for number in range(PARTITIONS)]).values())
+
+
+@contextmanager
+def leader_dead(three: RunningCluster, topic: str) -> Iterator[None]:
+    """The node that leads the topic's first partition is killed, and comes back after the block."""
+    three.wait_until_whole()
+    victim = three.leader(topic)
+    victim.kill()
+    try:
+        yield
+    finally:
+        victim.start()
+        three.wait_until_whole()
 
 
 def kill_when_stalled(cluster: Standalone, marker: Path) -> None:
@@ -84,53 +106,67 @@ def kill_when_stalled(cluster: Standalone, marker: Path) -> None:
     cluster.kill_executor_of(int(task))
 
 
-def test_read_equals_the_topic_though_an_executor_is_killed(
-    cluster: Standalone, application: Driver, node: Node, filled: str, tmp_path: Path
+def test_read_equals_the_topic_though_an_executor_and_a_leader_are_killed(
+    cluster: Standalone, application: Driver, three: RunningCluster, filled: str, tmp_path: Path
 ) -> None:
-    expected = plain.read_all(node.bootstrap, filled)
-    assert application.do("read", format_="postroad", options=source(node, filled)) == expected
+    expected = plain.read_all(three.bootstrap, filled)
+    assert application.do("read", format_="postroad", options=source(three, filled)) == expected
     assert len(cluster.executors()) == 2
 
     marker = tmp_path / "stalled"
-    application.begin("read", format_="postroad", options=source(node, filled), stall=str(marker))
-    kill_when_stalled(cluster, marker)
-    assert application.result() == expected
+    application.begin("read", format_="postroad", options=source(three, filled), stall=str(marker))
+    wait_for(marker.exists, PATIENCE_S)
+    with leader_dead(three, filled):
+        kill_when_stalled(cluster, marker)
+        assert application.result() == expected
 
 
 @pytest.mark.parametrize("job", ["write", "stream"])
-def test_each_message_is_written_once_though_an_executor_is_killed(
-    cluster: Standalone, application: Driver, node: Node, filled: str, topic: str, tmp_path: Path, job: str
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_each_message_is_written_once_though_an_executor_and_a_leader_are_killed(
+    cluster: Standalone,
+    application: Driver,
+    three: RunningCluster,
+    filled: str,
+    topic: str,
+    tmp_path: Path,
+    job: str,
+    side: str,
 ) -> None:
     marker = tmp_path / "stalled"
     more: dict[str, Any] = {}
-    options = sink(node, topic)
+    options = sink(three, topic)
     if job == "stream":
         more = {"columns": ("key", "value", "headers")}
         options["checkpointLocation"] = str(tmp_path / "checkpoint")
     copy = {"from_format": "postroad", "to_format": "postroad", "to_options": options}
-    application.begin(job, from_options=source(node, filled), stall=str(marker), **copy, **more)
-    wait_for(lambda: marker.exists() and stored(node, topic), PATIENCE_S)
-    kill_when_stalled(cluster, marker)
-    application.result()
-    assert contents(plain.read_all(node.bootstrap, topic)) == contents(plain.read_all(node.bootstrap, filled))
+    application.begin(job, from_options=source(three, filled), stall=str(marker), **copy, **more)
+    wait_for(lambda: marker.exists() and stored(three, topic), PATIENCE_S)
+    with leader_dead(three, topic if side == "target" else filled):
+        kill_when_stalled(cluster, marker)
+        application.result()
+    assert contents(plain.read_all(three.bootstrap, topic)) == contents(
+        plain.read_all(three.bootstrap, filled)
+    )
 
 
-def test_each_offset_is_archived_once_though_executors_are_killed(
-    cluster: Standalone, application: Driver, node: Node, topic: str, tmp_path: Path
+def test_each_offset_is_archived_once_though_executors_and_leaders_are_killed(
+    cluster: Standalone, application: Driver, three: RunningCluster, topic: str, tmp_path: Path
 ) -> None:
-    plain.create(node.bootstrap, topic, PARTITIONS)
-    plain.send(node.bootstrap, topic, varied(ARCHIVED_ROWS), queue_buffering_max_messages=ARCHIVED_ROWS)
+    plain.create_replicated(three.bootstrap, topic, PARTITIONS)
+    plain.send(three.bootstrap, topic, varied(ARCHIVED_ROWS), queue_buffering_max_messages=ARCHIVED_ROWS)
     lake = tmp_path / "lake"
     lost = application.log().count("ExecutorLostFailure")
     application.begin(
-        "archive", bootstrap=node.bootstrap, topic=topic, to=str(lake), rows_per_trigger=ROWS_PER_TRIGGER
+        "archive", bootstrap=three.bootstrap, topic=topic, to=str(lake), rows_per_trigger=ROWS_PER_TRIGGER
     )
     seen: set[Path] = set()
     for _ in range(KILLS):
         # A file is there while a task fills it: executors are killed in mid-write.
         seen |= wait_for(lambda: set(lake.rglob("*.parquet")) - seen, PATIENCE_S)  # noqa: B023
-        for executor in cluster.executors():
-            cluster.kill_executor_of(executor)
+        with leader_dead(three, topic):
+            for executor in cluster.executors():
+                cluster.kill_executor_of(executor)
     application.result()
     assert application.log().count("ExecutorLostFailure") > lost, "no task was running when executors died"
-    assert rows_of(read_plainly(lake, "delta")) == plain.read_all(node.bootstrap, topic)
+    assert rows_of(read_plainly(lake, "delta")) == plain.read_all(three.bootstrap, topic)
