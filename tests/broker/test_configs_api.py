@@ -12,6 +12,7 @@ from tests.broker.harness import Running
 
 UNKNOWN_TOPIC, INVALID_TOPIC, BAD_CONFIG, INVALID_REQUEST = 3, 17, 40, 42
 TOPIC, NODE, LOGGER = 2, 4, 8
+COPY_RATE = "follower.replication.throttled.rate"
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 OVERRIDE, DEFAULT = 1, 5
 
@@ -64,7 +65,17 @@ def test_the_nodes_own_settings_are_described_and_read_only(shared: Running) -> 
     result = describe(shared, NODE, "1")
     assert result.error_code == 0
     assert result.configs
-    assert all(config.read_only for config in result.configs)
+    assert [config.name for config in result.configs if not config.read_only] == [COPY_RATE]
+
+
+def test_what_can_be_changed_while_a_node_runs_is_described_as_it_is_now(shared: Running) -> None:
+    for value in ("1000", None):
+        operation = DELETE if value is None else SET
+        assert alter(shared, "", (COPY_RATE, operation, value), kind=NODE) == 0
+        (rate,) = describe(shared, NODE, "1", COPY_RATE, include_synonyms=True).configs
+        assert (rate.value, rate.config_source) == (("0", 5) if value is None else (value, 3))
+        assert [each.value for each in rate.synonyms] == [*([value] if value else []), "0"]
+    assert shared.node.image.node_configs == {}
 
 
 @pytest.mark.parametrize(

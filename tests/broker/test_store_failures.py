@@ -129,6 +129,7 @@ def test_a_failing_store_does_not_end_the_renewal_of_the_lease(broken: Running) 
     assert running.call(init_producer_id, 4, init_producer_id.InitProducerIdRequest(None, 1000)).error_code
     for _ in range(3):
         running.run(running.node.registration.renew())
+    assert running.node.registration.failed_renewals >= 3
     assert list(running.node.image.nodes) == [running.node.settings.node.id]
 
 

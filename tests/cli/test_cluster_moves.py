@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from postroad.cli import main
 from postroad.testing import RunningCluster, cluster
+from tests.clients.wait import until
 
 from .conftest import read_json
 
+RATE = "follower.replication.throttled.rate"
 SLOW = 10_000  # bytes a second: what is copied takes longer than the test
 
 
@@ -122,6 +127,45 @@ def test_moves_that_take_long_are_cancelled_together() -> None:
         assert replicas(running, "orders") == before
         read = call(running, "consume", "orders", "--from", "earliest", "--count", "4")
         assert sorted(line[0] for line in read.stdout.split()) == list("abcd")
+
+
+def test_the_rate_of_copies_is_changed_while_they_are_made() -> None:
+    """By the command, by Kafka's tools, for one node or all; what waits under the old one goes on at once."""
+    settings = {"topics.replicas": 1, "topics.internal_replicas": 1}
+    with cluster(nodes=2, settings=settings) as running:
+        assert rates(running) == {1: ("no limit", "by default"), 2: ("no limit", "by default")}
+        call(running, "cluster", "rate", str(SLOW))
+        call(running, "cluster", "rate", "1KiB", "--node", "2")
+        assert rates(running) == {1: (SLOW, "for all nodes"), 2: (1024, "for this node")}
+        call(running, "cluster", "rate", "--reset", "--node", "2")
+        call(running, "topic", "create", "orders", "--partitions", "2")
+        call(running, "publish", "orders", *(f"{key}{'x' * 500_000}" for key in "abcd"))
+        before = replicas(running, "orders")
+        for index, (on,) in enumerate(before):
+            call(running, "cluster", "reassign", "orders", str(index), str(3 - on), "--no-wait")
+        until(lambda: replicas(running, "orders") != before, "the moves have begun")
+        assert (
+            "2 partitions are moving" in call(running, "cluster", "rebalance", "--cancel", "--dry-run").stdout
+        )
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        entry = ConfigEntry(RATE, "0", incremental_operation=AlterConfigOpType.SET)
+        for node in ("1", "2"):
+            one = ConfigResource(ConfigResource.Type.BROKER, node, incremental_configs=[entry])
+            admin.incremental_alter_configs([one])[one].result(30)
+        until(lambda: replicas(running, "orders") == before[::-1], "both have moved", patience_s=60)
+        assert rates(running) == {1: ("no limit", "for this node"), 2: ("no limit", "for this node")}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["fast"], ["-1"], ["1MiB", "--reset"], ["1MiB", "--node", "x"]], ids=" ".join
+)
+def test_wrong_rates_are_refused(arguments: list[str]) -> None:
+    assert CliRunner().invoke(main, ["cluster", "rate", *arguments]).exit_code == 2
+
+
+def rates(running: RunningCluster) -> dict[int, tuple[object, str]]:
+    rows = json.loads(call(running, "cluster", "rate", "--json").stdout)
+    return {row["node"]: (row["bytes_a_second"], row["set"]) for row in rows}
 
 
 def test_leaderships_of_busy_partitions_are_told_from_idle_ones() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -112,3 +113,17 @@ def test_the_level_rises_when_all_nodes_understand_it_and_refuses_older_ones() -
     membership.check_level(image, keys.LEVEL)
     with pytest.raises(ConfigurationError, match="Start the newer version"):
         membership.check_level(image, keys.LEVEL - 1)
+
+
+def test_a_node_with_tls_or_logins_waits_until_all_others_know_of_it() -> None:
+    image = image_of(nodes=THREE, controller=1)
+    plain = image.nodes[3]
+    encrypted = msgspec.structs.replace(plain, is_tls=True)
+    membership.check_secure(image, encrypted, is_secured=True)
+    image.apply([Event("nodes/3", b'{"host":"h","port":1,"incarnation":"its own, from before"}', 2)])
+    membership.check_secure(image, encrypted, is_secured=True)
+    image.apply([Event("nodes/2", b'{"host":"h","port":1,"incarnation":"old","level":2}', 3)])
+    membership.check_secure(image, plain, is_secured=False)
+    for node, is_secured in ((encrypted, False), (plain, True)):
+        with pytest.raises(ConfigurationError, match="Node 2 runs a version that knows neither TLS nor"):
+            membership.check_secure(image, node, is_secured=is_secured)

@@ -49,6 +49,7 @@ def test_metrics_tell_of_a_node_that_dies_and_comes_back(
     assert well["postroad_cluster_controller"] == 1
     assert well["postroad_cluster_nodes"] == 9
     assert well["postroad_store_current"] == 3
+    assert well.keys() >= {"postroad_store_renewal_seconds", "postroad_store_renewals_failed_total"}
     assert well["postroad_partitions_led"] == PARTITIONS
     for wrong in ("leaderless", "below_minimum", "under_replicated", "offline"):
         assert well[f"postroad_partitions_{wrong}"] == 0

@@ -47,12 +47,13 @@ class Joining:
         is_synced: Callable[[Topic], bool],
         replaces: bool = False,
         remembers: bool = False,
+        is_secured: bool = False,
     ) -> None:
         """`commit` hands a decision to the store and returns its answer; `random`: a new cluster's id.
 
         `is_synced`: whether the topic's messages are synced before they are acknowledged. `replaces`: the
         data directory takes the place of one that is lost. `remembers`: the store may be restored from a
-        backup apart from the data directory, which must not go unnoticed.
+        backup apart from the data directory, which must not go unnoticed. `is_secured`: it asks who comes.
         """
         self._store = store
         self._directory = directory
@@ -62,6 +63,7 @@ class Joining:
         self._is_synced = is_synced
         self._replaces = replaces
         self._remembers = remembers
+        self._is_secured = is_secured
 
     async def join(self) -> Joined:
         """Register the node and take the leadership that is its own. Raises what keeps it from starting."""
@@ -101,6 +103,7 @@ class Joining:
         image, me = await self._read(), self._registration.me
         self._directory.belong_to(image.cluster_id, me.id, image.revision)
         membership.check_directory(image, me.id, me.directory, self._replaces)
+        membership.check_secure(image, me, is_secured=self._is_secured)
         if image.cluster_id is None:
             await self._commit(controller.create_cluster(image, self._random))
             image = await self._read()  # it may be another node's

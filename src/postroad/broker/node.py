@@ -143,7 +143,7 @@ class Node:
         self.damaged_copies = DamagedCopies(self)
         self.roles = Roles(self)
         self.strays = Strays(self)
-        self.catch_up = CatchUp(self.settings.cluster.catch_up_bytes_per_s)
+        self.catch_up = CatchUp(self.settings.node.id, self.settings.cluster.catch_up_bytes_per_s)
         self.replica_sessions = ReplicaSessions(self)
         self.controlling = Controlling(self)
         self.suspects = Suspects(self)
@@ -234,6 +234,7 @@ class Node:
             self.replicas.is_synced,
             self.settings.node.replace,
             self._follows_etcd,
+            self.settings.security.enabled,
         )
         snapshot, clean = await patiently(joining.join, self.settings.cluster.lease_length_ms)
         self.tasks.start(self.registration.keep(), "keep-lease")  # logs may take longer than a lease

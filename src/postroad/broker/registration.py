@@ -60,6 +60,8 @@ class Registration:
         self._lease = NO_LEASE
         self._registered = False
         self._troubled = False  # the last renewal failed, and the log says so
+        self.renewal_ms = 0  # how long the store took for the last one
+        self.failed_renewals = 0
         self._wake = asyncio.Event()  # there is a reason to renew now
         self._turn = asyncio.Lock()  # the entry is written by one task at a time
 
@@ -151,17 +153,20 @@ class Registration:
 
     async def renew(self) -> None:
         """Begin the lease's time anew; one that was lost is replaced. What fails is logged, once in a row."""
+        sent_ms = self._clock.monotonic_ms()
         try:
             async with self._turn:
                 if not await self._kept_alive():
                     await self._begin()
         except Exception as error:  # whatever it is: who stopped trying would be out of the cluster for ever
+            self.failed_renewals += 1
             if not self._troubled:
                 unexpected = None if isinstance(error, PostroadError) else error
                 text = "the node's entry in the coordination store can't be renewed; still trying: %s"
                 log.warning(text, error, exc_info=unexpected)
             self._troubled = True
         else:
+            self.renewal_ms = self._clock.monotonic_ms() - sent_ms
             if self._troubled:
                 log.info("the node's entry in the coordination store is renewed again")
             self._troubled = False

@@ -356,7 +356,16 @@ class ReplicaFetcher:
             key = partition.topic_id, partition.index
             if self._asked.pop(key, None) is not None:
                 self._to_forget[key] = None  # or each append there would send again what has come already
-            self._name_later(partition, follower, now_ms)
+            go_on = partial(self._go_on, partition, follower)
+            self._node.catch_up.wait(key, go_on)
+            self._node.loop.call_later((delay_ms + 1) / 1000, go_on)
+
+    def _go_on(self, partition: Partition, follower: Follower) -> None:
+        """It has waited for as long as the limit wants, or that has changed meanwhile."""
+        self._node.catch_up.done((partition.topic_id, partition.index))
+        if partition.follower is follower:
+            follower.pause(0)
+            self.name_again(partition)
 
     def _failed(self, partition: Partition, follower: Follower, now_ms: int) -> Step:
         """Try again later. A log that its disk has failed is closed, and opened anew."""

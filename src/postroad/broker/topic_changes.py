@@ -118,6 +118,11 @@ class TopicChanges:
         else:
             await self._topics.decide(make, urgent=True, current=True)
 
+    async def alter_nodes(self, make: Callable[[Image], Decision], validate_only: bool) -> None:
+        """Change configs of nodes, all of which follow then if they answer within a second."""
+        await self.alter(make, validate_only)
+        await self._peers.let_follow(set(self._topics.image.nodes), self._topics.image.revision)
+
 
 def _placeable(image: Image) -> Sequence[int]:
     """The nodes that get new replicas; all of them while none serves, as when the first one starts."""

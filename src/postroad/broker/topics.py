@@ -194,6 +194,7 @@ class Topics:
         """The image has changed: roles change at once, and what follows from open partitions follows them."""
         self._node.security.changed(changes)
         opening = self._node.replicas.apply(changes, clean)
+        self._node.catch_up.follow(self.image)
         self._node.controlling.changed(changes)
         self._node.leader_checks.changed(changes)
         self._opening.append(_Step(self.image.revision, changes, opening))

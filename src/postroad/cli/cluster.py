@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from postroad.cli import cluster_chaos, cluster_import, cluster_moves, output
+from postroad.cli import cluster_chaos, cluster_import, cluster_moves, cluster_rate, output
 from postroad.cli.command import Group
 from postroad.cli.ending import FAILED
 from postroad.cli.session import cluster_options, json_option, talk
@@ -32,6 +32,7 @@ cluster.add_command(cluster_moves.reassign)
 cluster.add_command(cluster_moves.rebalance)
 cluster.add_command(cluster_moves.drain)
 cluster.add_command(cluster_moves.remove)
+cluster.add_command(cluster_rate.rate)
 cluster.add_command(cluster_import.import_node)
 cluster.add_command(cluster_chaos.chaos)
 

@@ -55,7 +55,7 @@ def alter_config(
     `defaults` are the node's: what a list begins with to which something is appended for the first time.
     """
     topic = image.topic(name)
-    return _put_topic(image, topic, _altered(topic_config.TABLE, topic.config, changes, defaults or {}))
+    return _put_topic(image, topic, altered(topic_config.TABLE, topic.config, changes, defaults or {}))
 
 
 def replace_config(image: Image, name: str, config: Mapping[str, str | None]) -> Decision:
@@ -71,7 +71,7 @@ def alter_group_config(
     defaults: Overrides = group_config.NO_DEFAULTS,
 ) -> Decision:
     """Some of a group's overrides change, the others stay. `defaults` are the node's."""
-    config = _altered(group_config.TABLE, image.groups.get(group_id, {}), changes, defaults)
+    config = altered(group_config.TABLE, image.groups.get(group_id, {}), changes, defaults)
     return replace_group_config(image, group_id, config, check, defaults)
 
 
@@ -94,7 +94,7 @@ def note_topic(image: Image, group_id: str, topic: Topic) -> Decision:
 # --- the rule of KIP-339 -----------------------------------------------------------------------
 
 
-def _altered(
+def altered(
     table: ConfigTable, config: Overrides, changes: Sequence[ConfigChange], defaults: Overrides
 ) -> dict[str, str]:
     names = [change.name for change in changes]

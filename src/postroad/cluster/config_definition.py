@@ -40,6 +40,8 @@ class ConfigSource(IntEnum):
     """The codes of DescribeConfigs, for where a value comes from."""
 
     TOPIC = 1
+    ONE_NODE = 2  # changed while it runs, for this one
+    ALL_NODES = 3  # the same, for all
     NODE = 4
     DEFAULT = 5
     GROUP = 8

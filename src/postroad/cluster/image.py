@@ -126,6 +126,7 @@ class Image:
         self.controller: int | None = None  # the node that reconciles; None: nobody does
         self.directories: dict[int, str] = {}  # by node: the id of the directory that holds its replicas
         self.drains: dict[int, None] = {}  # ids of nodes that are to be emptied
+        self.node_configs: dict[str, dict[str, str]] = {}  # by id or "all" (`node_config`)
         self.level = 0  # what all nodes understand (`keys.LEVEL`)
         self.deleted: dict[bytes, DeletedTopic] = {}
         self.next_producer_id = 0
@@ -243,6 +244,9 @@ class Image:
                 changes.security.append(event.key)
             case "directories" | "drains":
                 self._take_node_note(event, kind, int(rest))
+            case "node-configs":
+                config = None if event.value is None else _decoded(event, keys.NodeConfigValue).config
+                _put(self.node_configs, rest, config)
             case keys.CONTROLLER:
                 self.controller = None if event.value is None else _decoded(event, keys.ControllerValue).node
             case keys.LEVEL_KEY:

@@ -5,6 +5,7 @@
     controller                      the node that reconciles the cluster; held by that node's lease
     directories/<id>                the data directory that holds the node's replicas
     drains/<id>                     a node that is to be emptied
+    node-configs/<id, or all>       configs that were changed while nodes run, of one or of all
     level                           the lowest level that all nodes understand (`LEVEL`)
     topics/<name, '.' as '_'>       a topic: id, number of partitions, config overrides
     partitions/<topic id>/<chunk>   the states of up to 100 partitions
@@ -42,6 +43,7 @@ CONTROLLER: Final = "controller"
 LEVEL_KEY: Final = "level"
 NODES: Final = "nodes/"
 DRAINS: Final = "drains/"
+NODE_CONFIGS: Final = "node-configs/"
 DIRECTORIES: Final = "directories/"
 TOPICS: Final = "topics/"
 PARTITIONS: Final = "partitions/"
@@ -55,10 +57,11 @@ PARTITIONS_PER_CHUNK: Final = 100
 
 # What this version understands. 0: a single node. 1: replicas (the fields of PartitionState after `isr`).
 # 2: partitions are moved between nodes (`original`). A node that does not know a field drops it when it
-# rewrites the value. 3: each transaction has an epoch of its own, and what it reaches joins it by itself.
-# 4: leaders end what subscriptions have accepted in transactions.
+# rewrites the value. 3: each transaction has an epoch of its own, and what it reaches joins it by itself;
+# nodes may speak TLS, and users and ACLs hold. 4: leaders end what subscriptions have accepted in transactions.
 MOVES_LEVEL: Final = 2
 TRANSACTIONS_LEVEL: Final = 3
+SECURITY_LEVEL: Final = 3
 PLEDGES_LEVEL: Final = 4
 LEVEL: Final = PLEDGES_LEVEL
 
@@ -95,6 +98,10 @@ class DirectoryValue(msgspec.Struct, frozen=True):
 
 class DrainValue(msgspec.Struct, frozen=True):
     """A drain has no fields so far: its key says all."""
+
+
+class NodeConfigValue(msgspec.Struct, frozen=True):
+    config: dict[str, str]
 
 
 class LevelValue(msgspec.Struct, frozen=True):
@@ -259,6 +266,10 @@ def directory_key(node: int) -> str:
 
 def drain_key(node: int) -> str:
     return f"{DRAINS}{node}"
+
+
+def node_config_key(who: str) -> str:
+    return NODE_CONFIGS + who
 
 
 def topic_key(name: str) -> str:

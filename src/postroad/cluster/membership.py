@@ -14,7 +14,7 @@ from __future__ import annotations
 from postroad.cluster import keys
 from postroad.cluster.decision import Decision
 from postroad.cluster.ids import id_text
-from postroad.cluster.image import Image
+from postroad.cluster.image import Image, NodeEntry
 from postroad.cluster.store import ABSENT, Compare, Delete, Operation, Put
 from postroad.errors import ConfigurationError, PolicyViolation
 
@@ -117,7 +117,7 @@ def remove(image: Image, node: int) -> Decision:
             f"Node {node} holds {len(held)} replicas, such as of {held[0]}. Drain it first, and wait until "
             "it is empty."
         )
-    own = (keys.directory_key(node), keys.drain_key(node))
+    own = (keys.directory_key(node), keys.drain_key(node), keys.node_config_key(str(node)))
     noted = [key for key in own if image.key_revision(key) != ABSENT]
     deleted = [topic for topic in image.deleted.values() if node in topic.nodes]
     operations: list[Operation] = [Delete(key) for key in noted]
@@ -160,6 +160,18 @@ def check_level(image: Image, level: int) -> None:
         raise ConfigurationError(
             f"The cluster has been updated to level {image.level}; this version understands level {level}. "
             "Start the newer version."
+        )
+
+
+def check_secure(image: Image, me: NodeEntry, *, is_secured: bool) -> None:
+    """Raise ConfigurationError if this node speaks TLS or asks who comes (`is_secured`), and one that runs is
+    too old to know of it: they could not follow each other, and users and rules would not hold there."""
+    others = [entry for entry in image.nodes.values() if entry.id != me.id]
+    old = [entry.id for entry in others if entry.level < keys.SECURITY_LEVEL]
+    if old and (me.is_tls or is_secured):
+        raise ConfigurationError(
+            f"Node {old[0]} runs a version that knows neither TLS nor logins. Update all nodes first, and "
+            "set kafka.tls and security.enabled then."
         )
 
 

@@ -59,6 +59,7 @@ async def _alter_one(
 
     try:
         check_configs(access, kind, name, Operation.ALTER_CONFIGS)
+        _check_kind(kind)
         if kind == ConfigResource.GROUP:
             check_group_config(access, config.items())
         await alter_resource(node, kind, name, decide, validate_only)
@@ -83,7 +84,6 @@ async def alter_resource(
     node: Uses, kind: int, name: str, make: Callable[[Image], Decision], validate_only: bool
 ) -> None:
     """Commit what `make` decides; when it returns the node acts on it. Raises what is wrong with it."""
-    _check_kind(kind)
     await node.topic_changes.alter(make, validate_only)
     if kind == ConfigResource.GROUP and not validate_only:
         await node.subscriptions.configured(name)
@@ -92,7 +92,8 @@ async def alter_resource(
 def _check_kind(kind: int) -> None:
     if kind == ConfigResource.NODE:
         raise InvalidRequest(
-            "A node's settings come from its file, environment and flags; see `postroad config`."
+            "A node's settings come from its file, environment and flags; see `postroad config`. Those that "
+            "can be changed while it runs are changed one by one (IncrementalAlterConfigs)."
         )
     if kind not in (ConfigResource.TOPIC, ConfigResource.GROUP):
         raise InvalidRequest(f"Configs of topics (2) and groups (32) can be altered, none of type {kind}.")

@@ -9,7 +9,7 @@ from postroad import config
 from postroad.broker.access import Access, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasAdvertisedPort, HasImage, HasLoaded, HasSettings
-from postroad.cluster import group_config, topic_config
+from postroad.cluster import group_config, node_config, topic_config
 from postroad.cluster.config_definition import (
     ConfigEntry,
     ConfigResource,
@@ -79,13 +79,28 @@ def _entries(node: Uses, resource: codec.DescribeConfigsResource) -> Iterable[Co
         case ConfigResource.NODE:
             if name not in ("", str(node.settings.node.id)):
                 raise InvalidRequest(f"This is node {node.settings.node.id}; ask node {name} itself.")
-            entries = sorted([*config.describe(node.loaded), _advertised_listeners(node)])
+            settings = [_changed(node, entry) for entry in config.describe(node.loaded)]
+            entries = sorted([*settings, _advertised_listeners(node)])
             return [entry for entry in entries if not keys or entry.name in keys]
         case ConfigResource.GROUP:
             if not name:
                 raise InvalidRequest("A group's id is missing: there are no configs for all groups.")
             return group_config.describe(node.image.groups.get(name, {}), keys, node.settings.group_defaults)
     raise InvalidRequest(f"There are configs of topics (2), nodes (4) and groups (32), none of type {kind}.")
+
+
+def _changed(node: Uses, entry: ConfigEntry) -> ConfigEntry:
+    """The setting as it is now, where it can be changed while the node runs."""
+    name = entry.name
+    if name not in node_config.TABLE.definitions:
+        return entry
+    synonyms = [
+        Synonym(name, given[name], source)
+        for source, given in node_config.overrides(node.image, node.settings.node.id)
+        if name in given
+    ]
+    value, source = (synonyms[0].value, synonyms[0].source) if synonyms else (entry.value, entry.source)
+    return entry._replace(value=value, source=source, read_only=False, synonyms=(*synonyms, *entry.synonyms))
 
 
 def _advertised_listeners(node: Uses) -> ConfigEntry:

@@ -13,7 +13,8 @@ from postroad.cluster import controller
 from postroad.cluster.config_definition import ConfigResource
 from postroad.cluster.controller import ConfigChange, Decision
 from postroad.cluster.image import Image
-from postroad.errors import ApiError
+from postroad.cluster.node_config import alter_node_config
+from postroad.errors import ApiError, InvalidRequest
 from postroad.security.resources import Operation
 from postroad.wire.messages import incremental_alter_configs as codec
 
@@ -56,6 +57,15 @@ async def _alter_one(
 
     try:
         check_configs(access, kind, name, Operation.ALTER_CONFIGS)
+        if kind not in (ConfigResource.TOPIC, ConfigResource.NODE, ConfigResource.GROUP):
+            raise InvalidRequest(
+                f"There are configs of topics (2), nodes (4) and groups (32), not of {kind}."
+            )
+        if kind == ConfigResource.NODE:
+            await node.topic_changes.alter_nodes(
+                lambda image: alter_node_config(image, name, changes), validate_only
+            )
+            return response
         if kind == ConfigResource.GROUP:
             check_group_config(access, [(change.name, change.value) for change in changes])
         await alter_resource(node, kind, name, decide, validate_only)

@@ -31,6 +31,18 @@ def write_cluster(page: Page, node: Node) -> Iterator[None]:
         ("cluster_nodes", GAUGE, "Nodes that are registered, as this one sees it.", len(image.nodes)),
         ("cluster_controller", GAUGE, "1: this node is the controller.", int(is_controller)),
         ("store_current", GAUGE, "1: its lease in the coordination store lasts.", int(_is_current(node))),
+        (
+            "store_renewal_seconds",
+            GAUGE,
+            "How long the coordination store took to renew that lease the last time.",
+            node.registration.renewal_ms / 1000,
+        ),
+        (
+            "store_renewals_failed_total",
+            COUNTER,
+            "Renewals of that lease that failed since its start.",
+            node.registration.failed_renewals,
+        ),
         ("partitions_led", GAUGE, "Partitions that it leads.", len(led)),
         (
             "partitions_under_replicated",
