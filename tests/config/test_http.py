@@ -86,3 +86,16 @@ def test_describe_configs_tells_no_secret() -> None:
     assert found["postroad.http.access_keys"].is_sensitive
     assert found["postroad.http.access_keys"].value is None
     assert not found["postroad.http.url"].is_sensitive
+
+
+def test_users_are_as_good_as_keys_where_others_can_connect() -> None:
+    assert Settings.of(http_host="0.0.0.0", security_enabled=True).http.access_keys == ""
+
+
+def test_a_gateway_asks_for_certificates_by_tls_only() -> None:
+    files = {"tls_certificate": "a", "tls_key": "b", "tls_ca": "c"}
+    demanded = {"http_authentication": "certificate"}
+    assert Settings.of(http_host="0.0.0.0", http_tls=True, **demanded, **files).http.demands_certificates
+    for missing in ({"http_tls": False}, {"tls_ca": ""}):
+        with pytest.raises(ConfigurationError, match=r"http\.authentication"):
+            Settings.of(**{**demanded, **files, "http_tls": True, **missing})

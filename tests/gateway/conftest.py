@@ -21,12 +21,14 @@ from typing import Any, Protocol, TypeVar
 import pytest
 from aiohttp import web
 
+from postroad.client.login import Credentials
 from postroad.config.sections import Http
 from postroad.gateway.app import Context, create_app
 from postroad.gateway.connections import Door
 from postroad.gateway.gateway import Gateway, GatewaySettings
 from postroad.gateway.serve import GRACE_S, bind
 from postroad.gateway.short_way import ShortWayHandler
+from postroad.security.master_key import GATEWAY_USER, machine_password
 from postroad.testing import Node, node
 from tests import shared_node
 
@@ -67,12 +69,16 @@ def gateway_in_thread(
     *,
     contexts: Sequence[Context] = (),
     short_way: bool = True,
+    master_key: bytes = b"",
     **http: Any,
 ) -> Iterator[RunningGateway]:
-    """`http`: settings of the section of that name. Without the short way aiohttp reads all requests."""
+    """`http`: settings of the section of that name. Without the short way aiohttp reads all requests. With
+    the nodes' master key requests are users'."""
     started: Future[RunningGateway] = Future()
     stop = threading.Event()
-    arguments = (bootstrap, dialects, contexts, short_way, http, started, stop)
+    login = Credentials(GATEWAY_USER, machine_password(master_key, GATEWAY_USER)) if master_key else None
+    settings = GatewaySettings(bootstrap, Http(**http), login, are_users=bool(master_key))
+    arguments = (settings, dialects, contexts, short_way, started, stop)
     thread = threading.Thread(target=_run, args=arguments)
     thread.start()
     try:
@@ -83,16 +89,15 @@ def gateway_in_thread(
 
 
 def _run(
-    bootstrap: str,
+    settings: GatewaySettings,
     dialects: list[Routes],
     contexts: Sequence[Context],
     short_way: bool,
-    http: dict[str, Any],
     started: Future[RunningGateway],
     stop: threading.Event,
 ) -> None:
     async def serve() -> None:
-        async with Gateway(GatewaySettings(bootstrap, Http(**http))) as gateway:
+        async with Gateway(settings) as gateway:
             app = create_app(gateway, dialects, contexts)
             runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE_S)
             await runner.setup()
@@ -102,7 +107,7 @@ def _run(
             await door.open(sock)
             url = f"http://127.0.0.1:{sock.getsockname()[1]}"
             loop = asyncio.get_running_loop()
-            started.set_result(RunningGateway(url, bootstrap, gateway, door, loop))
+            started.set_result(RunningGateway(url, settings.bootstrap, gateway, door, loop))
             await loop.run_in_executor(None, stop.wait)
             door.close()
             await gateway.end_waits()

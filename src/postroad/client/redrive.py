@@ -126,7 +126,8 @@ async def dead_topic_of(client: Client, name: str) -> str:
 class Redrive:
     """`to` None: each to its own topic. `to_all`: for all subscriptions of the topic, not only for the one in
     which it died. `rate` is letters a second. `dry` sends nothing. `ends`: up to these offsets of the
-    dead-letter topic, by partition; None: what is there when it begins."""
+    dead-letter topic, by partition; None: what is there when it begins. `may_write`: whether letters may go
+    to a topic, where that is not the nodes' affair."""
 
     def __init__(
         self,
@@ -140,6 +141,7 @@ class Redrive:
         limit: int | None = None,
         dry: bool = False,
         ends: Mapping[int, int] | None = None,
+        may_write: Callable[[str], bool] = lambda _: True,
     ) -> None:
         self.report = Report()
         self._client = client
@@ -151,6 +153,7 @@ class Redrive:
         self._limit = limit
         self._dry = dry
         self._ends = ends
+        self._may_write = may_write
         self._stopping = asyncio.Event()
         self._known: dict[str, bool] = {}
         self._held: dict[str, set[str]] = {}  # the topics of subscriptions
@@ -293,6 +296,9 @@ class Redrive:
         target = self._to or _text(dict(letter.headers).get(DEAD_TOPIC))
         if not target:
             self.report.fail("it does not say from which topic it came: name one with --to")
+            return None
+        if not self._may_write(target):
+            self.report.fail(f"who began it may not write to {target}")
             return None
         if target not in self._known:
             self._known[target] = await self._exists(target)

@@ -13,7 +13,8 @@ from typing import Final
 from postroad.cluster.topic_config import FlushMode
 from postroad.config.access_keys import access_keys
 from postroad.config.declaration import Section, group_default, setting, topic_default
-from postroad.config.listeners import is_loopback
+from postroad.config.listeners import CERTIFICATE, is_loopback
+from postroad.config.listeners import NONE as NOBODY_ASKED
 from postroad.config.values import (
     UNLIMITED,
     base_url,
@@ -137,6 +138,11 @@ class Http(Section):
     tls: bool = setting(
         False, switch(), "Speak TLS on that port (https), with the certificate of tls.certificate."
     )
+    authentication: str = setting(
+        NOBODY_ASKED,
+        choice(NOBODY_ASKED, CERTIFICATE),
+        "certificate: only clients that show one of a CA in tls.ca come in.",
+    )
     url: str = setting(
         "", base_url(), "What queue URLs begin with; empty: as the client addressed the gateway."
     )
@@ -155,7 +161,9 @@ class Http(Section):
     access_keys: str = setting(
         "",
         access_keys(),
-        "AWS-style keys, id:secret or id:secret:admin with commas between. Empty: nobody is asked for one.",
+        "AWS-style keys, id:secret or id:secret:admin with commas between. Empty: nobody is asked for one. "
+        "With security.enabled they are not needed: users come in, and a key is the user called so, or with "
+        "admin may do everything.",
     )
     receipt_secret: str = setting(
         "",
@@ -203,6 +211,10 @@ class Http(Section):
     @property
     def loopback(self) -> bool:
         return is_loopback(self.host)
+
+    @property
+    def demands_certificates(self) -> bool:
+        return self.authentication == CERTIFICATE
 
     @property
     def scheme(self) -> str:

@@ -89,8 +89,7 @@ class Settings:
             is_asked = listener.is_tls and self.security.enabled  # who has no certificate logs in
             _check_exposure(listener, self.kafka.insecure or is_asked)
             _check_certificates(listener, self.tls)
-        _check_gateway(self.http, self.tls)
-        _check_security(self)
+        _check_gateway(self.http, self.tls, self.security)
         if self.groups.session_min_ms > self.groups.session_max_ms:
             raise ConfigurationError("groups.session_min_ms must not be above groups.session_max_ms.")
         if self.groups.consumer_heartbeat_ms >= self.groups.consumer_session_ms:
@@ -142,15 +141,6 @@ def declared(full_name: str) -> Setting:
     return known[full_name]
 
 
-def _check_security(settings: Settings) -> None:
-    """A gateway acts as part of the cluster: it must ask its own callers who they are."""
-    if settings.security.enabled and settings.http.enabled and not settings.http.access_keys:
-        raise ConfigurationError(
-            "security.enabled: whoever reaches the gateway could do everything. Set http.access_keys, "
-            "or http.enabled = false."
-        )
-
-
 def _check_exposure(listener: Listener, insecure: bool) -> None:
     where = _setting_of(listener)
     if not is_loopback(listener.host) and not listener.is_safe and not insecure:
@@ -180,10 +170,17 @@ def _setting_of(listener: Listener) -> str:
     return "kafka.host" if listener.name == DEFAULT_NAME else f"kafka.listeners: {listener.name}"
 
 
-def _check_gateway(http: Http, tls: Tls) -> None:
-    if http.enabled and http.tls and not (tls.certificate and tls.key):
+def _check_gateway(http: Http, tls: Tls, security: Security) -> None:
+    if not http.enabled:
+        return
+    if http.tls and not (tls.certificate and tls.key):
         raise ConfigurationError("http.tls needs a certificate: set tls.certificate and tls.key.")
-    if http.enabled and not http.loopback and not http.access_keys and not http.insecure:
+    if http.demands_certificates and not (http.tls and tls.ca):
+        raise ConfigurationError(
+            "http.authentication = 'certificate' needs http.tls, and tls.ca with the CAs that sign them."
+        )
+    asks = security.enabled or bool(http.access_keys) or http.demands_certificates
+    if not http.loopback and not asks and not http.insecure:
         raise ConfigurationError(
             f"http.host = {http.host!r}: others could connect, without a key. Keep 127.0.0.1, set "
             f"http.access_keys, or set http.insecure = true if the network is yours."

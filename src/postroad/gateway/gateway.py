@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, Self
@@ -28,6 +28,9 @@ from postroad.gateway.pages import Pages
 from postroad.gateway.receipts import Receipt, Receipts
 from postroad.gateway.receiver import RECEIVE_BYTES_MAX, IsGone, Received, Receiver
 from postroad.gateway.redrives import Redrives
+from postroad.gateway.security import rights
+from postroad.gateway.security.access import OPEN, Access
+from postroad.gateway.security.identities import Identities
 from postroad.gateway.settler import Settler
 from postroad.gateway.topic_ids import TopicIds
 from postroad.wire.share_requests import NOT_GIVEN
@@ -50,6 +53,8 @@ class GatewaySettings:
     bootstrap: str
     http: Http
     credentials: Credentials | None = None  # with which it logs in to the nodes
+    are_users: bool = False  # requests are users', as the nodes know them (`security.enabled`)
+    principal_rules: str = "DEFAULT"  # how users are called after their certificates
 
 
 class Gateway:
@@ -58,8 +63,10 @@ class Gateway:
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self.http = settings.http
-        self.keys = Keys.parse(settings.http.access_keys)
-        self.visitors = Visitors(settings.http, self.keys.required)
+        self.identities = Identities(
+            Keys.parse(settings.http.access_keys), settings.are_users, settings.principal_rules
+        )
+        self.visitors = Visitors(settings.http, self.identities.required)
         self.client = Client(
             settings.bootstrap, client_id="postroad-gateway", credentials=settings.credentials
         )
@@ -82,6 +89,7 @@ class Gateway:
         cluster = await self.client.retry(lambda: self.client.cluster([]))
         self.cluster_id = cluster.id or ""
         self.receipts = Receipts(await self._receipt_key())
+        await self.identities.follow(self.client)
         self._sweeper = asyncio.create_task(self._sweep(), name="idle receivers")
         return self
 
@@ -97,6 +105,7 @@ class Gateway:
         await self.end_waits()
         with contextlib.suppress(PostroadError):  # whoever published it was told
             await self.producer.__aexit__(None)
+        await self.identities.close()
         self.client.close()
 
     async def _receipt_key(self) -> bytes:
@@ -165,8 +174,12 @@ class Gateway:
         is_gone: IsGone | None = None,
         run_max: int = 1,
         max_bytes: int = RECEIVE_BYTES_MAX,
+        access: Access = OPEN,
     ) -> list[Received]:
         """Up to so many, locked for `lock_ms` or as the subscription says. Raises GroupIdNotFound.
+
+        `access`: the caller's, whose rights may end while it waits. Raises TopicAuthorizationFailed,
+        GroupAuthorizationFailed.
 
         They have `max_bytes` at most, or it is a single message.
 
@@ -174,6 +187,9 @@ class Gateway:
 
         `is_gone`: the caller has hung up; it gets nothing, and what had come for it was not delivered.
         """
+        if access.is_guarded:
+            receive = partial(self.receive, subscription, max_messages, wait_ms, lock_ms)
+            return await self._receive_as(access, subscription, receive, is_gone, run_max, max_bytes)
         info = await self.directory.subscription(subscription)
         if self.closing.is_set():
             return []
@@ -193,6 +209,34 @@ class Gateway:
             await self.settle([each.receipt for each in received], AckType.RETURN)
             return []
         self.metrics.messages_out.add(len(received))
+        return received
+
+    async def _receive_as(
+        self,
+        access: Access,
+        subscription: str,
+        receive: Callable[[IsGone, int, int], Awaitable[list[Received]]],
+        is_gone: IsGone | None,
+        run_max: int,
+        max_bytes: int,
+    ) -> list[Received]:
+        """What comes for somebody who may not have it any more was not delivered, and goes to others."""
+        await rights.check_receive(access, self.directory, subscription)
+        topics = (await self.directory.subscription(subscription)).topics
+
+        def is_lost() -> bool:
+            has_hung_up = is_gone is not None and is_gone()
+            return has_hung_up or not rights.may_receive(access, subscription, topics)
+
+        received = await receive(is_lost, run_max, max_bytes)
+        try:
+            await rights.check_receive(access, self.directory, subscription)
+            for topic in {each.message.topic for each in received}:
+                access.check_topic(topic, rights.READ)
+        except PostroadError:
+            if received:
+                await self.settle([each.receipt for each in received], AckType.RETURN)
+            raise
         return received
 
     async def settle(

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from postroad.errors import PostroadError
 from postroad.gateway.gateway import Gateway
+from postroad.gateway.security import rights
 from postroad.wire.messages import api_versions
 
 NODE_S: Final = 1.0  # for each node, all of which are asked at once
@@ -24,9 +25,11 @@ _NO_CACHE: Final = {"Cache-Control": "no-store"}
 
 
 def routes(gateway: Gateway) -> list[web.RouteDef]:
+    @rights.declared(rights.PUBLIC)
     async def healthz(request: web.Request) -> web.Response:
         return web.Response(text="alive\n", headers=_NO_CACHE)
 
+    @rights.declared(rights.PUBLIC)
     async def readyz(request: web.Request) -> web.Response:
         reason = await _not_ready(gateway)
         if reason:

@@ -1,7 +1,8 @@
 """`/metrics`: what this gateway counts, and what the nodes tell, on one page for Prometheus.
 
 A node that does not answer in time is left out, and `postroad_node_up` says so. Whoever asks while a page is
-being made gets that one. Where there are access keys one is needed here too, as name and password.
+being made gets that one. Where there are access keys one is needed here too, as name and password; where
+requests are users' it takes Describe on the cluster.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ import resource
 import time
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import BasicAuth, hdrs, web
+from aiohttp import hdrs, web
 
 from postroad import __version__
 from postroad.client import nodes
-from postroad.errors import PostroadError
-from postroad.gateway.access import Keys
+from postroad.errors import ClusterAuthorizationFailed, PostroadError
+from postroad.gateway.security import rights
 from postroad.metrics.instruments import COUNTS, SECONDS, SERIES_MAX, Count, Distribution, Registry
 from postroad.metrics.page import CONTENT_TYPE, COUNTER, GAUGE, Page, labels, merge
 
 if TYPE_CHECKING:
     from postroad.gateway.gateway import Gateway
+    from postroad.gateway.security.identities import Identities
 
 SWITCHING_PROTOCOLS: Final = 101
 NODE_S: Final = 5.0  # a node's page is waited for so long; Prometheus gives up after 10 s
@@ -94,15 +96,15 @@ class GatewayMetrics:
 
 
 def routes(gateway: Gateway) -> list[web.RouteDef]:
-    keys = Keys.parse(gateway.http.access_keys)
+    identities = gateway.identities
     making: asyncio.Task[str] | None = None
 
+    @rights.declared(rights.Rights(cluster=rights.DESCRIBE))
     async def metrics(request: web.Request) -> web.Response:
         nonlocal making
-        if (refusal := gateway.visitors.refusal(request.headers)) is not None:
-            raise web.HTTPForbidden(text=f"{refusal}\n")
-        if keys.required and not _shows_key(request, keys):
-            raise web.HTTPUnauthorized(headers={hdrs.WWW_AUTHENTICATE: 'Basic realm="postroad"'})
+        gateway.visitors.check(request.headers)
+        if identities.required:
+            await _check_access(identities, request)
         if making is None or making.done():
             making = asyncio.create_task(_whole_page(gateway), name="metrics")
         text = await asyncio.shield(making)
@@ -141,9 +143,15 @@ async def _page_of(gateway: Gateway, node: int) -> str | None:
         return None
 
 
-def _shows_key(request: web.Request, keys: Keys) -> bool:
+async def _check_access(identities: Identities, request: web.Request) -> None:
+    """Raises HTTPUnauthorized, HTTPForbidden, HTTPServiceUnavailable."""
     try:
-        shown = BasicAuth.decode(request.headers.get(hdrs.AUTHORIZATION, ""))
-    except ValueError:
-        return False
-    return keys.check(shown.login, shown.password) is not None
+        access = await identities.by_header(request.headers.get(hdrs.AUTHORIZATION, ""), request.transport)
+        if access is not None:
+            access.check_cluster(rights.DESCRIBE)
+    except ClusterAuthorizationFailed as error:
+        raise web.HTTPForbidden(text=f"{error}\n") from None
+    except PostroadError as error:
+        raise web.HTTPServiceUnavailable(text=f"{error}\n") from None
+    if access is None:
+        raise web.HTTPUnauthorized(headers={hdrs.WWW_AUTHENTICATE: 'Basic realm="postroad"'})

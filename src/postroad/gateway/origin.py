@@ -23,6 +23,8 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from aiohttp import web
+
 from postroad.config.sections import Http
 
 HOST: Final = "host"
@@ -66,6 +68,11 @@ class Visitors:
             return FROM_ELSEWHERE
         site = headers.get(FETCH_SITE)
         return None if site is None or site in OURS else FROM_ELSEWHERE
+
+    def check(self, headers: Mapping[str, str]) -> None:
+        """For pages without a format of their own. Raises HTTPForbidden."""
+        if (refusal := self.refusal(headers)) is not None:
+            raise web.HTTPForbidden(text=f"{refusal}\n")
 
     def _is_own_page(self, origin: str, host: str | None) -> bool:
         of_page = origin.partition("://")[2].lower()

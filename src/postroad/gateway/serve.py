@@ -62,7 +62,8 @@ async def _serve(settings: Settings, bootstrap: str, ready_file: str | None, inh
     else:
         sock = socket.socket(fileno=inherited)
         process.end_with_stdin(stopping)
-    if not settings.http.loopback and not settings.http.access_keys:
+    asks = settings.security.enabled or settings.http.access_keys or settings.http.demands_certificates
+    if not settings.http.loopback and not asks:
         log.warning("others can connect to %s, without a key", settings.http.host)
     if not settings.http.loopback and not settings.http.tls:
         log.warning("others can connect to %s, without TLS", settings.http.host)
@@ -121,7 +122,15 @@ def credentials_of(settings: Settings) -> Credentials | None:
 async def _connected(settings: Settings, bootstrap: str, stopping: asyncio.Event) -> Gateway | None:
     """As soon as a node answers; None if we are told to stop before."""
     while not stopping.is_set():
-        gateway = Gateway(GatewaySettings(bootstrap, settings.http, credentials_of(settings)))
+        gateway = Gateway(
+            GatewaySettings(
+                bootstrap,
+                settings.http,
+                credentials_of(settings),
+                settings.security.enabled,
+                settings.tls.principal_rules,
+            )
+        )
         try:
             return await gateway.__aenter__()
         except (BrokerNotAvailable, TryAgain) as error:

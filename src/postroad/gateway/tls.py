@@ -24,7 +24,9 @@ log = logging.getLogger(__name__)
 class GatewayTls:
     def __init__(self, settings: Settings) -> None:
         """ConfigurationError says which file is wrong."""
-        self._files = ServerFiles(Path(settings.tls.certificate), Path(settings.tls.key))
+        demanded = settings.http.demands_certificates
+        ca = Path(settings.tls.ca) if demanded else None
+        self._files = ServerFiles(Path(settings.tls.certificate), Path(settings.tls.key), ca, demanded)
         self._certificates = ServerCertificates(self._files, time.time())
         self.context: ssl.SSLContext = server_context(self._files, time.time())
 
@@ -33,6 +35,8 @@ class GatewayTls:
         before = self._certificates.failure
         if self._certificates.reload(time.time(), is_forced):
             self.context.load_cert_chain(self._files.certificate, self._files.key)
+            if self._files.client_ca is not None:  # one more; to be rid of one takes a new gateway
+                self.context.load_verify_locations(self._files.client_ca)
             until = date_text(self._certificates.expiry_s)
             log.info("the certificate was read again; it is valid until %s", until)
         elif self._certificates.failure and (self._certificates.failure != before or is_forced):

@@ -17,6 +17,7 @@ from aiohttp import hdrs, web
 
 from postroad import __version__
 from postroad.gateway.app import ACTION
+from postroad.gateway.security import rights
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -82,7 +83,7 @@ def before(handler: Handler) -> Handler:
         return web.Response(text=text, content_type="text/html", headers=HEADERS)
 
     answer.__name__ = getattr(handler, "__name__", "answer")
-    return answer
+    return rights.declared(rights.BY_ACTION)(answer)
 
 
 def is_wanted(request: web.Request) -> bool:

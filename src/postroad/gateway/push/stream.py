@@ -17,13 +17,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from typing import Final, NamedTuple
 
 from postroad.client.share_message import AckType
-from postroad.errors import GroupIdNotFound, PostroadError, TryAgain
+from postroad.errors import (
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    PostroadError,
+    TopicAuthorizationFailed,
+    TryAgain,
+)
 from postroad.gateway import sizes
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.push.frames import CREDIT_MAX, BadFrame, Credit, Format, Outgoing, Settlement
 from postroad.gateway.push.held import Held
 from postroad.gateway.push.settlements import Settlements
 from postroad.gateway.receiver import Received
+from postroad.gateway.security.access import OPEN, Access
+from postroad.gateway.security.rights import check_receive
 
 WAIT_MS: Final = 10_000  # one receive waits so long; there is always one while there is credit
 AHEAD_BYTES: Final = 1 << 20  # a receive brings so much, or a single message
@@ -32,6 +40,7 @@ SWEEP_S: Final = 1.0  # how often ended locks are looked for
 RETRY_S: Final = 0.5
 
 BAD_FRAME: Final = 4000
+FORBIDDEN: Final = 4003
 NOT_FOUND: Final = 4004
 FAILED: Final = 1011
 GOING_AWAY: Final = 1001
@@ -80,8 +89,10 @@ class Stream:
         format_: Format,
         send: Send,
         count_ahead: CountAhead = lambda _: None,
+        access: Access = OPEN,
     ) -> None:
         self._gateway = gateway
+        self._access = access
         self._subscription = subscription
         self._options = options
         self._format = format_
@@ -107,6 +118,8 @@ class Stream:
             asyncio.create_task(self._sweep(), name=f"expire {self._subscription}"),
             asyncio.create_task(self._until_closing(), name=f"closing {self._subscription}"),
         ]
+        if self._access.is_guarded:
+            tasks.append(asyncio.create_task(self._until_forbidden(), name=f"rights {self._subscription}"))
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -160,13 +173,15 @@ class Stream:
                 wanted = await self._wanted()
                 lock_ms = await self._lock_ms()
                 received = await self._gateway.receive(
-                    self._subscription, wanted, WAIT_MS, lock_ms, max_bytes=AHEAD_BYTES
+                    self._subscription, wanted, WAIT_MS, lock_ms, max_bytes=AHEAD_BYTES, access=self._access
                 )
             except TryAgain as error:
                 log.info("stream of %s: %s", self._subscription, error)
                 await asyncio.sleep(RETRY_S)
             except GroupIdNotFound:
                 raise Ending(NOT_FOUND, f"The subscription {self._subscription} was deleted.") from None
+            except (GroupAuthorizationFailed, TopicAuthorizationFailed) as error:
+                raise Ending(FORBIDDEN, str(error)) from None
             except PostroadError as error:
                 raise Ending(FAILED, str(error)) from None
             else:
@@ -236,6 +251,29 @@ class Stream:
     async def _until_closing(self) -> None:
         await self._gateway.closing.wait()
         raise Ending(GOING_AWAY, STOPPING)
+
+    async def _until_forbidden(self) -> None:
+        """Rules change, users go and passwords are changed while streams are open."""
+        following = self._gateway.identities.following
+        assert following is not None, "only users are asked about"
+        while True:
+            changed = asyncio.ensure_future(following.changed())
+            try:
+                await self._check_rights()
+                await changed
+            finally:
+                changed.cancel()
+
+    async def _check_rights(self) -> None:
+        """Raises Ending. A subscription that is gone is found by who receives."""
+        try:
+            await check_receive(self._access, self._gateway.directory, self._subscription)
+        except GroupIdNotFound:
+            return
+        except TryAgain as error:
+            log.info("stream of %s: %s", self._subscription, error)
+        except PostroadError as error:
+            raise Ending(FORBIDDEN, str(error)) from None
 
 
 def _no_receipt(_: object) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -28,6 +29,8 @@ from postroad.gateway.push.query import number
 from postroad.gateway.push.tail_start import BadPosition, Positions
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.problems import Refused
+from postroad.gateway.security.access import OPEN, Access
+from postroad.gateway.security.rights import READ
 
 TAILS_MAX: Final = 1000  # each has a connection to the nodes
 PARTITIONS_MAX: Final = 100  # the position of each stands in every event
@@ -58,7 +61,7 @@ class Tails:
         self._encode = msgspec.json.Encoder().encode
         self._open = 0
 
-    async def tail(self, request: web.Request) -> web.StreamResponse:
+    async def tail(self, request: web.Request, access: Access = OPEN) -> web.StreamResponse:
         if self._open >= TAILS_MAX:
             raise Refused(problems.UNAVAILABLE, f"This gateway already serves {TAILS_MAX} tails.")
         self._open += 1
@@ -67,7 +70,7 @@ class Tails:
             positions = await self._begin(request, topic)
             response = web.StreamResponse(headers=HEADERS)
             await response.prepare(request)
-            await self._follow(request, response, topic, positions)
+            await self._follow(request, response, topic, positions, access)
         finally:
             self._open -= 1
         return response
@@ -88,7 +91,12 @@ class Tails:
             raise Refused(problems.MALFORMED, str(error)) from None
 
     async def _follow(
-        self, request: web.Request, response: web.StreamResponse, topic: str, positions: Positions
+        self,
+        request: web.Request,
+        response: web.StreamResponse,
+        topic: str,
+        positions: Positions,
+        access: Access,
     ) -> None:
         consumer = Consumer(
             self._gateway.client, reset=EARLIEST, max_bytes=FETCH_BYTES, partition_bytes=PARTITION_BYTES
@@ -97,7 +105,8 @@ class Tails:
             async with consumer:
                 await consumer.assign({TopicPartition(topic, at): offset for at, offset in positions.items()})
                 await self._send(response, b"retry: %d\n\n" % RETRY_MS)
-                await self._events(request, response, consumer, positions)
+                may_read = partial(access.check_topic, topic, READ)
+                await self._events(request, response, consumer, positions, may_read)
         except (ConnectionError, TimeoutError) as error:
             log.info("the tail for %s ends: %s", request.remote, error or type(error).__name__)
             if request.transport is not None:
@@ -106,12 +115,19 @@ class Tails:
             await self._send(response, b"event: error\ndata: %b\n\n" % self._encode({"error": str(error)}))
 
     async def _events(
-        self, request: web.Request, response: web.StreamResponse, consumer: Consumer, positions: Positions
+        self,
+        request: web.Request,
+        response: web.StreamResponse,
+        consumer: Consumer,
+        positions: Positions,
+        check_rights: Callable[[], None],
     ) -> None:
+        """Raises TopicAuthorizationFailed as soon as the reader may not read the topic any more."""
         loop = asyncio.get_running_loop()
         said_at = loop.time()
         while not self._gateway.closing.is_set() and request.transport is not None:
             fetched = await consumer.poll(LOOK_S)
+            check_rights()
             if not fetched and loop.time() - said_at < self._heartbeat_s:
                 continue
             for chunk in self._written(fetched, positions):

@@ -25,6 +25,7 @@ from postroad.gateway.push.query import flag, number
 from postroad.gateway.push.stream import Ending, Options, Stream
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.problems import Refused
+from postroad.gateway.security.access import OPEN, Access
 
 BATCH_MAX: Final = 1000
 PING_S: Final = 20.0  # after so long without a word; half of it more without an answer is the end
@@ -43,7 +44,7 @@ class WebSocketEdge:
         self._ping_s = ping_s
         self._stuck_s = stuck_s
 
-    async def stream(self, request: web.Request) -> web.StreamResponse:
+    async def stream(self, request: web.Request, access: Access = OPEN) -> web.StreamResponse:
         """Raises Refused, PostroadError."""
         options = _options(request)
         format_ = _format(request, options)
@@ -60,7 +61,7 @@ class WebSocketEdge:
         send = partial(self._send, socket, format_)
         connection = request.protocol
         count = connection.count_ahead if isinstance(connection, Connection) else _not_counted
-        stream = Stream(self._gateway, name, options, format_, send, count)
+        stream = Stream(self._gateway, name, options, format_, send, count, access)
         await self._serve(request, socket, stream, format_)
         return socket
 

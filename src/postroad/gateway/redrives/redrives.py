@@ -51,7 +51,9 @@ class Redrives:
 
     # --- begun, seen, cancelled
 
-    async def start(self, subscription: str, kind: str, request: Any, began_ms: int, total: int = 0) -> Task:
+    async def start(
+        self, subscription: str, kind: str, request: Any, began_ms: int, total: int = 0, by: str = ""
+    ) -> Task:
         """It is written down when this returns. Raises AlreadyRunning, TooMany."""
         async with self._beginning:
             page = await self._book.read(subscription)
@@ -59,7 +61,7 @@ class Redrives:
                 raise AlreadyRunning
             task = Task(
                 os.urandom(ID_BYTES).hex(), kind, began_ms, msgspec.to_builtins(request), owner=self._id,
-                progress=Progress(total),
+                progress=Progress(total), by=by,
             )  # fmt: skip
             return await self._carry_out(subscription, task, page.tasks)
 

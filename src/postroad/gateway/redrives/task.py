@@ -43,6 +43,7 @@ class Task(Struct, omit_defaults=True, frozen=True):
     beat: int = 0
     progress: Progress = field(default_factory=Progress)
     failure: str | None = None
+    by: str = ""  # in whose name (`Access.owner`); "": nobody was asked
 
     @property
     def has_ended(self) -> bool:

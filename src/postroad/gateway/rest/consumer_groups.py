@@ -13,6 +13,7 @@ from postroad.gateway.rest import paging
 from postroad.gateway.rest.endpoint import Call, Nothing, endpoint
 from postroad.gateway.rest.paging import Page
 from postroad.gateway.rest.problems import NOT_FOUND
+from postroad.gateway.security.rights import DESCRIBE, Rights
 
 
 class GroupSummary(Struct):
@@ -51,11 +52,17 @@ class GroupDetails(Struct):
     partitions: list[PartitionLag]
 
 
-@endpoint("GET", "/v1/consumer-groups", "List consumer groups.")
+@endpoint(
+    "GET", "/v1/consumer-groups", "List consumer groups.", Rights(by_handler="those that may be described")
+)
 async def list_groups(call: Call[Nothing, Page]) -> GroupList:
     """Subscriptions are no consumer groups; they have a list of their own."""
     known = await groups.list_all(call.gateway.client)
-    found = {group.group: group for group in known if group.type != subscriptions.SHARE}
+    found = {
+        group.group: group
+        for group in known
+        if group.type != subscriptions.SHARE and call.access.may_group(group.group, DESCRIBE)
+    }
     names, following = paging.cut(list(found), call.query)
     summaries = [GroupSummary(name, found[name].type, found[name].state) for name in names]
     return GroupList(summaries, following)
@@ -63,12 +70,17 @@ async def list_groups(call: Call[Nothing, Page]) -> GroupList:
 
 @endpoint(
     "GET", "/v1/consumer-groups/{group}", "Get a consumer group: its members and its lag.",
+    Rights(group=DESCRIBE),
     problems=(NOT_FOUND,),
 )  # fmt: skip
 async def get_group(call: Call[Nothing, Nothing]) -> GroupDetails:
     client, name = call.gateway.client, call.path["group"]
     found = await groups.describe(client, name)
-    behind = await lag.measure(client, name)
+    behind = [
+        part
+        for part in await lag.measure(client, name)
+        if call.access.may_topic(part.topic_partition.topic, DESCRIBE)
+    ]
     return GroupDetails(
         name,
         found.type,

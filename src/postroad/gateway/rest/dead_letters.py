@@ -17,6 +17,7 @@ from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoi
 from postroad.gateway.rest.fields import PageSize, TimeMs, TopicName
 from postroad.gateway.rest.problems import CONFLICT, NOT_FOUND, REFUSED, UNAVAILABLE, Refused
 from postroad.gateway.rest.redrive_work import KIND, RedriveRequest
+from postroad.gateway.security.rights import DESCRIBE, READ, WRITE, Rights
 from postroad.wire import header_names
 from postroad.wire.records import Record
 
@@ -105,11 +106,13 @@ class RedriveList(Struct):
 
 @endpoint(
     "GET", "/v1/subscriptions/{subscription}/dead-letters", "List dead letters that were not sent back.",
+    Rights(group=DESCRIBE, by_handler="Read on the dead letters"),
     problems=(NOT_FOUND,),
 )  # fmt: skip
 async def list_dead_letters(call: Call[Nothing, DeadLettersQuery]) -> DeadLetterList:
     gateway, request = call.gateway, call.query
     info = await gateway.directory.subscription(call.path["subscription"])
+    call.access.check_topic(letters.topic_of(info), READ)
     try:
         topic = await gateway.client.topic(letters.topic_of(info))
     except UnknownTopicOrPartition:
@@ -127,6 +130,7 @@ async def list_dead_letters(call: Call[Nothing, DeadLettersQuery]) -> DeadLetter
 
 @endpoint(
     "POST", "/v1/subscriptions/{subscription}/dead-letters/redrive", "Send dead letters back.",
+    Rights(group=READ, topics=READ, by_handler="Read on the dead letters, Write where they go"),
     status=202, problems=(NOT_FOUND, CONFLICT, REFUSED, UNAVAILABLE),
 )  # fmt: skip
 async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | EndpointAnswer:
@@ -136,6 +140,9 @@ async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | EndpointAns
     arrives meanwhile waits for the next. A subscription has one redrive at a time."""
     gateway, asked = call.gateway, call.body
     info = await gateway.directory.subscription(call.path["subscription"])
+    call.access.check_topic(letters.topic_of(info), READ)
+    if asked.to is not None:
+        call.access.check_topic(asked.to, WRITE)
     topic = await gateway.client.topic(letters.topic_of(info))
     if asked.to is not None:
         await gateway.client.topic(asked.to)
@@ -146,7 +153,7 @@ async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | EndpointAns
     }
     request = RedriveRequest(topic.name, ends, **structs.asdict(asked))
     try:
-        task = await gateway.redrives.start(info.name, KIND, request, gateway.now_ms())
+        task = await gateway.redrives.start(info.name, KIND, request, gateway.now_ms(), by=call.access.owner)
     except AlreadyRunning:
         raise Refused(
             CONFLICT, "A redrive of this subscription is running; wait for it, or cancel it."
@@ -158,29 +165,47 @@ async def redrive(call: Call[NewRedrive, Nothing]) -> RedriveState | EndpointAns
     return EndpointAnswer(_state(info.name, task), headers={"Location": f"/v1/redrives/{task.id}"})
 
 
-@endpoint("GET", "/v1/redrives", "List redrives.")
+@endpoint("GET", "/v1/redrives", "List redrives.", Rights(by_handler="those of groups that may be described"))
 async def list_redrives(call: Call[Nothing, Nothing]) -> RedriveList:
     """The last ten redrives of each subscription, the newest first."""
-    found = await call.gateway.redrives.all()
-    return RedriveList([_state(subscription, task) for subscription, task in found if task.kind == KIND])
+    return RedriveList(
+        [
+            _state(subscription, task)
+            for subscription, task in await call.gateway.redrives.all()
+            if task.kind == KIND and call.access.may_group(subscription, DESCRIBE)
+        ]
+    )
 
 
-@endpoint("GET", "/v1/redrives/{redrive}", "Get a redrive's progress.", problems=(NOT_FOUND,))
+@endpoint(
+    "GET",
+    "/v1/redrives/{redrive}",
+    "Get a redrive's progress.",
+    Rights(by_handler="Describe on its group"),
+    problems=(NOT_FOUND,),
+)
 async def get_redrive(call: Call[Nothing, Nothing]) -> RedriveState:
     return _state(*await _find(call))
 
 
-@endpoint("POST", "/v1/redrives/{redrive}/cancel", "Cancel a redrive.", problems=(NOT_FOUND,))
+@endpoint(
+    "POST",
+    "/v1/redrives/{redrive}/cancel",
+    "Cancel a redrive.",
+    Rights(by_handler="Read on its group"),
+    problems=(NOT_FOUND,),
+)
 async def cancel_redrive(call: Call[Nothing, Nothing]) -> RedriveState:
     """What it has sent back stays so. One that has ended stays as it is. `cancelling`: the gateway that
     carries it out has not answered yet."""
     subscription, task = await _find(call)
+    call.access.check_group(subscription, READ)
     return _state(subscription, await call.gateway.redrives.cancel(subscription, task.id) or task)
 
 
 async def _find(call: Call[Nothing, Nothing]) -> tuple[str, Task]:
     found = await call.gateway.redrives.find(call.path["redrive"])
-    if found is None or found[1].kind != KIND:
+    if found is None or found[1].kind != KIND or not call.access.may_group(found[0], DESCRIBE):
         raise Refused(problems.NOT_FOUND, "No such redrive, or it has been forgotten.")
     return found
 

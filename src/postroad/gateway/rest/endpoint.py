@@ -1,6 +1,6 @@
 """An endpoint: declared once, by its handler's types. Routes and the OpenAPI document both come from it.
 
-    @endpoint("POST", "/v1/topics", "Create a topic.", status=201)
+    @endpoint("POST", "/v1/topics", "Create a topic.", Rights(by_handler="Create"), status=201)
     async def create_topic(call: Call[NewTopic, Nothing]) -> TopicDetails: ...
 
 `Call`'s types are those of the body and of the query; what the handler returns is the answer's. All of them
@@ -20,6 +20,8 @@ from aiohttp import web
 
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest.problems import ProblemKind
+from postroad.gateway.security.access import OPEN, Access
+from postroad.gateway.security.rights import Rights
 
 B = TypeVar("B")
 Q = TypeVar("Q")
@@ -33,14 +35,14 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Call(Generic[B, Q]):
-    """One request, read and checked. `admin`: the caller may destroy what others need."""
+    """One request, read and checked. `access`: what the caller may do."""
 
     gateway: Gateway
     request: web.Request
     path: Mapping[str, str]
     query: Q
     body: B
-    admin: bool = True
+    access: Access = OPEN
 
     @property
     def client_has_gone(self) -> bool:
@@ -62,8 +64,10 @@ Handler = Callable[[Call[Any, Any]], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """`answers` are further statuses with a body of the same type; `raw_body`: bytes of any type are taken
-    too, and the handler finds None as its body; `headers` are request headers that it looks at."""
+    """`rights`: what a user needs for it; `admin`: it needs an admin's key where keys of the settings are all
+    that is asked for. `answers` are further statuses with a body of the same type; `raw_body`: bytes of any
+    type are taken too, and the handler finds None as its body; `headers` are request headers that it looks
+    at."""
 
     method: str
     path: str
@@ -74,6 +78,7 @@ class Endpoint:
     answer: Any
     status: int
     answers: Mapping[int, str]
+    rights: Rights
     admin: bool
     raw_body: bool
     headers: type[msgspec.Struct] | None
@@ -102,6 +107,7 @@ def endpoint(
     method: str,
     path: str,
     summary: str,
+    rights: Rights,
     *,
     status: int = 200,
     answers: Mapping[int, str] | None = None,
@@ -115,7 +121,7 @@ def endpoint(
         body, query = get_args(hints["call"])
         return Endpoint(
             method, path, summary, handler, body, query, _answer_type(hints["return"]),
-            status, answers or {}, admin, raw_body, headers, problems,
+            status, answers or {}, rights, admin, raw_body, headers, problems,
         )  # fmt: skip
 
     return declare

@@ -1,4 +1,6 @@
-"""Which changes of a subscription can lose messages that others count on: they need an admin key."""
+"""Which changes of a subscription can lose messages that others count on.
+
+They need an admin key; Delete on the group, where users are asked for."""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from typing import Final
 
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.problems import Refused
+from postroad.gateway.security.access import Access
 from postroad.wire.subscription_names import DEAD_LETTERS_CONFIG, DELIVERY_LIMIT_CONFIG
 
 DELIVERY_CONFIG: Final = "postroad.delivery"
@@ -15,14 +18,19 @@ ENDLESS: Final = 0  # attempts
 
 
 def check(
-    admin: bool, before: Mapping[str, str], changes: Mapping[str, str | None], gone: Sequence[str]
+    access: Access,
+    name: str,
+    before: Mapping[str, str],
+    changes: Mapping[str, str | None],
+    gone: Sequence[str],
 ) -> None:
     """`gone` are topics that the subscription is to read no longer. Raises Refused."""
-    if admin:
+    if access.may_discard(name):
         return
     what = f"To take the topic {gone[0]} away from it" if gone else _loss(before, changes)
     if what:
-        raise Refused(problems.FORBIDDEN, f"{what} needs an admin key: messages would be lost.")
+        needed = "Delete on its group" if access.is_guarded else "an admin key"
+        raise Refused(problems.FORBIDDEN, f"{what} needs {needed}: messages would be lost.")
 
 
 def _loss(before: Mapping[str, str], changes: Mapping[str, str | None]) -> str:

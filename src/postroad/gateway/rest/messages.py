@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
 from postroad.client import browse, offsets, subscriptions
 from postroad.client.browse import Following, Peeked
 from postroad.client.metadata import TopicPartition
-from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
+from postroad.errors import GroupIdNotFound, UnknownTopicId, UnknownTopicOrPartition
 from postroad.gateway import message_ids, pages
 from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.gateway import Gateway
@@ -21,6 +21,8 @@ from postroad.gateway.rest.content import MessageContent, Values, content
 from postroad.gateway.rest.endpoint import Call, Nothing, endpoint
 from postroad.gateway.rest.fields import Offset, PageSize, PartitionNumber, TopicName
 from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, Refused
+from postroad.gateway.security.access import Access
+from postroad.gateway.security.rights import DESCRIBE, READ, Rights
 from postroad.wire.peek import PeekRange, PeekResponse
 from postroad.wire.records import Record
 
@@ -102,6 +104,7 @@ class MessageDetails(MessageContent, kw_only=True):
 
 @endpoint(
     "GET", "/v1/subscriptions/{subscription}/messages", "Read messages without receiving them.",
+    Rights(group=DESCRIBE, topics=READ),
     problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def peek(call: Call[Nothing, PeekQuery]) -> PeekAnswer:
@@ -135,6 +138,7 @@ async def peek(call: Call[Nothing, PeekQuery]) -> PeekAnswer:
 
 @endpoint(
     "GET", "/v1/messages/{message}", "Get a message by its id, with its state in each subscription.",
+    Rights(by_handler="Read on the topic of the message"),
     problems=(NOT_FOUND,),
 )  # fmt: skip
 async def get_message(call: Call[Nothing, MessageQuery]) -> MessageDetails:
@@ -144,9 +148,12 @@ async def get_message(call: Call[Nothing, MessageQuery]) -> MessageDetails:
     except WrongMessageId:
         raise Refused(problems.NOT_FOUND, "No message has this id.") from None
     topic = await gateway.topic_ids.topic(topic_id)
+    if not call.access.may_topic(topic.name, DESCRIBE):
+        raise UnknownTopicId  # as of a topic that is not there, or ids could be found by guessing
+    call.access.check_topic(topic.name, READ)
     topic_partition = TopicPartition(topic.name, partition)
     record = await _read(gateway, topic_partition, offset)
-    states = await _states(gateway, topic_partition, record)
+    states = await _states(call, topic_partition, record)
     statuses = {state.status for state in states}
     return MessageDetails(
         **content(topic_id, topic_partition, record, call.query.values),
@@ -203,8 +210,10 @@ async def _read(gateway: Gateway, topic_partition: TopicPartition, offset: int) 
 
 
 async def _states(
-    gateway: Gateway, topic_partition: TopicPartition, record: Record
+    call: Call[Any, Any], topic_partition: TopicPartition, record: Record
 ) -> list[StateInSubscription]:
+    """In the subscriptions that the caller may describe."""
+    gateway, access = call.gateway, call.access
     bound = asyncio.Semaphore(SUBSCRIPTIONS_AT_ONCE)
 
     async def look(name: str) -> StateInSubscription | None:
@@ -213,16 +222,21 @@ async def _states(
                 info = await gateway.directory.subscription(name)
                 if topic_partition.topic not in info.topics:
                     return None
-                return await _state(gateway, info, topic_partition, record)
+                return await _state(gateway, access, info, topic_partition, record)
             except (GroupIdNotFound, UnknownTopicOrPartition):
                 return None  # it is not there, or has never been on this partition
 
-    found = await asyncio.gather(*map(look, await gateway.directory.names()))
+    names = [name for name in await gateway.directory.names() if access.may_group(name, DESCRIBE)]
+    found = await asyncio.gather(*map(look, names))
     return [state for state in found if state is not None]
 
 
 async def _state(
-    gateway: Gateway, info: SubscriptionInfo, topic_partition: TopicPartition, record: Record
+    gateway: Gateway,
+    access: Access,
+    info: SubscriptionInfo,
+    topic_partition: TopicPartition,
+    record: Record,
 ) -> StateInSubscription:
     answer = await subscriptions.peek(gateway.client, info.name, topic_partition, record.offset, 1)
     found = _range_of(answer, record.offset)
@@ -235,7 +249,7 @@ async def _state(
     )
     if state.status in ("done", "dead"):
         letter, certain = await letters.find(gateway, info, topic_partition, record)
-        if letter is not None:
+        if letter is not None and access.may_topic(letter.topic, DESCRIBE):
             state.dead_letter = DeadLetterPlace(letter.id, letter.topic, letter.reason)
         if state.status == "done" and certain:
             state.status = "acknowledged" if letter is None else "dead"

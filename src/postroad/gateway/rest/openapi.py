@@ -25,19 +25,23 @@ DESCRIPTION: Final = (
 SECURITY: Final[list[dict[str, list[str]]]] = [{"bearer": []}, {"basic": []}]
 SECURITY_SCHEMES: Final = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "An access key as id:secret."},
-    "basic": {"type": "http", "scheme": "basic", "description": "An access key: id and secret."},
+    "basic": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "A user with the password, or an access key: id and secret.",
+    },
 }
 
 Object = dict[str, Any]
 
 
-def document(endpoints: Sequence[Endpoint], *, secured: bool) -> Object:
-    """`secured`: access keys are needed."""
+def document(endpoints: Sequence[Endpoint], *, secured: bool, users: bool = False) -> Object:
+    """`secured`: access keys are needed; `users`: or users."""
     types = [kind for each in endpoints for kind in (each.body, each.answer) if kind not in (None, Nothing)]
     _, components = msgspec.json.schema_components([*types, Problem], ref_template=REF)
     paths: dict[str, Object] = {}
     for endpoint in endpoints:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, secured)
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, secured, users)
     return {
         "openapi": VERSION,
         "info": {"title": "Postroad", "version": version("postroad"), "description": DESCRIPTION},
@@ -47,11 +51,11 @@ def document(endpoints: Sequence[Endpoint], *, secured: bool) -> Object:
     }
 
 
-def _operation(endpoint: Endpoint, secured: bool) -> Object:
+def _operation(endpoint: Endpoint, secured: bool, users: bool) -> Object:
     found: Object = {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
-        "description": _description(endpoint, secured),
+        "description": _description(endpoint, secured, users),
         "tags": [endpoint.path.split("/")[2]],
         "parameters": [*_parameters(endpoint)],
         "responses": _responses(endpoint, secured),
@@ -63,8 +67,10 @@ def _operation(endpoint: Endpoint, secured: bool) -> Object:
     return found
 
 
-def _description(endpoint: Endpoint, secured: bool) -> str:
+def _description(endpoint: Endpoint, secured: bool, users: bool) -> str:
     needs = ["Needs an admin key."] if secured and endpoint.admin else []
+    if users:
+        needs = [f"Needs these rights: {endpoint.rights.words}."]
     return "\n\n".join([*filter(None, [endpoint.description]), *needs])
 
 

@@ -12,6 +12,8 @@ from typing import Final
 
 from aiohttp import web
 
+from postroad.gateway.security import rights
+
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -36,6 +38,7 @@ def routes() -> list[web.RouteDef]:
 def _send(name: str, content_type: str) -> Callable[[web.Request], Awaitable[web.Response]]:
     body = files("postroad.gateway.rest").joinpath("static", name).read_bytes()
 
+    @rights.declared(rights.PUBLIC)
     async def docs_page(request: web.Request) -> web.Response:
         return web.Response(body=body, content_type=content_type, charset="utf-8", headers=HEADERS)
 

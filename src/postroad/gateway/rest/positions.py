@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
@@ -13,6 +13,9 @@ from postroad.gateway.rest import problems
 from postroad.gateway.rest.endpoint import Call, Nothing, endpoint
 from postroad.gateway.rest.fields import Offset, PartitionNumber, TimeMs, TopicName
 from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, Refused
+from postroad.gateway.security.rights import DELETE, READ, Rights
+
+DISCARD: Final = Rights(group=DELETE, topics=READ)
 
 
 class Part(Struct, forbid_unknown_fields=True):
@@ -49,7 +52,7 @@ class PurgeAnswer(Struct):
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/seek", "Move a subscription to another position.",
+    "POST", "/v1/subscriptions/{subscription}/seek", "Move a subscription to another position.", DISCARD,
     admin=True, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def seek(call: Call[Seek, Nothing]) -> SeekAnswer:
@@ -71,7 +74,7 @@ async def seek(call: Call[Seek, Nothing]) -> SeekAnswer:
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/purge", "Discard all messages that are there now.",
+    "POST", "/v1/subscriptions/{subscription}/purge", "Discard all messages that are there now.", DISCARD,
     admin=True, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def purge(call: Call[Part, Nothing]) -> PurgeAnswer:

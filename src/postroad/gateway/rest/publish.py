@@ -26,6 +26,8 @@ from postroad.gateway.rest.content import Bytes, HeaderPairs, NewValue, read_byt
 from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import DelayMs, PartitionNumber, TimeMs
 from postroad.gateway.rest.problems import KEY_REUSED, MEDIA, NOT_FOUND, REFUSED, TOO_LARGE, Problem, Refused
+from postroad.gateway.security.access import Access
+from postroad.gateway.security.rights import WRITE, Rights
 from postroad.wire.asked_times import unreadable_time
 from postroad.wire.header_names import DELAY_MS, DELIVER_AT, EXPIRES_AT
 
@@ -95,7 +97,7 @@ class PublishAnswer(Struct):
 
 
 @endpoint(
-    "POST", "/v1/topics/{topic}/messages", "Publish one message or many.",
+    "POST", "/v1/topics/{topic}/messages", "Publish one message or many.", Rights(topic=WRITE),
     status=201, answers={207: "Some messages could not be stored; each result says why."},
     raw_body=True, headers=PublishHeaders,
     problems=(NOT_FOUND, TOO_LARGE, MEDIA, REFUSED, KEY_REUSED),
@@ -112,7 +114,7 @@ async def publish(call: Call[NewMessages, Nothing]) -> PublishAnswer | EndpointA
     else:
         several = call.body if isinstance(call.body, list) else [call.body]
         messages = [_message(new) for new in several]
-    topic = await _topic(call.gateway, call.path["topic"])
+    topic = await _topic(call.gateway, call.access, call.path["topic"])
     if headers.idempotency_key is None:
         outcomes = await call.gateway.publish(topic.name, messages)
     else:
@@ -131,13 +133,14 @@ async def _publish_once(
     return await publish_once.publish(call.gateway.client, topic, messages, once)
 
 
-async def _topic(gateway: Gateway, name: str) -> Topic:
+async def _topic(gateway: Gateway, access: Access, name: str) -> Topic:
     """Made if it is not there and the gateway makes topics on first use."""
     try:
         return await gateway.client.topic(name)
     except UnknownTopicOrPartition:
         if not gateway.http.auto_create:
             raise
+    access.check_create_topic(name)
     with contextlib.suppress(TopicAlreadyExists):  # another publisher was faster
         await topics.create(gateway.client, name)
     return await gateway.client.retry(lambda: gateway.client.topic(name))

@@ -17,6 +17,7 @@ from postroad.gateway.rest.content import MessageContent, Values, content
 from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import LockMs, ReleaseDelayMs
 from postroad.gateway.rest.problems import NOT_FOUND, WRONG_RECEIPT, Problem
+from postroad.gateway.security.rights import RECEIVE
 
 WAIT_MS_MAX: Final = 60_000
 RECEIVE_MAX: Final = 1000
@@ -87,6 +88,7 @@ class SettleAnswer(Struct):
 
 @endpoint(
     "POST", "/v1/subscriptions/{subscription}/receive", "Receive messages; they are locked for the caller.",
+    RECEIVE,
     problems=(NOT_FOUND,),
 )  # fmt: skip
 async def receive(call: Call[Receive, Nothing]) -> ReceiveAnswer:
@@ -94,13 +96,18 @@ async def receive(call: Call[Receive, Nothing]) -> ReceiveAnswer:
     gets nothing, and costs nobody anything: what came for them was not delivered, and goes to others."""
     gateway, request = call.gateway, call.body
     received = await gateway.receive(
-        call.path["subscription"], request.max, request.wait_ms, request.lock_ms, lambda: call.client_has_gone
+        call.path["subscription"],
+        request.max,
+        request.wait_ms,
+        request.lock_ms,
+        lambda: call.client_has_gone,
+        access=call.access,
     )
     return ReceiveAnswer([_message(gateway, each, request.values) for each in received])
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/acknowledge", "Acknowledge messages.",
+    "POST", "/v1/subscriptions/{subscription}/acknowledge", "Acknowledge messages.", RECEIVE,
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
 async def acknowledge(call: Call[Settle, Nothing]) -> SettleAnswer | EndpointAnswer:
@@ -109,7 +116,7 @@ async def acknowledge(call: Call[Settle, Nothing]) -> SettleAnswer | EndpointAns
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/release", "Release messages, to be delivered again.",
+    "POST", "/v1/subscriptions/{subscription}/release", "Release messages, to be delivered again.", RECEIVE,
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
 async def release(call: Call[Release, Nothing]) -> SettleAnswer | EndpointAnswer:
@@ -121,7 +128,7 @@ async def release(call: Call[Release, Nothing]) -> SettleAnswer | EndpointAnswer
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/extend", "Extend the locks on messages.",
+    "POST", "/v1/subscriptions/{subscription}/extend", "Extend the locks on messages.", RECEIVE,
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
 async def extend(call: Call[Extend, Nothing]) -> SettleAnswer | EndpointAnswer:
@@ -134,7 +141,7 @@ async def extend(call: Call[Extend, Nothing]) -> SettleAnswer | EndpointAnswer:
 
 
 @endpoint(
-    "POST", "/v1/subscriptions/{subscription}/reject", "Reject messages: they become dead letters.",
+    "POST", "/v1/subscriptions/{subscription}/reject", "Reject messages: they become dead letters.", RECEIVE,
     answers=SOME_FAILED, problems=(NOT_FOUND,),
 )  # fmt: skip
 async def reject(call: Call[Reject, Nothing]) -> SettleAnswer | EndpointAnswer:

@@ -15,6 +15,7 @@ from postroad.client.redrive import Filter, Redrive
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.redrives import Progress, Task
 from postroad.gateway.redrives.task import bounded
+from postroad.gateway.security.rights import WRITE
 from postroad.wire import header_names
 
 KIND: Final = "rest"
@@ -40,6 +41,8 @@ class RedriveWork:
     """Sends back the dead letters of one subscription; their topic may hold those of others too."""
 
     def __init__(self, gateway: Gateway, subscription: str, task: Task) -> None:
+        self._gateway = gateway
+        self._by = task.by
         request = msgspec.convert(
             task.request, RedriveRequest, strict=False
         )  # numbers of partitions are texts in JSON
@@ -57,7 +60,13 @@ class RedriveWork:
         self._redrive = Redrive(
             gateway.client, request.dead_letter_topic, filter_=which, to=request.to, to_all=request.to_all,
             rate=request.rate, limit=self._limit, dry=request.dry_run, ends=request.ends,
+            may_write=self._may_write,
         )  # fmt: skip
+
+    def _may_write(self, topic: str) -> bool:
+        """A letter may name any topic: it goes where who began the redrive may write."""
+        access = self._gateway.identities.of_owner(self._by)
+        return access is not None and access.may_topic(topic, WRITE)
 
     def progress(self) -> Progress:
         report, sent_before = self._redrive.report, self._before.sent

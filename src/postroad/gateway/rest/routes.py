@@ -24,6 +24,7 @@ from postroad.gateway.rest import (
 )
 from postroad.gateway.rest.endpoint import Endpoint
 from postroad.gateway.rest.redrive_work import KIND, RedriveWork
+from postroad.gateway.security import rights
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     topics.list_topics,
@@ -72,8 +73,11 @@ def routes(gateway: Gateway) -> list[web.RouteDef]:
 
 
 def _document(gateway: Gateway) -> web.RouteDef:
-    body = msgspec.json.encode(openapi.document(ENDPOINTS, secured=gateway.keys.required))
+    body = msgspec.json.encode(
+        openapi.document(ENDPOINTS, secured=gateway.identities.required, users=gateway.identities.are_users)
+    )
 
+    @rights.declared(rights.PUBLIC)
     async def openapi_document(request: web.Request) -> web.Response:
         return web.Response(body=body, content_type=serving.JSON)
 

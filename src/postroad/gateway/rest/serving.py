@@ -8,21 +8,24 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
-from aiohttp import BasicAuth, hdrs, web
+from aiohttp import hdrs, web
 from aiohttp.web_protocol import RequestPayloadError
 
 from postroad.errors import PostroadError
 from postroad.gateway import bodies
-from postroad.gateway.access import Key
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.json_depth import DEPTH_MAX, is_too_deep
 from postroad.gateway.rest import fields, problems
 from postroad.gateway.rest.endpoint import Call, Endpoint, EndpointAnswer, Nothing
 from postroad.gateway.rest.problems import Refused
+from postroad.gateway.security import rights
+from postroad.gateway.security.access import OPEN, Access
 
 JSON: Final = "application/json"
 # What browsers and `curl -d` send unasked: hardly ever meant as the value of a message.
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+KEYS_TEXT: Final = "Send `Authorization: Bearer id:secret`, or Basic with id and secret as user and password."
+USERS_TEXT: Final = "Send `Authorization: Basic` with the name and the password of a user."
 _ACCEPTED: Final = ("*/*", "application/*", JSON)
 
 Serve = Callable[[web.Request], Awaitable[web.Response]]
@@ -35,13 +38,17 @@ def serve(gateway: Gateway, endpoint: Endpoint) -> Serve:
 
     async def work(request: web.Request) -> web.Response:
         _check_accept(request)
-        admin = authorize(gateway, request, endpoint.admin)
+        access = await authorize(gateway, request, endpoint.admin)
         path = _path(request, endpoint.parameters)
+        group = path.get("subscription") or path.get("group", "")
+        await rights.check(
+            access, endpoint.rights, gateway.directory, group=group, topic=path.get("topic", "")
+        )
         query = _query(request, endpoint.query)
-        call = Call(gateway, request, path, query, await read_body(request), admin)
+        call = Call(gateway, request, path, query, await read_body(request), access)
         return _response(endpoint, await endpoint.handler(call))
 
-    return guarded(work, endpoint.name)
+    return rights.declared(endpoint.rights)(guarded(work, endpoint.name))
 
 
 def guarded(work: Serve, name: str) -> Serve:
@@ -82,45 +89,33 @@ def elsewhere(allowed: Mapping[str, list[str]]) -> list[web.RouteDef]:
     async def nowhere(request: web.Request) -> web.Response:
         raise Refused(problems.NOT_FOUND, "There is nothing at this path; see /docs.")
 
-    routes = [web.route("*", path, refuse_method(methods)) for path, methods in allowed.items()]
-    return [*routes, web.route("*", "/v1/{rest:.*}", guarded(nowhere, "not_found"))]
+    public = rights.declared(rights.PUBLIC)
+    routes = [web.route("*", path, public(refuse_method(methods))) for path, methods in allowed.items()]
+    return [*routes, web.route("*", "/v1/{rest:.*}", public(guarded(nowhere, "not_found")))]
 
 
 # --- who asks
 
 
-def authorize(gateway: Gateway, request: web.Request, admin: bool = False) -> bool:
-    """Whether the caller is an admin. Raises Refused if the key that is needed is not shown, and for pages
-    from elsewhere."""
+async def authorize(gateway: Gateway, request: web.Request, admin: bool = False) -> Access:
+    """What the caller may do. Raises Refused if what is needed is not shown, and for pages from elsewhere;
+    PostroadError where nodes have to be asked and can't be."""
     refusal = gateway.visitors.refusal(request.headers)
     if refusal is not None:
         raise Refused(problems.FORBIDDEN, refusal)
-    if not gateway.keys.required:
-        return True
-    key = _key(gateway, request.headers.get(hdrs.AUTHORIZATION, ""))
-    if key is None:
+    identities = gateway.identities
+    if not identities.required:
+        return OPEN
+    access = await identities.by_header(request.headers.get(hdrs.AUTHORIZATION, ""), request.transport)
+    if access is None:
         raise Refused(
             problems.UNAUTHENTICATED,
-            "Send `Authorization: Bearer id:secret`, or Basic with id and secret as user and password.",
+            USERS_TEXT if identities.are_users else KEYS_TEXT,
             {hdrs.WWW_AUTHENTICATE: 'Bearer realm="postroad", Basic realm="postroad"'},
         )
-    if admin and not key.admin:
+    if admin and not access.admin and not access.is_guarded:
         raise Refused(problems.FORBIDDEN, "This request needs an admin key.")
-    return key.admin
-
-
-def _key(gateway: Gateway, header: str) -> Key | None:
-    scheme, _, content = header.partition(" ")
-    if scheme.lower() == "bearer":
-        key_id, _, secret = content.strip().partition(":")
-        return gateway.keys.check(key_id, secret)
-    if scheme.lower() == "basic":
-        try:
-            basic = BasicAuth.decode(header, encoding="utf-8")
-        except ValueError:
-            return None
-        return gateway.keys.check(basic.login, basic.password)
-    return None
+    return access
 
 
 # --- what is asked

@@ -21,8 +21,11 @@ from postroad.gateway.rest.fields import SubscriptionName, TopicName
 from postroad.gateway.rest.paging import Page
 from postroad.gateway.rest.problems import CONFLICT, NOT_FOUND, REFUSED, Refused
 from postroad.gateway.rest.promises import WITHHELD, Promises, configs_of, promises_of
-from postroad.wire.subscription_names import TOPICS_CONFIG
+from postroad.gateway.security.access import Access
+from postroad.gateway.security.rights import ALTER_CONFIGS, DELETE, DESCRIBE, READ, WRITE, Rights
+from postroad.wire.subscription_names import DEAD_LETTER_TOPIC_CONFIG, TOPICS_CONFIG
 
+CHANGE: Final = Rights(group=ALTER_CONFIGS, topics=DESCRIBE)
 TOPICS_MAX: Final = 100
 PEEKS_AT_ONCE: Final = 8  # each opens a connection
 
@@ -89,10 +92,15 @@ class SubscriptionDetails(Promises, kw_only=True):
     overrides: Annotated[list[str], Meta(description="The configs that were set for it.")]
 
 
-@endpoint("GET", "/v1/subscriptions", "List subscriptions.")
+@endpoint("GET", "/v1/subscriptions", "List subscriptions.", Rights(by_handler="those that may be described"))
 async def list_subscriptions(call: Call[Nothing, Page]) -> SubscriptionList:
     gateway = call.gateway
-    states = {found.group: found.state for found in await subscriptions.list_all(gateway.client)}
+    access = call.access
+    states = {
+        found.group: found.state
+        for found in await subscriptions.list_all(gateway.client)
+        if access.may_group(found.group, DESCRIBE)
+    }
     names, following = paging.cut(list(states), call.query)
     summaries: list[SubscriptionSummary] = []
     for name in names:
@@ -100,18 +108,22 @@ async def list_subscriptions(call: Call[Nothing, Page]) -> SubscriptionList:
             info = await gateway.directory.subscription(name)
         except GroupIdNotFound:
             continue  # deleted meanwhile
-        summaries.append(SubscriptionSummary(name, states[name], list(info.topics)))
+        seen = [topic for topic in info.topics if access.may_topic(topic, DESCRIBE)]
+        summaries.append(SubscriptionSummary(name, states[name], seen))
     return SubscriptionList(summaries, following)
 
 
 @endpoint(
     "POST", "/v1/subscriptions", "Create a subscription.",
+    Rights(by_handler="AlterConfigs on the group, and what its configs name"),
     status=201, problems=(NOT_FOUND, CONFLICT, REFUSED),
 )  # fmt: skip
 async def create_subscription(call: Call[NewSubscription, Nothing]) -> SubscriptionDetails | EndpointAnswer:
     """It holds the messages of its topics from now on, or from `start` on, before anybody receives."""
     gateway, new = call.gateway, call.body
+    call.access.check_group(new.name, ALTER_CONFIGS)
     config = configs_of(new, new.configs)
+    _check_named(call.access, new.topics, config)
     kinds = {found.group: found.type for found in await groups.list_all(gateway.client)}
     if new.name in kinds:
         what = "subscription" if kinds[new.name] == subscriptions.SHARE else "consumer group"
@@ -125,6 +137,7 @@ async def create_subscription(call: Call[NewSubscription, Nothing]) -> Subscript
 
 @endpoint(
     "GET", "/v1/subscriptions/{subscription}", "Get a subscription: its settings and its position.",
+    Rights(group=DESCRIBE, topics=DESCRIBE),
     problems=(NOT_FOUND,),
 )  # fmt: skip
 async def get_subscription(call: Call[Nothing, Nothing]) -> SubscriptionDetails:
@@ -132,7 +145,7 @@ async def get_subscription(call: Call[Nothing, Nothing]) -> SubscriptionDetails:
 
 
 @endpoint(
-    "PATCH", "/v1/subscriptions/{subscription}", "Change a subscription's settings or topics.",
+    "PATCH", "/v1/subscriptions/{subscription}", "Change a subscription's settings or topics.", CHANGE,
     problems=(NOT_FOUND, CONFLICT, REFUSED),
 )  # fmt: skip
 async def alter_subscription(call: Call[SubscriptionChange, Nothing]) -> SubscriptionDetails:
@@ -146,8 +159,10 @@ async def alter_subscription(call: Call[SubscriptionChange, Nothing]) -> Subscri
     before = info.topics
     after = list(dict.fromkeys(before if change.topics is None else change.topics))
     gone = [topic for topic in before if topic not in after]
-    losses.check(call.admin, info.config, config, gone)
-    await _check_topics(gateway, [topic for topic in after if topic not in before])
+    losses.check(call.access, name, info.config, config, gone)
+    new = [topic for topic in after if topic not in before]
+    _check_named(call.access, new, config)
+    await _check_topics(gateway, new)
     await _check_unread(gateway, name, gone)
     if list(before) != after:
         config[TOPICS_CONFIG] = ",".join(after)
@@ -160,6 +175,7 @@ async def alter_subscription(call: Call[SubscriptionChange, Nothing]) -> Subscri
 
 @endpoint(
     "DELETE", "/v1/subscriptions/{subscription}", "Delete a subscription and its state.",
+    Rights(group=DELETE),
     status=204, admin=True, problems=(NOT_FOUND, CONFLICT),
 )  # fmt: skip
 async def delete_subscription(call: Call[Nothing, Nothing]) -> None:
@@ -168,6 +184,15 @@ async def delete_subscription(call: Call[Nothing, Nothing]) -> None:
     await gateway.directory.subscription(name)  # raises if there is none
     await gateway.redrives.end(name)
     await gateway.directory.delete(name)
+
+
+def _check_named(access: Access, topics: Sequence[str], config: Mapping[str, str | None]) -> None:
+    """Nodes act by a subscription's config with their own rights: so whoever names a topic has to be allowed
+    to read it, and to write to one of dead letters. Raises TopicAuthorizationFailed."""
+    for topic in topics:
+        access.check_topic(topic, READ)
+    if letters := config.get(DEAD_LETTER_TOPIC_CONFIG):
+        access.check_topic(letters, WRITE)
 
 
 async def _check_topics(gateway: Gateway, names: Sequence[str]) -> None:

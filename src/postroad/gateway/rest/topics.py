@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import base64
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from msgspec import Meta, Struct
 
 from postroad.client import offsets, topics
 from postroad.client.metadata import Topic, TopicPartition
-from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest import paging
 from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import TopicName
 from postroad.gateway.rest.paging import Page
 from postroad.gateway.rest.problems import CONFLICT, NOT_FOUND, REFUSED
+from postroad.gateway.security.access import Access
+from postroad.gateway.security.rights import ALTER, ALTER_CONFIGS, DELETE, DESCRIBE, DESCRIBE_CONFIGS, Rights
 
 Partitions = Annotated[int, Meta(ge=1, le=10_000)]
 
@@ -59,38 +60,58 @@ class TopicDetails(Struct):
     id: str
     internal: bool
     partitions: list[PartitionDetails]
-    configs: Annotated[dict[str, str | None], Meta(description="All configs, with the values in effect.")]
+    configs: Annotated[
+        dict[str, str | None],
+        Meta(description="All configs, with the values in effect; none for who may not describe them."),
+    ]
     overrides: Annotated[list[str], Meta(description="The configs that were set for this topic.")]
 
 
-@endpoint("GET", "/v1/topics", "List topics.")
+@endpoint("GET", "/v1/topics", "List topics.", Rights(by_handler="those that may be described"))
 async def list_topics(call: Call[Nothing, Page]) -> TopicList:
-    found = {topic.name: topic for topic in await topics.list_all(call.gateway.client)}
+    known = await topics.list_all(call.gateway.client)
+    found = {topic.name: topic for topic in known if call.access.may_topic(topic.name, DESCRIBE)}
     names, following = paging.cut(list(found), call.query)
     return TopicList([_summary(found[name]) for name in names], following)
 
 
-@endpoint("POST", "/v1/topics", "Create a topic.", status=201, problems=(CONFLICT, REFUSED))
+@endpoint(
+    "POST",
+    "/v1/topics",
+    "Create a topic.",
+    Rights(by_handler="Create on the cluster or the topic"),
+    status=201,
+    problems=(CONFLICT, REFUSED),
+)
 async def create_topic(call: Call[NewTopic, Nothing]) -> TopicDetails | EndpointAnswer:
     new = call.body
+    call.access.check_create_topic(new.name)
     count = topics.NODE_DEFAULT if new.partitions is None else new.partitions
     await topics.create(call.gateway.client, new.name, partitions=count, config=new.configs)
-    details = await _details(call.gateway, new.name)
+    details = await _details(call, new.name)
     return EndpointAnswer(details, headers={"Location": f"/v1/topics/{quote(new.name)}"})
 
 
-@endpoint("GET", "/v1/topics/{topic}", "Get a topic with its partitions and configs.", problems=(NOT_FOUND,))
+@endpoint(
+    "GET",
+    "/v1/topics/{topic}",
+    "Get a topic with its partitions and configs.",
+    Rights(topic=DESCRIBE),
+    problems=(NOT_FOUND,),
+)
 async def get_topic(call: Call[Nothing, Nothing]) -> TopicDetails:
-    return await _details(call.gateway, call.path["topic"])
+    return await _details(call, call.path["topic"])
 
 
 @endpoint(
     "PATCH", "/v1/topics/{topic}", "Change a topic's configs.",
+    Rights(by_handler="AlterConfigs for configs, Alter for partitions"),
     admin=True, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def alter_topic(call: Call[TopicChange, Nothing]) -> TopicDetails:
     """It can add partitions, too; keys then go to other partitions."""
     name, change, client = call.path["topic"], call.body, call.gateway.client
+    _check_change(call.access, name, change)
     topic = await client.topic(name)
     changes = {key: value for key, value in change.configs.items() if value is not None}
     resets = [key for key, value in change.configs.items() if value is None]
@@ -98,24 +119,35 @@ async def alter_topic(call: Call[TopicChange, Nothing]) -> TopicDetails:
         await topics.alter_config(client, name, changes, resets)
     if change.partitions is not None and change.partitions != len(topic.partitions):
         await topics.add_partitions(client, name, change.partitions)
-    return await _details(call.gateway, name)
+    return await _details(call, name)
 
 
 @endpoint(
-    "DELETE", "/v1/topics/{topic}", "Delete a topic and all its messages.",
+    "DELETE", "/v1/topics/{topic}", "Delete a topic and all its messages.", Rights(topic=DELETE),
     status=204, admin=True, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def delete_topic(call: Call[Nothing, Nothing]) -> None:
     await topics.delete(call.gateway.client, [call.path["topic"]])
 
 
-async def _details(gateway: Gateway, name: str) -> TopicDetails:
-    client = gateway.client
+def _check_change(access: Access, name: str, change: TopicChange) -> None:
+    """Raises TopicAuthorizationFailed."""
+    if change.configs:
+        access.check_topic(name, ALTER_CONFIGS)
+    if change.partitions is not None:
+        access.check_topic(name, ALTER)
+    access.check_topic(name, DESCRIBE)  # it is answered with
+
+
+async def _details(call: Call[Any, Any], name: str) -> TopicDetails:
+    client = call.gateway.client
     client.forget()  # what was cached may be from before a change
     topic = await client.topic(name)
     led = [TopicPartition(name, part.number) for part in topic.partitions if part.leader >= 0]
     starts, ends = await offsets.earliest(client, led), await offsets.latest(client, led)
     entries = await topics.describe_config(client, name)
+    if not call.access.may_topic(name, DESCRIBE_CONFIGS):
+        entries = []
     return TopicDetails(
         name,
         id_text(topic.id),

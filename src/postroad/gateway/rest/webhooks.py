@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, Refused
+from postroad.gateway.security.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS, READ, Rights
 from postroad.gateway.webhooks import challenge, hook, signature
 from postroad.gateway.webhooks.hook import (
     CONCURRENCY_MAX,
@@ -26,6 +27,7 @@ from postroad.gateway.webhooks.sender import Sender
 from postroad.gateway.webhooks.supervisor import SUPERVISOR
 
 PATH: Final = "/v1/subscriptions/{subscription}/webhook"
+HOOK: Final = Rights(group=ALTER_CONFIGS, topics=READ, by_handler="Read on the group")
 
 
 class WebhookSettings(Struct, forbid_unknown_fields=True):
@@ -77,25 +79,27 @@ class WebhookDetails(Struct, omit_defaults=True):
     health: Annotated[EndpointHealth | None, Meta(description="As seen by the gateway that answers.")] = None
 
 
-@endpoint("GET", PATH, "Get a web hook.", problems=(NOT_FOUND,))
+@endpoint("GET", PATH, "Get a web hook.", Rights(group=DESCRIBE_CONFIGS), problems=(NOT_FOUND,))
 async def get_webhook(call: Call[Nothing, Nothing]) -> WebhookDetails:
     return _details(call, await _existing(call.gateway, call.path["subscription"]))
 
 
 @endpoint(
-    "PUT", PATH, "Create or change a web hook.",
+    "PUT", PATH, "Create or change a web hook.", HOOK,
     answers={201: "It is new."}, problems=(NOT_FOUND, REFUSED),
 )  # fmt: skip
 async def put_webhook(call: Call[WebhookSettings, Nothing]) -> WebhookDetails | EndpointAnswer:
     """The endpoint is sent a challenge, and gets messages once it has echoed it. If it does not, the web hook
     is kept with a note, and can be verified later."""
     name, new = call.path["subscription"], call.body
+    call.access.check_group(name, READ)
     before = await _find(call.gateway, name)
     secret = new.secret or (before.secret if before is not None else signature.new_secret())
     known = before is not None and before.url == new.url and before.verified
     wanted = Webhook(
-        new.url, secret, new.concurrency, new.rate, new.timeout_ms, new.headers, new.enabled, verified=known
-    )
+        new.url, secret, new.concurrency, new.rate, new.timeout_ms, new.headers, new.enabled, verified=known,
+        by=call.access.owner,
+    )  # fmt: skip
     _check(call.gateway, wanted)
     if wanted.enabled and not known:
         wanted = await _challenged(call.gateway, name, wanted)
@@ -106,18 +110,22 @@ async def put_webhook(call: Call[WebhookSettings, Nothing]) -> WebhookDetails | 
     return EndpointAnswer(details, status=200 if before is not None else 201)
 
 
-@endpoint("POST", f"{PATH}/verify", "Send the challenge again.", problems=(NOT_FOUND, REFUSED))
+@endpoint("POST", f"{PATH}/verify", "Send the challenge again.", HOOK, problems=(NOT_FOUND, REFUSED))
 async def verify_webhook(call: Call[Nothing, Nothing]) -> WebhookDetails:
     """The web hook is on if the endpoint echoes it, also if it was turned off before."""
     name = call.path["subscription"]
+    call.access.check_group(name, READ)
     found = await _existing(call.gateway, name)
     _check(call.gateway, found)
-    tried = await _challenged(call.gateway, name, msgspec.structs.replace(found, enabled=True))
+    on = msgspec.structs.replace(found, enabled=True, by=call.access.owner)
+    tried = await _challenged(call.gateway, name, on)
     await _store(call, name, tried)
     return _details(call, tried)
 
 
-@endpoint("DELETE", PATH, "Delete a web hook.", status=204, problems=(NOT_FOUND,))
+@endpoint(
+    "DELETE", PATH, "Delete a web hook.", Rights(group=ALTER_CONFIGS), status=204, problems=(NOT_FOUND,)
+)
 async def delete_webhook(call: Call[Nothing, Nothing]) -> None:
     """Messages stay in the subscription, for other consumers."""
     name = call.path["subscription"]

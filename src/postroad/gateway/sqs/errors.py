@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from postroad.errors import (
+    ClusterAuthorizationFailed,
+    GroupAuthorizationFailed,
     GroupIdNotFound,
     InvalidConfig,
     InvalidGroupId,
@@ -100,7 +102,7 @@ def from_postroad(error: PostroadError) -> SqsError:
         return SqsError("InvalidAttributeValue", str(error))
     if isinstance(error, (InvalidTopic, InvalidGroupId)):
         return SqsError("InvalidParameterValueException", str(error))
-    if isinstance(error, TopicAuthorizationFailed):
+    if isinstance(error, (TopicAuthorizationFailed, GroupAuthorizationFailed, ClusterAuthorizationFailed)):
         return SqsError("AccessDeniedException", str(error), 403)
     if isinstance(error, TryAgain):
         return SqsError("ServiceUnavailable", str(error), 503)

@@ -21,10 +21,17 @@ from msgspec import Struct
 from postroad.client import subscriptions
 from postroad.client.producer import Sent
 from postroad.client.share_message import AckType, ShareMessage
-from postroad.errors import CoordinatorNotAvailable, GroupIdNotFound, PostroadError
+from postroad.errors import (
+    CoordinatorNotAvailable,
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    PostroadError,
+)
 from postroad.gateway.gateway import Gateway, Message
 from postroad.gateway.receiver import Received
 from postroad.gateway.redrives import Progress, Task
+from postroad.gateway.security.access import Access
+from postroad.gateway.security.rights import WRITE
 from postroad.gateway.sqs.outgoing import DEAD_DEDUP_ID
 from postroad.wire.header_names import (
     DEAD_SUBSCRIPTION,
@@ -61,6 +68,7 @@ class Move:
     def __init__(self, gateway: Gateway, source: str, task: Task) -> None:
         request = msgspec.convert(task.request, MoveRequest)
         self._gateway = gateway
+        self._by = task.by
         self._source = source
         self._target = request.target
         self._per_second = request.per_second
@@ -95,7 +103,8 @@ class Move:
     async def _move_some(self) -> bool:
         """False when there is nothing left. Raises PostroadError, and what was not moved is returned."""
         wanted = BATCH if self._per_second is None else min(BATCH, self._per_second)
-        received = await self._gateway.receive(self._source, wanted, WAIT_MS, LOCK_MS)
+        access = self._access()
+        received = await self._gateway.receive(self._source, wanted, WAIT_MS, LOCK_MS, access=access)
         if not received:
             return await self._are_left()
         self._last_came = asyncio.get_running_loop().time()
@@ -139,6 +148,7 @@ class Move:
         """A topic that is gone is not made anew: nobody would read it."""
         gateway = self._gateway
         try:
+            self._access().check_topic(topic, WRITE)  # a letter may name any topic
             await gateway.client.retry(lambda: gateway.client.topic(topic))
             if (
                 addressee is not None
@@ -148,6 +158,13 @@ class Move:
         except PostroadError as error:
             return [error] * len(letters)
         return await gateway.publish(topic, [_revived(letter, addressee) for letter in letters])
+
+    def _access(self) -> Access:
+        """What may be done by who began the task. Raises GroupAuthorizationFailed."""
+        access = self._gateway.identities.of_owner(self._by)
+        if access is None:
+            raise GroupAuthorizationFailed("Nobody is known in whose name the letters would be moved.")
+        return access
 
     async def _return(self, letters: Sequence[Received]) -> None:
         await self._gateway.settle([each.receipt for each in letters], AckType.RETURN)

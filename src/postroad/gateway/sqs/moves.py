@@ -11,6 +11,8 @@ from msgspec import Struct, field
 
 from postroad.gateway.redrives import AlreadyRunning, Task, TooMany
 from postroad.gateway.redrives.task import shown_request
+from postroad.gateway.security.access import Access
+from postroad.gateway.security.rights import DESCRIBE, WRITE, check_receive
 from postroad.gateway.sqs import answers, counts, names, queues, uuids
 from postroad.gateway.sqs.errors import SqsError, invalid
 from postroad.gateway.sqs.move_task import KIND, MoveRequest
@@ -33,7 +35,9 @@ _handle_decoder: Final = msgspec.json.Decoder(_Handle)
 async def start_message_move_task(
     service: Service, caller: Caller, asked: StartMessageMoveTask
 ) -> answers.TaskStarted:
-    source = await _queue(service, asked.source_arn, "SourceArn")
+    access = caller.access
+    source = await _queue(service, access, asked.source_arn, "SourceArn")
+    await check_receive(access, service.gateway.directory, source.name)
     per_second = asked.max_number_of_messages_per_second
     if per_second is not None and not 1 <= per_second <= PER_SECOND_MAX:
         reason = f"It must be between 1 and {PER_SECOND_MAX}."
@@ -43,7 +47,8 @@ async def start_message_move_task(
         raise SqsError("InvalidParameterValueException", text)
     target = None
     if asked.destination_arn is not None:
-        target = await _queue(service, asked.destination_arn, "DestinationArn")
+        target = await _queue(service, access, asked.destination_arn, "DestinationArn")
+        access.check_topic(target.topic, WRITE)
         if target.name == source.name:
             raise invalid("DestinationArn", asked.destination_arn[:200], "It is the source itself.")
         if target.fifo != source.fifo:
@@ -56,7 +61,9 @@ async def start_message_move_task(
         else MoveRequest(per_second=per_second)
     )
     try:
-        task = await gateway.redrives.start(source.name, KIND, request, gateway.now_ms(), to_move)
+        task = await gateway.redrives.start(
+            source.name, KIND, request, gateway.now_ms(), to_move, access.owner
+        )
     except AlreadyRunning:
         text = (
             "There is already a task running. Only one active task is allowed for a source queue arn at a "
@@ -69,10 +76,11 @@ async def start_message_move_task(
 
 
 async def cancel_message_move_task(
-    service: Service, _: Caller, asked: CancelMessageMoveTask
+    service: Service, caller: Caller, asked: CancelMessageMoveTask
 ) -> answers.TaskCancelled:
     handle = _read_handle(asked.task_handle)
-    source = (await _queue(service, handle.source_arn, "SourceArn")).name
+    source = (await _queue(service, caller.access, handle.source_arn, "SourceArn")).name
+    await check_receive(caller.access, service.gateway.directory, source)
     tasks = [task for task in await _tasks(service, source) if uuids.of_task(task.id) == handle.task_id]
     if not tasks:
         raise _not_found("Task does not exist.")
@@ -88,7 +96,8 @@ async def list_message_move_tasks(
     count = 1 if asked.max_results is None else asked.max_results
     if not 1 <= count <= RESULTS_MAX:
         raise invalid("MaxResults", count, f"Must be between 1 and {RESULTS_MAX}.")
-    source = await _queue(service, asked.source_arn, "SourceArn")
+    source = await _queue(service, caller.access, asked.source_arn, "SourceArn")
+    caller.access.check_group(source.name, DESCRIBE)
     tasks = (await _tasks(service, source.name))[:count]
     return answers.Tasks([_describe(task, source.name, caller) for task in tasks])
 
@@ -117,12 +126,12 @@ def _status(task: Task) -> str:
     return task.state.upper()
 
 
-async def _queue(service: Service, arn: str, parameter: str) -> Queue:
+async def _queue(service: Service, access: Access, arn: str, parameter: str) -> Queue:
     name = names.name_in_arn(arn)
     if name is None:
         raise invalid(parameter, arn[:200], "It is not the ARN of a queue.")
     try:
-        return await service.queue_named(name)
+        return await service.queue_seen(access, name)
     except SqsError:
         text = f"The resource that you specified for the {parameter} parameter doesn't exist."
         raise _not_found(text) from None

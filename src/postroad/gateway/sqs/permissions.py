@@ -1,6 +1,7 @@
 """AddPermission and RemovePermission: statements in a queue's Policy.
 
 Policies are kept and shown and decide nothing: who may do what is said by access keys (`gateway/access.py`).
+Where requests are users' they are refused.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad.gateway.sqs import answers, names
-from postroad.gateway.sqs.errors import SqsError, invalid, missing
+from postroad.gateway.sqs.errors import SqsError, invalid, missing, unsupported
 from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.requests import AddPermission, RemovePermission
 from postroad.gateway.sqs.service import Caller, Service
@@ -54,6 +55,7 @@ _LABEL_CHARACTERS: Final = frozenset(ascii_letters + digits + "-_")
 
 
 async def add_permission(service: Service, caller: Caller, asked: AddPermission) -> answers.Nothing:
+    _refuse_to_users(caller)
     _check(asked)
     async with service.changing(asked.queue_url) as queue:
         policy = _policy_of(queue)
@@ -67,7 +69,8 @@ async def add_permission(service: Service, caller: Caller, asked: AddPermission)
     return answers.Nothing()
 
 
-async def remove_permission(service: Service, _: Caller, asked: RemovePermission) -> answers.Nothing:
+async def remove_permission(service: Service, caller: Caller, asked: RemovePermission) -> answers.Nothing:
+    _refuse_to_users(caller)
     async with service.changing(asked.queue_url) as queue:
         policy = _policy_of(queue)
         statements = _statements(policy)
@@ -76,6 +79,12 @@ async def remove_permission(service: Service, _: Caller, asked: RemovePermission
             raise invalid("Label", asked.label[:100], "can't find label.")
         await _remember(service, queue, {**policy, "Statement": left})
     return answers.Nothing()
+
+
+def _refuse_to_users(caller: Caller) -> None:
+    """Raises SqsError: a rule that nobody enforces is worse than none."""
+    if caller.access.is_guarded:
+        raise unsupported("Policies decide nothing here: `postroad acl` says who may do what.")
 
 
 def _statement(asked: AddPermission, resource: str) -> dict[str, Any]:

@@ -9,14 +9,17 @@ import msgspec
 
 from postroad.client import topics
 from postroad.errors import UnknownTopicOrPartition
+from postroad.gateway.security.access import Access
+from postroad.gateway.security.rights import ALTER_CONFIGS
 from postroad.gateway.sqs import answers, attributes, counts, names, redrive_policy
 from postroad.gateway.sqs.attributes import COUNTS, NAMES, REDRIVE, RETENTION, RETENTION_CONFIG, Plan
-from postroad.gateway.sqs.errors import SqsError
+from postroad.gateway.sqs.errors import SqsError, unsupported
 from postroad.gateway.sqs.queue import Queue
 from postroad.gateway.sqs.requests import GetQueueAttributes, SetQueueAttributes
 from postroad.gateway.sqs.service import Caller, Service
 
 ALL: Final = frozenset({"All", "ALL"})
+POLICY: Final = "Policy"
 
 
 async def get_queue_attributes(
@@ -37,17 +40,18 @@ async def set_queue_attributes(
 ) -> answers.Nothing:
     async with service.changing(asked.queue_url) as queue:
         plan = checked_plan(asked.attributes, queue.fifo)
+        check_policy(caller.access, plan)
         if attributes.spelled(asked.attributes).get(attributes.FIFO, "true") != "true":
             raise attributes.wrong(attributes.FIFO, "Reason: Modifying queue type is not supported.")
         if plan.remembered.get(attributes.SCOPE) == "queue":
             await check_one_partition(service, queue.topic)
         config = dict(plan.group)
         if plan.redrive is not None:
-            config |= await redrive_policy.configs_for(service, queue.name, plan.redrive)
+            config |= await redrive_policy.configs_for(service, caller.access, queue.name, plan.redrive)
             is_own = redrive_policy.is_own(queue.name, plan.redrive)
             plan.remembered[REDRIVE] = plan.redrive if is_own else ""
         if plan.topic:
-            await check_retention(service, caller.admin, queue.topic, plan)
+            await check_retention(service, caller.access, queue.topic, plan)
             await topics.alter_config(service.gateway.client, queue.topic, plan.topic)
         remembered = msgspec.structs.replace(
             queue.remembered,
@@ -64,10 +68,18 @@ def checked_plan(wanted: Mapping[str, str], fifo: bool) -> Plan:
     return plan
 
 
-async def check_retention(service: Service, admin: bool, topic: str, plan: Plan) -> None:
-    """Raises SqsError for a shorter retention without an admin's key: it deletes messages."""
+def check_policy(access: Access, plan: Plan) -> None:
+    """Raises SqsError: with users a policy would be a rule that holds for nobody."""
+    if access.is_guarded and plan.remembered.get(POLICY):
+        raise unsupported("Policies decide nothing here: `postroad acl` says who may do what.")
+
+
+async def check_retention(service: Service, access: Access, topic: str, plan: Plan) -> None:
+    """Raises SqsError for a shorter retention without an admin's key: it deletes messages. Users need to be
+    allowed to alter the topic."""
+    access.check_topic(topic, ALTER_CONFIGS)
     wanted = plan.topic.get(RETENTION_CONFIG)
-    if admin or wanted is None:
+    if access.admin or access.is_guarded or wanted is None:
         return
     current_ms = await _retention_ms(service, topic)
     if current_ms is None or int(wanted) < current_ms:

@@ -16,7 +16,14 @@ import msgspec
 
 from postroad.client import offsets, subscriptions, topics
 from postroad.client.metadata import TopicPartition
-from postroad.errors import GroupIdNotFound, NonEmptyGroup, TopicAlreadyExists, UnknownTopicOrPartition
+from postroad.errors import (
+    GroupIdNotFound,
+    NonEmptyGroup,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+from postroad.gateway.security.access import Access
+from postroad.gateway.security.rights import ALTER_CONFIGS, DELETE, DESCRIBE, READ, WRITE
 from postroad.gateway.sqs import answers, attributes, names, queue_attributes, redrive_policy
 from postroad.gateway.sqs.errors import SqsError, invalid, no_such_queue, unsupported
 from postroad.gateway.sqs.outgoing import TENANT
@@ -55,14 +62,32 @@ async def create_queue(service: Service, caller: Caller, asked: CreateQueue) -> 
         raise invalid("QueueName", name, "The name of a FIFO queue, and of no other, ends with .fifo.")
     tags = check_tags(asked.tags or {})
     plan = queue_attributes.checked_plan(wanted, names.is_fifo(name))
-    existing = await _find_or_create(service, name, plan, tags, caller.admin)
+    queue_attributes.check_policy(caller.access, plan)
+    existing = await _find_or_create(service, caller.access, name, plan, tags)
     if existing is not None:
         await _check_same(service, existing, wanted)
     return answers.QueueUrl(names.url_of(caller.base_url, name))
 
 
-async def to_send(service: Service, url: str) -> Queue:
-    """The queue; made on the way if `http.auto_create` is on. Raises SqsError."""
+def check_sender(access: Access, url: str) -> None:
+    """By the queue's name alone: its topic has the same, as a rule. Raises TopicAuthorizationFailed."""
+    name = names.name_in_url(url)
+    if not access.may_group(name, DESCRIBE):
+        access.check_topic(name, WRITE)
+
+
+async def to_send(service: Service, access: Access, url: str) -> tuple[Queue, str]:
+    """The queue and its topic, which the caller may write to; made on the way if `http.auto_create` is on.
+    Raises SqsError, PostroadError."""
+    if access.is_guarded:
+        check_sender(access, url)
+    queue = await _found_or_made(service, access, url)
+    topic = queue.topic
+    access.check_topic(topic, WRITE)
+    return queue, topic
+
+
+async def _found_or_made(service: Service, access: Access, url: str) -> Queue:
     try:
         return await service.queue(url)
     except SqsError:
@@ -73,30 +98,36 @@ async def to_send(service: Service, url: str) -> Queue:
         names.check(name)
     except SqsError:
         raise no_such_queue() from None
-    await _find_or_create(service, name, attributes.Plan(), {})
+    access.check_topic(name, WRITE)
+    await _find_or_create(service, access, name, attributes.Plan(), {})
     return await service.queue_named(name)
 
 
 async def _find_or_create(
-    service: Service, name: str, plan: attributes.Plan, tags: Mapping[str, str], admin: bool = False
+    service: Service, access: Access, name: str, plan: attributes.Plan, tags: Mapping[str, str]
 ) -> Queue | None:
     """The one that was there already. One at a time, so that its topic is made by one of several callers.
-    What was known of it is not asked: another gateway may have deleted it."""
+    What was known of it is not asked: another gateway may have deleted it.
+
+    Who may know of the queue, and may not make one, is told the one that is there."""
+    if not service.may_see(access, name):
+        access.check_group(name, ALTER_CONFIGS)
     async with service.changes:
         service.gateway.directory.forget(name)
         try:
             return await service.queue_named(name)
         except SqsError:
-            await _create(service, name, plan, tags, admin)
+            access.check_group(name, ALTER_CONFIGS)
+            await _create(service, access, name, plan, tags)
             return None
 
 
 async def _create(
-    service: Service, name: str, plan: attributes.Plan, tags: Mapping[str, str], admin: bool
+    service: Service, access: Access, name: str, plan: attributes.Plan, tags: Mapping[str, str]
 ) -> None:
     group = dict(plan.group)
-    group |= await redrive_policy.configs_for(service, name, plan.redrive or "")
-    made = await _create_topic(service, name, plan, admin)
+    group |= await redrive_policy.configs_for(service, access, name, plan.redrive or "")
+    made = await _create_topic(service, access, name, plan)
     now_s = service.gateway.now_ms() // 1000
     remembered = Remembered(dict(plan.remembered), dict(tags), now_s, now_s, made_topic=made)
     config = {
@@ -108,22 +139,35 @@ async def _create(
     await service.gateway.directory.create(name, [name], config)
 
 
-async def _create_topic(service: Service, name: str, plan: attributes.Plan, admin: bool) -> bool:
-    """False if it was there before; what was asked for it holds then, too."""
+async def _create_topic(service: Service, access: Access, name: str, plan: attributes.Plan) -> bool:
+    """False if it was there before; what was asked for it holds then, too. Who makes a queue on a topic that
+    is there has to be allowed to read it: the queue keeps its messages, and may copy them."""
     client = service.gateway.client
     by_group = plan.remembered.get(attributes.SCOPE) == "messageGroup"
     needs_one = names.is_fifo(name) and not by_group
     partitions = 1 if needs_one else NODE_DEFAULT
     try:
+        await _check_may_create(service, access, name)
         await topics.create(client, name, partitions=partitions, config={**TOPIC_CONFIG, **plan.topic})
     except TopicAlreadyExists:
+        access.check_topic(name, READ)
         if needs_one:
             await queue_attributes.check_one_partition(service, name)
         if plan.topic:
-            await queue_attributes.check_retention(service, admin, name, plan)
+            await queue_attributes.check_retention(service, access, name, plan)
             await topics.alter_config(client, name, plan.topic)
         return False
     return True
+
+
+async def _check_may_create(service: Service, access: Access, name: str) -> None:
+    """Raises TopicAlreadyExists where nothing has to be created, TopicAuthorizationFailed."""
+    if access.may_create_topic(name):
+        return
+    access.check_topic(name, READ)
+    if await service.gateway.client.topic_now(name) is not None:
+        raise TopicAlreadyExists
+    access.check_create_topic(name)
 
 
 def _kind_config(name: str) -> dict[str, str]:
@@ -153,8 +197,10 @@ def _is_same(name: str, current: str, value: str) -> bool:
     return current == value
 
 
-async def delete_queue(service: Service, _: Caller, asked: DeleteQueue) -> answers.Nothing:
+async def delete_queue(service: Service, caller: Caller, asked: DeleteQueue) -> answers.Nothing:
     async with service.changing(asked.queue_url) as queue:
+        if queue.remembered.made_topic:
+            caller.access.check_topic(queue.name, DELETE)
         await _delete(service, queue)
     return answers.Nothing()
 
@@ -188,13 +234,17 @@ async def _readers(service: Service, topic: str) -> bool:
 
 
 async def get_queue_url(service: Service, caller: Caller, asked: GetQueueUrl) -> answers.QueueUrl:
-    queue = await service.queue_named(asked.queue_name)
+    queue = await service.queue_seen(caller.access, asked.queue_name)
     return answers.QueueUrl(names.url_of(caller.base_url, queue.name))
 
 
 async def list_queues(service: Service, caller: Caller, asked: ListQueues) -> answers.QueueUrls:
     prefix = asked.queue_name_prefix or ""
-    found = [name for name in await service.gateway.directory.names() if name.startswith(prefix)]
+    found = [
+        name
+        for name in await service.gateway.directory.names()
+        if name.startswith(prefix) and service.may_see(caller.access, name)
+    ]
     page, token = paged(found, asked.max_results, asked.next_token)
     return answers.QueueUrls([names.url_of(caller.base_url, name) for name in page] or None, token)
 
@@ -203,7 +253,7 @@ async def list_dead_letter_source_queues(
     service: Service, caller: Caller, asked: ListDeadLetterSourceQueues
 ) -> answers.SourceQueueUrls:
     queue = await service.queue(asked.queue_url)
-    found = await sources_of(service, queue)
+    found = [name for name in await sources_of(service, queue) if service.may_see(caller.access, name)]
     page, token = paged(found, asked.max_results, asked.next_token)
     return answers.SourceQueueUrls([names.url_of(caller.base_url, name) for name in page], token)
 

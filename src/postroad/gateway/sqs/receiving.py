@@ -12,6 +12,7 @@ from typing import Final
 from postroad.client.share_message import ShareMessage
 from postroad.errors import PostroadError
 from postroad.gateway.receiver import Received
+from postroad.gateway.security.rights import DESCRIBE
 from postroad.gateway.sqs import answers, attributes, md5, message_attributes, names, text, uuids
 from postroad.gateway.sqs.errors import invalid
 from postroad.gateway.sqs.message_attributes import BASE64, BODY_ENCODING, Wanted
@@ -70,6 +71,7 @@ async def receive_message(service: Service, caller: Caller, asked: ReceiveMessag
         lambda: caller.is_gone,
         run_max=count if queue.fifo else 1,
         max_bytes=BYTES_MAX,
+        access=caller.access,
     )
     return answers.Messages([await view.of(each) for each in received] or None)
 
@@ -125,7 +127,9 @@ class _View:
         headers = dict(message.headers)
         if DEAD_TOPIC in headers:
             try:
-                topic = await self._service.gateway.client.topic((headers[DEAD_TOPIC] or b"").decode())
+                name = (headers[DEAD_TOPIC] or b"").decode()
+                self._caller.access.check_topic(name, DESCRIBE)  # anybody may write headers
+                topic = await self._service.gateway.client.topic(name)
                 partition, offset = int(headers[DEAD_PARTITION] or b""), int(headers[DEAD_OFFSET] or b"")
                 return uuids.of_message(topic.id, partition & 0x7FFFFFFF, offset & 0x7FFFFFFFFFFFFFFF)
             except (PostroadError, ValueError, KeyError):

@@ -11,6 +11,8 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct, field
 
+from postroad.gateway.security.access import Access
+from postroad.gateway.security.rights import WRITE
 from postroad.gateway.sqs import attributes, names
 from postroad.gateway.sqs.errors import SqsError
 from postroad.gateway.sqs.queue import Queue
@@ -51,16 +53,18 @@ def is_own(source: str, text: str) -> bool:
     return bool(text) and names.name_in_arn(read(text).target_arn) == source
 
 
-async def configs_for(service: Service, source: str, text: str) -> dict[str, str | None]:
-    """The configs that a policy is; an empty text takes it away. Raises SqsError if it can't be."""
+async def configs_for(service: Service, access: Access, source: str, text: str) -> dict[str, str | None]:
+    """The configs that a policy is; an empty text takes it away. Raises SqsError if it can't be. Dead letters
+    are written by nodes, so whoever sends them to a queue has to be allowed to write there."""
     if not text:
         return {DELIVERY_LIMIT_CONFIG: FOREVER, DEAD_LETTER_TOPIC_CONFIG: None}
     policy = read(text)
     name = names.name_in_arn(policy.target_arn) or ""
     try:
-        target = await service.queue_named(name)
+        target = await service.queue_seen(access, name)
     except SqsError:
         raise _wrong(text, "Dead letter target does not exist.") from None
+    access.check_topic(target.topic, WRITE)
     if name == source:
         return {DELIVERY_LIMIT_CONFIG: FOREVER, DEAD_LETTER_TOPIC_CONFIG: None}
     if target.fifo != names.is_fifo(source):

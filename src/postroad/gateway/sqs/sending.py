@@ -8,6 +8,7 @@ from typing import Final
 
 from postroad.client.producer import Delivery, Sent
 from postroad.errors import PostroadError, RequestTimedOut
+from postroad.gateway.security.rights import WRITE
 from postroad.gateway.sqs import answers, batch, queues, uuids
 from postroad.gateway.sqs.deduplication import Outcome
 from postroad.gateway.sqs.errors import SqsError, from_postroad
@@ -30,10 +31,15 @@ def sequence_number(partition: int, offset: int) -> str:
 
 def begin_send(service: Service, caller: Caller, asked: SendMessage, done: Done) -> bool:
     """SendMessage without a task, if nothing has to be waited for but that the message is durable."""
+    access = caller.access
+    if access.is_guarded:
+        queues.check_sender(access, asked.queue_url)
     queue = service.known_queue(asked.queue_url)
     if queue is None or queue.fifo:
         return False
     topic = queue.topic
+    if access.is_guarded:
+        access.check_topic(topic, WRITE)
     prepared = prepare(queue, topic, asked, caller.trace)
 
     def sent(delivery: Delivery) -> None:
@@ -48,8 +54,7 @@ def begin_send(service: Service, caller: Caller, asked: SendMessage, done: Done)
 
 
 async def send_message(service: Service, caller: Caller, asked: SendMessage) -> answers.Sent:
-    queue = await queues.to_send(service, asked.queue_url)
-    topic = queue.topic
+    queue, topic = await queues.to_send(service, caller.access, asked.queue_url)
     prepared = prepare(queue, topic, asked, caller.trace)
     (outcome,) = await _publish(service, topic, [prepared])
     if isinstance(outcome, PostroadError):
@@ -70,8 +75,7 @@ def _sent(message_id: str, prepared: Prepared, sequence: str | None) -> answers.
 
 async def send_message_batch(service: Service, caller: Caller, asked: SendMessageBatch) -> answers.SentBatch:
     batch.check("SendMessageBatch", asked.entries)
-    queue = await queues.to_send(service, asked.queue_url)
-    topic = queue.topic
+    queue, topic = await queues.to_send(service, caller.access, asked.queue_url)
     answer = answers.SentBatch()
     sound: list[tuple[SendMessageEntry, Prepared]] = []
     size = 0

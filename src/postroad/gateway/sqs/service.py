@@ -11,6 +11,8 @@ from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
 from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.exchange import Head
 from postroad.gateway.gateway import Gateway
+from postroad.gateway.security.access import Access
+from postroad.gateway.security.rights import DESCRIBE
 from postroad.gateway.sqs import names
 from postroad.gateway.sqs.deduplication import Duplicates
 from postroad.gateway.sqs.errors import no_such_queue
@@ -24,12 +26,12 @@ _QUEUES_MAX: Final = 10_000
 class Caller:
     """Who asks, as far as an action has to know."""
 
-    __slots__ = ("_head", "_url", "admin")
+    __slots__ = ("_head", "_url", "access")
 
-    def __init__(self, head: Head, url: str, admin: bool) -> None:
+    def __init__(self, head: Head, url: str, access: Access) -> None:
         self._head = head
         self._url = url
-        self.admin = admin
+        self.access = access
 
     @property
     def base_url(self) -> str:
@@ -74,6 +76,17 @@ class Service:
         """If nobody has to be asked. Raises SqsError if it is no URL of a queue."""
         info = self.gateway.directory.known(names.name_in_url(url))
         return None if info is None else self._seen(info)
+
+    @staticmethod
+    def may_see(access: Access, name: str) -> bool:
+        """Whether the caller may know that there is such a queue: as a consumer, or as a sender."""
+        return access.may_group(name, DESCRIBE) or access.may_topic(name, DESCRIBE)
+
+    async def queue_seen(self, access: Access, name: str) -> Queue:
+        """The queue, for somebody who may know of it; no such queue for others. Raises SqsError."""
+        if not self.may_see(access, name):
+            raise no_such_queue()
+        return await self.queue_named(name)
 
     async def queue_named(self, name: str) -> Queue:
         if not 0 < len(name) <= names.GROUP_CHARACTERS_MAX:

@@ -20,13 +20,12 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote
 
-from postroad.gateway.access import Key, Keys
 from postroad.gateway.exchange import Head
 from postroad.gateway.sqs.errors import SqsError
+from postroad.security.access_keys import TERMINATOR, signing_key
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 SERVICE: Final = "sqs"
-TERMINATOR: Final = "aws4_request"
 SKEW_S: Final = 900
 EXPIRES_S_MAX: Final = 604_800
 FIELDS_MAX: Final = 2000
@@ -47,25 +46,39 @@ class Claim(NamedTuple):
     expires_s: int | None  # of a presigned URL
 
 
-def identify(headers: Mapping[str, str], target: str, keys: Keys) -> tuple[Claim, Key, list[tuple[str, str]]]:
-    """What can be told before the body has come: whose key the request claims to be signed with, and that it
-    is one of ours. Raises SqsError."""
+class Signed(NamedTuple):
+    """A request's claim, read, and the query that it stood with."""
+
+    claim: Claim
+    query: list[tuple[str, str]]
+
+
+def is_shown(headers: Mapping[str, str], target: str) -> bool:
+    """Whether the request shows a signature; else it says who it is in another way, or not at all."""
+    header = headers.get("authorization")
+    return "X-Amz-Algorithm=" in target if header is None else header.startswith("AWS4-")
+
+
+def read(headers: Mapping[str, str], target: str) -> Signed:
+    """What can be told before the body has come: with whose key the request claims to be signed, and when.
+    Raises SqsError."""
     _, _, raw_query = target.partition("?")
     try:
         query = parse_qsl(raw_query, keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError:
         raise _incomplete("the query can't be read") from None
     claim = _claim(headers, dict(query))
-    key = keys.find(claim.key_id)
-    if key is None:
-        raise SqsError("InvalidClientTokenId", "The security token included in the request is invalid.", 403)
     _check_time(claim, datetime.now(UTC))
-    return claim, key, query
+    return Signed(claim, query)
 
 
-def check(head: Head, body: bytes, keys: Keys) -> bool:
-    """Whether the key is an admin's. Raises SqsError if the request is not signed with a key of ours."""
-    claim, key, query = identify(head.headers, head.target, keys)
+def unknown_key() -> SqsError:
+    return SqsError("InvalidClientTokenId", "The security token included in the request is invalid.", 403)
+
+
+def check(head: Head, body: bytes, signed: Signed, key: bytes) -> None:
+    """Raises SqsError if the request is not signed with this signing key."""
+    claim, query = signed
     path, _, _ = head.target.partition("?")
     canonical = "\n".join(
         (
@@ -80,14 +93,18 @@ def check(head: Head, body: bytes, keys: Keys) -> bool:
     )
     scope = f"{claim.day}/{claim.region}/{SERVICE}/{TERMINATOR}"
     to_sign = "\n".join((ALGORITHM, claim.time, scope, hashlib.sha256(canonical.encode()).hexdigest()))
-    signing_key = _signing_key(key.secret, claim.day, claim.region)
-    right = hmac.digest(signing_key, to_sign.encode(errors="surrogateescape"), hashlib.sha256).hex()
+    right = hmac.digest(key, to_sign.encode(errors="surrogateescape"), hashlib.sha256).hex()
     if not hmac.compare_digest(right.encode(), claim.signature.encode(errors="surrogateescape")):
         raise _does_not_match(
             "The request signature we calculated does not match the signature you provided. "
             "Check your secret access key and signing method."
         )
-    return key.admin
+
+
+@lru_cache(maxsize=256)
+def key_of_secret(secret: str, day: str, region: str) -> bytes:
+    """The signing key, where the secret itself is here."""
+    return signing_key(secret, day, region, SERVICE)
 
 
 def _claim(headers: Mapping[str, str], query: Mapping[str, str]) -> Claim:
@@ -155,14 +172,6 @@ def _canonical_headers(head: Head, claim: Claim) -> list[str]:
 
 def _encode(text: str) -> str:
     return quote(text, safe="-_.~")
-
-
-@lru_cache(maxsize=256)
-def _signing_key(secret: str, day: str, region: str) -> bytes:
-    key = b"AWS4" + secret.encode()
-    for part in (day, region, SERVICE, TERMINATOR):
-        key = hmac.digest(key, part.encode(errors="surrogateescape"), hashlib.sha256)
-    return key
 
 
 def _incomplete(what: str) -> SqsError:

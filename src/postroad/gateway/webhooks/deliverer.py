@@ -17,10 +17,11 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from postroad.client.share_message import AckType
-from postroad.errors import PostroadError
+from postroad.errors import GroupAuthorizationFailed, PostroadError, TopicAuthorizationFailed
 from postroad.gateway import message_ids
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.receiver import Received
+from postroad.gateway.security.access import Access
 from postroad.gateway.webhooks import backoff, request_headers, signature
 from postroad.gateway.webhooks.breaker import Breaker
 from postroad.gateway.webhooks.hook import Webhook
@@ -107,13 +108,22 @@ class Deliverer:
             try:
                 await self._round()
             except PostroadError as error:
-                log.info("web hook of %s: %s", self._subscription, error)
+                self._say(error)
                 await asyncio.sleep(RETRY_S)
+
+    def _say(self, error: PostroadError) -> None:
+        """A denial lasts: it is told once, and shown as the last error."""
+        if isinstance(error, (GroupAuthorizationFailed, TopicAuthorizationFailed)):
+            if str(error) != self._last_error:
+                log.warning("the web hook of %s sends nothing: %s", self._subscription, error)
+            self._last_error = str(error)
+        else:
+            log.info("web hook of %s: %s", self._subscription, error)
 
     async def _round(self) -> None:
         free = await self._free()
         lock_ms = self._hook.timeout_ms + LOCK_MARGIN_MS
-        receiving = self._gateway.receive(self._subscription, free, WAIT_MS, lock_ms)
+        receiving = self._gateway.receive(self._subscription, free, WAIT_MS, lock_ms, access=self._access())
         self._receiving = asyncio.create_task(receiving, name=f"receive for {self._subscription}")
         await asyncio.wait([self._receiving])
         if self._receiving.cancelled():
@@ -124,6 +134,14 @@ class Deliverer:
             task = asyncio.create_task(self._deliver(each, self._hook))
             self._posting.add(task)
             task.add_done_callback(self._posted)
+
+    def _access(self) -> Access:
+        """Messages are sent in the name of who has set the web hook up, as long as that may receive them.
+        Raises GroupAuthorizationFailed."""
+        access = self._gateway.identities.of_owner(self._hook.by)
+        if access is None:
+            raise GroupAuthorizationFailed("nobody is known in whose name it sends: set it up again")
+        return access
 
     def _hold_off(self) -> None:
         """What waits for messages now must not bring any, if there is nobody to send them to (D2)."""

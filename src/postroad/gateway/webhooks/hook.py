@@ -45,6 +45,7 @@ class Webhook(msgspec.Struct, frozen=True, omit_defaults=True):
     enabled: bool = True
     verified: bool = False
     note: str = ""
+    by: str = ""  # in whose name messages are sent (`Access.owner`); "": nobody was asked
 
     @property
     def is_live(self) -> bool:

@@ -1,0 +1,57 @@
+"""Sessions: a user known by a certain password or access key. They end when that is no longer good.
+
+Whoever keeps an `Access` for longer than a request (a stream, what is cached) finds out by its session: the
+registry hears from the nodes how users stand, and ends those whose password or key is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from weakref import WeakSet
+
+
+class Session:
+    """`mark` is of the password, `key_id` of the access key; without either nothing can be taken away."""
+
+    __slots__ = ("__weakref__", "has_ended", "key_id", "mark", "user")
+
+    def __init__(self, user: str, *, mark: bytes = b"", key_id: str = "") -> None:
+        self.user = user
+        self.mark = mark
+        self.key_id = key_id
+        self.has_ended = False
+
+
+class Standing(NamedTuple):
+    """By what a user can be known now."""
+
+    marks: frozenset[bytes] = frozenset()
+    keys: frozenset[str] = frozenset()
+
+    def admits(self, session: Session) -> bool:
+        if session.mark:
+            return session.mark in self.marks
+        return not session.key_id or session.key_id in self.keys
+
+
+class Sessions:
+    def __init__(self) -> None:
+        self._by_user: dict[str, WeakSet[Session]] = {}
+
+    def add(self, session: Session) -> Session:
+        self._by_user.setdefault(session.user, WeakSet()).add(session)
+        return session
+
+    def users(self) -> list[str]:
+        """Whose standing matters: users with sessions that are kept by somebody."""
+        for name in [name for name, sessions in self._by_user.items() if not sessions]:
+            del self._by_user[name]
+        return sorted(self._by_user)
+
+    def review(self, standings: Mapping[str, Standing]) -> None:
+        """End the sessions of these users that are good no longer."""
+        for name, standing in standings.items():
+            for session in list(self._by_user.get(name, ())):
+                if not standing.admits(session):
+                    session.has_ended = True
