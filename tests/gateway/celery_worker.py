@@ -26,7 +26,9 @@ class Run(NamedTuple):
 
 
 def application(url: str, queue: str, visibility_s: int) -> Celery:
-    app = Celery("tasks", broker=f"sqs://key:secret@{url.removeprefix('http://')}//")
+    address = url.removeprefix("http://")
+    login = "" if "@" in address else "key:secret@"
+    app = Celery("tasks", broker=f"sqs://{login}{address}//")
     app.conf.update(
         broker_connection_retry_on_startup=True,
         broker_transport_options={
