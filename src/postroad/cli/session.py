@@ -10,7 +10,8 @@ import click
 
 from postroad.cli.ending import FAILED
 from postroad.cli.numbers import SECONDS
-from postroad.cli.profile import Profile, current
+from postroad.cli.profile import current
+from postroad.client.profile import Profile
 from postroad.errors import BrokerNotAvailable, ConfigurationError, NetworkException, PostroadError
 
 if TYPE_CHECKING:

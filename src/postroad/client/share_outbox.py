@@ -3,7 +3,8 @@
 A node takes the acknowledgements of a partition in one request all or none, so one message whose lock has
 ended would spoil it for its neighbours. Then the halves are sent on their own, down to the messages that
 are really at fault; ISOLATION_REQUESTS_MAX bounds that, and what is left then is refused as a whole: it
-was not changed, and comes again.
+was not changed, and comes again. Pledges are not sent in halves: whoever hears of one that is
+refused aborts the transaction.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ class Outbox:
             for topic_partition, part in _by_topic_partition(together).items():
                 error = refused.get(topic_partition)
                 can_divide = isinstance(error, InvalidRecordState) and len(part) > 1
+                if terms.transaction is not None:
+                    can_divide = False  # it is to be aborted: what else is held, stays so
                 if can_divide and requests + len(left) < ISOLATION_REQUESTS_MAX:
                     half = len(part) // 2
                     left += (part[:half], part[half:])

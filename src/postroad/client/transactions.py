@@ -77,7 +77,8 @@ VERSIONS_MAX: Final = {
 
 
 class TransactionalProducer:
-    """Made by `begin`. One task at a time calls it."""
+    """Made by `begin`. One task at a time calls it; but where transactions have epochs of their own, batches
+    for different partitions may be sent at once."""
 
     def __init__(
         self,
@@ -98,6 +99,7 @@ class TransactionalProducer:
         self._lane = client.new_lane("transactions")
         self._wants_own_epochs = own_epochs
         self.has_own_epochs = False
+        self.tries = 0  # of the last question to the coordinator
         self._producer_id = self._epoch = -1
         self._sequences: dict[TopicPartition, int] = {}
         self._added: dict[TopicPartition, None] = {}
@@ -113,11 +115,15 @@ class TransactionalProducer:
 
     async def send(self, to: TopicPartition, values: Sequence[bytes]) -> int:
         """Store the values as one batch of the transaction. Returns the first offset, −1 for a repetition."""
+        return await self.send_records(to, self._records(values))
+
+    async def send_records(self, to: TopicPartition, records: Sequence[Record]) -> int:
+        """The same for records; each one's offset is its number in the batch."""
         with self._noting_failure():
             await self._reach(to)
             sequence = self._sequences.get(to, 0)
-            base = await self._produce(to, self._request(to, values, sequence))
-            self._sequences[to] = (sequence + len(values)) & SEQUENCE_MASK
+            base = await self._produce(to, self._request(to, records, sequence))
+            self._sequences[to] = (sequence + len(records)) & SEQUENCE_MASK
             return base
 
     async def send_offsets(
@@ -139,11 +145,10 @@ class TransactionalProducer:
         if not self.has_own_epochs:
             raise UnsupportedVersion(NO_PLEDGES)
         left = list(messages)
-        self._is_open = self._is_open or bool(left)
         backoff = Backoff(self._client.timeout_s, self._client.runtime)
         with self._noting_failure():
             while left:
-                refused = await consumer.pledge(left, self.in_transaction)
+                refused = await consumer.pledge(left, self.take_part())
                 left = [each.message for each in refused]
                 for each in refused:
                     if not isinstance(each.error, PASSING):
@@ -153,9 +158,9 @@ class TransactionalProducer:
                     if not await backoff.wait(pause_after(each.error)):
                         raise each.error
 
-    @property
-    def in_transaction(self) -> InTransaction:
-        """What says that a request is part of the transaction."""
+    def take_part(self) -> InTransaction:
+        """What a request says that is part of the transaction, which is open from now on."""
+        self._is_open = True
         return InTransaction(self._producer_id, self._epoch, self._name)
 
     async def commit(self) -> None:
@@ -189,7 +194,7 @@ class TransactionalProducer:
 
     def produce_request(self, to: TopicPartition, values: Sequence[bytes]) -> produce.ProduceRequest:
         """What `send` would send next."""
-        return self._request(to, values, self._sequences.get(to, 0))
+        return self._request(to, self._records(values), self._sequences.get(to, 0))
 
     # --- the steps of a transaction
 
@@ -233,18 +238,24 @@ class TransactionalProducer:
         )
         self._added[to] = None
 
-    def _batch(self, values: Sequence[bytes], sequence: int) -> bytearray:
+    def _records(self, values: Sequence[bytes]) -> list[Record]:
         now_ms = self._client.runtime.clock.now_ms()
+        return [Record(number, now_ms, None, value) for number, value in enumerate(values)]
+
+    def _batch(self, records: Sequence[Record], sequence: int) -> bytearray:
         return encode_batch(
-            [Record(number, now_ms, None, value) for number, value in enumerate(values)],
+            records,
+            base_offset=0,
             producer_id=self._producer_id,
             producer_epoch=self._epoch,
             base_sequence=sequence,
             attributes=TRANSACTIONAL,
         )
 
-    def _request(self, to: TopicPartition, values: Sequence[bytes], sequence: int) -> produce.ProduceRequest:
-        partition = produce.PartitionProduceData(index=to.partition, records=self._batch(values, sequence))
+    def _request(
+        self, to: TopicPartition, records: Sequence[Record], sequence: int
+    ) -> produce.ProduceRequest:
+        partition = produce.PartitionProduceData(index=to.partition, records=self._batch(records, sequence))
         topic = produce.TopicProduceData(name=to.topic, partition_data=[partition])
         return produce.ProduceRequest(
             transactional_id=self._name,
@@ -323,7 +334,10 @@ class TransactionalProducer:
     async def _ask(self, api: Any, request: Any, code: Callable[[Any], int] | None = None) -> Any:
         """One answer of the id's coordinator, whichever node that is."""
 
+        self.tries = 0
+
         async def attempt() -> Any:
+            self.tries += 1
             node = await self._client.transaction_coordinator(self._name)
             answer = await self._call(api, request, node, self._lane)
             failed = answer.error_code if code is None else code(answer)

@@ -58,7 +58,7 @@ PARTITIONS_PER_CHUNK: Final = 100
 # What this version understands. 0: a single node. 1: replicas (the fields of PartitionState after `isr`).
 # 2: partitions are moved between nodes (`original`). A node that does not know a field drops it when it
 # rewrites the value. 3: each transaction has an epoch of its own, and what it reaches joins it by itself;
-# nodes may speak TLS, and users and ACLs hold. 4: leaders end what subscriptions have accepted in transactions.
+# nodes may speak TLS, and users and ACLs hold. 4: leaders end what subscriptions accepted in transactions.
 MOVES_LEVEL: Final = 2
 TRANSACTIONS_LEVEL: Final = 3
 SECURITY_LEVEL: Final = 3

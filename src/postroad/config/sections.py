@@ -152,6 +152,12 @@ class Http(Section):
         "Further names by which clients may address the gateway, with commas between; *: any. "
         "Empty: on a loopback address without access keys none, else any.",
     )
+    name: str = setting(
+        "",
+        text(),
+        "What the gateway's transactional ids begin with: started again it aborts what it left open. No two "
+        "gateways of a cluster may have the same. Empty: the machine's name and the port.",
+    )
     auto_create: bool = setting(True, switch(), "Create a queue or a topic when its first message comes.")
     encrypted_at_rest: bool = setting(
         False,

@@ -33,6 +33,7 @@ from postroad.gateway.security.access import OPEN, Access
 from postroad.gateway.security.identities import Identities
 from postroad.gateway.settler import Settler
 from postroad.gateway.topic_ids import TopicIds
+from postroad.gateway.transactions import Transactions
 from postroad.wire.share_requests import NOT_GIVEN
 
 RECEIVERS_SWEEP_S: Final = 10.0
@@ -55,6 +56,7 @@ class GatewaySettings:
     credentials: Credentials | None = None  # with which it logs in to the nodes
     are_users: bool = False  # requests are users', as the nodes know them (`security.enabled`)
     principal_rules: str = "DEFAULT"  # how users are called after their certificates
+    name: str = ""  # of no other gateway, and the same at its next start; empty: a random one
 
 
 class Gateway:
@@ -74,6 +76,7 @@ class Gateway:
         self.directory = Directory(self.client)
         self.topic_ids = TopicIds(self.client)
         self.settler = Settler(self.client, self.topic_ids)
+        self.transactions = Transactions(self.client, self.settler, settings.name)
         self.receipts: Receipts
         self.cluster_id = ""
         self.metrics = GatewayMetrics()
@@ -91,6 +94,7 @@ class Gateway:
         self.receipts = Receipts(await self._receipt_key())
         await self.identities.follow(self.client)
         self._sweeper = asyncio.create_task(self._sweep(), name="idle receivers")
+        self.transactions.start()
         return self
 
     async def end_waits(self) -> None:
@@ -103,6 +107,7 @@ class Gateway:
         if self._sweeper is not None:
             self._sweeper.cancel()
         await self.end_waits()
+        self.transactions.close()
         with contextlib.suppress(PostroadError):  # whoever published it was told
             await self.producer.__aexit__(None)
         await self.identities.close()

@@ -68,7 +68,8 @@ async def _serve(settings: Settings, bootstrap: str, ready_file: str | None, inh
     if not settings.http.loopback and not settings.http.tls:
         log.warning("others can connect to %s, without TLS", settings.http.host)
     tls = None if not settings.http.tls else GatewayTls(settings)
-    gateway = await _connected(settings, bootstrap, stopping)
+    name = settings.http.name or f"{socket.gethostname()}-{sock.getsockname()[1]}"
+    gateway = await _connected(settings, bootstrap, name, stopping)
     if gateway is not None:
         await _serve_requests(gateway, sock, tls, stopping, ready_file, say=inherited is None)
     return 0
@@ -119,7 +120,9 @@ def credentials_of(settings: Settings) -> Credentials | None:
     return Credentials(GATEWAY_USER, machine_password(key, GATEWAY_USER))
 
 
-async def _connected(settings: Settings, bootstrap: str, stopping: asyncio.Event) -> Gateway | None:
+async def _connected(
+    settings: Settings, bootstrap: str, name: str, stopping: asyncio.Event
+) -> Gateway | None:
     """As soon as a node answers; None if we are told to stop before."""
     while not stopping.is_set():
         gateway = Gateway(
@@ -129,6 +132,7 @@ async def _connected(settings: Settings, bootstrap: str, stopping: asyncio.Event
                 credentials_of(settings),
                 settings.security.enabled,
                 settings.tls.principal_rules,
+                name,
             )
         )
         try:

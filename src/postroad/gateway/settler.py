@@ -30,7 +30,7 @@ from postroad.errors import (
 )
 from postroad.gateway.receipts import Receipt
 from postroad.gateway.topic_ids import TopicIds
-from postroad.wire.share_requests import NOT_GIVEN
+from postroad.wire.share_requests import NOT_GIVEN, InTransaction
 
 TRY_S: Final = 10.0
 
@@ -49,6 +49,7 @@ class SettlementKind(NamedTuple):
     delay_ms: int
     reason: str
     late: int
+    transaction: InTransaction | None
 
 
 class PendingSettlement(NamedTuple):
@@ -73,10 +74,12 @@ class Settler:
         delay_ms: int | None = None,
         reason: str = "",
         late: int = NOT_GIVEN,
+        transaction: InTransaction | None = None,
     ) -> list[PostroadError | None]:
         """For each: None when it is durable, else why nothing was changed (InvalidRecordState: not held).
 
-        `late`: what counts when the lock is over, in the words of `wire.share_requests`."""
+        `late`: what counts when the lock is over, in the words of `wire.share_requests`. `transaction`: of
+        which pledges are a part; of a partition all are taken or none."""
         loop = asyncio.get_running_loop()
         if not self._gathered:
             loop.call_soon(self._send)
@@ -85,7 +88,7 @@ class Settler:
         said: list[tuple[list[int], PendingSettlement]] = []
         for (subscription, owner), indexes in _by_owner(receipts).items():
             pending = PendingSettlement([receipts[index] for index in indexes], loop.create_future())
-            kind = SettlementKind(subscription, owner, type_, lock, delay, reason, late)
+            kind = SettlementKind(subscription, owner, type_, lock, delay, reason, late, transaction)
             self._gathered[kind].append(pending)
             said.append((indexes, pending))
         outcomes: list[PostroadError | None] = [None] * len(receipts)
@@ -119,7 +122,7 @@ class Settler:
         halves: list[Offsets] = []
         for topic_partition, error in attempts.refused.items():
             offsets = wanted[topic_partition]
-            if not isinstance(error, InvalidRecordState):
+            if not isinstance(error, InvalidRecordState) or kind.type is AckType.PLEDGE:
                 _fail(failures, topic_partition, offsets, error)
             elif len(offsets) > 1:
                 middle = len(offsets) // 2
@@ -183,7 +186,9 @@ class _Attempts:
     async def _ask(self, node: int, wanted: Offsets) -> dict[TopicIdPartition, PostroadError]:
         kind = self._kind
         batches = {topic_partition: _runs(offsets, kind.type) for topic_partition, offsets in wanted.items()}
-        terms = Terms(kind.type is AckType.RENEW, kind.lock_ms, kind.delay_ms, kind.reason, kind.late)
+        terms = Terms(
+            kind.type is AckType.RENEW, kind.lock_ms, kind.delay_ms, kind.reason, kind.late, kind.transaction
+        )
         refused: Mapping[TopicIdPartition, PostroadError] = await owned_locks.settle(
             self._client, node, kind.subscription, kind.owner.hex(), batches, terms
         )

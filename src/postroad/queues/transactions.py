@@ -36,7 +36,9 @@ def find_held(
     number, pledges = partition.members.known(member), []
     for first, last, _ in runs_of(batches, KINDS_IN_TRANSACTIONS):
         if number is None or not partition.locks.held_by(number, first, last, now.ms):
-            raise InvalidRecordState
+            raise InvalidRecordState(
+                f"{InvalidRecordState.summary} (offset {_lost(partition, number, first, now)})"
+            )
         pledges.append(Pledged(first, last, producer_id, epoch))
     if epoch < max([ended.epoch for ended in _ends_of(partition, producer_id)], default=0):
         raise InvalidProducerEpoch("The transaction has ended.")
@@ -69,6 +71,13 @@ def is_under_way(partition: SharePartition, producer_id: int) -> bool:
         or any(ended.producer_id == producer_id for ended in settlement.ended)
         for settlement in partition.settling()
     )
+
+
+def _lost(partition: SharePartition, number: int | None, offset: int, now: Now) -> int:
+    """The first offset from this one on that the member does not hold."""
+    while number is not None and partition.locks.held_by(number, offset, offset, now.ms):
+        offset += 1
+    return offset
 
 
 def _ends_of(partition: SharePartition, producer_id: int) -> Iterator[Ended]:

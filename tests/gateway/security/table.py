@@ -361,5 +361,9 @@ REST: Final = [
         "POST", SUBSCRIPTION + "/webhook/verify", group(ALTER_CONFIGS), *RECEIVE, prepare=hook, body=None
     ),
     endpoint("DELETE", SUBSCRIPTION + "/webhook", group(ALTER_CONFIGS), prepare=hook),
+    endpoint(
+        "POST", "/v1/transactions", *RECEIVE, topic(W), prepare=settled,
+        body=lambda place, p: {"acknowledge": [p], "publish": [{"topic": place.name, "value": "done"}]},
+    ),
     endpoint("GET", "/metrics", cluster(D), denial=""),
 ]  # fmt: skip

@@ -37,6 +37,7 @@ STATUSES: Final[dict[str, Status]] = {
     "delayed": "pending",
     "held": "in_flight",
     "settling": "in_flight",
+    "pledged": "in_flight",  # accepted in a transaction: done when it commits, else it comes again
     "dying": "dead",
     "done": "done",
 }
@@ -57,7 +58,7 @@ class PeekQuery(Struct, forbid_unknown_fields=True):
 
 
 class PeekedMessage(MessageContent, kw_only=True):
-    state: Literal["available", "waiting", "delayed", "held", "settling", "dying"]
+    state: Literal["available", "waiting", "delayed", "held", "settling", "pledged", "dying"]
     deliveries: int
     available_at_ms: Annotated[int | None, Meta(description="Of a delayed one.")]
     held_by: Annotated[

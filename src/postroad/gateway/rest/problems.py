@@ -60,10 +60,14 @@ THROTTLED: Final = ProblemKind(429, "throttled", "The quota is used up.")
 INTERNAL: Final = ProblemKind(500, "internal", "Internal error; see the gateway's log.")
 UNSUPPORTED: Final = ProblemKind(501, "unsupported", "The node can't do that.")
 UNAVAILABLE: Final = ProblemKind(503, "unavailable", "Temporarily unavailable: try again.")
+OUTCOME_UNKNOWN: Final = ProblemKind(
+    504, "outcome-unknown", "It is not known whether the transaction was committed."
+)
 
 KINDS: Final = (
     MALFORMED, UNAUTHENTICATED, FORBIDDEN, NOT_FOUND, METHOD, NOT_ACCEPTABLE, CONFLICT, LOCK_LOST, TOO_LARGE,
     MEDIA, REFUSED, KEY_REUSED, WRONG_RECEIPT, THROTTLED, INTERNAL, UNSUPPORTED, UNAVAILABLE,
+    OUTCOME_UNKNOWN,
 )  # fmt: skip
 
 # The nearest class in an error's family tree decides.
@@ -82,6 +86,7 @@ _BY_ERROR: Final[Mapping[type[PostroadError], ProblemKind]] = {
     errors.TopicAuthorizationFailed: FORBIDDEN,
     errors.GroupAuthorizationFailed: FORBIDDEN,
     errors.ClusterAuthorizationFailed: FORBIDDEN,
+    errors.TransactionalIdAuthorizationFailed: FORBIDDEN,
     errors.TopicDeletionDisabled: FORBIDDEN,
     errors.ThrottlingQuotaExceeded: THROTTLED,
     errors.UnsupportedVersion: UNSUPPORTED,
@@ -102,11 +107,16 @@ class Refused(Exception):
 
 
 def of(error: PostroadError) -> Problem:
+    kind = kind_of(error)
+    return kind.says("" if kind is INTERNAL else str(error))
+
+
+def kind_of(error: PostroadError) -> ProblemKind:
     for family in type(error).__mro__:
         kind = _BY_ERROR.get(family)
         if kind is not None:
-            return kind.says(str(error))
-    return INTERNAL.says("")
+            return kind
+    return INTERNAL
 
 
 def answer(problem: Problem, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -113,8 +113,8 @@ async def publish(call: Call[NewMessages, Nothing]) -> PublishAnswer | EndpointA
         messages = [await _raw(call.request, headers)]
     else:
         several = call.body if isinstance(call.body, list) else [call.body]
-        messages = [_message(new) for new in several]
-    topic = await _topic(call.gateway, call.access, call.path["topic"])
+        messages = [message_of(new) for new in several]
+    topic = await find_topic(call.gateway, call.access, call.path["topic"])
     if headers.idempotency_key is None:
         outcomes = await call.gateway.publish(topic.name, messages)
     else:
@@ -133,7 +133,7 @@ async def _publish_once(
     return await publish_once.publish(call.gateway.client, topic, messages, once)
 
 
-async def _topic(gateway: Gateway, access: Access, name: str) -> Topic:
+async def find_topic(gateway: Gateway, access: Access, name: str) -> Topic:
     """Made if it is not there and the gateway makes topics on first use."""
     try:
         return await gateway.client.topic(name)
@@ -146,7 +146,7 @@ async def _topic(gateway: Gateway, access: Access, name: str) -> Topic:
     return await gateway.client.retry(lambda: gateway.client.topic(name))
 
 
-def _message(new: NewMessage) -> Message:
+def message_of(new: NewMessage) -> Message:
     headers = read_headers(new.headers)
     given = {DELAY_MS: new.delay_ms, DELIVER_AT: new.deliver_at_ms, EXPIRES_AT: new.expires_at_ms}
     return Message(
@@ -206,11 +206,11 @@ def _answer(outcomes: Sequence[Sent | PostroadError]) -> EndpointAnswer:
     refused = [outcome for outcome in outcomes if isinstance(outcome, PostroadError)]
     if len(refused) == len(outcomes):
         raise refused[0]
-    published = [_published(outcome) for outcome in outcomes]
+    published = [published_of(outcome) for outcome in outcomes]
     return EndpointAnswer(PublishAnswer(published), status=207 if refused else None)
 
 
-def _published(outcome: Sent | PostroadError) -> Published:
+def published_of(outcome: Sent | PostroadError) -> Published:
     if isinstance(outcome, PostroadError):
         return Published(problem=problems.of(outcome))
     if outcome.offset < 0:

@@ -20,6 +20,7 @@ from postroad.gateway.rest import (
     serving,
     subscriptions,
     topics,
+    transactions,
     webhooks,
 )
 from postroad.gateway.rest.endpoint import Endpoint
@@ -43,6 +44,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     pull.release,
     pull.extend,
     pull.reject,
+    transactions.transact,
     positions.seek,
     positions.purge,
     messages.peek,
