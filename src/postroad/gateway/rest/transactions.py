@@ -79,7 +79,7 @@ class TransactionAnswer(Struct):
 
 @endpoint(
     "POST", "/v1/transactions", "Publish messages and acknowledge others, all or nothing.",
-    Rights(by_handler="Read on the groups of the receipts and their topics, Write on the topics of `publish`"),
+    Rights(by_handler="Read on groups and topics of the receipts, Write on the topics of `publish`"),
     problems=(
         NOT_FOUND, CONFLICT, LOCK_LOST, TOO_LARGE, REFUSED, WRONG_RECEIPT, UNSUPPORTED, OUTCOME_UNKNOWN,
     ),
