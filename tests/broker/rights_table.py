@@ -389,6 +389,16 @@ OF_KAFKA: Final = [
         group_id=GROUP,
         topics=lambda m, _: [m.OffsetDeleteRequestTopic(NAME, [m.OffsetDeleteRequestPartition(0)])],
     ),
+    case("describe_client_quotas", 1, CLUSTER_DENIED, ON_CLUSTER[Op.DESCRIBE_CONFIGS]),
+    case(
+        "alter_client_quotas",
+        1,
+        CLUSTER_DENIED,
+        ON_CLUSTER[Op.ALTER_CONFIGS],
+        entries=lambda m, _: [
+            m.RequestEntryData([m.RequestEntityData("user", "x")], [m.OpData("consumer_byte_rate", 1e9)])
+        ],
+    ),
     case("describe_user_scram_credentials", 0, CLUSTER_DENIED, ON_CLUSTER[D], users=None),
     case(
         "alter_user_scram_credentials",

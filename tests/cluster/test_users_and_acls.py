@@ -195,3 +195,24 @@ def test_a_user_has_a_bounded_number_of_access_keys() -> None:
         commit(image, users.create_key(image, "shop", str(number), AccessKeyValue(1)))
     with pytest.raises(PolicyViolation):
         users.create_key(image, "shop", "more", AccessKeyValue(1))
+
+
+def test_the_most_exact_quota_counts_in_kafkas_order() -> None:
+    """With each entity gone that came before, the next one counts; users and ids share what it names."""
+    both, user, client = ("ann", "etl"), ("ann", None), (None, "etl")
+    order = [
+        (("ann", "etl"), both),
+        (("ann", ""), both),
+        (("ann", None), user),
+        (("", "etl"), both),
+        (("", ""), both),
+        (("", None), user),
+        ((None, "etl"), client),
+        ((None, ""), client),
+    ]
+    known = {QuotaEntity(*entity): {quotas.FETCH_RATE: float(n)} for n, (entity, _) in enumerate(order)}
+    for number, (entity, shared_by) in enumerate(order):
+        found = quotas.limit_of(known, quotas.FETCH_RATE, "ann", "etl")
+        assert found == quotas.Limit(float(number), shared_by)
+        known[QuotaEntity(*entity)] = {quotas.PRODUCE_RATE: 1.0}  # which is of another kind
+    assert quotas.limit_of(known, quotas.FETCH_RATE, "ann", "etl") is None

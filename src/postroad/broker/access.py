@@ -14,6 +14,7 @@ guessed. By name he hears that he may not, whether there is such a topic or not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from postroad.errors import (
@@ -53,13 +54,20 @@ class Access:
 
     __slots__ = ()
 
+    def allows(self, type_: int, name: str, operation: Operation | None = None) -> bool:
+        """Whether it may, where nobody is refused anything if it may not."""
+        return True
+
     def refusal(self, type_: int, name: str, operation: Operation | None = None) -> ApiError | None:
-        """Why not; None: it may. The operation is the API's own unless another one is named."""
+        """Why not, which the audit log tells; None: it may. The operation is the API's own unless named."""
         return None
 
     def topic_refusal(self, topic: str | bytes, operation: Operation | None = None) -> ApiError | None:
         """The same of a topic, by its name or by its id."""
         return None
+
+    def changed(self, event: str, **facts: object) -> None:
+        """What was asked for is done: a line for the audit log."""
 
     def operations(self, type_: int, name: str) -> int:
         """The operations that may be done with the resource, as a bit set (KIP-430)."""
@@ -68,16 +76,16 @@ class Access:
     # --- each kind of resource
 
     def may_topic(self, name: str, operation: Operation | None = None) -> bool:
-        return self.refusal(TOPIC, name, operation) is None
+        return self.allows(TOPIC, name, operation)
 
     def may_group(self, name: str, operation: Operation | None = None) -> bool:
-        return self.refusal(GROUP, name, operation) is None
+        return self.allows(GROUP, name, operation)
 
     def may_transactional_id(self, name: str, operation: Operation | None = None) -> bool:
-        return self.refusal(TRANSACTIONAL_ID, name, operation) is None
+        return self.allows(TRANSACTIONAL_ID, name, operation)
 
     def may_cluster(self, operation: Operation) -> bool:
-        return self.refusal(CLUSTER, CLUSTER_NAME, operation) is None
+        return self.allows(CLUSTER, CLUSTER_NAME, operation)
 
     def check_topic(self, topic: str | bytes, operation: Operation | None = None) -> None:
         """Raises TopicAuthorizationFailed; UnknownTopicId where the topic may not be known."""
@@ -102,15 +110,30 @@ OPEN: Final = Access()
 class Guard:
     """What one principal may do, asked over one connection: decisions, kept while the rules stand still."""
 
-    __slots__ = ("_accesses", "_decided", "_revision", "host", "image", "principal", "rules")
+    __slots__ = (
+        "_accesses",
+        "_decided",
+        "_denied",
+        "_revision",
+        "host",
+        "image",
+        "note",
+        "principal",
+        "rules",
+    )
 
-    def __init__(self, principal: Principal, host: str, rules: Rules, image: Image) -> None:
+    def __init__(
+        self, principal: Principal, host: str, rules: Rules, image: Image, note: Callable[..., None]
+    ) -> None:
+        """`note` writes into the audit log."""
         self.principal = principal
         self.host = host
         self.rules = rules
         self.image = image
         self._revision = rules.revision
+        self.note = note
         self._decided: dict[tuple[int, int, str], bool] = {}
+        self._denied: set[tuple[int, int, str]] = set()  # of those, what the audit log has
         self._accesses: dict[Rights, GuardedAccess] = {}
 
     def allows(self, operation: int, type_: int, name: str) -> bool:
@@ -118,11 +141,20 @@ class Guard:
         if self._revision != self.rules.revision or len(decided) > DECISIONS_MAX:
             self._revision = self.rules.revision
             decided.clear()
+            self._denied.clear()
         question = operation, type_, name
         found = decided.get(question)
         if found is None:
             found = decided[question] = self.rules.allows(self.principal, self.host, *question)
         return found
+
+    def note_denial(self, operation: Operation, type_: int, name: str) -> None:
+        """Once for each question, while the rules stand still: clients ask again and again."""
+        question = operation, type_, name
+        if question not in self._denied:
+            self._denied.add(question)
+            kind = ResourceType(type_).name.lower()
+            self.note("denied", operation=operation.name.lower(), resource=kind, name=name)
 
     def access(self, rights: Rights) -> GuardedAccess:
         found = self._accesses.get(rights)
@@ -140,9 +172,19 @@ class GuardedAccess(Access):
         self._guard = guard
         self._rights = rights
 
+    def allows(self, type_: int, name: str, operation: Operation | None = None) -> bool:
+        wanted = self._operation(type_) if operation is None else operation
+        return self._guard.allows(wanted, type_, name)
+
     def refusal(self, type_: int, name: str, operation: Operation | None = None) -> ApiError | None:
         wanted = self._operation(type_) if operation is None else operation
-        return None if self._guard.allows(wanted, type_, name) else _REFUSALS[type_]
+        if self._guard.allows(wanted, type_, name):
+            return None
+        self._guard.note_denial(wanted, type_, name)
+        return _REFUSALS[type_]
+
+    def changed(self, event: str, **facts: object) -> None:
+        self._guard.note(event, **facts)
 
     def topic_refusal(self, topic: str | bytes, operation: Operation | None = None) -> ApiError | None:
         if isinstance(topic, str):

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from postroad.broker.muting import MUTED, Muting
 from postroad.broker.turn import Turn
 from postroad.config.listeners import DEFAULT_NAME
 from postroad.errors import ProtocolError
@@ -32,7 +33,7 @@ from postroad.wire.framing import FrameBuffer, response_head
 if TYPE_CHECKING:
     from postroad.broker.access import Guard
     from postroad.broker.login import Login
-    from postroad.security.principals import Principal
+    from postroad.broker.quotas import Limits
 
 REQUESTS_IN_FLIGHT_MAX: Final = 1024  # clients pipeline 5 to 100; more is a flood
 # Looking ten times costs what one way through the loop costs; on two cores it is worth a quarter more
@@ -136,8 +137,10 @@ class Connection:
         "last_produce",
         "listener",
         "login",
+        "muting",
         "peer",
         "principal",
+        "quotas",
         "serial",
     )
 
@@ -169,6 +172,7 @@ class Connection:
         self.encrypted = False  # nobody on the way can read what is said
         self.allowed_produce = 0  # `Security.revision` at which the last produce was allowed
         self.allowed_fetch = 0  # and the last fetch
+        self.quotas: Limits | None = None  # what the principal may take; None: as much as it likes
         self._stream = stream
         self._fd = stream.fileno()
         self._owner = owner
@@ -184,6 +188,7 @@ class Connection:
         self._paused = False  # nothing is received: frames wait, or the peer has to take answers
         self._resuming = False  # `_continue` will come
         self._stopped = False
+        self.muting: Muting | None = None  # it is not heard until then
         self._last_reason: str | None = None  # why it is closed once all is answered
         self._when_closed: Callable[[Connection], None] | None = None
         self._waiting: list[memoryview] = []  # frames that were received before a pause
@@ -279,6 +284,21 @@ class Connection:
         self._paused = True
         self.frame_began_at = None  # the delay is ours
         self._stream.stop_reading(self._loop)
+
+    def mute(self, seconds: float) -> None:
+        """Handle nothing more for so long; answers go out as ever (KIP-219)."""
+        if self.closed:
+            return
+        if self.muting is None:
+            self.muting = Muting(self._loop, self._write_bytes_max, self._unmute)
+            self._write_bytes_max = MUTED  # a limit that is always exceeded, so nobody else is asked for it
+            self._pause(self._waiting)
+        self.muting.go_on(seconds)
+
+    def _unmute(self, write_bytes_max: int) -> None:
+        self.muting, self._write_bytes_max = None, write_bytes_max
+        if self._paused and not self._full():
+            self._resume()
 
     def stop_reading(self) -> None:
         """Stop receiving for good; what was received is still answered."""
@@ -464,6 +484,8 @@ class Connection:
         if self.closed:
             return
         self.closed = True
+        if self.muting is not None:
+            self.muting.close()
         self._stream.stop_reading(self._loop)
         self._loop.remove_writer(self._fd)
         self._stream.close()

@@ -26,6 +26,7 @@ from postroad.broker.connection import Answer, Body, Connection
 from postroad.broker.metrics.requests import ApiStats
 from postroad.broker.produce_run import stage_run
 from postroad.errors import ClusterAuthorizationFailed, ProtocolError
+from postroad.security.resources import CLUSTER_NAME, ResourceType
 from postroad.system.clock import stopwatch_ns
 from postroad.wire import framing
 
@@ -118,7 +119,7 @@ class Route(NamedTuple):
 def _guarded(call: Call, handle: Handle, name: str) -> Handle:
     """The handler; or, where the principal may not send such a request at all, what refuses it."""
     wanted = call.api.RIGHTS.cluster
-    if wanted is None or call.access.may_cluster(wanted):
+    if wanted is None or call.access.refusal(ResourceType.CLUSTER, CLUSTER_NAME, wanted) is None:
         return handle
     refuse: Handle | None = getattr(call.api, "refuse", None)
     if refuse is None:
@@ -181,8 +182,8 @@ class Dispatcher:
         call = Call(
             connection, frame, body_at, version, correlation, version >= response_flexible_from, stats, api
         )
-        if connection.guard is not None:
-            handle = _guarded(call, handle, name)
+        if connection.guard is not None or connection.quotas is not None:
+            handle = self._checked(call, handle, name)
         stats.requests += 1
         began = stopwatch_ns()
         try:
@@ -193,17 +194,23 @@ class Dispatcher:
             log.exception("%s from %s failed", name, connection.peer)
             connection.close("its request failed")
             return
-        if result is None:
-            return
         if isinstance(result, Answer):
             result.began, result.took = began, stats.took
         elif isinstance(result, (bytes, list)):
             connection.answer_now(result, correlation, call.flexible)
             stats.took.note(stopwatch_ns() - began)
-        else:
+        elif result is not None:
             answer = call.park()
             answer.began, answer.took = began, stats.took
             self._node.tasks.start(self._finish(answer, route, result), name=name)
+
+    def _checked(self, call: Call, handle: Handle, name: str) -> Handle:
+        """The handler, for a principal who has to be allowed the request, or whose requests count."""
+        if call.connection.guard is not None:
+            handle = _guarded(call, handle, name)
+        if call.connection.quotas is not None:
+            handle = self._node.quotas.handler(call, handle)
+        return handle
 
     async def _finish(self, answer: Answer, route: Route, body: Coroutine[object, object, bytes]) -> None:
         try:

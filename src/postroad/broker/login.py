@@ -107,7 +107,8 @@ class Login:
             answer = await self._answer(exchange, message)
         except SaslAuthenticationFailed as error:
             self._failed = True
-            self._security.note("login failed", self._connection, mechanism=self._mechanism)
+            tried = self._security.known_name(exchange.tried)
+            self._security.note("login failed", self._connection, mechanism=self._mechanism, user=tried)
             await asyncio.sleep(FAILURE_S)
             raise error.with_traceback(None) from None
         return answer

@@ -36,6 +36,7 @@ from postroad.broker.partition import Partition
 from postroad.broker.partitions import Partitions
 from postroad.broker.peers import Peers
 from postroad.broker.producer_ids import ProducerIds
+from postroad.broker.quotas import Quotas
 from postroad.broker.registration import Registration
 from postroad.broker.replica_sessions import ReplicaSessions
 from postroad.broker.replicas import Replicas
@@ -64,6 +65,7 @@ from postroad.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from postroad.broker.certificates import Certificates
+    from postroad.broker.connection import Connection
     from postroad.broker.handshakes import Handshakes
     from postroad.system.stream import Connect
 
@@ -89,6 +91,7 @@ class Node:
         self.dispatcher = Dispatcher(self, api.ALL)
         self.tasks = Tasks()
         self.security = Security(self)
+        self.quotas = Quotas(self)
         self.peers = Peers(self)
         self.housekeeping = Housekeeping(self)
         self.port = 0
@@ -124,7 +127,7 @@ class Node:
             *(self.loop, self.turn, limits, descriptors, self.dispatcher.handle, listen),
             *(self.certificates, self.handshakes),
         )
-        self.listener.admitted = self.security.admit
+        self.listener.admitted = self._admitted
         self.directory.open()
         self.security.start()
         self.ports = {listener.name: self.listener.bind(listener) for listener in listeners}
@@ -342,6 +345,10 @@ class Node:
     @property
     def advertised_port(self) -> int:
         return self.settings.kafka.advertised_port or self.port
+
+    def _admitted(self, connection: Connection) -> None:
+        self.security.admit(connection)
+        self.quotas.admit(connection)
 
     def topics_changed(self, changes: Changes) -> None:
         """Called after partitions were opened and closed accordingly."""

@@ -7,12 +7,11 @@ at another. Without `security.enabled` it stays 0, no connection has a guard, an
 
 from __future__ import annotations
 
-import json
-import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from postroad.broker.access import Guard
+from postroad.broker.audit import Audit
 from postroad.broker.login import Login
 from postroad.broker.master_key_file import read_or_make
 from postroad.broker.security_news import SecurityNews
@@ -42,8 +41,6 @@ MACHINES: Final = {NODE_USER: NODE, GATEWAY_USER: GATEWAY, OPERATOR_USER: OPERAT
 MACHINE_MECHANISM: Final = sasl.SCRAM_SHA_256
 MARK_BYTES: Final = 16
 
-audit = logging.getLogger("postroad.audit")
-
 
 class Security:
     def __init__(self, node: Node) -> None:
@@ -63,6 +60,7 @@ class Security:
         if not self.enabled:
             return
         runtime = self._node.runtime
+        self.audit = Audit(self._node.loop)
         self.master_key = read_or_make(runtime.disk, self._node.settings, runtime.random.randbytes)
         self.news = SecurityNews(runtime.random.randbytes(16).hex(), self.revision)
         for name in MACHINES:
@@ -75,6 +73,8 @@ class Security:
     def close(self) -> None:
         if self._hashers is not None:
             self._hashers.close()
+        if hasattr(self, "audit"):
+            self.audit.close()
 
     # --- following the store
 
@@ -124,8 +124,10 @@ class Security:
         """From here on the connection's requests are the principal's."""
         connection.principal = principal
         host = connection.peer.rpartition(":")[0]
-        connection.guard = Guard(principal, host, self.rules, self._node.image)
+        note = partial(self.audit.note, peer=connection.peer, principal=str(principal))
+        connection.guard = Guard(principal, host, self.rules, self._node.image, note)
         connection.allowed_produce = connection.allowed_fetch = 0
+        self._node.quotas.admit(connection)
 
     def mechanisms(self, connection: Connection) -> list[str]:
         """What is offered to this connection: PLAIN only where nobody can read it on its way."""
@@ -181,14 +183,18 @@ class Security:
         password = machine_password(self.master_key, NODE_USER)
         return login(Credentials(NODE_USER, password, MACHINE_MECHANISM), self._node.runtime)
 
+    def known_name(self, name: str) -> str:
+        """The name of a user there is; others may be a password that was typed into the wrong field."""
+        return name if name in self._node.image.users or name in MACHINES else "unknown"
+
     def principal_of(self, name: str) -> Principal:
         kind = MACHINES.get(name)
         return user(name) if kind is None else Principal(kind, name)
 
     def note(self, event: str, connection: Connection, **facts: object) -> None:
-        """A line for the audit log."""
-        line = {"event": event, "peer": connection.peer, "principal": str(connection.principal)}
-        audit.info("%s", json.dumps(line | facts, default=str))
+        """A line for the audit log, where it is asked who clients are."""
+        if self.enabled:
+            self.audit.note(event, connection.peer, str(connection.principal), **facts)
 
 
 def _fields(acl: keys.AclValue) -> tuple[str, str, int, int]:

@@ -193,6 +193,7 @@ class Topics:
     def _take(self, changes: Changes, clean: bool) -> None:
         """The image has changed: roles change at once, and what follows from open partitions follows them."""
         self._node.security.changed(changes)
+        self._node.quotas.changed(changes)
         opening = self._node.replicas.apply(changes, clean)
         self._node.catch_up.follow(self.image)
         self._node.controlling.changed(changes)

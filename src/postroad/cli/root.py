@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "transaction": "transaction:transaction",
     "user": "user:user",
     "acl": "acl:acl",
+    "quota": "quota:quota",
     "mirror": "mirror:mirror",
     "pipeline": "pipeline:pipeline",
     "sql": "sql:sql",

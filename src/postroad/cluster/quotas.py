@@ -1,10 +1,19 @@
-"""Decisions about quotas: what users and clients may take in a second."""
+"""Decisions about quotas: what users and clients may take in a second, and whose quota holds for whom.
+
+The most exact entity that has a quota of the kind counts, in Kafka's order:
+
+    user and client id > user and any client > user > any user and client id > any user and any client >
+    any user > client id > any client
+
+"Any" is the default of those who have none of their own. Whoever an entity names shares its quota, over all
+connections to a node: a user's clients one, the users of a client id one; by a default each has his own.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from postroad.cluster import keys
 from postroad.cluster.decision import Decision
@@ -20,6 +29,28 @@ NAMES: Final = (PRODUCE_RATE, FETCH_RATE, REQUEST_PERCENTAGE)
 
 QUOTAS_MAX: Final = 10_000  # all of them are in every node's memory
 NAME_CHARACTERS_MAX: Final = 1024
+
+
+DEFAULT: Final = ""
+
+
+class Limit(NamedTuple):
+    """A quota that holds for somebody; what those take together counts who have the same `shared_by`."""
+
+    rate: float
+    shared_by: tuple[str | None, str | None]  # user and client id, as far as the entity says them
+
+
+def limit_of(
+    quotas: Mapping[QuotaEntity, Mapping[str, float]], name: str, user: str, client: str
+) -> Limit | None:
+    """None: there is no quota of that kind for the user's client."""
+    for who in (user, DEFAULT, None):
+        for what in (client, DEFAULT, None):
+            rate = quotas.get(QuotaEntity(who, what), {}).get(name)
+            if rate is not None:
+                return Limit(rate, (None if who is None else user, None if what is None else client))
+    return None
 
 
 def alter_quota(image: Image, entity: QuotaEntity, changes: Mapping[str, float | None]) -> Decision:

@@ -43,6 +43,7 @@ class PasswordCheck(NamedTuple):
 
 class ServerExchange(Protocol):
     user: str | None  # who has been authenticated; None: nobody yet
+    tried: str  # who the client says it is
 
     def respond(self, message: bytes) -> bytes | PasswordCheck:
         """Raises SaslAuthenticationFailed; the exchange is over then."""
@@ -51,6 +52,7 @@ class ServerExchange(Protocol):
 class ScramServer:
     def __init__(self, find: FindVerifier, nonce: str) -> None:
         self.user: str | None = None
+        self.tried = ""
         self._find = find
         self._nonce = nonce
         self._first: scram.ClientFirst | None = None
@@ -64,6 +66,7 @@ class ScramServer:
 
     def _begin(self, message: bytes) -> bytes:
         first = self._first = scram.read_client_first(message)
+        self.tried = first.user
         self._verifier = self._find(first.user)
         self._server_first = scram.server_first(first.nonce + self._nonce, self._verifier)
         return self._server_first.encode()
@@ -91,6 +94,7 @@ class PlainServer:
 
     def __init__(self, find: FindVerifier) -> None:
         self.user: str | None = None
+        self.tried = ""
         self._find = find
 
     def respond(self, message: bytes) -> PasswordCheck:
@@ -100,6 +104,7 @@ class PlainServer:
             raise SaslAuthenticationFailed("PLAIN: the message can't be read.") from None
         if not user or not password or len(password) > PASSWORD_CHARACTERS_MAX:
             raise SaslAuthenticationFailed("PLAIN: a user and a password are needed.")
+        self.tried = user
         if authorization not in ("", user):
             raise SaslAuthenticationFailed("Nobody may act in another user's name.")
         return PasswordCheck(user, password, self._find(user))

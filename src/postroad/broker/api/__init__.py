@@ -76,6 +76,8 @@ ALL: Final = cast(
         Later("describe_acls", 29, (1, 3), 2),
         Later("create_acls", 30, (1, 3), 2),
         Later("delete_acls", 31, (1, 3), 2),
+        Later("describe_client_quotas", 48, (0, 1), 1),
+        Later("alter_client_quotas", 49, (0, 1), 1),
         Later("describe_user_scram_credentials", 50, (0, 0), 0),
         Later("alter_user_scram_credentials", 51, (0, 0), 0),
         Later("offset_delete", 47, (0, 0), NEVER),

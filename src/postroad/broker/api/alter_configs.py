@@ -63,9 +63,16 @@ async def _alter_one(
         if kind == ConfigResource.GROUP:
             check_group_config(access, config.items())
         await alter_resource(node, kind, name, decide, validate_only)
+        if not validate_only:
+            tell_changed(access, kind, name, list(config))
     except ApiError as error:
         response.error_code, response.error_message = error.code, str(error)
     return response
+
+
+def tell_changed(access: Access, kind: int, name: str, configs: list[str]) -> None:
+    """For the audit log, without values: some are secrets."""
+    access.changed("config altered", resource=ConfigResource(kind).name.lower(), name=name, configs=configs)
 
 
 def check_group_config(access: Access, given: Iterable[tuple[str, str | None]]) -> None:

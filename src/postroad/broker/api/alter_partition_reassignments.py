@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from postroad.broker.access import Rights
+from postroad.broker.access import Access, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.moves import Named
 from postroad.broker.parts import HasImage, HasMoves
@@ -29,7 +29,7 @@ class Uses(HasImage, HasMoves, Protocol):
 
 
 def handle(node: Uses, call: Call) -> Result:
-    return _answer(node, codec.decode_request(call.body, call.version), call.version)
+    return _answer(node, call.access, codec.decode_request(call.body, call.version), call.version)
 
 
 def refuse(_: object, call: Call) -> Result:
@@ -40,7 +40,9 @@ def refuse(_: object, call: Call) -> Result:
     )
 
 
-async def _answer(node: Uses, request: codec.AlterPartitionReassignmentsRequest, version: int) -> bytes:
+async def _answer(
+    node: Uses, access: Access, request: codec.AlterPartitionReassignmentsRequest, version: int
+) -> bytes:
     wanted = {
         (topic.name, partition.partition_index): partition.replicas
         for topic in request.topics
@@ -55,6 +57,7 @@ async def _answer(node: Uses, request: codec.AlterPartitionReassignmentsRequest,
     )
     try:
         outcomes |= await node.moves.reassign(rest)
+        access.changed("partitions moved", partitions={f"{topic}-{n}": to for (topic, n), to in rest.items()})
     except ApiError as error:
         response.error_code, response.error_message = error.code, str(error)
         return codec.encode_response(response, version)

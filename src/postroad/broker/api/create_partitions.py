@@ -40,4 +40,6 @@ async def _create_one(
         await node.topic_changes.add_partitions(topic.name, topic.count, assignments, validate_only)
     except ApiError as error:
         return codec.CreatePartitionsTopicResult(topic.name, error.code, str(error))
+    if not validate_only:
+        access.changed("partitions added", topic=topic.name, partitions=topic.count)
     return codec.CreatePartitionsTopicResult(topic.name)

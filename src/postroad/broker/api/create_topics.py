@@ -9,7 +9,7 @@ from postroad.broker.access import Access, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasSettings, HasTopicChanges
 from postroad.cluster import topic_config
-from postroad.errors import ApiError, InvalidRequest
+from postroad.errors import ApiError, InvalidRequest, TopicAuthorizationFailed
 from postroad.security.resources import Operation
 from postroad.wire.messages import create_topics as codec
 
@@ -56,9 +56,11 @@ async def _create_one(
         )
     except ApiError as error:
         return codec.CreatableTopicResult(topic.name, error_code=error.code, error_message=str(error))
-    hidden = access.topic_refusal(topic.name, Operation.DESCRIBE_CONFIGS)
-    if hidden is not None:
-        return codec.CreatableTopicResult(topic.name, created.id, topic_config_error_code=hidden.code)
+    if not validate_only:
+        access.changed("topic created", topic=topic.name, partitions=len(created.partitions))
+    if not access.may_topic(topic.name, Operation.DESCRIBE_CONFIGS):
+        code = TopicAuthorizationFailed.code
+        return codec.CreatableTopicResult(topic.name, created.id, topic_config_error_code=code)
     return codec.CreatableTopicResult(
         topic.name,
         created.id,

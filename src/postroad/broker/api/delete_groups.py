@@ -32,19 +32,21 @@ def handle(node: Uses, call: Call) -> Result:
     results = {group_id: codec.DeletableGroupResult(group_id) for group_id in request.groups_names}
     if not results:
         return codec.encode_response(codec.DeleteGroupsResponse(), call.version)
-    parked, version = call.park(), call.version
+    parked, version, access = call.park(), call.version, call.access
     left = dict.fromkeys(results)
 
     def answered(group_id: str, answer: Answer) -> None:
         if isinstance(answer, ApiError):
             results[group_id].error_code = answer.code
+        else:
+            access.changed("group deleted", group=group_id)
         del left[group_id]
         if not left and not parked.abandoned:
             response = codec.DeleteGroupsResponse(results=list(results.values()))
             parked.complete(codec.encode_response(response, version))
 
     for group_id in list(results):
-        refusal = call.access.refusal(GROUP, group_id)
+        refusal = access.refusal(GROUP, group_id)
         if refusal is not None:
             answered(group_id, refusal)
             continue

@@ -47,6 +47,7 @@ async def _delete_one(
         topic = _find(node, wanted)
         result.name, result.topic_id = topic.name, topic.id
         await node.topic_changes.delete(topic)
+        access.changed("topic deleted", topic=topic.name)
     except ApiError as error:
         result.error_code, result.error_message = error.code, str(error)
     return result

@@ -23,7 +23,7 @@ from typing import Final, Protocol, cast
 
 from postroad.broker.access import OPEN, Access, Rights
 from postroad.broker.cluster_view import WRONG_LEADER, ClusterView
-from postroad.broker.connection import Answer, Body, Part
+from postroad.broker.connection import Answer, Body, Connection, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.fetch_sessions import FINAL_EPOCH, FetchSession
 from postroad.broker.partition import Partition
@@ -107,6 +107,7 @@ def _decode(node: Uses, call: Call) -> FetchRequest:
         and request.session_epoch == FINAL_EPOCH
         and request.replica_id < 0
         and call.access.topic_refusal(request.partitions[0].topic) is None
+        and call.connection.quotas is None  # what counts goes the long way
     ):
         call.connection.last_fetch = codec.Repetition(request, call.body, call.version)
         call.connection.allowed_fetch = node.security.revision
@@ -116,13 +117,15 @@ def _decode(node: Uses, call: Call) -> FetchRequest:
 def _answer(node: Uses, call: Call, request: FetchRequest) -> Result:
     if request.replica_id >= 0 and not call.access.may_cluster(Operation.CLUSTER_ACTION):
         return _refused(call, ClusterAuthorizationFailed())
+    if request.replica_id >= 0:
+        call.connection.quotas = None  # another node copies as fast as it can
     if request.replica_id >= 0 and call.version >= codec.REPLICA_STATE_FROM:
         return node.replica_sessions.fetch(call, request)
     try:
         session = node.fetch_sessions.begin(request)
     except ApiError as error:
         return _refused(call, error)
-    fetch = Fetch(node, call.version, call.connection.listener, call.access, request, session)
+    fetch = Fetch(node, call.version, call.connection, call.access, request, session)
     if fetch.collect() or request.max_wait_ms <= 0 or fetch.is_empty:
         if not fetch.unverified:
             return fetch.body()
@@ -138,7 +141,7 @@ def _refused(call: Call, error: ApiError) -> bytes:
 def _answer_tail(node: Uses, version: int, access: Access, tail: TailFetch) -> None:
     """What a waiting consumer gets if it is no simple matter, or nothing came in time."""
     request = tail.repetition.request_from(tail.offset)
-    fetch = Fetch(node, version, tail.connection.listener, access, request, None)
+    fetch = Fetch(node, version, tail.connection, access, request, None)
     fetch.collect()
     fetch.answer(tail)
 
@@ -150,9 +153,9 @@ class Fetch:
         "_access",
         "_answer",
         "_answers",
+        "_connection",
         "_hints",
         "_is_last",
-        "_listener",
         "_node",
         "_parked_on",
         "_partitions",
@@ -168,7 +171,7 @@ class Fetch:
         self,
         node: Uses,
         version: int,
-        listener: str,
+        connection: Connection,
         access: Access,
         request: FetchRequest,
         session: FetchSession | None,
@@ -176,7 +179,7 @@ class Fetch:
         self._node = node
         self._access = access
         self._version = version
-        self._listener = listener  # that the client came by
+        self._connection = connection
         self._request = request
         self._session = session
         self._wanted = request.partitions if session is None else list(session.partitions.values())
@@ -203,6 +206,8 @@ class Fetch:
         self._hints = []
         self.unverified = []
         left = min(request.max_bytes, self._node.settings.limits.fetch_bytes_max)
+        if (quotas := self._connection.quotas) is not None:
+            left = quotas.fetch_bytes_max(left)
         total = 0
         failed = False
         for wanted in self._wanted:
@@ -313,7 +318,7 @@ class Fetch:
         return self._view().endpoints(self._hints)
 
     def _view(self) -> ClusterView:
-        return ClusterView(self._node.image, self._node.registration.me, self._listener)
+        return ClusterView(self._node.image, self._node.registration.me, self._connection.listener)
 
     def _take(self, partition: Partition, found: Slice) -> bytes | Slice:
         if not found.verified:
@@ -329,10 +334,11 @@ class Fetch:
             parts = codec.encode(self._answers, self._version, endpoints=endpoints)
         else:
             parts = codec.encode(session.news(self._answers), self._version, 0, session.id, endpoints)
-        first = parts[0]
-        if len(parts) == 1 and isinstance(first, bytes):
-            return first
-        return cast("list[Part]", parts)  # the slices are those that `_take` put in
+        # The slices are those that `_take` put in.
+        found = parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else cast("list[Part]", parts)
+        if (quotas := self._connection.quotas) is not None:
+            return quotas.fetched(self._connection, found, self._node.loop.time())
+        return found
 
     # --- waiting
 

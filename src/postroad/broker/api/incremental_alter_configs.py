@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from postroad.broker.access import Access, Rights
-from postroad.broker.api.alter_configs import alter_resource, check_group_config
+from postroad.broker.api.alter_configs import alter_resource, check_group_config, tell_changed
 from postroad.broker.api.describe_configs import check_configs
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasSettings, HasSubscriptions, HasTopicChanges
@@ -69,6 +69,8 @@ async def _alter_one(
         if kind == ConfigResource.GROUP:
             check_group_config(access, [(change.name, change.value) for change in changes])
         await alter_resource(node, kind, name, decide, validate_only)
+        if not validate_only:
+            tell_changed(access, kind, name, [change.name for change in changes])
     except ApiError as error:
         response.error_code, response.error_message = error.code, str(error)
     return response

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from postroad.broker.access import Rights
+from postroad.broker.access import Access, Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasImage, HasMoves
 from postroad.cluster import reassignment
@@ -31,7 +31,7 @@ def handle(node: Uses, call: Call) -> Result:
     order = codec.decode_request(call.body, call.version)
     if not isinstance(order, codec.DescribeNodes) and not call.access.may_cluster(Operation.ALTER):
         return refuse(node, call)
-    return _answer(node, order, call.version)
+    return _answer(node, call.access, order, call.version)
 
 
 def refuse(_: object, call: Call) -> Result:
@@ -39,9 +39,11 @@ def refuse(_: object, call: Call) -> Result:
     return codec.encode_response(codec.NodesAnswer(error.code, str(error)), call.version)
 
 
-async def _answer(node: Uses, order: codec.AnyOrder, version: int) -> bytes:
+async def _answer(node: Uses, access: Access, order: codec.AnyOrder, version: int) -> bytes:
     try:
         await _obey(node, order)
+        if not isinstance(order, codec.DescribeNodes):
+            access.changed("node changed", order=type(order).__name__, node=order.node)
         answer = codec.NodesAnswer(nodes=_standings(node.image))
     except ApiError as error:
         answer = codec.NodesAnswer(error.code, str(error))

@@ -83,6 +83,7 @@ def handle(node: Uses, call: Call) -> Result:
         and node.settings.kafka.short_ways
         and codec.can_repeat(request, call.version)
         and call.access.topic_refusal(request.partitions[0][0]) is None
+        and call.connection.quotas is None  # what counts goes the long way
     ):
         tags = b"\0" if call.flexible else b""
         call.connection.last_produce = codec.Repetition(request, call.frame, call.version, tags)
@@ -148,12 +149,14 @@ class ProduceAnswer(Answer):
         "_transactional_id",
         "_version",
         "_wrong_leader",
+        "throttle_ms",
     )
 
     def __init__(self, node: Uses, call: Call, request: codec.ProduceRequest) -> None:
         super().__init__(call.connection, call.correlation, call.flexible)
         self.connection.park(self)
         self._node = node
+        self.throttle_ms = 0  # how long the client is to wait
         self._wrong_leader = False  # a partition was refused because another node leads it
         self._access = call.access
         self._acks = request.acks
@@ -256,7 +259,7 @@ class ProduceAnswer(Answer):
             return
         if self._acks != ACKS_NONE:
             endpoints = self._name_leaders() if self._wrong_leader else ()
-            self.complete(codec.encode(self._appends, self._version, endpoints=endpoints))
+            self.complete(codec.encode(self._appends, self._version, self.throttle_ms, endpoints))
             return
         refused = next((append for append in self._appends if append.error), None)
         if refused is None:

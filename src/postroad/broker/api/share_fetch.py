@@ -22,7 +22,7 @@ from typing import Final, Protocol, cast
 from postroad.broker.access import OPEN, Rights
 from postroad.broker.api.share_acknowledge import check_access, check_member, check_owner, given, named_in
 from postroad.broker.cluster_view import WRONG_LEADER, ClusterView
-from postroad.broker.connection import Answer, Part
+from postroad.broker.connection import Answer, Body, Part
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.partitions import TopicPartition
 from postroad.broker.parts import (
@@ -299,7 +299,10 @@ class ShareFetch(Answer):
         else:
             named = self._topic_partitions() if self._acknowledgements else self._deliveries
             parts = codec.encode([self._answer(each) for each in named], lock_ms)
-        self.complete(cast("list[Part]", parts))
+        body: Body = cast("list[Part]", parts)
+        if (quotas := self.connection.quotas) is not None:
+            body = quotas.fetched(self.connection, body, self._node.loop.time())
+        self.complete(body)
 
     def _tell_troubles(self) -> None:
         """Where the answer would be empty a partition says that its messages can't be read, or that another
