@@ -105,7 +105,10 @@ def test_javas_properties_are_read_as_they_were_meant(node: SecureNode, home: Pa
 
 
 def test_boto3_logs_in_with_what_is_printed(node: SecureNode, home: Path) -> None:
-    text = node.call("config", "client", "--for", "boto3").output
+    made = json.loads(node.call("user", "key", "create", "admin", "--json").output)
+    (home / "secret").write_text(made["secret_access_key"])
+    key = ["--access-key", made["access_key_id"], "--secret-file", str(home / "secret")]
+    text = node.call("config", "client", "--for", "boto3", *key).output
     program = text + '\nprint(sqs.create_queue(QueueName="parcels")["QueueUrl"])\n'
     run(program, home, "with_boto3")
 

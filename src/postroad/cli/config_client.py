@@ -126,7 +126,7 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 @click.option("--for", "client", type=click.Choice(list(FORMS)), required=True, help="Which client.")
 @click.option("--user", metavar="NAME", help="Log in as this user. [default: that of the profile]")
 @click.option("--password-file", type=_FILE, metavar="FILE", help="The user's password, in the first line.")
-@click.option("--access-key", "key_id", metavar="ID", help="For boto3: the access key. [default: the user]")
+@click.option("--access-key", "key_id", metavar="ID", help="For boto3: an access key of the user.")
 @click.option("--secret-file", type=_FILE, metavar="FILE", help="For boto3: its secret, in the first line.")
 @bootstrap_option
 def client(
@@ -166,7 +166,8 @@ def _access(
     if name and not password:
         password = f"PASSWORD OF {name}"
     ca = found.tls.get("ca", "") if found.tls is not None else ""
-    secret = read_password(secret_file) if secret_file else f"SECRET OF {key_id}" if key_id else password
+    key_id = key_id or (f"ACCESS KEY OF {name}" if name else "any")
+    secret = read_password(secret_file) if secret_file else "ITS SECRET" if name else "any"
     return ClientAccess(
         servers=",".join(map(_server, found.addresses)),
         protocol=_protocol(found.tls is not None, bool(name)),
@@ -174,8 +175,8 @@ def _access(
         user=name,
         password=password,
         http=profile.http or DEFAULT_HTTP,
-        key_id=key_id or name or "any",
-        secret=secret or "any",
+        key_id=key_id,
+        secret=secret,
     )
 
 

@@ -39,7 +39,7 @@ def load(
     file: Path | None, overrides: Sequence[str], insecure: bool, flags: Mapping[str, str]
 ) -> tuple[Loaded, SecureStart]:
     """The settings of a secured node, whose certificates are there; and what is left to do once it serves."""
-    from postroad.broker.secure_start import ADMIN, PROFILE, SecureStart
+    from postroad.broker.secure_start import PROFILE, SecureStart
     from postroad.config.settings import declared
     from postroad.config.sources import SECURE
 
@@ -49,7 +49,7 @@ def load(
         nonlocal found
         data = Path(given.get("data.dir", declared("data.dir").default)).absolute()
         found = _read_profile(data / PROFILE) or Profile(password=secrets.token_urlsafe(PASSWORD_BYTES))
-        return _filled(given, data / TLS_DIRECTORY, f"{ADMIN}:{found.password}:admin")
+        return _filled(given, data / TLS_DIRECTORY)
 
     loaded = load_settings(file, overrides, insecure, flags, fill)
     settings = loaded.settings
@@ -78,12 +78,11 @@ def _read_profile(path: Path) -> Profile | None:
     return found
 
 
-def _filled(given: Mapping[str, Any], directory: Path, access_key: str) -> dict[str, object]:
+def _filled(given: Mapping[str, Any], directory: Path) -> dict[str, object]:
     filled: dict[str, object] = {
         "security.enabled": True,
         "kafka.tls": True,
         "http.tls": True,
-        "http.access_keys": access_key,
     }
     if not any(given.get(f"tls.{name}") for name in ("certificate", "key", "ca")):
         filled["tls.certificate"] = str(directory / f"{NODE}.pem")
