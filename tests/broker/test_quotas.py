@@ -135,6 +135,23 @@ def test_one_who_waits_for_messages_is_counted_from_then_on(node: Running) -> No
         assert fetched(connection, offset=1).throttle_time_ms > 0
 
 
+def test_what_a_subscription_delivers_is_counted(node: Running) -> None:
+    with node.session("workers", "orders") as session:
+        session.fetch()
+        limit(node, None, "raw", **{FETCH_RATE: 1000.0})
+        node.publish("orders", TOO_MUCH)
+        assert len(session.fetch_some().held) == 1
+        assert node.inside(session.connection).muting is not None
+
+
+def test_who_comes_again_still_owes_what_was_too_much(node: Running) -> None:
+    limit(node, None, "raw", **{PRODUCE_RATE: 1000.0})
+    with node.connect() as connection:
+        first = produced(connection, TOO_MUCH).throttle_time_ms
+    with node.connect() as connection:
+        assert produced(connection, TOO_MUCH).throttle_time_ms > first
+
+
 def test_time_of_the_node_is_counted(node: Running) -> None:
     limit(node, None, "raw", **{REQUEST_PERCENTAGE: 0.001})  # ten microseconds in a second
     with node.connect() as connection:

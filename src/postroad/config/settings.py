@@ -146,7 +146,7 @@ def _check_exposure(listener: Listener, insecure: bool) -> None:
     if not is_loopback(listener.host) and not listener.is_safe and not insecure:
         raise ConfigurationError(
             f"{where} = {listener.host!r}: others could connect, without TLS or a password. Keep 127.0.0.1, "
-            f"demand TLS and certificates, or set kafka.insecure = true if the network is yours."
+            f"start with --secure, or set kafka.insecure = true if the network is yours."
         )
     if listener.host_to_advertise in EVERY_ADDRESS:
         advertised = "advertised=HOST:PORT" if listener.name != DEFAULT_NAME else "kafka.advertised_host"
