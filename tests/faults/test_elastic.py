@@ -24,7 +24,7 @@ from tests.clients.wait import until
 from . import figures
 from .load import Bookmarks, Load, assert_all_there_once_in_order, committed, running_threads
 from .test_moves import assert_equal_at_rest, create_on, wait_until_held_by
-from .versions import BEFORE, VersionedCluster, source_of
+from .versions import BEFORE, VersionedCluster, producer_settings, source_of
 
 SETTINGS = {"topics.replicas": 3, "topics.internal_replicas": 3, "cluster.heal_after_ms": 5_000}
 PAUSE_S = 1.0  # between two steps
@@ -36,7 +36,7 @@ class TimedLoad(Load):
     """Notes how long each message took to be acknowledged."""
 
     def __init__(self, running: VersionedCluster, name: str) -> None:
-        super().__init__(running, name, {"linger.ms": 0})
+        super().__init__(running, name, {"linger.ms": 0, **producer_settings(running.source)})
         self.waits: list[float] = []
         self._sent_at: dict[tuple[int, int], float] = {}
 

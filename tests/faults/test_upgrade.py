@@ -27,7 +27,7 @@ from .load import (
     running_threads,
 )
 from .test_moves import assert_equal_at_rest
-from .versions import BEFORE, VersionedCluster, source_of
+from .versions import BEFORE, VersionedCluster, producer_settings, source_of
 
 LOAD_S = 1.0
 MOVES_WITHIN_S = 30.0
@@ -82,7 +82,7 @@ def reassign_soon(running: VersionedCluster) -> None:
 )
 def test_nodes_are_updated_one_after_the_other_under_load(tmp_path: Path, commit: str) -> None:
     with old_cluster(tmp_path, commit) as running:
-        producer, bookmarks = Load(running, "producer"), Bookmarks(running)
+        producer, bookmarks = Load(running, "producer", producer_settings(running.source)), Bookmarks(running)
         with running_threads(producer, bookmarks):
             for number in (1, 2, 3):
                 time.sleep(LOAD_S)
