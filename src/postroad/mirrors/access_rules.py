@@ -81,16 +81,18 @@ class AccessRules:
 
     async def check(self) -> None:
         """MirrorError where one of the clusters has no rules, or the target's would mean something else."""
+        is_open: dict[str, bool] = {}
         for client, which in ((self._source, "source"), (self._target, "target")):
             try:
                 await acls.list_acls(client)
+                is_open[which] = await _is_open(client)
             except SecurityDisabled:
                 raise MirrorError(
                     f"the {which} has no access rules: set security.enabled on its nodes, or leave --acls out"
                 ) from None
             except RequestRefused as error:
                 raise MirrorError(f"the access rules of the {which} can't be read: {error}") from None
-        if await _is_open(self._target) and not await _is_open(self._source):
+        if is_open["target"] and not is_open["source"]:
             raise MirrorError(
                 "the target lets everybody do everything where no rule is about it, and the source does not: "
                 "unset security.open_without_rules at the target, or leave --acls out"
