@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postroad.cluster import keys
+from postroad.cluster import keys, membership
 from postroad.cluster.config_changes import ConfigChange, ConfigOperation
 from postroad.cluster.config_definition import ConfigSource
 from postroad.cluster.image import Image
@@ -45,6 +45,12 @@ def test_what_is_set_for_a_node_comes_before_what_is_set_for_all(image: Image) -
     commit(image, alter_node_config(image, "", change(None)))
     assert (copy_rate(image, 1, SETTING), copy_rate(image, 2, SETTING)) == (SETTING, 0)
     assert alter_node_config(image, "", change(None)).operations == []
+
+
+def test_a_node_that_is_removed_leaves_no_config_to_whoever_gets_its_id(image: Image) -> None:
+    commit(image, alter_node_config(image, "2", change("100")))
+    commit(image, membership.remove(image, 2))
+    assert image.node_configs == {}
 
 
 def test_what_kafkas_tools_set_beside_it_is_taken(image: Image) -> None:
