@@ -7,6 +7,7 @@ import pytest
 from postroad.groups.answers import Outcome
 from postroad.groups.requests import CommitRequest, OffsetToCommit
 from tests.groups.shell import GROUP, Shell
+from tests.groups.test_offsets import RETENTION_MS, SWEEP_MS
 
 PRODUCER = 7
 
@@ -68,3 +69,27 @@ def test_the_marker_of_a_fence_drops_what_is_pending(shell: Shell) -> None:
     complete(shell, 5, committed=False)
     assert offsets(shell) == [None, None]
     assert not shell.groups.pending()
+
+
+@pytest.mark.parametrize("restart", [None, "whole", "compacted"])
+def test_a_commit_outside_of_the_transaction_that_comes_later_wins(shell: Shell, restart: str | None) -> None:
+    commit(shell, 4, 0, 10)
+    commit(shell, 4, 1, 20)
+    shell.commit(OffsetToCommit("t", 0, 7))
+    if restart:
+        shell.restart(compacted=restart == "compacted")
+    complete(shell, 4, committed=True)
+    assert offsets(shell) == [7, 20]
+    shell.restart(compacted=True)
+    assert offsets(shell) == [7, 20]
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_an_offset_does_not_expire_while_a_transaction_may_change_it(shell: Shell, committed: bool) -> None:
+    shell.commit(OffsetToCommit("t", 0, 7))
+    commit(shell, 4, 0, 10)
+    shell.advance(RETENTION_MS + 2 * SWEEP_MS)
+    assert offsets(shell) == [7, None]
+    complete(shell, 4, committed=committed)
+    shell.advance(2 * SWEEP_MS)
+    assert offsets(shell) == [None, None], "their time was over before"
