@@ -7,7 +7,6 @@ from benchmarks.servers import (
     Kafka,
     Nats,
     Postroad,
-    PostroadTransactions,
     RabbitMQ,
     RabbitMQQuorum,
     Redis,
@@ -17,7 +16,6 @@ from benchmarks.sqs_servers import ElasticMQ, Moto, PostroadGateway
 
 OURS = (
     Postroad.name,
-    PostroadTransactions.name,
     PostroadGateway.name,
     PostroadCluster.name,
     PostroadTwo.name,
@@ -32,7 +30,6 @@ PEERS: dict[str, type[Server]] = {
         Redis,
         RabbitMQ,
         RabbitMQQuorum,
-        PostroadTransactions,
         PostroadGateway,
         Moto,
         ElasticMQ,

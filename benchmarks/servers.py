@@ -48,7 +48,6 @@ class Server(ABC):
     measured_as: ClassVar[str] = ""  # the name that workloads have for it, where that is another
     nodes: ClassVar[int] = 1
     replicas: ClassVar[int] = 1  # of each topic
-    only_where_named: ClassVar[bool] = False  # it is measured by workloads that name it, and by no others
 
     def __init__(self, mode: Mode, directory: Path) -> None:
         self.mode = mode
@@ -127,18 +126,6 @@ class Postroad(Server):
 
     def version(self) -> str:
         return metadata.version("postroad")
-
-
-class PostroadTransactions(Postroad):
-    """A node that takes transactional ids, which is off by default."""
-
-    name = "postroad-transactions"
-    raw_client = queue_client = None
-    only_where_named = True
-
-    def prepare(self) -> tuple[list[str], dict[str, str]]:
-        command, environment = super().prepare()
-        return command, {**environment, "POSTROAD_KAFKA_TRANSACTIONS": "true"}
 
 
 class Kafka(Server):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.servers import Kafka, Mode, PostroadTransactions
+from benchmarks.servers import Kafka, Mode, Postroad
 from benchmarks.session import Measurement, Session
 from benchmarks.workload import Part, Row, Workload
 
@@ -39,7 +39,7 @@ def _rate(figures: dict[str, float]) -> float:
     return figures["messages"] / figures["seconds"]
 
 
-_workload = partial(Workload, part=Part.TRANSACTIONS, only=(PostroadTransactions.name, Kafka.name))
+_workload = partial(Workload, part=Part.TRANSACTIONS, only=(Postroad.name, Kafka.name))
 
 
 def _single_workload(key: str, goal: float | None, mode: Mode) -> Workload:

@@ -14,7 +14,7 @@ class Part(Enum):
     """A table of its own in the report. `against`: those whose best figure the ratio of `ours` is to."""
 
     LOGS = "logs", "postroad", ("kafka",)
-    TRANSACTIONS = "transactions", "postroad-transactions", ("kafka",)
+    TRANSACTIONS = "transactions", "postroad", ("kafka",)
     QUEUES = "queues", "postroad", ("nats", "rabbitmq", "rabbitmq-quorum")
     GATEWAY = "gateway", "postroad-gateway", ("moto", "elasticmq")
     CLUSTER = "cluster", "postroad-cluster", ("kafka-cluster",)
@@ -67,8 +67,7 @@ class Workload:
 
     def fits(self, server: type[Server]) -> bool:
         name = server.measured_as or server.name
-        is_named_only = server.nodes > 1 or server.only_where_named
-        if name not in self.only if self.only else is_named_only:
+        if name not in self.only if self.only else server.nodes > 1:
             return False
         return all(getattr(server, client) for client in self.clients)
 

@@ -59,7 +59,6 @@ class Conditions:
             "durability.flush": self.flush,
             "durability.flush_interval_ms": "200",
             "kafka.short_ways": str(self.short_ways).lower(),
-            "kafka.transactions": "true",
             "topics.partitions": "3",
             "topics.segment_bytes": str(self.segment_bytes),
             "storage.retention_check_ms": str(self.retention_check_ms),

@@ -56,7 +56,6 @@ FATES: Final = (LEAVE, NAP, *(ABORT,) * 4, *(COMMIT,) * 5)
 class Isolated(Workload):
     name = "isolated"
     many_nodes = True
-    is_drawn = False  # transactions are a preview: `--workloads isolated`
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)

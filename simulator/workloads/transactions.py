@@ -55,7 +55,6 @@ FATES: Final = (LEAVE, NAP, ABORT, ABORT, ABORT, COMMIT, COMMIT, COMMIT, COMMIT,
 class Transactions(Workload):
     name = "transactions"
     many_nodes = True
-    is_drawn = False  # what it relies on is a preview: `--workloads transactions`
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)

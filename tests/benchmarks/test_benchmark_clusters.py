@@ -15,7 +15,7 @@ from benchmarks.clusters import KafkaCluster, PostroadCluster, PostroadTwo
 from benchmarks.peers import PEERS
 from benchmarks.process import free_ports
 from benchmarks.results import ModeResults, ServerFacts
-from benchmarks.servers import Kafka, Mode, Postroad, PostroadTransactions
+from benchmarks.servers import Kafka, Mode, Postroad
 from benchmarks.session import Limits, Measurement, Session
 from benchmarks.workload import Part
 from benchmarks.workloads import WORKLOADS
@@ -35,12 +35,8 @@ def measured(server: type[Postroad | Kafka]) -> set[Part]:
 def test_cluster_is_measured_only_where_it_is_named() -> None:
     assert measured(PostroadCluster) == measured(KafkaCluster) == {Part.CLUSTER, Part.FAILOVER}
     assert measured(PostroadTwo) == {Part.TWO_NODES}
+    assert Part.TRANSACTIONS in measured(Postroad)
     assert measured(Kafka) == {Part.LOGS, Part.TRANSACTIONS, Part.QUEUES}
-
-
-def test_transactions_are_measured_on_a_node_of_their_own() -> None:
-    assert measured(PostroadTransactions) == {Part.TRANSACTIONS}
-    assert Part.TRANSACTIONS not in measured(Postroad)
 
 
 def test_every_ratio_is_to_servers_that_exist() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.servers import Mode, PostroadTransactions
+from benchmarks.servers import Mode, Postroad
 from benchmarks.session import Limits, Session
 from benchmarks.transactions import WORKLOADS
 from benchmarks.workload import Workload
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostroadTransactions]:
-    node = PostroadTransactions(Mode.PAGE_CACHE, tmp_path_factory.mktemp("bench") / "node")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postroad]:
+    node = Postroad(Mode.PAGE_CACHE, tmp_path_factory.mktemp("bench") / "node")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         node.start()
@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostroadTransac
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.key)
-def test_every_row_has_a_figure(server: PostroadTransactions, workload: Workload) -> None:
+def test_every_row_has_a_figure(server: Postroad, workload: Workload) -> None:
     session = Session(server, f"t-{workload.key}", Limits(scale=0.005, seconds=20))
     try:
         found = workload.measure(session)

@@ -17,7 +17,6 @@ from tests.simulator.simulated_node import SimulatedNode, simulated_node
 
 SHARED: Final[dict[str, Any]] = {
     "durability_flush": "os",
-    "kafka_transactions": "true",
     "storage_retention_check_ms": CHECK_MS,
 }
 

@@ -19,7 +19,7 @@ NOT_ALONE = {
     # followers
     "postroad.broker.replica_fetcher",
     "postroad.broker.several_nodes",
-    # transactions, which are off
+    # transactions, which nobody has asked for
     "postroad.broker.transactions.coordinator",
     "postroad.broker.transactions.participants",
     "postroad.transactions.coordinator",

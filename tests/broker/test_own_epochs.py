@@ -14,7 +14,6 @@ from tests.broker.test_transactions import (
     ABORTABLE,
     INVALID_EPOCH,
     INVALID_STATE,
-    ON,
     Worker,
     committed_offset,
     end_of,
@@ -82,7 +81,7 @@ def test_what_is_sent_joins_the_transaction_by_itself(shared: Running, topic: st
 def test_a_batch_waits_for_the_markers_of_the_transaction_before(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = start(**ON)
+    running = start()
     running.create("t")
     held: list[Ending] = []
     begin = Ending.begin

@@ -17,7 +17,7 @@ from postroad.wire.messages import produce
 from postroad.wire.records import Record, encode_batch
 from tests.broker.harness import Running, running_node
 from tests.broker.test_queues import GROUP, configure
-from tests.broker.test_transactions import ON, Worker
+from tests.broker.test_transactions import Worker
 from tests.clients.share_session import Error, Fate, Word, one, session
 from tests.clients.wait import until
 from tests.faults.raw import produce_request
@@ -77,7 +77,7 @@ def taken(running: Running, count: int = 1) -> list[bytes | None]:
 
 
 def test_an_open_transaction_holds_back_what_lies_behind_it(start: Callable[..., Running]) -> None:
-    running = start(**ON)
+    running = start()
     begin(running)
     running.publish("jobs", b"before")
     with running.connect() as connection, session(running.bootstrap, GROUP, "jobs") as member:
@@ -96,7 +96,7 @@ def test_an_open_transaction_holds_back_what_lies_behind_it(start: Callable[...,
 def test_nothing_aborted_is_delivered_and_the_subscription_is_done_with_it(
     start: Callable[..., Running],
 ) -> None:
-    running = start(**ON)
+    running = start()
     begin(running)
     transact(running, ABORT, b"a", b"b")
     transact(running, COMMIT, b"c", b"d")
@@ -117,14 +117,14 @@ def test_nothing_aborted_is_delivered_and_the_subscription_is_done_with_it(
 
 
 def test_other_subscriptions_see_what_is_open_and_what_is_aborted(start: Callable[..., Running]) -> None:
-    running = start(**ON)
+    running = start()
     begin(running, "read_uncommitted")
     transact(running, ABORT, b"a")
     assert taken(running) == [b"a"]
 
 
 def test_transactions_of_several_producers_are_told_apart(start: Callable[..., Running]) -> None:
-    running = start(**ON)
+    running = start()
     begin(running)
     with running.connect() as one_side, running.connect() as other_side:
         first, second = Worker(one_side, "first"), Worker(other_side, "second")
@@ -140,7 +140,7 @@ def test_transactions_of_several_producers_are_told_apart(start: Callable[..., R
 
 
 def test_a_batch_with_order_and_headers_is_left_out_like_any_other(start: Callable[..., Running]) -> None:
-    running = start(**ON)
+    running = start()
     begin(running, postroad_order="key", postroad_fair_by="tenant")
     transact(running, ABORT, b"a", b"b")
     transact(running, COMMIT, b"c")
@@ -149,7 +149,7 @@ def test_a_batch_with_order_and_headers_is_left_out_like_any_other(start: Callab
 
 def test_an_aborted_message_makes_nobody_a_duplicate(start: Callable[..., Running]) -> None:
     """What is sent again after an abort carries the same id, and is the first that counts."""
-    running = start(**ON)
+    running = start()
     begin(running, postroad_deduplicate_ms=60_000)
     for verdict in (ABORT, COMMIT, COMMIT):
         with running.connect() as connection:
@@ -169,7 +169,7 @@ def test_an_aborted_message_makes_nobody_a_duplicate(start: Callable[..., Runnin
 
 
 def test_a_restart_forgets_nothing_of_transactions(tmp_path: Path) -> None:
-    with running_node(tmp_path, kafka_transactions="true") as running:
+    with running_node(tmp_path) as running:
         begin(running)
         transact(running, ABORT, b"a")
         transact(running, COMMIT, b"b")
@@ -177,7 +177,7 @@ def test_a_restart_forgets_nothing_of_transactions(tmp_path: Path) -> None:
             worker = Worker(connection, "left")
             assert worker.add("jobs") == [0]
             assert worker.write("jobs", b"open") == 0
-    with running_node(tmp_path, kafka_transactions="true") as running:
+    with running_node(tmp_path) as running:
         with session(running.bootstrap, GROUP, "jobs") as member:
             assert [held.value for held in member.fetch_some().held] == [b"b"]
             assert member.fetch().held == [], "one is open still"
@@ -190,7 +190,7 @@ def test_a_restart_forgets_nothing_of_transactions(tmp_path: Path) -> None:
 
 
 def test_a_latest_start_holds_what_is_committed_later(start: Callable[..., Running]) -> None:
-    running = start(**ON)
+    running = start()
     running.create("jobs")
     running.publish("jobs", b"long ago")
     with running.connect() as connection:
@@ -204,7 +204,7 @@ def test_a_latest_start_holds_what_is_committed_later(start: Callable[..., Runni
 
 
 def test_a_peek_shows_neither_what_is_open_nor_what_was_aborted(start: Callable[..., Running]) -> None:
-    running = start(**ON)
+    running = start()
     begin(running)
     transact(running, ABORT, b"a", b"b")
     running.publish("jobs", b"c", b"d")
@@ -224,7 +224,7 @@ def test_a_change_to_read_committed_holds_for_what_is_delivered_from_then_on(
     start: Callable[..., Running], released: bool
 ) -> None:
     """What a consumer held before keeps its place, as with any other change."""
-    running = start(**ON)
+    running = start()
     begin(running, "read_uncommitted")
     transact(running, ABORT, b"a")
     with running.connect() as connection, session(running.bootstrap, GROUP, "jobs") as member:

@@ -104,7 +104,7 @@ BEFORE_LOGIN: Final = {17, 18, 36}
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    with secured_node(tmp_path_factory.mktemp("rights"), kafka_transactions="true") as running:
+    with secured_node(tmp_path_factory.mktemp("rights")) as running:
         running.create(NAME)
         yield running
 

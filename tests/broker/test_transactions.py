@@ -44,7 +44,6 @@ INVALID_EPOCH, INVALID_STATE, CONCURRENT, UNKNOWN_TOPIC, NOT_ATTEMPTED, UNSTABLE
 )
 REFUSED, ABORTABLE, UNKNOWN_ID = 53, 120, 49
 READ_COMMITTED = 1
-ON = {"kafka_transactions": "true"}
 
 
 class Worker:
@@ -146,19 +145,6 @@ def state_of(running: Running, name: str) -> str:
     return str(running.call(describe_transactions, 0, request).transaction_states[0].transaction_state)
 
 
-def test_a_node_takes_transactional_ids_only_if_it_was_told_to(start: Callable[..., Running]) -> None:
-    running = start()
-    with running.connect() as connection:
-        assert Worker(connection, "shop").error == REFUSED
-    assert "__transaction_state" not in running.node.image.topics
-
-
-def test_the_coordinator_of_a_transactional_id_is_found(shared: Running) -> None:
-    request = find_coordinator.FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])
-    [found] = shared.call(find_coordinator, 6, request).coordinators
-    assert (found.error_code, found.node_id, found.port) == (0, 1, shared.node.port)
-
-
 def test_a_late_end_of_an_older_connection_does_not_end_the_next_transaction(
     shared: Running, topic: str
 ) -> None:
@@ -222,7 +208,7 @@ def test_a_fenced_producer_hears_it_as_its_version_knows_it(
 def test_requests_wait_while_markers_are_under_way(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = start(**ON)
+    running = start()
     running.create("t")
     held: list[Ending] = []
     begin = Ending.begin
@@ -247,7 +233,7 @@ def test_requests_wait_while_markers_are_under_way(
 def test_a_request_that_waited_too_long_is_told_so(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = start(**ON)
+    running = start()
     running.create("t")
     monkeypatch.setattr("postroad.broker.transactions.coordinator.WAIT_S", 0.05)
     monkeypatch.setattr(Ending, "begin", lambda _: None)
@@ -291,7 +277,7 @@ def test_a_node_that_stopped_behind_a_verdict_brings_it_to_its_end_when_it_is_ba
     monkeypatch: pytest.MonkeyPatch,
     done: Callable[[pytest.MonkeyPatch, Running], None],
 ) -> None:
-    running = start(**ON)
+    running = start()
     for name in ("a", "b"):
         running.create(name)
     with monkeypatch.context() as patch, running.connect() as connection:
@@ -353,22 +339,6 @@ def test_offsets_of_a_group_that_was_not_added_are_refused(shared: Running, topi
         assert worker.commit_offset(topic, topic, 5) == INVALID_STATE
 
 
-def test_strangers_cost_no_memory(shared: Running, topic: str) -> None:
-    """Whoever names ids that nobody has is refused, and nothing is kept of it."""
-    with shared.connect() as connection:
-        Worker(connection, topic)  # a connection from before the coordinator was there may be hung up
-    with shared.connect() as connection:
-        known = Worker(connection, topic)
-        coordination = shared.node.transactions
-        before = len(coordination._offsets_spoke), len(coordination.find(topic).transactions._spoke)
-        for number in range(20):
-            known.name = f"{topic}-{number}"
-            assert known.commit_offset(topic, topic, 5) in (UNKNOWN_TOPIC, UNKNOWN_ID)
-            assert known.end(commit=True) == UNKNOWN_ID
-    after = len(coordination._offsets_spoke), len(coordination.find(topic).transactions._spoke)
-    assert after == before
-
-
 def test_offsets_that_come_late_by_an_older_connection_are_refused(shared: Running, topic: str) -> None:
     """They were held back by the network until their producer had gone on to its next transaction."""
     shared.create(topic)
@@ -401,7 +371,7 @@ def test_offsets_that_could_not_be_synced_do_not_outlive_their_transaction(
 ) -> None:
     """They may be in the log all the same, and the next coordinator would have the next transaction commit
     them. So the verdict comes to the group when it is certain what its log holds."""
-    running = start(durability_flush="sync", **ON)
+    running = start(durability_flush="sync")
     running.create("t")
     tries: list[object] = []
     again = Ending._again
@@ -434,7 +404,7 @@ def test_offsets_that_could_not_be_synced_do_not_outlive_their_transaction(
 def test_a_deleted_topic_counts_as_done(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = start(**ON)
+    running = start()
     running.create("kept")
     running.create("gone")
     with running.connect() as connection:

@@ -14,7 +14,7 @@ from .conftest import PATIENCE_S, Command, read_json
 
 @pytest.fixture(scope="module")
 def postroad_session() -> Iterator[Node]:
-    with node({"kafka.transactions": True}) as running:
+    with node() as running:
         yield running
 
 

@@ -23,7 +23,6 @@ BROKER_CONFIG = {
     **shared_node.SETTINGS,
     "groups.consumer_heartbeat_ms": 300,
     "groups.session_min_ms": SHORTEST_SESSION_MS,
-    "kafka.transactions": True,
 }
 
 

@@ -21,7 +21,7 @@ LIMIT_S = 120.0
 @pytest.mark.slow
 def test_each_transaction_has_an_epoch_and_takes_effect_or_not(tmp_path: Path) -> None:
     path = java_client.classpath(tmp_path, PROGRAM)
-    with running_node(tmp_path / "node", kafka_transactions="true") as running:
+    with running_node(tmp_path / "node") as running:
         running.create("t", partitions=2)
         arguments = [f"127.0.0.1:{running.node.port}", "t", "shop", "group", str(TRANSACTIONS)]
         command = ["java", "-Xmx256m", "-cp", path, PROGRAM, *arguments]

@@ -154,7 +154,7 @@ def restart(running: Node) -> None:
 
 
 def copy_on_one_node(home: Path, kills: int, numbers: int) -> None:
-    with node({"kafka.transactions": True}, directory=home) as running:
+    with node(directory=home) as running:
         create_topics(running.bootstrap, 1)
         strikes = [partial(restart, running) if number % 2 else None for number in range(kills)]
         copy_over_kills(running.bootstrap, home, strikes, numbers)
@@ -215,7 +215,6 @@ def test_each_input_has_its_effect_once_over_twenty_kills(tmp_path: Path) -> Non
 
 @pytest.mark.cluster_slow
 def test_each_input_has_its_effect_once_over_twenty_kills_on_three_nodes(tmp_path: Path) -> None:
-    settings = {"kafka.transactions": True, "topics.replicas": 3}
-    with cluster(nodes=3, settings=settings, directory=tmp_path) as running:
+    with cluster(nodes=3, settings={"topics.replicas": 3}, directory=tmp_path) as running:
         create_topics(running.bootstrap, 3)
         copy_over_kills(running.bootstrap, tmp_path, list(islice(strikes_on(running), 24)), 200)

@@ -125,7 +125,7 @@ def _run(
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Node]:
     """One node for all tests; they keep to topics of their own."""
-    with node({**shared_node.SETTINGS, "http.enabled": False, "kafka.transactions": True}) as running:
+    with node({**shared_node.SETTINGS, "http.enabled": False}) as running:
         yield running
 
 

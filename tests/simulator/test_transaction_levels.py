@@ -22,7 +22,7 @@ def features(cluster: SimulatedCluster) -> list[str]:
 
 
 def test_no_transaction_begins_while_a_node_runs_an_older_version() -> None:
-    with simulated_cluster(1, kafka_transactions="true") as cluster:
+    with simulated_cluster(1) as cluster:
         image = cluster.nodes[1].image
         cluster.until(lambda: image.level == keys.LEVEL)
         image.level = keys.MOVES_LEVEL  # as if another node had not been updated yet

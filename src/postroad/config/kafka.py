@@ -46,9 +46,9 @@ class Kafka(Section):
         "off: to rule that out when looking for a fault.",
     )
     transactions: bool = setting(
-        False,
+        True,
         switch(),
-        "Take transactional ids. A preview: set it on every node of a cluster.",
+        "Take transactional ids; off: producers that have one get an error. The same on every node.",
     )
 
     @property

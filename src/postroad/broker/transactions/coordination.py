@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from postroad.broker.transactions.coordinator import Coordinator
     from postroad.transactions.coordinator import Transactions
 
-K, V = TypeVar("K"), TypeVar("V")
+K = TypeVar("K")
+V = TypeVar("V")
 Decide = Callable[["Transactions", Now], Decision]
 Respond = Callable[[Producer | ApiError | None], bytes]
 
