@@ -12,6 +12,7 @@ from simulator.mutants import (
     logs,
     membership,
     moves,
+    pledges,
     queues,
     repetitions,
     replication,
@@ -30,6 +31,7 @@ _ALL: Final = (
     *replication.ALL,
     *moves.ALL,
     *transactions.ALL,
+    *pledges.ALL,
     *transactions.OF_CLUSTERS,
 )
 

@@ -19,6 +19,7 @@ from simulator.workloads.recreated import Recreated
 from simulator.workloads.redriven import Redriven
 from simulator.workloads.repeated import Repeated
 from simulator.workloads.retained import Retained
+from simulator.workloads.taken import Taken
 from simulator.workloads.transactions import Transactions
 from simulator.workloads.workload import Workload
 
@@ -39,6 +40,7 @@ _KINDS: Final[tuple[type[Workload], ...]] = (
     Nearby,
     Transactions,
     Isolated,
+    Taken,
 )
 
 ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}

@@ -11,7 +11,7 @@ import pytest
 
 from simulator.campaign import Campaign, play_apart
 from simulator.faults import KINDS
-from simulator.mutants import groups, logs, queues, repetitions, topics, transactions
+from simulator.mutants import groups, logs, pledges, queues, repetitions, topics, transactions
 from tests.simulator.caught import is_caught
 
 SEEDS = range(1, 25)
@@ -66,6 +66,11 @@ CAUGHT_BY = {
     "end-of-any-epoch": Catch("transactions", ("reset", "kill")),
     "deliver-aborted": Catch("isolated"),
     "deliver-open": Catch("isolated"),
+    "pledges-forgotten": Catch("taken", ("kill", "stop")),
+    "pledges-not-ended": Catch("taken"),
+    "pledges-committed": Catch("taken"),
+    "pledges-of-any-epoch": Catch("taken"),
+    "pledges-not-joined": Catch("taken"),
     "checkpoint-unsynced": Catch("damaged", ("flip", "power", "kill", "stop")),
 }
 
@@ -111,5 +116,6 @@ def test_every_mutant_of_one_node_is_tried() -> None:
         *topics.ALL,
         *repetitions.ALL,
         *transactions.ALL,
+        *pledges.ALL,
     )
     assert CAUGHT_BY.keys() == {mutant.name for mutant in mutants}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from simulator.campaign import Campaign, play_apart
-from simulator.checkers import l9_transactions, s13_isolation
+from simulator.checkers import l9_transactions, s13_isolation, s14_taken
 from simulator.workloads.isolated_history import IsolatedHistory
 from simulator.workloads.log_history import Position
+from simulator.workloads.taken_history import TakenHistory
 from simulator.workloads.transaction_history import NOWHERE, Attempt, TransactionHistory
 
 
@@ -147,4 +148,49 @@ def test_a_delivered_message_that_is_not_committed_is_seen() -> None:
 @pytest.mark.parametrize(("nodes", "seed"), [(1, 1), (1, 2), (1, 3), (3, 1)])
 def test_a_subscription_that_waits_for_transactions_breaks_no_promise(nodes: int, seed: int) -> None:
     campaign = Campaign(nodes=nodes, workloads=("isolated",))
+    assert [str(violation) for violation in play_apart(campaign, seed).violations] == []
+
+
+# --- messages of a queue that are accepted in transactions
+
+
+def taken_history() -> TakenHistory:
+    """Two messages that were answered in two transactions, and one that was aborted first."""
+    history = TakenHistory(history_of([0], [1]), [Position(0, 0), Position(0, 1)])
+    aborted = history.transactions.begin([Position(0, 1)], 1.0)
+    aborted.aborted = 2.0
+    return history
+
+
+def taken_broken(history: TakenHistory) -> list[str]:
+    return [violation.invariant for violation in s14_taken.check(history)]
+
+
+def test_messages_that_are_answered_once_break_nothing() -> None:
+    assert taken_broken(taken_history()) == []
+
+
+def test_a_message_that_is_done_without_its_answer_is_seen() -> None:
+    history = taken_history()
+    history.inputs.append(Position(1, 0))
+    assert taken_broken(history) == ["S14"]
+
+
+def test_a_message_that_is_answered_twice_is_seen() -> None:
+    history = taken_history()
+    again = history.transactions.begin([Position(0, 1)], 4.0)
+    again.asked = 5.0
+    history.transactions.final += again.values()
+    assert taken_broken(history) == ["S14"]
+
+
+def test_an_answer_to_what_was_never_there_is_seen() -> None:
+    history = taken_history()
+    history.inputs.pop()
+    assert taken_broken(history) == ["S14"]
+
+
+@pytest.mark.parametrize(("nodes", "seed"), [(1, 1), (1, 2), (1, 3), (3, 1)])
+def test_messages_that_are_taken_in_transactions_break_no_promise(nodes: int, seed: int) -> None:
+    campaign = Campaign(nodes=nodes, workloads=("taken",))
     assert [str(violation) for violation in play_apart(campaign, seed).violations] == []
