@@ -87,6 +87,23 @@ def test_a_super_user_needs_no_rights(place: Place) -> None:
         assert json.loads(socket.recv(TIMEOUT_S))["value"] == "hello"
 
 
+def test_a_transaction_over_a_stream_publishes_only_where_its_user_may(place: Place, reader: str) -> None:
+    place.send("held")
+    wanted = {"type": "transaction", "request": 1, "publish": [{"topic": place.name, "value": "mine"}]}
+    with connect(place, basic(reader)) as socket:
+        held = json.loads(socket.recv(TIMEOUT_S))
+        frame = json.dumps({**wanted, "ids": [held["id"]]})
+        socket.send(frame)
+        refused = json.loads(socket.recv(TIMEOUT_S))
+        assert (refused["type"], refused["request"]) == ("refused", 1)
+        assert "Write" in json.dumps(refused)
+        place.house.allow(reader, place.right((Op.WRITE, Type.TOPIC, "n")))
+        socket.send(frame)
+        answers = [json.loads(socket.recv(TIMEOUT_S)) for _ in range(2)]  # the message comes back, too
+        place.house.disallow(reader, place.right((Op.WRITE, Type.TOPIC, "n")))
+    assert {answer["type"] for answer in answers} == {"committed", "message"}
+
+
 def loses_right(place: Place, reader: str) -> None:
     place.house.disallow(reader, place.right(READS[1]))
 

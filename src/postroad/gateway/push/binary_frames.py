@@ -5,6 +5,10 @@ From the client:
     credit    1 (1) · messages (4)
     settle    2 accept, 3 release, 4 reject, 5 extend (1) · request (4) · ms (4) · ids (8 each)
     the same by receipts: 0x80 added to the first byte; in place of ids: length (2) and receipt, each
+    transaction   6 (1) · request (4) · count (4), ids (8 each) · count (4), receipts as above ·
+                  count (4), messages to publish, each: topic length (2), topic · partition (4), -1: by its
+                  key · key length (4), key · value length (4), value · headers (4), each: name length (4),
+                  name, value length (4), value
 
 `request` 0: only what fails is told. `ms` is the delay of a release, the new lock of an extension;
 0xFFFFFFFF: as the subscription says. To the client:
@@ -18,6 +22,8 @@ From the client:
               count (4), for each receipt: length (2), receipt
     expired   0x12 (1) · ids (8 each)
     error     0x13 (1) · code (2) · text
+    committed 0x14 (1) · request (4) · partition (4) and offset (8) of each message
+    refused   0x15 (1) · request (4) · status (2) · text
 """
 
 from __future__ import annotations
@@ -28,6 +34,12 @@ from struct import Struct
 from typing import Final
 
 from postroad.client.share_message import AckType
+from postroad.gateway.push.binary_transactions import (
+    TRANSACTION,
+    read_transaction,
+    write_committed,
+    write_refused,
+)
 from postroad.gateway.push.frames import (
     CREDIT_MAX,
     IDS_MAX,
@@ -35,9 +47,12 @@ from postroad.gateway.push.frames import (
     BadFrame,
     Credit,
     Failures,
+    NewTransaction,
     Outgoing,
     Settlement,
 )
+from postroad.gateway.rest.problems import Problem
+from postroad.gateway.rest.publish import Published
 
 SUBPROTOCOL: Final = "postroad.v1.binary"
 
@@ -66,12 +81,14 @@ class BinaryFormat:
     subprotocol = SUBPROTOCOL
     is_text = False
 
-    def read(self, frame: str | bytes) -> Credit | Settlement:
+    def read(self, frame: str | bytes) -> Credit | Settlement | NewTransaction:
         if isinstance(frame, str):
             raise BadFrame(f"Frames of {SUBPROTOCOL} are binary; this one is text.")
         try:
             if frame and frame[0] == CREDIT:
                 return _read_credit(frame)
+            if frame and frame[0] == TRANSACTION:
+                return read_transaction(frame)
             return _read_settlement(frame)
         except struct.error:
             raise BadFrame(f"The frame of {len(frame)} bytes does not have the length of its kind.") from None
@@ -88,6 +105,12 @@ class BinaryFormat:
             parts += [_short(text.encode()), _COUNT.pack(len(ids)), _ids(ids), _COUNT.pack(len(receipts))]
             parts += [_short(receipt.encode()) for receipt in receipts]
         return b"".join(parts)
+
+    def committed(self, request: int, published: Sequence[Published]) -> bytes:
+        return write_committed(request, published)
+
+    def refused(self, request: int, problem: Problem) -> bytes:
+        return write_refused(request, problem)
 
     def expired(self, ids: Sequence[int]) -> bytes:
         return bytes([EXPIRED]) + _ids(ids)

@@ -1,7 +1,8 @@
 """What is said over a WebSocket, whatever the format: JSON (`json_frames`) or binary (`binary_frames`).
 
-The client grants credit and settles messages, the gateway sends messages and tells what became of
-settlements. Messages have ids, which count from 1 and mean something in this connection only.
+The client grants credit and settles messages, alone or in a transaction that publishes others; the gateway
+sends messages and tells what became of settlements and transactions. Messages have ids, which count from 1
+and mean something in this connection only.
 """
 
 from __future__ import annotations
@@ -10,9 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from postroad.client.share_message import AckType, ShareMessage
+from postroad.gateway.rest.problems import Problem
+from postroad.gateway.rest.publish import Published
+from postroad.gateway.rest.pull import RECEIVE_MAX
+from postroad.gateway.rest.transactions import MessageToTopic
 
 FRAME_BYTES_MAX: Final = 1 << 20  # of a client's frame; some 100,000 ids
 IDS_MAX: Final = 10_000  # and receipts, each, in one frame
+TAKEN_MAX: Final = RECEIVE_MAX  # ids and receipts, each, in one transaction
 CREDIT_MAX: Final = 100_000  # granted and not used, in all
 MS_MAX: Final = 43_200_000  # 12 h, the longest lock; delays may be as long
 REASON_MAX: Final = 1000  # characters, as nodes take them
@@ -40,6 +46,15 @@ class Settlement(NamedTuple):
     reason: str = ""  # of a rejection
 
 
+class NewTransaction(NamedTuple):
+    """These messages are accepted and those published, all or nothing; the outcome is told."""
+
+    request: int
+    ids: Sequence[int]
+    receipts: Sequence[str]
+    publish: Sequence[MessageToTopic]
+
+
 class Outgoing(NamedTuple):
     id: int
     message: ShareMessage
@@ -56,12 +71,18 @@ class Format(Protocol):
     subprotocol: str
     is_text: bool
 
-    def read(self, frame: str | bytes) -> Credit | Settlement:
+    def read(self, frame: str | bytes) -> Credit | Settlement | NewTransaction:
         """Raises BadFrame."""
 
     def messages(self, outgoing: Sequence[Outgoing]) -> bytes: ...
 
     def settled(self, request: int | None, failures: Failures) -> bytes: ...
+
+    def committed(self, request: int, published: Sequence[Published]) -> bytes:
+        """The transaction is; where its messages are now, in their order."""
+
+    def refused(self, request: int, problem: Problem) -> bytes:
+        """Nothing of the transaction has happened, unless the problem says that nobody knows."""
 
     def expired(self, ids: Sequence[int]) -> bytes:
         """The locks of these have ended: their ids mean nothing any more."""

@@ -7,12 +7,15 @@ From the client:
     {"type": "release", "ids": [3], "delay_ms": 5000}
     {"type": "reject", "ids": [4], "reason": "no such customer"}
     {"type": "extend", "ids": [5], "lock_ms": 60000, "request": 17}
+    {"type": "transaction", "ids": [6], "publish": [{"topic": …, "value": …}], "request": 18}
 
 `receipts` may stand in place of `ids` or beside them. To the client:
 
     {"type": "message", "id": 1, "topic": …}                 as in `message_json`
     {"type": "messages", "messages": [{"id": 1, …}, …]}      if batches were asked for
     {"type": "settled", "request": 17, "failed": [{"error": …, "ids": […], "receipts": […]}]}
+    {"type": "committed", "request": 18, "messages": [{"id": …, "topic": …, "partition": …, "offset": …}]}
+    {"type": "refused", "request": 18, "problem": {"type": …, "title": …, "status": …, "detail": …}}
     {"type": "expired", "ids": [6]}
     {"type": "error", "code": 4000, "error": …}
 """
@@ -31,17 +34,23 @@ from postroad.gateway.push.frames import (
     IDS_MAX,
     MS_MAX,
     REASON_MAX,
+    TAKEN_MAX,
     BadFrame,
     Credit,
     Failures,
+    NewTransaction,
     Outgoing,
     Settlement,
 )
 from postroad.gateway.push.message_json import MessageJson, fields_of
+from postroad.gateway.rest.problems import Problem
+from postroad.gateway.rest.publish import MESSAGES_MAX, Published
+from postroad.gateway.rest.transactions import MessageToTopic
 
 SUBPROTOCOL: Final = "postroad.v1.json"
 
 _Ids = Annotated[list[int], Meta(max_length=IDS_MAX)]
+_Taken = Annotated[list[int], Meta(max_length=TAKEN_MAX)]
 _Texts = Annotated[list[str], Meta(max_length=IDS_MAX)]
 _Request = Annotated[int, Meta(ge=0, lt=1 << 32)]
 _Ms = Annotated[int, Meta(ge=0, le=MS_MAX)]
@@ -74,6 +83,13 @@ class _Extend(_Said, tag_field="type", tag="extend"):
     lock_ms: _Ms | None = None
 
 
+class _Transaction(Struct, tag_field="type", tag="transaction", forbid_unknown_fields=True):
+    request: _Request
+    ids: _Taken = []
+    receipts: Annotated[list[str], Meta(max_length=TAKEN_MAX)] = []
+    publish: Annotated[list[MessageToTopic], Meta(max_length=MESSAGES_MAX)] = []
+
+
 class _Failed(Struct, omit_defaults=True):
     error: str
     ids: Sequence[int] = ()
@@ -101,9 +117,11 @@ class JsonFormat:
     def __init__(self, batch: int) -> None:
         self._batched = batch > 1
         self._encode = msgspec.json.Encoder().encode
-        self._decode = msgspec.json.Decoder(_Credit | _Accept | _Reject | _Release | _Extend).decode
+        self._decode = msgspec.json.Decoder(
+            _Credit | _Accept | _Reject | _Release | _Extend | _Transaction
+        ).decode
 
-    def read(self, frame: str | bytes) -> Credit | Settlement:
+    def read(self, frame: str | bytes) -> Credit | Settlement | NewTransaction:
         if not isinstance(frame, str):
             raise BadFrame(f"Frames of {SUBPROTOCOL} are text; this one is binary.")
         try:
@@ -112,6 +130,8 @@ class JsonFormat:
             raise BadFrame(f"The frame can't be read: {error}") from None
         if isinstance(said, _Credit):
             return Credit(said.messages)
+        if isinstance(said, _Transaction):
+            return NewTransaction(said.request, said.ids, said.receipts, said.publish)
         delay_ms = said.delay_ms if isinstance(said, _Release) else None
         lock_ms = said.lock_ms if isinstance(said, _Extend) else None
         reason = said.reason if isinstance(said, _Reject) else ""
@@ -131,6 +151,16 @@ class JsonFormat:
             said["request"] = request
         said["failed"] = [_Failed(text, ids, receipts) for text, (ids, receipts) in failures.items()]
         return self._encode(said)
+
+    def committed(self, request: int, published: Sequence[Published]) -> bytes:
+        messages = [
+            {"id": each.id, "topic": each.topic, "partition": each.partition, "offset": each.offset}
+            for each in published
+        ]
+        return self._encode({"type": "committed", "request": request, "messages": messages})
+
+    def refused(self, request: int, problem: Problem) -> bytes:
+        return self._encode({"type": "refused", "request": request, "problem": problem})
 
     def expired(self, ids: Sequence[int]) -> bytes:
         return self._encode({"type": "expired", "ids": ids})

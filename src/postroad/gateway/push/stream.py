@@ -26,9 +26,18 @@ from postroad.errors import (
 )
 from postroad.gateway import sizes
 from postroad.gateway.gateway import Gateway
-from postroad.gateway.push.frames import CREDIT_MAX, BadFrame, Credit, Format, Outgoing, Settlement
+from postroad.gateway.push.frames import (
+    CREDIT_MAX,
+    BadFrame,
+    Credit,
+    Format,
+    NewTransaction,
+    Outgoing,
+    Settlement,
+)
 from postroad.gateway.push.held import Held
 from postroad.gateway.push.settlements import Settlements
+from postroad.gateway.push.transactions import StreamTransactions
 from postroad.gateway.receiver import Received
 from postroad.gateway.security.access import OPEN, Access
 from postroad.gateway.security.rights import check_receive
@@ -107,6 +116,7 @@ class Stream:
         self._settlements = Settlements(
             gateway, subscription, options.lock_ms, self._held, format_, send, self._changed.set
         )
+        self._transactions = StreamTransactions(gateway, access, self._held, format_, send, self._changed.set)
 
     async def run(self, frames: AsyncIterator[str | bytes]) -> None:
         """Until `frames` ends. Raises Ending if it is the gateway that ends it."""
@@ -115,6 +125,7 @@ class Stream:
             asyncio.create_task(self._pull(), name=f"pull {self._subscription}"),
             asyncio.create_task(self._push(), name=f"push {self._subscription}"),
             asyncio.create_task(self._settlements.run(), name=f"settle {self._subscription}"),
+            asyncio.create_task(self._transactions.run(), name=f"transact {self._subscription}"),
             asyncio.create_task(self._sweep(), name=f"expire {self._subscription}"),
             asyncio.create_task(self._until_closing(), name=f"closing {self._subscription}"),
         ]
@@ -133,6 +144,7 @@ class Stream:
     async def _let_go(self) -> None:
         """W2"""
         await self._settlements.finish()
+        await self._transactions.finish()
         left = self._held.clear()
         sent = [receipt for id_, receipt in left.items() if id_ <= self._sent_id]
         unsent = [receipt for id_, receipt in left.items() if id_ > self._sent_id]
@@ -151,6 +163,8 @@ class Stream:
                 raise Ending(BAD_FRAME, str(error)) from None
             if isinstance(said, Credit):
                 self._grant(said.messages)
+            elif isinstance(said, NewTransaction):
+                await self._transactions.say(said)
             else:
                 await self._settle(said)
 

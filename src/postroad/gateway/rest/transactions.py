@@ -92,15 +92,20 @@ async def transact(call: Call[NewTransaction, Nothing]) -> TransactionAnswer:
     The nodes need `kafka.transactions`."""
     if IDEMPOTENCY_KEY in call.request.headers:
         raise Refused(problems.REFUSED, NO_KEY)
-    return await carry_out(call.gateway, call.access, call.body)
+    receipts = _receipts(call.gateway, call.body.acknowledge)
+    return await carry_out(call.gateway, call.access, receipts, call.body.publish)
 
 
-async def carry_out(gateway: Gateway, access: Access, wanted: NewTransaction) -> TransactionAnswer:
+async def carry_out(
+    gateway: Gateway, access: Access, receipts: Sequence[Receipt], publish: Sequence[MessageToTopic]
+) -> TransactionAnswer:
     """Raises Refused, or a PostroadError; nothing of it has happened then, unless the problem says so."""
-    if not wanted.acknowledge and not wanted.publish:
+    if not receipts and not publish:
         raise Refused(problems.REFUSED, EMPTY)
-    receipts = await _receipts(gateway, access, wanted.acknowledge)
-    messages = await _messages(gateway, access, wanted.publish)
+    for name in dict.fromkeys(receipt.subscription for receipt in receipts):
+        await check_receive(access, gateway.directory, name)
+        await gateway.directory.subscription(name)
+    messages = await _messages(gateway, access, publish)
     try:
         sent = await gateway.transactions.run(receipts, messages)
     except EntryRefused as refused:
@@ -112,8 +117,8 @@ async def carry_out(gateway: Gateway, access: Access, wanted: NewTransaction) ->
     return TransactionAnswer(len(receipts), [published_of(each) for each in sent])
 
 
-async def _receipts(gateway: Gateway, access: Access, texts: Sequence[str]) -> list[Receipt]:
-    """Each once. Raises Refused, AuthorizationFailed of what it is, and GroupIdNotFound."""
+def _receipts(gateway: Gateway, texts: Sequence[str]) -> list[Receipt]:
+    """Each once. Raises Refused."""
     found: dict[Receipt, None] = {}
     for index, text in enumerate(texts):
         try:
@@ -121,9 +126,6 @@ async def _receipts(gateway: Gateway, access: Access, texts: Sequence[str]) -> l
         except WrongReceipt:
             detail = f"acknowledge[{index}] is no receipt that a gateway of this cluster has given."
             raise Refused(problems.WRONG_RECEIPT, detail) from None
-    for name in dict.fromkeys(receipt.subscription for receipt in found):
-        await check_receive(access, gateway.directory, name)
-        await gateway.directory.subscription(name)
     return list(found)
 
 
