@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postroad.security.acl_filters import AclFilter
-from postroad.security.principals import Principal, user
+from postroad.security.principals import GATEWAY, NODE, Principal, user
 from postroad.security.resources import Operation, PatternType, Permission, ResourcePattern, ResourceType
 from postroad.security.rules import Acl, AclRule, Rules
 from tests.security import model
@@ -156,6 +156,17 @@ def test_super_users_and_machines_need_no_rules_and_no_denial_stops_them() -> No
     assert may(made, Operation.READ, "orders")
     assert may(made, Operation.CLUSTER_ACTION, "orders", Principal("Node", "1"))
     assert not may(made, Operation.READ, "orders", BANK)
+
+
+def test_a_gateway_may_do_all_but_alter_the_cluster() -> None:
+    """Users and ACLs are among that."""
+    made, gateway = table([]), Principal(GATEWAY, "postroad.gateway")
+    cluster = ResourceType.CLUSTER, "kafka-cluster"
+    assert made.allows(gateway, HOST, Operation.CLUSTER_ACTION, *cluster)
+    assert made.allows(gateway, HOST, Operation.DESCRIBE, *cluster)
+    assert made.allows(gateway, HOST, Operation.ALTER, TOPIC, "orders")
+    assert not made.allows(gateway, HOST, Operation.ALTER, *cluster)
+    assert made.allows(Principal(NODE, "postroad.node"), HOST, Operation.ALTER, *cluster)
 
 
 def test_a_user_called_like_a_node_is_no_node() -> None:

@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 from postroad.broker.child_process import keep_running, run_child
-from postroad.broker.master_key_file import master_key_path
+from postroad.broker.master_key_file import gateway_key_path
 from postroad.config import Loaded, Settings
 from postroad.config.declaration import declarations
 from postroad.config.sections import Http, Logging
@@ -135,6 +135,7 @@ def settings_of(settings: Settings) -> dict[str, str]:
         for section in (Http, Tls, Security, Logging)
         for setting in declarations(section)
     }
-    if settings.security.enabled:  # it logs in with a password made from the key
-        found[declared("security.master_key_file").environment_name] = master_key_path(settings)
+    if settings.security.enabled:  # it has no need of the master key
+        found[declared("security.master_key_file").environment_name] = ""
+        found[declared("security.gateway_key_file").environment_name] = gateway_key_path(settings)
     return found

@@ -51,6 +51,12 @@ class Security(Section):
         "The file with the cluster's master key, the same on every node; empty: master.key in the data "
         "directory, made at the first start.",
     )
+    gateway_key_file: str = setting(
+        "",
+        text(),
+        "For a gateway: the file with what it logs in to the nodes with. Nodes write it into their data "
+        "directories: gateway.key.",
+    )
     session_ms: int = setting(
         0,
         duration(0, 30 * DAY_MS),

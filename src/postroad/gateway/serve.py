@@ -110,13 +110,17 @@ def credentials_of(settings: Settings) -> Credentials | None:
     """With what the gateway logs in to the nodes; None: they don't ask. Raises ConfigurationError."""
     if not settings.security.enabled:
         return None
-    path = settings.security.master_key_file
+    path = settings.security.gateway_key_file or settings.security.master_key_file
     if not path:
-        raise ConfigurationError("security.master_key_file: a gateway needs the master key of its nodes.")
+        raise ConfigurationError(
+            "security.gateway_key_file: a gateway needs the file gateway.key from a node's data directory."
+        )
     try:
-        key = read_key(Path(path).read_text())
+        key = read_key(Path(path).read_text())  # both are as long
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"the master key in {path} can't be used: {error}.") from None
+        raise ConfigurationError(f"the key in {path} can't be used: {error}.") from None
+    if settings.security.gateway_key_file:
+        return Credentials(GATEWAY_USER, key.hex())
     return Credentials(GATEWAY_USER, machine_password(key, GATEWAY_USER))
 
 

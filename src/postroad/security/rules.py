@@ -2,7 +2,8 @@
 
 In this order, the first that applies decides:
 
-1. Machines of the cluster and super users may do everything.
+1. Machines of the cluster and super users may do everything; but a gateway may not alter the cluster, users
+   and ACLs among it: whoever breaks into one makes no users.
 2. A DENY that matches: no.
 3. An ALLOW that matches: yes. Read, Write, Delete and Alter allow Describe, too; AlterConfigs allows
    DescribeConfigs. A DENY says what it says and no more.
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from postroad.security.principals import EVERYBODY, Principal
+from postroad.security.principals import EVERYBODY, GATEWAY, Principal
 from postroad.security.resources import (
     IMPLIED_BY,
     WILDCARD,
@@ -25,9 +26,12 @@ from postroad.security.resources import (
     PatternType,
     Permission,
     ResourcePattern,
+    ResourceType,
 )
 
 ANY_HOST: Final = "*"
+
+_ALTER_CLUSTER: Final = (Operation.ALTER, ResourceType.CLUSTER)
 
 
 class AclRule(NamedTuple):
@@ -113,6 +117,8 @@ class Rules:
 
     def decide(self, principal: Principal, host: str, operation: int, type_: int, name: str) -> Verdict:
         if self.is_super(principal):
+            if principal.kind == GATEWAY and (operation, type_) == _ALTER_CLUSTER:
+                return Verdict(False, "a gateway may not alter the cluster")
             return Verdict(True, f"{principal} is a super user")
         covering = list(self.covering(type_, name))
         matching = [acl for acl in covering if acl.rule.concerns(principal, host)]

@@ -3,6 +3,7 @@ boto3, Celery, websockets, and what shows a certificate."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 from collections.abc import Iterator
@@ -18,9 +19,14 @@ import websockets.sync.client
 from click.testing import CliRunner
 
 from postroad.cli import main
+from postroad.client import Client, users
+from postroad.client.login import Credentials
+from postroad.errors import ClusterAuthorizationFailed
+from postroad.security.master_key import GATEWAY_USER
 from postroad.testing import Node, node
 from tests.certificates import Authority, Pair
 from tests.clients.wait import until
+from tests.gateway.processes import alone, gateway_pid, url_of
 from tests.gateway.security.asking import basic
 from tests.gateway.sqs.conftest import connect, receive
 from tests.gateway.test_celery import Tasks
@@ -133,6 +139,38 @@ def test_metrics_with_a_users_password(served: Served, worker: dict[str, str]) -
     until(is_shown, "the gateway has heard of the rule")
 
 
+def test_the_gateway_beside_a_node_has_no_master_key(served: Served) -> None:
+    environment = Path(f"/proc/{gateway_pid(served.running)}/environ").read_text()
+    assert "gateway.key" in environment
+    assert "master.key" not in environment
+    assert (served.running.data_dir / "gateway.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_gateway_that_runs_by_itself_needs_the_gateways_key_only(
+    served: Served, worker: dict[str, str], tmp_path: Path
+) -> None:
+    copy = tmp_path / "gateway.key"
+    copy.write_bytes((served.running.data_dir / "gateway.key").read_bytes())
+    settings = ["--set", "security.enabled=true", "--set", f"security.gateway_key_file={copy}"]
+    with alone(tmp_path, "--bootstrap", served.running.bootstrap, *settings):
+        url = url_of(tmp_path)
+        queues = connect(url, worker["access_key_id"], worker["secret_access_key"]).list_queues()
+    assert set(queues) <= {"QueueUrls", "ResponseMetadata"}
+
+
+def test_whoever_breaks_into_a_gateway_makes_no_users(served: Served) -> None:
+    password = (served.running.data_dir / "gateway.key").read_text().strip()
+    bootstrap = served.running.bootstrap
+
+    async def make_user() -> None:
+        login = Credentials(GATEWAY_USER, password)
+        async with Client(bootstrap, credentials=login) as client:
+            await users.set_password(client, "intruder", "password")
+
+    with pytest.raises(ClusterAuthorizationFailed):
+        asyncio.run(make_user())
+
+
 def test_no_secret_is_in_the_log(served: Served, worker: dict[str, str]) -> None:
     log = served.running.log_file.read_text(errors="replace")
     assert worker["password"] not in log
@@ -151,7 +189,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def certified(authority: Authority) -> Iterator[Served]:
     """A gateway that demands certificates, and makes users of their subjects."""
     pair = authority.issue("node")
-    settings = {
+    settings: dict[str, str | int | float | bool] = {
         "security.enabled": True,
         "http.enabled": True,
         "http.tls": True,

@@ -42,8 +42,8 @@ class ProblemKind(NamedTuple):
 
 
 MALFORMED: Final = ProblemKind(400, "malformed", "The request does not fit the OpenAPI document.")
-UNAUTHENTICATED: Final = ProblemKind(401, "unauthenticated", "An access key is needed.")
-FORBIDDEN: Final = ProblemKind(403, "forbidden", "This key may not do that.")
+UNAUTHENTICATED: Final = ProblemKind(401, "unauthenticated", "A user or an access key is needed.")
+FORBIDDEN: Final = ProblemKind(403, "forbidden", "The caller may not do that.")
 NOT_FOUND: Final = ProblemKind(404, "not-found", "Not found.")
 METHOD: Final = ProblemKind(405, "method-not-allowed", "Method not allowed.")
 NOT_ACCEPTABLE: Final = ProblemKind(406, "not-acceptable", "Answers are application/json.")

@@ -40,10 +40,9 @@ def serve(gateway: Gateway, endpoint: Endpoint) -> Serve:
         _check_accept(request)
         access = await authorize(gateway, request, endpoint.admin)
         path = _path(request, endpoint.parameters)
-        group = path.get("subscription") or path.get("group", "")
-        await rights.check(
-            access, endpoint.rights, gateway.directory, group=group, topic=path.get("topic", "")
-        )
+        if access.is_guarded:
+            group, topic = path.get("subscription") or path.get("group", ""), path.get("topic", "")
+            await rights.check(access, endpoint.rights, gateway.directory, group=group, topic=topic)
         query = _query(request, endpoint.query)
         call = Call(gateway, request, path, query, await read_body(request), access)
         return _response(endpoint, await endpoint.handler(call))

@@ -42,6 +42,7 @@ class Identities:
     def __init__(self, keys: Keys, are_users: bool = False, principal_rules: str = "DEFAULT") -> None:
         self.keys = keys
         self.are_users = are_users
+        self.required = are_users or keys.required  # whether a request has to show something
         self.following: Following | None = None  # None: nobody is asked for a user, or not yet
         self._credentials: Credentials | None = None
         self._principal_rules = MappingRules.parse(principal_rules)
@@ -63,11 +64,6 @@ class Identities:
             await self.following.close()
         if self._credentials is not None:
             self._credentials.close()
-
-    @property
-    def required(self) -> bool:
-        """Whether a request has to show something."""
-        return self.are_users or self.keys.required
 
     # --- by a header
 
