@@ -25,7 +25,7 @@ from postroad.wire.messages import share_acknowledge
 from tests.broker.harness import Running, running_node
 from tests.broker.test_own_epochs import Modern
 from tests.broker.test_queues import GROUP, Owned, acquire_as, configure, refuse_writes_of_state
-from tests.broker.test_transactions import INVALID_EPOCH, NOT_AVAILABLE, ON, REFUSED, end_of, state_of
+from tests.broker.test_transactions import INVALID_EPOCH, NOT_AVAILABLE, REFUSED, end_of, state_of
 from tests.clients.share_session import Error, Fate
 from tests.clients.wait import until
 from tests.faults.raw import RawConnection
@@ -37,7 +37,7 @@ LOCK_MS = 600_000
 
 
 def transacting_node(directory: Path) -> AbstractContextManager[Running]:
-    return running_node(directory, kafka_transactions="true")
+    return running_node(directory)
 
 
 class Pledger(Modern):
@@ -92,7 +92,7 @@ def pledged(running: Running) -> dict[TopicPartition, dict[int, int]]:
 
 
 def test_what_is_accepted_in_a_transaction_is_done_with_its_commit(start: Callable[..., Running]) -> None:
-    running = start(**ON)
+    running = start()
     topic_id = begin(running)
     assert acquire_as(running, topic_id, ME) == [0, 1, 2]
     with running.connect() as connection:
@@ -111,7 +111,7 @@ def test_what_is_accepted_in_a_transaction_is_done_with_its_commit(start: Callab
 
 
 def test_what_is_accepted_in_a_transaction_comes_again_after_its_abort(start: Callable[..., Running]) -> None:
-    running = start(**ON)
+    running = start()
     topic_id = begin(running)
     assert acquire_as(running, topic_id, ME) == [0, 1, 2]
     with running.connect() as connection:
@@ -167,7 +167,7 @@ def test_a_verdict_reaches_pledges_though_the_node_stops_before(
 
 
 def test_a_new_producer_releases_what_the_one_before_has_pledged(start: Callable[..., Running]) -> None:
-    running = start(**ON)
+    running = start()
     topic_id = begin(running)
     assert acquire_as(running, topic_id, ME) == [0, 1, 2]
     with running.connect() as connection, running.connect() as other:
@@ -184,7 +184,7 @@ def test_a_new_producer_releases_what_the_one_before_has_pledged(start: Callable
 def test_a_transaction_that_takes_too_long_releases_its_pledges(
     simulate: Callable[..., SimulatedNode],
 ) -> None:
-    running: Any = simulate(**ON)
+    running: Any = simulate()
     topic_id = begin(running)
     assert acquire_as(running, topic_id, ME) == [0, 1, 2]
     with running.connect() as connection:
@@ -198,7 +198,7 @@ def test_a_transaction_that_takes_too_long_releases_its_pledges(
 
 
 def test_pledges_that_no_coordinator_knows_are_released(simulate: Callable[..., SimulatedNode]) -> None:
-    running: Any = simulate(**ON)
+    running: Any = simulate()
     topic_id = begin(running)
     assert acquire_as(running, topic_id, ME) == [0, 1, 2]
     with running.connect() as connection:
@@ -217,7 +217,7 @@ def test_a_pledge_whose_transaction_has_ended_meanwhile_is_refused(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The coordinator said that it may, and then that the transaction has ended: nobody would end it."""
-    running = start(**ON)
+    running = start()
     topic_id = begin(running)
     assert acquire_as(running, topic_id, ME) == [0, 1, 2]
     asked, go_on, join = threading.Event(), threading.Event(), TransactionCoordination.join
@@ -244,7 +244,7 @@ def test_a_pledge_whose_transaction_has_ended_meanwhile_is_refused(
 
 def test_an_end_of_an_old_client_ends_pledges_too(start: Callable[..., Running]) -> None:
     """EndTxn before version 5 does not raise the epoch: the pledges have the one of the verdict."""
-    running = start(**ON)
+    running = start()
     topic_id = begin(running)
     assert acquire_as(running, topic_id, ME) == [0, 1, 2]
     with running.connect() as connection:
@@ -257,7 +257,7 @@ def test_an_end_of_an_old_client_ends_pledges_too(start: Callable[..., Running])
 
 
 def test_all_subscriptions_of_a_topic_hear_of_an_end(start: Callable[..., Running]) -> None:
-    running = start(**ON)
+    running = start()
     topic_id = begin(running)
     configure(running, "others", postroad_topics="jobs", share_record_lock_duration_ms=LOCK_MS)
     assert acquire_as(running, topic_id, ME) == [0, 1, 2]
@@ -275,7 +275,7 @@ def test_all_subscriptions_of_a_topic_hear_of_an_end(start: Callable[..., Runnin
 def test_a_pledge_that_can_not_be_written_is_refused_and_the_lock_stays(
     start: Callable[..., Running],
 ) -> None:
-    running = start(durability_flush="os", **ON)
+    running = start(durability_flush="os")
     topic_id = begin(running)
     assert acquire_as(running, topic_id, ME) == [0, 1, 2]
     disk = refuse_writes_of_state(running)

@@ -27,7 +27,7 @@ from .test_share_consumer import configure, numbers, publish, take
 
 @pytest.fixture(scope="module")
 def transacting() -> Iterator[Node]:
-    with node({"kafka.transactions": True}) as running:
+    with node() as running:
         yield running
 
 

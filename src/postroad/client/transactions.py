@@ -60,9 +60,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_MS: Final = 60_000
 SEQUENCE_MASK: Final = 0x7FFFFFFF
-NO_PLEDGES: Final = (
-    "Accepting messages in a transaction needs transaction.version 2: set kafka.transactions on every node."
-)
+NO_PLEDGES: Final = "Accepting messages in a transaction needs transaction.version 2 (kafka.transactions)."
 # Nothing was changed, and a moment later it may be taken: what was held is held.
 PASSING: Final = (ConcurrentTransactions, CoordinatorLoadInProgress, CoordinatorNotAvailable)
 FEATURE: Final = "transaction.version"

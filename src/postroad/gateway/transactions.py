@@ -45,7 +45,7 @@ ABORT_S: Final = 5.0  # else the transaction ends when its time is over, or when
 INDEXES_MAX: Final = 10  # of refused receipts in an error
 NAME_BYTES: Final = 8
 
-OFF: Final = "Transactions are off: set kafka.transactions on every node."
+OFF: Final = "Transactions are off: leave kafka.transactions on at every node."
 TAKEN_OVER: Final = (
     "The transaction was ended before its commit, and nothing of it has happened: it took too long, or "
     "another gateway has the same http.name. Try again."

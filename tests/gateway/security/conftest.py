@@ -73,7 +73,7 @@ class House:
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    with secured_node(tmp_path_factory.mktemp("house"), kafka_transactions="true") as node:
+    with secured_node(tmp_path_factory.mktemp("house")) as node:
         yield node
 
 

@@ -89,7 +89,7 @@ async def transact(call: Call[NewTransaction, Nothing]) -> TransactionAnswer:
     acknowledged never comes again. Any problem but `outcome-unknown` means that nothing of it has happened;
     messages that were already acknowledged by then come again, as after a failed delivery.
 
-    The nodes need `kafka.transactions`."""
+    It needs nodes whose `kafka.transactions` is not off."""
     if IDEMPOTENCY_KEY in call.request.headers:
         raise Refused(problems.REFUSED, NO_KEY)
     receipts = _receipts(call.gateway, call.body.acknowledge)
