@@ -139,7 +139,8 @@ def test_the_rate_of_copies_is_changed_while_they_are_made() -> None:
         assert rates(running) == {1: (SLOW, "for all nodes"), 2: (1024, "for this node")}
         call(running, "cluster", "rate", "--reset", "--node", "2")
         call(running, "topic", "create", "orders", "--partitions", "2")
-        call(running, "publish", "orders", *(f"{key}{'x' * 500_000}" for key in "abcd"))
+        for partition in "01":
+            call(running, "publish", "orders", "-p", partition, "a" * 500_000, "b" * 500_000)
         before = replicas(running, "orders")
         for index, (on,) in enumerate(before):
             call(running, "cluster", "reassign", "orders", str(index), str(3 - on), "--no-wait")
