@@ -26,6 +26,7 @@ OUT_OF_RANGE, NOT_LEADER, NOT_COORDINATOR, UNKNOWN_MEMBER = 1, 6, 16, 25
 LATEST, EARLIEST = -1, -2
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LEASE_S, SESSION_S = LEASE_MS / 1000, 6.0
+SENT_AWAY_S = 2.0  # the most that clients wait for a leader that was left, once its lease has ended
 
 
 @pytest.fixture
@@ -169,6 +170,28 @@ def test_a_leader_that_was_replaced_does_not_say_where_its_log_ends(
         "a message of that time may be there"
     )
     assert offset_at(cluster, 1, "ended", EARLIEST, isolation) == (0, 0)
+
+
+def test_a_coordinator_that_was_replaced_sends_commits_away_before_it_hears_of_that(
+    cluster: SimulatedCluster,
+) -> None:
+    cluster.create_led_by("sent", 1, 2, 3)
+    leader = cluster.nodes[1].groups.leader_of(GROUP)
+    assert commit(cluster, leader, "sent", 7) == 0
+    cluster.cut_from_store(leader)
+    for number in others(leader):
+        cluster.network.cut(host_of(leader), host_of(number))
+    before = cluster.world.now
+    assert commit(cluster, leader, "sent", 8) == NOT_COORDINATOR
+    assert cluster.world.now - before < LEASE_S + SENT_AWAY_S
+    assert cluster.nodes[leader].groups.leader_of(GROUP) == leader, "it has not heard of its successor"
+    asked = cluster.nodes[others(leader)[0]].groups
+    cluster.until(lambda: asked.leader_of(GROUP) != leader)
+    cluster.store.heal()
+    cluster.network.heal()
+    new = asked.leader_of(GROUP)
+    cluster.until(lambda: not committed(cluster, new, "sent").error_code)
+    assert committed(cluster, new, "sent").topics[0].partitions[0].committed_offset == 7
 
 
 def test_a_partition_with_one_replica_is_served_whatever_becomes_of_the_store(
