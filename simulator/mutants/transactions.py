@@ -147,6 +147,13 @@ ALL: Final = (
         also=(Mutant("no-retry", "and is never a repetition", transaction, "_is_retry", _know_no_retry),),
     ),
     Mutant(
+        "marker-without-epoch",
+        "a marker ends what is open, whatever epochs it has",
+        Producers,
+        "needs_marker",
+        _take_any_marker,
+    ),
+    Mutant(
         "deliver-aborted",
         "a subscription that waits for transactions delivers what was aborted",
         scanner,
@@ -164,13 +171,6 @@ ALL: Final = (
 )
 
 OF_CLUSTERS: Final = (
-    Mutant(
-        "marker-without-epoch",
-        "a marker ends what is open, whatever epochs it has",
-        Producers,
-        "needs_marker",
-        _take_any_marker,
-    ),
     Mutant(
         "end-without-lease",
         "a leader that was replaced and has not heard of it says where its log ends",

@@ -17,7 +17,7 @@ from postroad.client.offsets import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED
 from postroad.client.producer import Producer
 from postroad.client.transactions import TransactionalProducer
 from postroad.errors import InvalidProducerEpoch, PostroadError, ProducerFenced, TryAgain
-from postroad.wire.messages import end_txn, produce
+from postroad.wire.messages import end_txn, produce, write_txn_markers
 from simulator.checkers import l9_transactions
 from simulator.conditions import GROUP_HEARTBEAT_MS, GROUP_SESSION_MS
 from simulator.violation import Violation
@@ -44,6 +44,7 @@ CALL_S: Final = (0.4, 1.5, 8.0)  # one try: with a short one a request may arriv
 LATE_S: Final = 2.0  # between two requests that come late
 RENEWAL: Final = 0.2  # how often their sender is another one
 END_VERSION: Final = {False: 4, True: 5}  # without epochs of their own, and with them
+FIRST_EPOCH: Final = 0  # of a coordinator
 PRODUCE_VERSION: Final = {False: 11, True: 12}
 REBALANCE_MS: Final = 8_000
 REST_S: Final = 25.0  # until all is copied and stable, once the faults are over
@@ -210,7 +211,9 @@ class Transactions(Workload):
                 await former.call(end_txn, late, CALL_S[1], END_VERSION[producer.has_own_epochs])
             world.sometimes("transactions: an EndTxn came late")
             await self._abort_late(client, producer, second)
-            if not producer.has_own_epochs:
+            if producer.has_own_epochs:
+                await self._mark_late(client, producer)
+            else:
                 producer = None  # the batch that came late may have taken its next sequence number
             await asyncio.sleep(random.expovariate(1 / LATE_S))
         await asyncio.sleep(stage.seconds)
@@ -233,6 +236,27 @@ class Transactions(Workload):
             following.asked = self.stage.world.now
             await producer.commit()
             following.committed = self.stage.world.now
+
+    async def _mark_late(self, client: Client, producer: TransactionalProducer) -> None:
+        """The markers of the transaction before come again, while the next one is open, which is aborted."""
+        late = producer.end_request(committed=True)  # the epoch of those markers is the one of now
+        following = await self._begin_late(producer)
+        for where, _ in following.outputs():
+            marker = write_txn_markers.WritableTxnMarker(
+                producer_id=late.producer_id,
+                producer_epoch=late.producer_epoch,
+                transaction_result=True,
+                topics=[write_txn_markers.WritableTxnMarkerTopic(TARGET, [where])],
+                coordinator_epoch=FIRST_EPOCH,
+                transaction_version=2,
+            )
+            with contextlib.suppress(PostroadError):
+                leader = await client.leader(TARGET, where)
+                request = write_txn_markers.WriteTxnMarkersRequest([marker])
+                await client.call(write_txn_markers, request, node=leader, timeout_s=CALL_S[1])
+        self.stage.world.sometimes("transactions: markers came late")
+        await producer.abort()
+        following.aborted = self.stage.world.now
 
     async def _begin_late(self, producer: TransactionalProducer) -> Attempt:
         attempt = self._history.begin([Position(NOWHERE, len(self._history.attempts))], self.stage.world.now)

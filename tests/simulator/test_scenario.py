@@ -64,6 +64,7 @@ CAUGHT_BY = {
     "no-verification": Catch("transactions", ("cut", "pause", "reset", "slow")),
     "no-connection-fence": Catch("transactions", ("reset", "kill")),
     "end-of-any-epoch": Catch("transactions", ("reset", "kill")),
+    "marker-without-epoch": Catch("transactions", ("reset", "kill")),
     "deliver-aborted": Catch("isolated"),
     "deliver-open": Catch("isolated"),
     "pledges-forgotten": Catch("taken", ("kill", "stop")),
