@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
-from postroad.client import nodes
+from postroad.client import nodes, topics
 from postroad.client.client import Client
 from postroad.client.login import Credentials
+from postroad.client.metadata import Topic
 from postroad.client.producer import Delivery, Producer, Sent
 from postroad.client.share_message import AckType
 from postroad.config.sections import Http
-from postroad.errors import PostroadError
+from postroad.errors import PostroadError, TopicAlreadyExists, UnknownTopicOrPartition
 from postroad.gateway.access import Keys
 from postroad.gateway.directory import Directory
 from postroad.gateway.exchange import PlainRoute
@@ -167,6 +168,21 @@ class Gateway:
         self.metrics.published.note(len(outcomes))
         self.metrics.messages_in.add(sent)
         return outcomes
+
+    async def topic_to_write(self, access: Access, name: str) -> Topic:
+        """Made if it is not there and the gateway makes topics on first use.
+
+        Raises TopicAuthorizationFailed."""
+        access.check_topic(name, rights.WRITE)
+        try:
+            return await self.client.topic(name)
+        except UnknownTopicOrPartition:
+            if not self.http.auto_create:
+                raise
+        access.check_create_topic(name)
+        with contextlib.suppress(TopicAlreadyExists):  # another publisher was faster
+            await topics.create(self.client, name)
+        return await self.client.retry(lambda: self.client.topic(name))
 
     # --- out
 

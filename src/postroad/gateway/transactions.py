@@ -82,6 +82,13 @@ class OutcomeUnknown(Exception):
     """The commit was asked for, and no answer came."""
 
 
+async def check_on(client: Client) -> None:
+    """Raises UnsupportedVersion where transactions are off."""
+    connection = await client.connection()
+    if connection.features.get(FEATURE, 0) < OWN_EPOCHS:
+        raise UnsupportedVersion(OFF)
+
+
 class _Numbered(NamedTuple):
     number: int  # in the request
     record: Record
@@ -98,9 +105,7 @@ class _Slot:
     async def producer(self) -> TransactionalProducer:
         """It has fenced whoever used the id before. Raises UnsupportedVersion where transactions are off."""
         if self._producer is None:
-            connection = await self._client.connection()
-            if connection.features.get(FEATURE, 0) < OWN_EPOCHS:
-                raise UnsupportedVersion(OFF)
+            await check_on(self._client)
             self._producer = await TransactionalProducer.begin(
                 self._client, self.transactional_id, timeout_ms=TIMEOUT_MS
             )
@@ -134,6 +139,10 @@ class Transactions:
             self._clearing.cancel()
         for slot in self._slots:
             slot.discard()
+
+    async def check_on(self) -> None:
+        """Raises UnsupportedVersion where transactions are off."""
+        await check_on(self._client)
 
     async def run(self, receipts: Sequence[Receipt], messages: Sequence[ToPublish]) -> list[Sent]:
         """Publish the messages and accept what the receipts hold, all or nothing; where each message is.

@@ -14,6 +14,8 @@ DEDUP_ID: Final = PREFIX + "dedup-id"
 FOR: Final = PREFIX + "for"  # a subscription: the others pass the message over
 ASKED_FOR: Final = (DELIVER_AT, DELAY_MS, EXPIRES_AT, DEDUP_ID, FOR)
 
+IN_REPLY_TO: Final = PREFIX + "in-reply-to"  # of an endpoint's answer: the id of the message that it answers
+
 REASON: Final = PREFIX + "reason"  # of a dead letter: why, in words
 
 DEAD: Final = PREFIX + "dead-"

@@ -358,6 +358,11 @@ REST: Final = [
     endpoint("GET", SUBSCRIPTION + "/webhook", group(Op.DESCRIBE_CONFIGS), prepare=hook),
     endpoint("PUT", SUBSCRIPTION + "/webhook", group(ALTER_CONFIGS), *RECEIVE, body=HOOK),
     endpoint(
+        "PUT", SUBSCRIPTION + "/webhook", group(ALTER_CONFIGS), *RECEIVE, topic(W, "n-replies"),
+        way="-replies", prepare=lambda place: place.make("-replies"),
+        body=lambda place, _: {**HOOK, "reply_topic": f"{place.name}-replies"},
+    ),
+    endpoint(
         "POST", SUBSCRIPTION + "/webhook/verify", group(ALTER_CONFIGS), *RECEIVE, prepare=hook, body=None
     ),
     endpoint("DELETE", SUBSCRIPTION + "/webhook", group(ALTER_CONFIGS), prepare=hook),

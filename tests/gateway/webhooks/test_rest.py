@@ -59,6 +59,17 @@ async def test_an_endpoint_that_echoes_its_challenge_gets_messages(queue: Queue,
         assert receiver.values == [b"hello"]
 
 
+async def test_answers_go_to_a_topic_that_the_subscription_does_not_read(queue: Queue, ask: Ask) -> None:
+    async with endpoint() as receiver:
+        problem = await ask("PUT", {"url": receiver.url, "reply_topic": queue.topic}, status=422)
+        assert "come back" in problem["detail"]
+        await ask("PUT", {"url": receiver.url, "reply_topic": "a b"}, status=400)
+        await ask("PUT", {"url": receiver.url, "reply_topic": f"{queue.topic}-out"}, status=201)
+        assert (await ask("GET"))["reply_topic"] == f"{queue.topic}-out"
+        await ask("PUT", {"url": receiver.url})
+        assert "reply_topic" not in await ask("GET")
+
+
 async def test_an_endpoint_that_does_not_echo_gets_nothing_until_it_does(queue: Queue, ask: Ask) -> None:
     async with endpoint() as receiver, served(queue.running):
         receiver.echo = False

@@ -109,7 +109,8 @@ async def test_an_answer_without_end_is_not_read_to_its_end() -> None:
         answer = await post(f"http://127.0.0.1:{runner.addresses[0][1]}/", keep_bytes=10)
     finally:
         await runner.cleanup()
-    assert answer == HookAnswer(200, "status 200", None, b"x" * 10)
+    expected = HookAnswer(200, "status 200", None, b"x" * 10, False, "application/octet-stream")
+    assert answer == expected
 
 
 async def test_packed_answers_are_not_unpacked() -> None:

@@ -6,7 +6,6 @@ answered alike (`client.publish_once`).
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
@@ -15,18 +14,17 @@ from aiohttp import hdrs, web
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import fields
 
-from postroad.client import publish_once, topics
+from postroad.client import publish_once
 from postroad.client.metadata import Topic
 from postroad.client.producer import Sent
-from postroad.errors import PostroadError, TopicAlreadyExists, UnknownTopicOrPartition
+from postroad.errors import PostroadError
 from postroad.gateway import bodies, message_ids
-from postroad.gateway.gateway import Gateway, Message
+from postroad.gateway.gateway import Message
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.content import Bytes, HeaderPairs, NewValue, read_bytes, read_headers, read_value
 from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import DelayMs, PartitionNumber, TimeMs
 from postroad.gateway.rest.problems import KEY_REUSED, MEDIA, NOT_FOUND, REFUSED, TOO_LARGE, Problem, Refused
-from postroad.gateway.security.access import Access
 from postroad.gateway.security.rights import WRITE, Rights
 from postroad.wire.asked_times import unreadable_time
 from postroad.wire.header_names import DELAY_MS, DELIVER_AT, EXPIRES_AT
@@ -114,7 +112,7 @@ async def publish(call: Call[NewMessages, Nothing]) -> PublishAnswer | EndpointA
     else:
         several = call.body if isinstance(call.body, list) else [call.body]
         messages = [message_of(new) for new in several]
-    topic = await find_topic(call.gateway, call.access, call.path["topic"])
+    topic = await call.gateway.topic_to_write(call.access, call.path["topic"])
     if headers.idempotency_key is None:
         outcomes = await call.gateway.publish(topic.name, messages)
     else:
@@ -131,19 +129,6 @@ async def _publish_once(
             content.update(f"{name.lower()}={value}\n".encode("utf-8", "surrogateescape"))
     once = publish_once.Once(f"{topic.name}\n{key}".encode(), content.digest())
     return await publish_once.publish(call.gateway.client, topic, messages, once)
-
-
-async def find_topic(gateway: Gateway, access: Access, name: str) -> Topic:
-    """Made if it is not there and the gateway makes topics on first use."""
-    try:
-        return await gateway.client.topic(name)
-    except UnknownTopicOrPartition:
-        if not gateway.http.auto_create:
-            raise
-    access.check_create_topic(name)
-    with contextlib.suppress(TopicAlreadyExists):  # another publisher was faster
-        await topics.create(gateway.client, name)
-    return await gateway.client.retry(lambda: gateway.client.topic(name))
 
 
 def message_of(new: NewMessage) -> Message:

@@ -33,7 +33,6 @@ from postroad.gateway.rest.publish import (
     MESSAGES_MAX,
     NewMessage,
     Published,
-    find_topic,
     message_of,
     published_of,
 )
@@ -137,7 +136,7 @@ async def _messages(gateway: Gateway, access: Access, wanted: Sequence[MessageTo
         access.check_topic(name, WRITE)
     for new, message in zip(wanted, messages, strict=True):
         if new.topic not in topics:
-            topics[new.topic] = await find_topic(gateway, access, new.topic)
+            topics[new.topic] = await gateway.topic_to_write(access, new.topic)
         if message.partition is not None:
             topics[new.topic].check(message.partition)
         value, key, headers, timestamp, partition = message

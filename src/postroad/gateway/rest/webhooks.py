@@ -9,8 +9,10 @@ from msgspec import Meta, Struct
 
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
-from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, Refused
-from postroad.gateway.security.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS, READ, Rights
+from postroad.gateway.rest.fields import TopicName
+from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, UNSUPPORTED, Refused
+from postroad.gateway.security.access import Access
+from postroad.gateway.security.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS, READ, WRITE, Rights
 from postroad.gateway.webhooks import challenge, hook, signature
 from postroad.gateway.webhooks.hook import (
     CONCURRENCY_MAX,
@@ -27,7 +29,7 @@ from postroad.gateway.webhooks.sender import Sender
 from postroad.gateway.webhooks.supervisor import SUPERVISOR
 
 PATH: Final = "/v1/subscriptions/{subscription}/webhook"
-HOOK: Final = Rights(group=ALTER_CONFIGS, topics=READ, by_handler="Read on the group")
+HOOK: Final = Rights(group=ALTER_CONFIGS, topics=READ, by_handler="Read on the group, Write on the `reply_topic`")
 
 
 class WebhookSettings(Struct, forbid_unknown_fields=True):
@@ -50,6 +52,13 @@ class WebhookSettings(Struct, forbid_unknown_fields=True):
     headers: Annotated[
         dict[str, str], Meta(max_length=HEADERS_MAX, description="Sent with each request.")
     ] = {}
+    reply_topic: Annotated[
+        TopicName | None,
+        Meta(
+            description="Publish the body of each 2xx there, with the acknowledgement or not at all. The "
+            "nodes need kafka.transactions."
+        ),
+    ] = None
     enabled: bool = True
 
 
@@ -74,6 +83,7 @@ class WebhookDetails(Struct, omit_defaults=True):
     headers: dict[str, str]
     enabled: bool
     verified: Annotated[bool, Meta(description="The endpoint has echoed its challenge.")]
+    reply_topic: Annotated[str, Meta(description="Where its answers go; not there: nowhere.")] = ""
     note: Annotated[str, Meta(description="Why the web hook is off or not verified.")] = ""
     secret: Annotated[str | None, Meta(description="Only if this request generated it.")] = None
     health: Annotated[EndpointHealth | None, Meta(description="As seen by the gateway that answers.")] = None
@@ -86,7 +96,7 @@ async def get_webhook(call: Call[Nothing, Nothing]) -> WebhookDetails:
 
 @endpoint(
     "PUT", PATH, "Create or change a web hook.", HOOK,
-    answers={201: "It is new."}, problems=(NOT_FOUND, REFUSED),
+    answers={201: "It is new."}, problems=(NOT_FOUND, REFUSED, UNSUPPORTED),
 )  # fmt: skip
 async def put_webhook(call: Call[WebhookSettings, Nothing]) -> WebhookDetails | EndpointAnswer:
     """The endpoint is sent a challenge, and gets messages once it has echoed it. If it does not, the web hook
@@ -97,10 +107,20 @@ async def put_webhook(call: Call[WebhookSettings, Nothing]) -> WebhookDetails | 
     secret = new.secret or (before.secret if before is not None else signature.new_secret())
     known = before is not None and before.url == new.url and before.verified
     wanted = Webhook(
-        new.url, secret, new.concurrency, new.rate, new.timeout_ms, new.headers, new.enabled, verified=known,
+        new.url,
+        secret,
+        new.concurrency,
+        new.rate,
+        new.timeout_ms,
+        new.headers,
+        new.reply_topic or "",
+        new.enabled,
+        verified=known,
         by=call.access.owner,
-    )  # fmt: skip
+    )
     _check(call.gateway, wanted)
+    if wanted.reply_topic:
+        await _check_replies(call.gateway, call.access, name, wanted.reply_topic)
     if wanted.enabled and not known:
         wanted = await _challenged(call.gateway, name, wanted)
     await _store(call, name, wanted)
@@ -117,6 +137,8 @@ async def verify_webhook(call: Call[Nothing, Nothing]) -> WebhookDetails:
     call.access.check_group(name, READ)
     found = await _existing(call.gateway, name)
     _check(call.gateway, found)
+    if found.reply_topic:
+        call.access.check_topic(found.reply_topic, WRITE)
     on = msgspec.structs.replace(found, enabled=True, by=call.access.owner)
     tried = await _challenged(call.gateway, name, on)
     await _store(call, name, tried)
@@ -157,6 +179,15 @@ def _check(gateway: Gateway, wanted: Webhook) -> None:
         raise Refused(REFUSED, str(error)) from None
 
 
+async def _check_replies(gateway: Gateway, access: Access, name: str, topic: str) -> None:
+    """Raises Refused, TopicAuthorizationFailed; UnsupportedVersion where the nodes have no transactions."""
+    access.check_topic(topic, WRITE)
+    if topic in (await gateway.directory.subscription(name)).topics:
+        text = f"The answers would come back: the subscription {name} reads {topic} itself."
+        raise Refused(REFUSED, text)
+    await gateway.transactions.check_on()
+
+
 async def _challenged(gateway: Gateway, name: str, wanted: Webhook) -> Webhook:
     async with Sender(private=gateway.http.webhooks_private) as sender:
         note = await challenge.verify(sender, name, wanted)
@@ -182,6 +213,7 @@ def _details(call: Call[Any, Any], found: Webhook) -> WebhookDetails:
         dict(found.headers),
         found.enabled,
         found.verified,
+        found.reply_topic,
         found.note,
         health=EndpointHealth(*health) if health is not None else None,
     )

@@ -1,7 +1,8 @@
 """Sends one subscription's messages to its endpoint: receive, post, settle.
 
 D1 a message is accepted only after a 2xx; whatever else happens it is released, so that it comes again, is
-   counted, and ends among the dead letters as the subscription says.
+   counted, and ends among the dead letters as the subscription says. With a `reply_topic` it is accepted in
+   the transaction that publishes the endpoint's answer: both, or none.
 D2 only what can be sent now is received: a dead endpoint holds at most `concurrency` messages, and while its
    breaker is open none at all.
 D3 a lock outlives its request. When the gateway dies, locks end and another gateway goes on.
@@ -17,16 +18,23 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from postroad.client.share_message import AckType
-from postroad.errors import GroupAuthorizationFailed, PostroadError, TopicAuthorizationFailed
+from postroad.errors import (
+    GroupAuthorizationFailed,
+    MessageTooLarge,
+    PostroadError,
+    TopicAuthorizationFailed,
+)
 from postroad.gateway import message_ids
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.receiver import Received
 from postroad.gateway.security.access import Access
+from postroad.gateway.transactions import EntryRefused, OutcomeUnknown, ToPublish
 from postroad.gateway.webhooks import backoff, request_headers, signature
 from postroad.gateway.webhooks.breaker import Breaker
 from postroad.gateway.webhooks.hook import Webhook
 from postroad.gateway.webhooks.pace import Pace
-from postroad.gateway.webhooks.sender import HookAnswer, Sender
+from postroad.gateway.webhooks.sender import ANSWER_BYTES_MAX, HookAnswer, Sender
+from postroad.wire.header_names import IN_REPLY_TO
 
 WAIT_MS: Final = 5_000
 LOCK_MARGIN_MS: Final = 15_000  # beyond the request's time: for what comes before and after it
@@ -190,9 +198,8 @@ class Deliverer:
             await self._gateway.settle([received.receipt], AckType.RELEASE, delay_ms=0)
             raise
         if answer.is_success:
-            self._delivered += 1
             self._breaker.succeeded()
-            await self._settle(received, AckType.ACCEPT)
+            await self._accept(received, hook, answer)
             return
         self._failed += 1
         self._last_error = answer.reason
@@ -210,7 +217,42 @@ class Deliverer:
             **request_headers.of_message(message, message_id, self._subscription),
             **signature.sign(hook.secret, message_id, int(time.time()), body),
         }
-        return await self._sender.post(hook.url, body, headers, hook.timeout_ms / 1000)
+        keep_bytes = ANSWER_BYTES_MAX if hook.reply_topic else 0
+        return await self._sender.post(hook.url, body, headers, hook.timeout_ms / 1000, keep_bytes)
+
+    async def _accept(self, received: Received, hook: Webhook, answer: HookAnswer) -> None:
+        """The endpoint has done its work; an answer without a body is not published."""
+        if not hook.reply_topic or (answer.is_whole and not answer.body):
+            self._delivered += 1
+            await self._settle(received, AckType.ACCEPT)
+            return
+        try:
+            if not answer.is_whole:
+                raise MessageTooLarge(f"The endpoint's answer has more than {ANSWER_BYTES_MAX:,} bytes.")
+            await self._publish_reply(received, hook.reply_topic, answer)
+        except OutcomeUnknown as error:  # it comes again if it was not committed, and must not be released
+            log.info("the answer to a message of %s may not be published: %s", self._subscription, error)
+        except (EntryRefused, PostroadError) as error:
+            self._failed += 1
+            self._last_error = f"the answer could not be published: {error}"
+            log.info("a message of %s will be delivered again: %s", self._subscription, self._last_error)
+            await self._settle(received, AckType.RELEASE, await self._backoff_ms(received))
+        else:
+            self._delivered += 1
+
+    async def _publish_reply(self, received: Received, topic: str, answer: HookAnswer) -> None:
+        message, receipt = received
+        message_id = message_ids.write(receipt.topic_id, receipt.partition, receipt.offset)
+        given = [("content-type", answer.content_type), ("content-encoding", answer.content_encoding)]
+        told = [(name, value.encode("utf-8", "surrogateescape")) for name, value in given if value]
+        headers = [(IN_REPLY_TO, message_id.encode()), *told]
+        found = await self._gateway.topic_to_write(self._access(), topic)
+        reply = ToPublish(found, answer.body, message.key, headers, None, None)
+        await self._gateway.transactions.run([receipt], [reply])
+
+    async def _backoff_ms(self, received: Received, asked_ms: int = 0) -> int | None:
+        config = (await self._gateway.directory.subscription(self._subscription)).config
+        return backoff.delay_ms(config, received.message.delivery_count, asked_ms, random.random())
 
     async def _release(self, received: Received, answer: HookAnswer) -> None:
         """It has failed, whatever else the endpoint says; one that is busy may ask for time."""
@@ -219,9 +261,7 @@ class Deliverer:
         self._breaker.failed(now)
         self._breaker.pause(now, asked_s)
         self._hold_off()
-        config = (await self._gateway.directory.subscription(self._subscription)).config
-        attempt = received.message.delivery_count
-        delay_ms = backoff.delay_ms(config, attempt, int(asked_s * 1000), random.random())
+        delay_ms = await self._backoff_ms(received, int(asked_s * 1000))
         await self._settle(received, AckType.RELEASE, delay_ms)
 
     async def _turn_off(self, received: Received) -> None:

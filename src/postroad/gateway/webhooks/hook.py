@@ -24,6 +24,7 @@ HEADER_CHARACTERS_MAX: Final = 1024
 
 _VISIBLE: Final = re.compile(r"[!-~]+")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _HEADER_VALUE: Final = re.compile(r"[ -~]*")
 # Ours, or what decides how the request is read.
@@ -42,6 +43,7 @@ class Webhook(msgspec.Struct, frozen=True, omit_defaults=True):
     rate: float = 0.0
     timeout_ms: int = 10_000
     headers: Mapping[str, str] = {}
+    reply_topic: str = ""  # where the endpoint's answers go; empty: nowhere
     enabled: bool = True
     verified: bool = False
     note: str = ""
@@ -87,6 +89,8 @@ def check(hook: Webhook, *, private: bool) -> None:
     if not 1 <= hook.timeout_ms <= TIMEOUT_MS_MAX:
         raise WrongHook(f"timeout_ms must be 1 to {TIMEOUT_MS_MAX:,}.")
     _check_headers(hook.headers)
+    if hook.reply_topic and not _TOPIC.fullmatch(hook.reply_topic):
+        raise WrongHook("reply_topic must be a topic's name: 1 to 249 of a-z A-Z 0-9 . _ -")
 
 
 def check_url(url: str, *, private: bool) -> None:

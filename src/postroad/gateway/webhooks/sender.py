@@ -3,7 +3,7 @@
 The name is resolved once, every address that it has is checked (`addresses`), and one of those is connected
 to, with the name in TLS and in `Host`. Each address is checked once more where its socket is made, so nothing
 that the library does with names and addresses gets past us. No redirects, no proxies, no cookies; what is
-answered is read up to a bound and thrown away, packed as it came.
+answered is read up to a bound, packed as it came, and thrown away unless somebody asks for it.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ class HookAnswer(NamedTuple):
     reason: str
     retry_after_s: float | None = None
     body: bytes = b""
+    is_whole: bool = True  # the body has all that was answered
+    content_type: str = ""
+    content_encoding: str = ""
 
     @property
     def is_success(self) -> bool:
@@ -148,7 +151,15 @@ async def _answer(response: ClientResponse, keep_bytes: int) -> HookAnswer:
         if size > ANSWER_BYTES_MAX:
             response.close()  # the rest is not waited for, so the connection can't be used again
             break
-    return HookAnswer(response.status, f"status {response.status}", _retry_after(response), bytes(kept))
+    return HookAnswer(
+        response.status,
+        f"status {response.status}",
+        _retry_after(response),
+        bytes(kept),
+        size == len(kept),
+        response.headers.get(hdrs.CONTENT_TYPE, ""),
+        response.headers.get(hdrs.CONTENT_ENCODING, ""),
+    )
 
 
 def _retry_after(response: ClientResponse) -> float | None:
