@@ -208,6 +208,8 @@ async def test_a_pledged_message_is_seen_by_peek(api: Api, gateway: RunningGatew
     assert [each["state"] for each in peeked] == ["pledged", *["held"] * 4]
     state = (await api.get(f"/v1/messages/{came['id']}"))["subscriptions"][0]
     assert state["status"] == "in_flight"
+    counts = (await api.get(f"/v1/subscriptions/{queue}"))["counts"]
+    assert (counts["in_flight"], counts["ready"], counts["lag"]) == (5, 0, 5)
 
 
 # --- gateways that die

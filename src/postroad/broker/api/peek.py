@@ -58,7 +58,7 @@ def _peek(queue: Queue, request: codec.PeekRequest) -> codec.PeekResponse:
     return codec.PeekResponse(
         start_offset=core.start,
         high_watermark=end,
-        in_flight=core.in_flight,
+        in_flight=core.in_hand,
         ready=core.ready,
         waiting=core.waiting,
         delayed=core.delayed,

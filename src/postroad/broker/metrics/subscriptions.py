@@ -22,7 +22,8 @@ _MEANINGS: Final = {
     "lag_messages": "Messages that are neither acknowledged nor dead, those in flight among them.",
     "lag_seconds": "The age of the oldest message that nobody holds.",
     "oldest_seconds": "The age of the oldest message that is not acknowledged.",
-    "in_flight": "Messages that consumers hold.",
+    "in_flight": "Messages that consumers hold, those that are pledged among them.",
+    "pledged": "Messages that were accepted in transactions which have not ended.",
     "ready": "Messages that are known and can go out now; more may lie in the log.",
     "delayed": "Messages whose time has not come.",
     "waiting": "Messages behind others of their key.",
@@ -88,16 +89,19 @@ def _write(
     free = oldest if queue is None else _first_free(queue, oldest)
     families["lag_seconds"].add(age_s(partition, free, now_ms) if behind else 0, given)
     core = None if queue is None else queue.core
-    families["in_flight"].add(0 if core is None else core.in_flight, given)
+    pledged = ledger.pledges.messages
+    families["in_flight"].add(pledged if core is None else core.in_hand, given)
+    families["pledged"].add(pledged, given)
     families["ready"].add(0 if core is None else core.ready, given)
     families["delayed"].add(0 if core is None else core.delayed, given)
     families["waiting"].add(0 if core is None else core.waiting, given)
 
 
 def _first_free(queue: Queue, offset: int) -> int:
-    """The first offset from this one on that is neither held nor done, as far as a short look can tell."""
+    """The first offset from this one on that is neither held, pledged nor done, as far as a short look can
+    tell."""
     for _ in range(STEPS_MAX):
-        held = queue.core.locks.find(offset)
+        held = queue.core.locks.find(offset) or queue.core.ledger.pledges.find(offset)
         further = queue.core.ledger.done.first_missing(offset if held is None else held[1] + 1)
         if further == offset:
             break
