@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from postroad.cluster.users import change_user
 from postroad.gateway.dialects import DIALECTS
 from postroad.gateway.security import following
 from postroad.gateway.security.credentials import CHECKS_MAX, FAILURE_S, FRESH_S
+from postroad.gateway.security.identities import LINES_A_SECOND
 from postroad.security.master_key import GATEWAY_USER, NODE_USER, OPERATOR_USER, machine_password
 from postroad.security.resources import Operation as Op
 from postroad.security.resources import ResourceType as Type
@@ -153,6 +155,24 @@ def test_a_flood_of_wrong_passwords_is_bounded_and_hurts_no_others(house: House)
     assert statuses <= {401, 503}
     assert not credentials(house)._checks
     assert ask(house, basic(WORKER)).status == 200
+
+
+def test_logins_are_noted_and_a_flood_of_them_is_counted(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="postroad.audit")
+    ask(house, basic(WORKER, "wrong\nagain"))
+    lines = [json.loads(record.message) for record in caplog.records if record.name == "postroad.audit"]
+    noted = [line for line in lines if line.get("mechanism") == "Basic"]
+    assert noted == [
+        {"event": "login failed", "peer": "127.0.0.1", "principal": "User:worker", "mechanism": "Basic"}
+    ]
+    assert "wrong" not in caplog.text
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda number: ask(house, basic("somebody", str(number))), range(60)))
+    many = [record for record in caplog.records if "somebody" in record.message]
+    seconds = {int(record.created) for record in many}
+    assert len(many) <= LINES_A_SECOND * (len(seconds) + 1)
 
 
 def test_who_has_no_news_of_the_rules_lets_nobody_in(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

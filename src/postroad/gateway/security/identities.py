@@ -11,6 +11,7 @@ What a request says of itself comes before what its connection says.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from asyncio import BaseTransport
@@ -27,10 +28,11 @@ from postroad.gateway.security.credentials import Credentials, Scope, SigningKey
 from postroad.gateway.security.following import Following
 from postroad.gateway.security.sessions import Session, Sessions
 from postroad.security.mapping_rules import MappingRules, subject_text
-from postroad.security.principals import ANONYMOUS, Principal, user
+from postroad.security.principals import ANONYMOUS, NAME_CHARACTERS_MAX, Principal, user
 
 KEY_KIND: Final = "AccessKey"  # of the settings; an owner's name begins so
 ACCESSES_MAX: Final = 10_000  # remembered; then they begin anew
+LINES_A_SECOND: Final = 20  # of the audit log
 UNKNOWN: Final = "unknown"  # an address, where there is none
 
 audit = logging.getLogger("postroad.audit")
@@ -47,6 +49,7 @@ class Identities:
         self._credentials: Credentials | None = None
         self._principal_rules = MappingRules.parse(principal_rules)
         self._accesses: dict[tuple[Session, str], UserAccess] = {}
+        self._audit = _Audit()
         self._lasting: dict[str, Session] = {}  # of users whom nothing can be taken away from but rights
 
     async def follow(self, client: Client) -> None:
@@ -91,7 +94,7 @@ class Identities:
         session = self._credentials.known_password(name, secret)
         if session is None:
             session = await self._credentials.password(name, secret, host)
-            _note("login" if session is not None else "login failed", name, host, "Basic")
+            self._audit.note("login" if session is not None else "login failed", name, host)
         return None if session is None else self._of_session(session, host)
 
     # --- by a signature
@@ -186,7 +189,22 @@ def _shown(header: str) -> tuple[str, str, bool] | None:
     return None
 
 
-def _note(event: str, name: str, host: str, mechanism: str) -> None:
-    """A line for the audit log, as nodes write them."""
-    line = {"event": event, "peer": host, "principal": str(user(name[:256])), "mechanism": mechanism}
-    audit.info("%s", json.dumps(line))
+class _Audit:
+    """Lines for the audit log, as nodes write them. Whoever guesses passwords can't fill the disk."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._said = 0
+
+    def note(self, event: str, name: str, host: str) -> None:
+        second = int(asyncio.get_running_loop().time())
+        if second != self._second:
+            if self._said > LINES_A_SECOND:
+                left_out = {"event": "logins left out", "count": self._said - LINES_A_SECOND}
+                audit.info("%s", json.dumps(left_out))
+            self._second, self._said = second, 0
+        self._said += 1
+        if self._said <= LINES_A_SECOND:
+            principal = str(user(name[:NAME_CHARACTERS_MAX]))
+            line = {"event": event, "peer": host, "principal": principal, "mechanism": "Basic"}
+            audit.info("%s", json.dumps(line))
