@@ -150,6 +150,17 @@ def test_check_names_the_rule_that_decides(admin: Command) -> None:
     assert found == "yes: User:admin is a super user\n"
 
 
+def test_a_queue_is_five_rules(admin: Command) -> None:
+    admin("acl", "allow", "cleo", "--queue", "tasks*")
+    listed = json.loads(admin("acl", "list", "cleo", "--json").output)
+    assert {(each["operation"], each["resource"]) for each in listed} == {
+        *(("create", "topic tasks*"), ("write", "topic tasks*"), ("read", "topic tasks*")),
+        *(("read", "group tasks*"), ("alter-configs", "group tasks*")),
+    }
+    admin("acl", "remove", "cleo", "--queue", "tasks*")
+    assert json.loads(admin("acl", "list", "cleo", "--json").output) == []
+
+
 def test_rules_are_listed_and_removed(admin: Command) -> None:
     admin("acl", "allow", "bob", "--group", "g", "--operation", "read", "--from", "10.0.0.1")
     listed = json.loads(admin("acl", "list", "bob", "--json").output)

@@ -32,6 +32,11 @@ TYPES: Final = {
     "cluster": ResourceType.CLUSTER,
 }
 WORDS: Final = {each.name.lower().replace("_", "-"): each for each in Operation if each > Operation.ANY}
+# What a client of a queue does over SQS, but for what loses messages: DeleteQueue and PurgeQueue take Delete.
+QUEUE_RIGHTS: Final = {
+    ResourceType.TOPIC: (Operation.CREATE, Operation.WRITE, Operation.READ),
+    ResourceType.GROUP: (Operation.READ, Operation.ALTER_CONFIGS),
+}
 COLUMNS: Final = ("rule", "user", "operation", "resource", "from")
 
 
@@ -53,6 +58,9 @@ def rights_options(command: Any) -> Any:
         click.option("--group", multiple=True, metavar="NAME", help="A group, with --operation."),
         click.option("--topic", multiple=True, metavar="NAME", help="A topic, with --operation."),
         click.option("--transactional-id", multiple=True, metavar="NAME", help="Produce in its name."),
+        click.option(
+            "--queue", multiple=True, metavar="NAME", help="Make the SQS queue, send to it, receive from it."
+        ),
         click.option("--consume", multiple=True, metavar="TOPIC", help="Read, with groups as --group says."),
         click.option("--produce", multiple=True, metavar="TOPIC", help="Write messages to the topic."),
     ):
@@ -71,7 +79,7 @@ def _acls(name: str, permission: Permission, given: dict[str, Any]) -> list[Acl]
         for resource, operation in _rights(given)
     ]
     if not found:
-        raise click.UsageError("say what: --produce, --consume, --topic, --group or --cluster")
+        raise click.UsageError("say what: --produce, --consume, --queue, --topic, --group or --cluster")
     return list(dict.fromkeys(found))
 
 
@@ -81,10 +89,7 @@ def _principal(name: str) -> str:
 
 def _rights(given: dict[str, Any]) -> Iterator[tuple[ResourcePattern, Operation]]:
     operations = [_operation(word) for word in given["operation"]]
-    for topic in given["produce"]:
-        yield _read_name(ResourceType.TOPIC, topic), Operation.WRITE
-    for topic in given["consume"]:
-        yield _read_name(ResourceType.TOPIC, topic), Operation.READ
+    yield from _shorthands(given)
     for group in given["group"] or (["*"] if given["consume"] and not operations else []):
         for operation in operations or [Operation.READ]:
             yield _read_name(ResourceType.GROUP, group), _fitting(ResourceType.GROUP, operation)
@@ -98,6 +103,17 @@ def _rights(given: dict[str, Any]) -> Iterator[tuple[ResourcePattern, Operation]
     for word in given["cluster"]:
         cluster = ResourcePattern(ResourceType.CLUSTER, PatternType.LITERAL, CLUSTER_NAME)
         yield cluster, _fitting(ResourceType.CLUSTER, _operation(word))
+
+
+def _shorthands(given: dict[str, Any]) -> Iterator[tuple[ResourcePattern, Operation]]:
+    for topic in given["produce"]:
+        yield _read_name(ResourceType.TOPIC, topic), Operation.WRITE
+    for topic in given["consume"]:
+        yield _read_name(ResourceType.TOPIC, topic), Operation.READ
+    for queue in given["queue"]:
+        for type_, operations in QUEUE_RIGHTS.items():
+            for operation in operations:
+                yield _read_name(type_, queue), operation
 
 
 def _operation(word: str) -> Operation:

@@ -67,10 +67,7 @@ def served() -> Iterator[Served]:
 def worker(served: Served) -> dict[str, str]:
     """One who may send to and receive from the queues that are called `tasks…`, and make them."""
     made = served.add_user("worker")
-    for operation in ("create", "write", "read"):
-        served.command("acl", "allow", "worker", "--topic", "tasks*", "--operation", operation)
-    for operation in ("read", "alter-configs"):
-        served.command("acl", "allow", "worker", "--group", "tasks*", "--operation", operation)
+    served.command("acl", "allow", "worker", "--queue", "tasks*")
     return made
 
 
