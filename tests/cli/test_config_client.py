@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from postroad.cli import main
+from tests.clients import java_client
 from tests.secure_node import SecureNode, secure_node
 
 # A password with all that needs to be written with care somewhere.
@@ -92,16 +93,23 @@ def test_kcat_logs_in_with_what_is_printed(node: SecureNode, home: Path) -> None
     assert "from kcat" in node.call("consume", "orders", "--from-beginning").output
 
 
-def test_javas_properties_are_read_as_they_were_meant(node: SecureNode, home: Path) -> None:
-    """By Java's own rules of escaping, and by the parser of JAAS settings that Spark's source has."""
-    from postroad.spark.option_values import Values
-    from postroad.spark.options import cluster
+def test_javas_client_logs_in_with_what_is_printed(node: SecureNode, home: Path) -> None:
+    """And its administration client sets quotas."""
+    path = java_client.classpath(home, "SecuredClient")
 
-    lines = [line for line in printed(node, home, "java").splitlines() if not line.startswith("#")]
-    settings = dict(line.split("=", 1) for line in lines)
-    read = {name: json.loads('"' + value.replace('"', '\\"') + '"') for name, value in settings.items()}
-    with cluster(Values({f"kafka.{name}": value for name, value in read.items()})) as found:
-        assert list(found.topics()) == ["orders"]
+    def java(properties: str, *arguments: str) -> str:
+        file = home / "client.properties"
+        file.write_text(properties)
+        command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", path, "SecuredClient", str(file)]
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    java(printed(node, home, "java"), "send", "orders", "from java")
+    assert "from java" in node.call("consume", "orders", "--from-beginning").output
+    quotas = java(node.call("config", "client", "--for", "java").output, "quota", "shop", "1e9")
+    assert "producer_byte_rate=1.0E9" in quotas
+    assert "shop" in node.call("quota", "list").output
 
 
 def test_boto3_logs_in_with_what_is_printed(node: SecureNode, home: Path) -> None:

@@ -34,8 +34,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
         yield running
 
 
-def status_of(node: SecureNode, path: str, authorization: str = "") -> int:
-    request = urllib.request.Request(node.http + path)
+def status_of(node: SecureNode, path: str, authorization: str = "", url: str = "") -> int:
+    request = urllib.request.Request((url or node.http) + path)
     if authorization:
         request.add_header("Authorization", authorization)
     context = ssl.create_default_context(cafile=str(node.ca))
@@ -237,6 +237,36 @@ def test_several_nodes_share_all_secrets(tmp_path: Path) -> None:
         finally:
             running.terminate()
             running.wait(60)
+
+
+def test_a_gateway_takes_the_address_of_a_profile_and_logs_in_as_itself(
+    node: SecureNode, tmp_path: Path
+) -> None:
+    refused = invoke("--profile", str(node.profile), "gateway", "--http", "127.0.0.1:0")
+    assert refused.exit_code == 1
+    assert "security.gateway_key_file" in refused.output
+    told, key = tmp_path / "ready.json", node.data_dir / "gateway.key"
+    command = [sys.executable, "-m", "postroad", "--profile", str(node.profile), "gateway"]
+    command += ["--http", "127.0.0.1:0", "--ready-file", str(told)]
+    command += ["--set", "security.enabled=true", "--set", f"security.gateway_key_file={key}"]
+    with (tmp_path / "log").open("ab") as log, subprocess.Popen(command, stdout=log, stderr=log) as running:
+        try:
+            until(lambda: told.exists() or running.poll() is not None, "the gateway serves")
+            assert running.poll() is None, (tmp_path / "log").read_text()[-4000:]
+            url = json.loads(told.read_bytes())["url"]
+            assert status_of(node, "/v1/topics", url=url) == 401
+            assert status_of(node, "/v1/topics", basic("admin", node.admin["password"]), url) == 200
+        finally:
+            running.terminate()
+            running.wait(60)
+
+
+def test_an_addresss_own_profile_goes_before_the_commands(node: SecureNode, tmp_path: Path) -> None:
+    other = tmp_path / "other.profile"
+    other.write_text('user = "nobody"\npassword = "x"\n')
+    other.chmod(0o600)
+    address = f"tls://{node.bootstrap}?profile={node.profile}"
+    assert invoke("--profile", str(other), "topic", "list", "-b", address).exit_code == 0
 
 
 def invoke(*arguments: str) -> Result:

@@ -71,10 +71,11 @@ def talk(bootstrap: str, timeout_s: float, work: Callable[[Client], Awaitable[T]
 
     profile = current()
     address = address_of(bootstrap, profile)
+    credentials = None if "profile=" in address else profile.credentials  # an address may have its own
 
     async def connected() -> T:
         async with Client(
-            address, client_id="postroad-cli", timeout_s=timeout_s, credentials=profile.credentials
+            address, client_id="postroad-cli", timeout_s=timeout_s, credentials=credentials
         ) as client:
             return await work(client)
 
