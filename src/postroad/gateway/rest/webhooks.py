@@ -29,7 +29,9 @@ from postroad.gateway.webhooks.sender import Sender
 from postroad.gateway.webhooks.supervisor import SUPERVISOR
 
 PATH: Final = "/v1/subscriptions/{subscription}/webhook"
-HOOK: Final = Rights(group=ALTER_CONFIGS, topics=READ, by_handler="Read on the group, Write on the `reply_topic`")
+HOOK: Final = Rights(
+    group=ALTER_CONFIGS, topics=READ, by_handler="Read on the group, Write on the `reply_topic`"
+)
 
 
 class WebhookSettings(Struct, forbid_unknown_fields=True):
