@@ -138,8 +138,9 @@ class TransactionalProducer:
         """The messages, which the consumer holds, are accepted if the transaction commits; else they are
         released as after a failed delivery.
 
-        Raises InvalidRecordState if one of them is no longer held; UnsupportedVersion, and the transaction
-        has not begun, where the cluster knows no `transaction.version` 2."""
+        Raises InvalidRecordState if one of them is no longer held: those of its partition stay as they are,
+        others may have been taken. UnsupportedVersion, and the transaction has not begun, where the cluster
+        knows no `transaction.version` 2."""
         if not self.has_own_epochs:
             raise UnsupportedVersion(NO_PLEDGES)
         left = list(messages)
