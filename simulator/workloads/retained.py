@@ -173,6 +173,7 @@ class Retained(Workload):
                 for _, records, _ in await consumer.poll(5.0):
                     for record in records:
                         history.final[Position(0, record.offset)] = record.value or b""
+        history.ended = self.stage.world.now
         history.starts[0] = (await offsets.find(client, {part: EARLIEST}))[part].offset
 
     def check(self) -> Iterator[Violation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 from simulator.workloads.log_history import LogHistory
@@ -35,6 +36,7 @@ class RetainedHistory(LogHistory):
         self.known_starts: list[Start] = []  # in the order of the answers
         self.asked_for = 0  # the highest offset below which somebody wanted everything deleted
         self.steps: list[Step] = []  # forward, over records that a reader did not see
+        self.ended = inf  # when somebody asked where the log begins in the end; readers go on
         self.served_below: list[tuple[float, int]] = []  # (when, what) came from below a start
 
     def served(self, at: float, offset: int) -> None:

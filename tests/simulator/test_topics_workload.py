@@ -72,6 +72,8 @@ def test_a_gap_that_is_not_below_the_start_is_seen() -> None:
     history.steps = [Step(5.0, 2, 4)]
     assert [found.invariant for found in r2_kept.check_steps(history, 3, NEVER)] == ["L5"]
     assert not list(r2_kept.check_steps(history, 4, NEVER))
+    history.ended = 5.0
+    assert not list(r2_kept.check_steps(history, 3, NEVER)), "the log may have let go of more since"
 
 
 def test_what_should_be_gone_by_now_is_seen() -> None:
