@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from postroad.broker.audit import LINES_A_SECOND, Audit
+from postroad.broker.metrics.collect import collect
 from postroad.errors import SaslAuthenticationFailed
 from postroad.log_lines import FIELDS, JsonLines
 from postroad.security.resources import Operation, ResourceType
@@ -66,6 +67,8 @@ def test_logins_and_failures_are_written(node: Secured, lines: Any) -> None:
     with node.connect() as connection:
         assert log_in(connection, scram_client("my password", "oops")) == SaslAuthenticationFailed.code
     assert [line["user"] for line in lines("login failed")] == ["shop", "unknown"]
+    page = node.run(collect(node.node))
+    assert 'postroad_audit_events_total{node="1",event="login failed"} 2' in page
     assert "my password" not in json.dumps(lines())
 
 

@@ -14,6 +14,7 @@ import pytest
 from kio.schema.index import api_key_map, schema_name_map
 
 from postroad.broker import api
+from postroad.broker.metrics.collect import collect
 from postroad.broker.quotas import BUCKETS_MAX, LONGEST_S, THROTTLE_FIRST, UNDECIDED, Bucket, Quotas
 from postroad.cluster.keys import QuotaEntity
 from postroad.cluster.quotas import FETCH_RATE, PRODUCE_RATE, REQUEST_PERCENTAGE, alter_quota
@@ -65,6 +66,9 @@ def test_who_sends_too_much_is_told_and_not_heard(node: Running) -> None:
         throttle_ms = produced(connection, TOO_MUCH).throttle_time_ms
         assert throttle_ms > DEBT_MS
         assert node.inside(connection).muting is not None
+        throttles = node.node.quotas.throttles
+        assert (throttles.count, throttles.seconds > DEBT_MS / 1000) == (1, True)
+        assert 'postroad_throttled_count_total{node="1"} 1' in node.run(collect(node.node))
         connection.call(metadata, 12, metadata.MetadataRequest(topics=[]))  # sent at once, heard afterwards
         assert passed_ms(began) >= throttle_ms
         assert node.inside(connection).muting is None

@@ -27,11 +27,13 @@ audit = logging.getLogger("postroad.audit")
 class Audit:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.events: Counter[str] = Counter()  # all there were, by event
         self._window_ends = 0.0
         self._written: Counter[str] = Counter()  # in this window, by event
         self._telling: asyncio.TimerHandle | None = None
 
     def note(self, event: str, peer: str, principal: str, **facts: object) -> None:
+        self.events[event] += 1
         if event in LIMITED and not self._may_write(event):
             return
         _write({"event": event, "peer": peer, "principal": principal} | facts)

@@ -65,14 +65,32 @@ class Bucket:
         return min(max(self.paid_at - now_s, 0.0), LONGEST_S)
 
 
+class Throttles:
+    """How often somebody had to wait, and for how long all in all."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds = 0.0
+
+    def mute(self, connection: Connection, wait_s: float) -> None:
+        self.count += 1
+        self.seconds += wait_s
+        connection.mute(wait_s)
+
+
 class Limits:
     """What holds for one client of one user."""
 
-    __slots__ = ("fetch", "produce", "requests")
+    __slots__ = ("_throttles", "fetch", "produce", "requests")
 
     def __init__(
-        self, produce: Bucket | None = None, fetch: Bucket | None = None, requests: Bucket | None = None
+        self,
+        throttles: Throttles,
+        produce: Bucket | None = None,
+        fetch: Bucket | None = None,
+        requests: Bucket | None = None,
     ) -> None:
+        self._throttles = throttles
         self.produce = produce
         self.fetch = fetch
         self.requests = requests
@@ -85,7 +103,11 @@ class Limits:
         """The answer of a fetch, which begins with its throttle time."""
         if self.fetch is None:
             return body
-        return _throttled(connection, body, self.fetch.take(_size(body), now_s))
+        wait_s = self.fetch.take(_size(body), now_s)
+        if wait_s < SHORTEST_S:
+            return body
+        self._throttles.mute(connection, wait_s)
+        return _stamped(body, _ms(wait_s))
 
     def handle(self, handle: Handle, node: Node, call: Call) -> Result:
         """The request is handled, and counts."""
@@ -101,15 +123,16 @@ class Limits:
             wait_s = max(wait_s, self.produce.take(len(call.frame), now_s))
         if wait_s < SHORTEST_S:
             return result
-        connection.mute(wait_s)
+        self._throttles.mute(connection, wait_s)
         return _with_throttle_time(result, call, _ms(wait_s))
 
 
-UNDECIDED: Final = Limits()  # there are quotas, and the connection has not been asked for yet
+UNDECIDED: Final = Limits(Throttles())  # there are quotas, and the connection has not been asked for yet
 
 
 class Quotas:
     def __init__(self, node: Node) -> None:
+        self.throttles = Throttles()
         self._node = node
         self._limits: dict[tuple[str, str], Limits | None] = {}  # by user and client id
         self._buckets: dict[tuple[str, tuple[str | None, str | None]], Bucket] = {}
@@ -145,7 +168,7 @@ class Quotas:
             if len(self._limits) >= BUCKETS_MAX:
                 self._limits.clear()
             buckets = [self._bucket(name, *who) for name in (PRODUCE_RATE, FETCH_RATE, REQUEST_PERCENTAGE)]
-            self._limits[who] = Limits(*buckets) if any(buckets) else None
+            self._limits[who] = Limits(self.throttles, *buckets) if any(buckets) else None
         return self._limits[who]
 
     def _bucket(self, name: str, user: str, client: str) -> Bucket | None:
@@ -191,13 +214,6 @@ def _with_throttle_time(result: Result, call: Call, throttle_ms: int) -> Result:
 
 async def _stamped_later(result: Coroutine[object, object, bytes], throttle_ms: int) -> bytes:
     return _INT.pack(throttle_ms) + (await result)[_INT.size :]
-
-
-def _throttled(connection: Connection, body: Body, wait_s: float) -> Body:
-    if wait_s < SHORTEST_S:
-        return body
-    connection.mute(wait_s)
-    return _stamped(body, _ms(wait_s))
 
 
 def _stamped(body: Body, throttle_ms: int) -> Body:

@@ -24,6 +24,7 @@ async def collect(node: Node) -> str:
     page = Page(labels(node=node.settings.node.id))
     _write_process(page, node)
     _write_tls(page, node)
+    _write_security(page, node)
     write_requests(page, node.dispatcher.stats)
     write_transactions(page, node)
     steps = chain(
@@ -69,6 +70,23 @@ def _write_tls(page: Page, node: Node) -> None:
     handshakes = page.family("postroad_tls_handshakes_total", COUNTER, "TLS handshakes, by how they ended.")
     handshakes.add(node.handshakes.done, labels(result="done"))
     handshakes.add(node.handshakes.failed, labels(result="failed"))
+
+
+def _write_security(page: Page, node: Node) -> None:
+    """Events only where clients are asked who they are, throttles only where there are quotas."""
+    if node.security.enabled:
+        family = page.family(
+            "postroad_audit_events_total", COUNTER, "What the audit log tells of, left out or not."
+        )
+        for event, count in sorted(node.security.audit.events.items()):
+            family.add(count, labels(event=event))
+    throttles = node.quotas.throttles
+    if throttles.count or node.image.quotas:
+        for name, meaning, value in (
+            ("count", "How often a client was told to wait, because of a quota.", throttles.count),
+            ("seconds", "For how long clients were told to wait.", throttles.seconds),
+        ):
+            page.family(f"postroad_throttled_{name}_total", COUNTER, meaning).add(value)
 
 
 def _uptime_s(node: Node) -> float:
