@@ -20,7 +20,8 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from postroad.cli import main
+from postroad.broker import secure_start
+from postroad.cli import main, serve
 from postroad.testing.process import NodeFailed
 from tests.clients.wait import until
 from tests.secure_node import SecureNode, secure_node
@@ -157,6 +158,15 @@ def test_a_first_start_that_was_killed_is_completed_by_the_next(tmp_path: Path, 
     with secure_node(tmp_path) as again:
         again.call("topic", "list")
         assert not [path.name for path in (again.data_dir / "tls").iterdir() if path.is_dir()]
+
+
+def test_a_secured_directory_is_not_opened_by_leaving_the_word_out(tmp_path: Path) -> None:
+    with secure_node(tmp_path) as node:
+        node.stop()
+        done = invoke("serve", "--data", str(node.data_dir), "--kafka", "127.0.0.1:0", "--no-http")
+        assert done.exit_code == 1
+        assert "was started with --secure" in done.output
+        assert serve.PROFILE == secure_start.PROFILE
 
 
 def test_who_lost_the_profile_gets_another_password(tmp_path: Path) -> None:

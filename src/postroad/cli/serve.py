@@ -6,12 +6,19 @@ import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from postroad.cli.command import Command
 from postroad.cli.numbers import NODES, REPLICAS
+from postroad.cli.session import Failed
 from postroad.cli.settings import load_settings, node_flags, node_options, ready_file_option
+
+if TYPE_CHECKING:
+    from postroad.config import Loaded
+
+PROFILE: Final = "admin.profile"  # as `broker/secure_start.py` has it, which most starts do without
 
 
 @click.command(cls=Command)
@@ -65,6 +72,7 @@ def serve(
         loaded, secured = load(file, overrides, insecure, flags)
     else:
         loaded = load_settings(file, overrides, insecure, flags)
+        _refuse_secured(loaded, insecure)
     if nodes is not None:
         from postroad.broker import several_nodes
 
@@ -75,3 +83,13 @@ def serve(
     gc.freeze()
     gc.enable()
     sys.exit(run(loaded, ready_file, is_child, secured))
+
+
+def _refuse_secured(loaded: Loaded, insecure: bool) -> None:
+    """Users and rules of a data directory hold until somebody says that they don't."""
+    settings = loaded.settings
+    if not settings.security.enabled and not insecure and (settings.data.dir / PROFILE).exists():
+        raise Failed(
+            f"{settings.data.dir} was started with --secure: say so again. (With --insecure instead, "
+            "its users and rules hold no more.)"
+        )
