@@ -93,7 +93,7 @@ async def test_messages_are_taken_and_answered_all_or_nothing(client: Client, qu
 
 
 async def test_what_is_no_longer_held_can_not_be_part_of_a_transaction(client: Client, queue: str) -> None:
-    """Of its partition nothing is taken: the rest stays held. What was taken elsewhere comes again."""
+    """Nothing of its partition is taken: the rest stays held. What was taken elsewhere comes again."""
     await publish(client, queue, range(10, 14), partition=0)
     await publish(client, queue, range(14, 16), partition=1)
     async with ShareConsumer(client, queue, [queue]) as consumer:
