@@ -76,6 +76,7 @@ def profile(directory: Path, bootstrap: str, password: str = PASSWORD, **more: s
     path = directory / f"profile-{len(list(directory.iterdir()))}.toml"
     lines = {"bootstrap": bootstrap, "user": "admin", "password": password, **more}
     path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in lines.items()))
+    path.chmod(0o600)  # else each command warns that others can read the password
     return str(path)
 
 
