@@ -8,8 +8,10 @@ from collections.abc import Iterable
 import pytest
 
 from postroad.client import EARLIEST, LATEST, Client, Consumer, Producer, TopicPartition, groups, topics
+from postroad.cluster.ids import id_text
 from postroad.errors import CorruptMessage, IllegalGeneration, OffsetOutOfRange, UnknownTopicOrPartition
 from postroad.testing import Node
+from postroad.wire.batch import HEADER_BYTES, walk
 
 from .conftest import TopicMaker
 
@@ -124,6 +126,27 @@ async def test_damaged_messages_are_told_and_not_waited_for(postroad: Node) -> N
             await consumer.assign({TopicPartition("t", 0): EARLIEST})
             with pytest.raises(CorruptMessage, match="t/0 is damaged at offset 0"):
                 await consumer.poll(PATIENCE_S)
+
+
+async def test_what_is_before_damage_and_in_other_partitions_is_read(
+    client: Client, new_topic: TopicMaker, postroad_session: Node
+) -> None:
+    """A bit flips below a node that runs: it sends what it finds, and the reader sees that it is wrong."""
+    topic = await new_topic(2)
+    for number in range(3):
+        await publish(client, topic, [number], 0)
+    await publish(client, topic, [9], 1)
+    directory = f"{id_text((await client.topic(topic)).id)}-0"
+    (segment,) = postroad_session.data_dir.glob(f"logs/{directory}/*.log")
+    with segment.open("r+b") as file:
+        *_, (last, _) = walk(memoryview(file.read()))
+        file.seek(last + HEADER_BYTES)
+        file.write(b"\xff")
+    async with Consumer(client) as consumer:
+        await consumer.assign({TopicPartition(topic, number): EARLIEST for number in range(2)})
+        assert sorted(await take(consumer, 3)) == [0, 1, 9]
+        with pytest.raises(CorruptMessage, match=f"{topic}/0 is damaged at offset 2"):
+            await consumer.poll(PATIENCE_S)
 
 
 async def test_group_goes_on_where_its_last_member_stopped(

@@ -65,6 +65,14 @@ class MayNotRead(TopicAuthorizationFailed):
         self.topic = topic
 
 
+class Damaged(CorruptMessage):
+    """What comes next in the partition can't be read."""
+
+    def __init__(self, topic_partition: TopicPartition, offset: int) -> None:
+        super().__init__(f"{topic_partition} is damaged at offset {offset} or soon after.")
+        self.topic_partition = topic_partition
+
+
 class Fetcher:
     """`reset` is offsets.EARLIEST or LATEST: where to go on when a position no longer exists; None
     raises OffsetOutOfRange instead. `committed_only`: what open or aborted transactions wrote is left out."""
@@ -105,9 +113,9 @@ class Fetcher:
     async def next(self, timeout_s: float) -> list[Fetched]:
         """What came, in whole answers; empty if nothing did in time. Positions move on by it.
 
-        A leader that is away is waited for. CorruptMessage comes at once: waiting mends nothing; and
-        UnknownTopicOrPartition or UnknownTopicId if the topic is still gone at the end. If it is cancelled,
-        what came is fetched again by the next call.
+        A leader that is away is waited for. Damaged comes at once, unless messages do: waiting mends nothing;
+        and UnknownTopicOrPartition or UnknownTopicId if the topic is still gone at the end. If it is
+        cancelled, what came is fetched again by the next call.
         """
         fetched: list[Fetched] = []
         try:
@@ -249,37 +257,57 @@ class Fetcher:
             raise failure
 
     async def _take(self, task: asyncio.Task[list[Any]], fetched: list[Fetched]) -> None:
-        failed = 0
+        """All partitions of an answer. What is wrong with one of them is raised when the others are taken;
+        before all else what waiting won't mend."""
+        failure: PostroadError | None = None
         for topic_partition, offset, answer in task.result():
             if self.positions.get(topic_partition) != offset:
                 continue
-            if answer.error_code and self.near.pop(topic_partition, None) is not None:
-                failed = failed or NotLeaderOrFollower.code  # its leader knows better
-            elif answer.preferred_read_replica >= 0:
-                self._go_near(topic_partition, answer.preferred_read_replica)
-            elif answer.error_code == OffsetOutOfRange.code:
-                await self._go_back(topic_partition, offset)
-            elif answer.error_code == CorruptMessage.code:
-                raise CorruptMessage(f"{topic_partition} is damaged at offset {offset} or soon after.")
-            elif answer.error_code == TopicAuthorizationFailed.code:
-                raise MayNotRead(topic_partition.topic)
-            elif answer.error_code:
-                failed = answer.error_code
-            elif answer.records:
-                aborted = _Aborted(answer.aborted_transactions or ())
-                records = self._decode(topic_partition, offset, memoryview(answer.records), aborted)
-                if records:
-                    fetched.append(Fetched(topic_partition, records, answer.high_watermark))
-        if failed:
-            raise by_code(failed)
+            try:
+                records = await self._records(topic_partition, offset, answer)
+            except PostroadError as error:
+                if failure is None or _is_lasting(error) > _is_lasting(failure):
+                    failure = error
+                continue
+            if records:
+                fetched.append(Fetched(topic_partition, records, answer.high_watermark))
+        if failure is not None:
+            raise failure
+
+    async def _records(self, topic_partition: TopicPartition, offset: int, answer: Any) -> list[Record]:
+        """What came of one partition. Its position moves on."""
+        if answer.error_code and self.near.pop(topic_partition, None) is not None:
+            raise NotLeaderOrFollower  # its leader knows better
+        if answer.preferred_read_replica >= 0:
+            self._go_near(topic_partition, answer.preferred_read_replica)
+        elif answer.error_code == OffsetOutOfRange.code:
+            await self._go_back(topic_partition, offset)
+        elif answer.error_code == CorruptMessage.code:
+            raise Damaged(topic_partition, offset)
+        elif answer.error_code == TopicAuthorizationFailed.code:
+            raise MayNotRead(topic_partition.topic)
+        elif answer.error_code:
+            raise by_code(answer.error_code)
+        elif answer.records:
+            aborted = _Aborted(answer.aborted_transactions or ())
+            return self._decode(topic_partition, offset, memoryview(answer.records), aborted)
+        return []
 
     def _decode(
         self, topic_partition: TopicPartition, offset: int, data: memoryview, aborted: _Aborted
     ) -> list[Record]:
-        """A batch holds the asked offset somewhere: records before it were read already."""
+        """A batch holds the asked offset somewhere: records before it were read already.
+
+        What lies before a damaged batch is returned; Damaged if that is nothing.
+        """
         records: list[Record] = []
         for at, header in batches.walk(data):
-            batches.check(data, header, at)
+            try:
+                batches.check(data, header, at)
+            except CorruptMessage:
+                if records:
+                    break  # the next fetch begins with it
+                raise Damaged(topic_partition, header.base_offset) from None
             if not aborted.covers(header) and not header.attributes & batches.CONTROL:
                 records += decode_records(data[at : at + header.size])
             self.positions[topic_partition] = header.next_offset
@@ -295,6 +323,10 @@ class Fetcher:
             raise OffsetOutOfRange(f"{topic_partition} has no offset {offset}.")
         found = await offsets.find(self._client, {topic_partition: self._reset})
         self.positions[topic_partition] = found[topic_partition].offset
+
+
+def _is_lasting(error: PostroadError) -> bool:
+    return isinstance(error, CorruptMessage) or not isinstance(error, TryAgain)
 
 
 class _Aborted:
