@@ -12,7 +12,18 @@ from postroad.mirrors.mirror import Mirror, MirrorSettings
 from postroad.mirrors.positions import Wanted
 from postroad.testing import Node
 from tests.spark import plain
-from tests.spark.plain import Row
+from tests.spark.plain import Message, Row
+
+
+def fill(
+    node: Node, topic: str, partitions: int = 1, count: int = 0, text: bytes = b"a", **config: str
+) -> None:
+    plain.create(node.bootstrap, topic, partitions, **config)
+    send(node, topic, count, text)
+
+
+def send(node: Node, topic: str, count: int, text: bytes) -> None:
+    plain.send(node.bootstrap, topic, [Message(b"%s%d" % (text, number)) for number in range(count)])
 
 
 async def mirror_once(source: Node, target: Node, *topics: str, **more: Any) -> Mirror:

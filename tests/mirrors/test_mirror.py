@@ -24,12 +24,14 @@ from tests.spark.plain import Message
 from .runs import (
     commit,
     copied,
+    fill,
     mirror_once,
     mirroring,
     named,
     plainly,
     position,
     read_all,
+    send,
     starts,
     values,
 )
@@ -39,17 +41,6 @@ VARIED = [
             1_700_000_000_000 + number)
     for number in range(60)
 ]  # fmt: skip
-
-
-def fill(
-    node: Node, topic: str, partitions: int = 1, count: int = 0, text: bytes = b"a", **config: str
-) -> None:
-    plain.create(node.bootstrap, topic, partitions, **config)
-    send(node, topic, count, text)
-
-
-def send(node: Node, topic: str, count: int, text: bytes) -> None:
-    plain.send(node.bootstrap, topic, [Message(b"%s%d" % (text, number)) for number in range(count)])
 
 
 async def test_copies_are_as_their_originals_and_tell_where_they_come_from(

@@ -12,13 +12,17 @@ from typing import Final, NamedTuple
 
 from postroad.client.client import Client
 from postroad.client.metadata import TopicPartition
-from postroad.errors import DuplicateSequence, by_code
+from postroad.errors import DuplicateSequence, PostroadError, by_code
 from postroad.wire.messages import produce
 from postroad.wire.primitives import Buffer
 
 ALL: Final = -1
 NO_ACKS: Final = 0
 UNKNOWN_OFFSET: Final = -1
+
+
+class MadeAnew(PostroadError):
+    """The batch was meant for a topic that is gone; another one has its name."""
 
 
 class Appended(NamedTuple):
@@ -37,8 +41,13 @@ async def append(
     *,
     acks: int = ALL,
     timeout_s: float | None = None,
+    only_id: bytes | None = None,
 ) -> Appended:
-    """Any number of tries within the timeout; raises what the last one was refused with."""
+    """Any number of tries within the timeout; raises what the last one was refused with.
+
+    `only_id`: MadeAnew where the topic of that name is another one by now. Nothing is written to that one, as
+    far as its node knows topic ids in Produce.
+    """
     timeout_s = client.timeout_s if timeout_s is None else timeout_s
     partition = produce.PartitionProduceData(index=topic_partition.partition, records=batch)
     topic = produce.TopicProduceData(name=topic_partition.topic, partition_data=[partition])
@@ -46,6 +55,8 @@ async def append(
 
     async def attempt() -> Appended:
         found = await client.topic(topic_partition.topic)
+        if only_id not in (None, found.id):
+            raise MadeAnew(f"{topic_partition.topic} was deleted, and created anew.")
         topic.topic_id = found.id
         connection = await client.connection(found.leader(topic_partition.partition))
         if acks == NO_ACKS:

@@ -18,13 +18,15 @@ from typing import Final
 
 from postroad.client import Client, TopicPartition, offsets
 from postroad.client import topics as topics_api
-from postroad.client.fetcher import Fetcher, MayNotRead
+from postroad.client.append import MadeAnew
+from postroad.client.fetcher import Damaged, Fetcher, MayNotRead
 from postroad.client.metadata import Topic
 from postroad.errors import (
     BrokerNotAvailable,
     ClusterAuthorizationFailed,
     OffsetOutOfRange,
     PostroadError,
+    RequestRefused,
     TopicAuthorizationFailed,
     TryAgain,
     UnknownTopicId,
@@ -39,6 +41,7 @@ from postroad.mirrors.partition import Ends, MirroredPartition
 from postroad.mirrors.positions import Positions, Wanted
 from postroad.mirrors.watched import Carriage, Watched
 from postroad.wire.compression import codec_of
+from postroad.wire.primitives import ZERO_UUID
 
 POLL_S: Final = 0.2  # a partition that wants more again is asked for within this time
 LOOK_S: Final = 1.0  # how exact the lag is
@@ -91,7 +94,7 @@ class Mirror:
         self._told: dict[str, str] = {}  # of topics that were halted: what was said of them last
         self.carriage = Carriage()
         self._pruned_at = 0.0
-        self._has_doubts = asyncio.Event()  # some topic of the source is not the one that is mirrored
+        self._has_doubts = asyncio.Event()  # some topic, at either side, is not the one that it was
         self._is_begun = False
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -150,8 +153,6 @@ class Mirror:
             await self._rules.check()
         await self._look_around()
         self._is_begun = True
-        for watched in self.watched.values():
-            watched.goal = watched.source_end
         log.info(
             "mirroring %d partitions of %d topics",
             len(self.watched),
@@ -198,6 +199,9 @@ class Mirror:
             except MayNotRead as error:
                 self._halt_topic(error.topic, f"source: {error}")
                 continue
+            except Damaged as error:
+                self._halt_reading(error.topic_partition, f"source: {error}")
+                continue
             except PostroadError as error:
                 if isinstance(error, UnknownTopicId):
                     self._has_doubts.set()
@@ -212,12 +216,19 @@ class Mirror:
                     each.partition.take(came.get(at, ()), position)
                     each.wake.set()
 
-    def _recover_all(self, topic: str | None = None) -> None:
-        """Some log is not as it was: each partition, or those of a topic, look for themselves."""
-        for at, each in self.watched.items():
-            if topic in (None, at.topic):
-                each.is_ready = False
-                each.wake.set()
+    def _halt_reading(self, at: TopicPartition, why: str) -> None:
+        """It is left alone for a while: a replica may be made anew, or its leader be another one then."""
+        each = self.watched.get(at)
+        if each is not None and each.is_ready:
+            each.halt(why)
+            each.is_ready = False
+            asyncio.get_running_loop().call_later(HALTED_PAUSE_S, each.wake.set)
+
+    def _recover_all(self) -> None:
+        """Some log is not as it was: each partition looks for itself."""
+        for each in self.watched.values():
+            each.is_ready = False
+            each.wake.set()
 
     async def _copying(self, each: Watched, ends: Ends | None) -> None:
         """One partition, for ever."""
@@ -227,7 +238,7 @@ class Mirror:
                 if not each.is_ready:
                     await partition.recover(ends)
                     ends, each.is_ready = None, True
-                    if not each.stopped_writing:
+                    if not each.stopped_working:
                         each.go_on()
                 while each.is_ready and partition.pending:
                     await partition.write()
@@ -239,9 +250,10 @@ class Mirror:
                 why = (
                     str(error) if isinstance(error, Halted) else f"{partition.target} at the target: {error}"
                 )
-                if not each.halted:
-                    log.error("halted: %s", why)
-                each.halted, each.halts, each.stopped_writing = why, each.halts + 1, each.is_ready
+                each.halt(why)
+            except MadeAnew as error:
+                log.warning("%s at the target: %s", partition.target, error)
+                self._has_doubts.set()
             except NotAsExpected as error:
                 log.info("%s: reading again what is copied: %s", partition.source, error)
             except PostroadError as error:
@@ -260,14 +272,15 @@ class Mirror:
 
     async def _look(self) -> None:
         """Where both sides are. The target is asked first (`MirroredPartition.see_ends`)."""
-        now = asyncio.get_running_loop().time()
         those = dict(self.watched)
         target_ends = await offsets.latest(self._target, [each.partition.target for each in those.values()])
+        now = asyncio.get_running_loop().time()
         source_ends = await offsets.latest(self._source, list(those))
         for at, each in those.items():
             each.source_end = source_ends[at]
-            if each.is_ready and each.partition.at >= each.source_end:
-                each.caught_up_at = now
+            each.lag.note(now, each.source_end)
+            if each.is_ready:
+                each.lag.reach(each.partition.at)
                 each.partition.see_ends(target_ends[each.partition.target], each.source_end)
         if now - self._pruned_at > PRUNE_S:
             self._pruned_at = now
@@ -336,10 +349,12 @@ class Mirror:
             if not await self._is_same(topic):
                 continue
             there = await self._prepare(topic)
+            if there is None:
+                continue
             for partition in topic.partitions:
                 at = TopicPartition(topic.name, partition.number)
                 if at not in self.watched:
-                    fresh.append((self._partition(at, there.name), topic.id))
+                    fresh.append((self._partition(at, there), topic.id))
         await self._watch(fresh)
 
     async def _topics(self) -> list[Topic]:
@@ -378,7 +393,6 @@ class Mirror:
         """Whether it is the topic of which the notes tell."""
         note = self._notes.known.get(f"topic {topic.name}")
         if note is None or note["id"] == topic.id.hex():
-            self.halted_topics.pop(topic.name, None)
             return True
         self._halt_topic(
             topic.name,
@@ -389,37 +403,53 @@ class Mirror:
 
     def _halt_topic(self, topic: str, why: str) -> None:
         """It is not copied for now, and that is said once."""
+        self._refuse_topic(topic, why)
+        self._forget(lambda at: at.topic == topic)
+
+    def _refuse_topic(self, topic: str, why: str) -> None:
+        """What is new of it is not copied for now, and that is said once."""
         if self._told.get(topic) != why:
             log.error("halted: %s", why)
         self.halted_topics[topic] = self._told[topic] = why
-        self._forget(lambda at: at.topic == topic)
 
-    async def _prepare(self, topic: Topic) -> Topic:
-        """The topic at the target. What is noted of one that was deleted there is forgotten."""
-        name = self.settings.prefix + topic.name
+    async def _prepare(self, topic: Topic) -> Topic | None:
+        """The topic at the target; None where either side refuses what it takes, which holds up no other.
+
+        What is noted of one that was deleted at the target is forgotten, and it is copied from its beginning.
+        """
+        name, side = self.settings.prefix + topic.name, "source"
         note = self._notes.known.get(f"topic {topic.name}")
-        configs = await topics.configs(self._source, topic.name, self.settings.configs)
-        there = await topics.prepare(self._target, name, topic, configs)
-        if note is not None and note["target_id"] != there.id.hex():
+        try:
+            configs = await topics.configs(self._source, topic.name, self.settings.configs)
+            side = "target"
+            there = await topics.prepare(self._target, name, topic, configs)
+            is_known = note is not None and note["target_id"] == there.id.hex()
+            if note is not None and is_known:
+                await topics.follow(self._target, name, note["configs"], configs.given)
+        except BrokerNotAvailable:
+            raise
+        except RequestRefused as error:
+            self._refuse_topic(topic.name, f"{topic.name} at the {side}: {error}")
+            return None
+        self.halted_topics.pop(topic.name, None)
+        if note is not None and not is_known:
+            self._forget(lambda at: at.topic == topic.name)
             await self._notes.put(dict.fromkeys(self._notes.of_topic(topic.name)))
-            note = None
-            self._recover_all(topic.name)
-        if note is not None:
-            await topics.follow(self._target, name, note["configs"], configs.given)
         now = {"id": topic.id.hex(), "target_id": there.id.hex(), "configs": configs.given}
         if note != now:
             await self._notes.put({f"topic {topic.name}": now})
         return there
 
-    def _partition(self, at: TopicPartition, target: str) -> MirroredPartition:
+    def _partition(self, at: TopicPartition, there: Topic) -> MirroredPartition:
         return MirroredPartition(
             at,
-            TopicPartition(target, at.partition),
+            TopicPartition(there.name, at.partition),
             self._ids,
             (self._source, self._target),
             self._notes,
             codec_of(self.settings.compression),
             self.settings.accepts_loss,
+            there.id if there.id != ZERO_UUID else None,  # an old Kafka has no ids
         )
 
     async def _watch(self, fresh: Sequence[tuple[MirroredPartition, bytes]]) -> None:
@@ -432,7 +462,8 @@ class Mirror:
         for each, topic_id in fresh:
             at, target = each.source, each.target
             ends = Ends(source_starts[at], source_ends[at], target_starts[target], target_ends[target])
-            watched = self.watched[at] = Watched(each, topic_id, source_end=source_ends[at])
+            end = source_ends[at]
+            watched = self.watched[at] = Watched(each, topic_id, goal=end, source_end=end)
             watched.task = asyncio.create_task(self._copying(watched, ends), name=f"mirror {at}")
 
     async def _bravely(self, what: str, work: Callable[[], Awaitable[None]]) -> None:

@@ -85,8 +85,8 @@ class Notes:
         return list(self._runs.get(f"{kind} {topic_partition}", {}).values())
 
     def of_topic(self, topic: str) -> list[str]:
-        """What is noted of it."""
-        found = [what for what in self.known if what == f"topic {topic}" or what.startswith(f"at {topic}/")]
+        """What is noted of its partitions."""
+        found = [what for what in self.known if what.startswith(f"at {topic}/")]
         for kind, runs in self._runs.items():
             if kind.split(" ")[1].rpartition("/")[0] == topic:
                 found += [f"{kind} {first}" for first in runs]

@@ -15,8 +15,10 @@ def lag_seconds(each: Watched, now: float, now_ms: int, began: float) -> float:
 
     Before the first such moment: as old as the first message that waits, and at least as this run.
     """
-    if each.caught_up_at is not None:
-        return max(0.0, now - each.caught_up_at)
+    if each.is_ready:
+        each.lag.reach(each.partition.at)
+    if each.lag.caught_up_at is not None:
+        return max(0.0, now - each.lag.caught_up_at)
     pending = each.partition.pending
     oldest_ms = pending[0].records[0].timestamp if pending and pending[0].records else now_ms
     return max(now - began, (now_ms - oldest_ms) / 1000)
@@ -47,7 +49,7 @@ def page(mirror: Mirror, now_ms: int, began: float) -> str:
         behind.add(sum(max(0, each.source_end - each.partition.at) for each in those), given)
         written.add(sum(each.partition.written for each in those), given)
         skipped.add(sum(each.partition.skipped for each in those), given)
-        halted.add(sum(bool(each.halted) for each in those), given)
+        halted.add(max(sum(bool(each.halted) for each in those), topic in mirror.halted_topics), given)
     for topic in sorted(mirror.halted_topics.keys() - by_topic.keys()):
         halted.add(1, labels(topic=topic))
     _carried(mirror, out, now, began)

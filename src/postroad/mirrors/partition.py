@@ -78,9 +78,14 @@ class MirroredPartition:
         notes: Notes,
         compression: int = 0,
         accepts_loss: bool = False,
+        target_topic_id: bytes | None = None,
     ) -> None:
-        """`ids` and `clients` are those of the source and of the target."""
+        """`ids` and `clients` are those of the source and of the target.
+
+        `target_topic_id`: nothing is written to another topic that has its name by now; MadeAnew tells of it.
+        """
         self.source, self.target = source, target
+        self._target_topic_id = target_topic_id
         self._source_client, self._client = clients
         self._notes = notes
         self._codec = compression
@@ -229,7 +234,7 @@ class MirroredPartition:
             base_sequence=self._count & SEQUENCE_MASK,
         )
         try:
-            base = (await append(self._client, self.target, batch)).base_offset
+            appended = await append(self._client, self.target, batch, only_id=self._target_topic_id)
         except (OutOfOrderSequence, InvalidProducerEpoch) as error:
             self._stuck_since = self._stuck_since or asyncio.get_running_loop().time()
             raise NotAsExpected(str(error)) from None
@@ -243,7 +248,7 @@ class MirroredPartition:
             await self._append(copies[:half])
             await self._append(copies[half:])
             return
-        sources = [copy.offset for copy in copies]
+        base, sources = appended.base_offset, [copy.offset for copy in copies]
         if base == UNKNOWN_OFFSET or not (
             self._is_sure or await self._is_at(base + len(copies) - 1, sources[-1])
         ):

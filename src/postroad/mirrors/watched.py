@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 from typing import Final
 
 from postroad.mirrors.access_rules import CarriedRules
+from postroad.mirrors.lag import Lag
 from postroad.mirrors.partition import MirroredPartition
 from postroad.mirrors.positions import Carried
 
 NO_RULES: Final = CarriedRules()
+
+log = logging.getLogger("postroad.mirror")
 
 
 @dataclass
@@ -21,17 +25,23 @@ class Watched:
     topic_id: bytes  # of the source: another topic may have its name by now
     goal: int = 0  # with `once`: it is done when it is here
     source_end: int = 0
-    caught_up_at: float | None = None  # when all was mirrored that the source had
+    lag: Lag = field(default_factory=Lag)
     is_ready: bool = False  # it has recovered, and takes records
     halted: str = ""  # why it can't go on
     halts: int = 0
-    stopped_writing: bool = False  # it can read what is copied, and was halted by what it had to write
+    stopped_working: bool = False  # it knows what is copied, and was halted by what it had to read or write
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
+    def halt(self, why: str) -> None:
+        """It can't go on for now, and that is said once."""
+        if not self.halted:
+            log.error("halted: %s", why)
+        self.halted, self.halts, self.stopped_working = why, self.halts + 1, self.is_ready
+
     def go_on(self) -> None:
         """Nothing keeps it from its work any more."""
-        self.halted, self.halts, self.stopped_writing = "", 0, False
+        self.halted, self.halts, self.stopped_working = "", 0, False
 
 
 @dataclass
