@@ -115,6 +115,17 @@ def test_the_level_rises_when_all_nodes_understand_it_and_refuses_older_ones() -
         membership.check_level(image, keys.LEVEL - 1)
 
 
+def test_a_node_that_is_away_holds_the_level_down_until_it_is_lost_or_removed() -> None:
+    """It may come back with the version that it had, which would be refused."""
+    image = image_of(nodes=THREE, controller=1)
+    image.apply([Event("directories/3", b'{"id":"its own"}', 2), Event("nodes/3", None, 3)])
+    assert membership.raise_level(image, 1) == NOTHING
+    assert membership.raise_level(image, 1, lost=[3]) != NOTHING
+    commit(image, membership.remove(image, 3))
+    commit(image, membership.raise_level(image, 1))
+    assert image.level == keys.LEVEL
+
+
 def test_a_node_with_tls_or_logins_waits_until_all_others_know_of_it() -> None:
     image = image_of(nodes=THREE, controller=1)
     plain = image.nodes[3]

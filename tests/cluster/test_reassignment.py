@@ -245,6 +245,18 @@ def test_a_few_partitions_are_evacuated_at_a_time() -> None:
     assert targets.count(4) == targets.count(5) == 10
 
 
+def test_new_replicas_whose_node_has_died_hold_up_no_others() -> None:
+    """Until it is back, or lost, which takes half an hour."""
+    image = moving(WHOLE, WHOLE, WHOLE)
+    commit(image, membership.drain(image, 3))
+    commit_all(image, evacuate(image, 1, limit=1))
+    (dead,) = states_of(image)[0].adding
+    image.apply([Event(f"nodes/{dead}", None, image.revision + 1)])
+    commit_all(image, evacuate(image, 1, limit=1))
+    assert [is_moving(each) for each in states_of(image)] == [True, True, False]
+    assert evacuate(image, 1, limit=1) == []
+
+
 def test_partitions_that_nobody_can_copy_hold_up_no_others() -> None:
     dead = state(3, [3], replicas=[3])
     image = moving(*[dead] * 3, WHOLE, nodes={node: said for node, said in FIVE.items() if node != 3})

@@ -34,6 +34,11 @@ def test_new_partitions_have_as_many_replicas_in_other_racks() -> None:
     assert grown(image) == Growth("orders", 3, [[2, 3], [3, 1]])
 
 
+def test_new_partitions_get_the_replicas_that_a_moving_one_is_to_have() -> None:
+    moving = PartitionState(1, 5, (2, 1), (1,), (), (2,), (1,), False, (1,))
+    assert grown(auto(moving)) == Growth("orders", 3, [[2], [3]])
+
+
 def test_a_queue_grows_no_further_than_it_may() -> None:
     assert grown(auto(ALONE, most=2)) == Growth("orders", 2, [[2]])
     assert grown(auto(ALONE, most=1)) is None

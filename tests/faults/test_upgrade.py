@@ -90,6 +90,8 @@ def test_nodes_are_updated_one_after_the_other_under_load(tmp_path: Path, commit
                     refused = reassign(running)
                     assert refused.exit_code == 1
                     assert "runs a version that can't move partitions" in refused.stderr
+                if number == 3:
+                    die_and_come_back(running)
                 running.node(number).stop()
                 running.set_version(number, None)
                 running.node(number).start()
@@ -102,6 +104,15 @@ def test_nodes_are_updated_one_after_the_other_under_load(tmp_path: Path, commit
         if commit == BEFORE_MOVES:
             refuse_an_old_node(running, tmp_path / "old" / "src")
     assert_equal_at_rest(running.nodes)
+
+
+def die_and_come_back(running: VersionedCluster) -> None:
+    """The last node of the old version dies, and is taken back as it is: nobody has counted on its update."""
+    running.node(3).kill()
+    running.wait_until(lambda seen: 3 not in seen.nodes, "node 3 counts as dead")
+    time.sleep(LOAD_S)  # in which the controller looks what all nodes understand
+    running.node(3).start()
+    running.wait_until(is_load_whole, "the topic's replicas are in sync")
 
 
 def refuse_an_old_node(running: VersionedCluster, source: Path) -> None:

@@ -227,6 +227,32 @@ def test_a_node_that_is_lost_for_good_is_healed_and_one_that_is_away_is_not() ->
         assert cluster.publish("orders", b"1") == 1
 
 
+def test_a_node_counts_as_lost_from_when_this_controller_began_to_miss_it() -> None:
+    """What it saw when it was the controller before says nothing: the node has been back since."""
+    with simulated_cluster(nodes=4, cluster_heal_after_ms=60_000, durability_flush="os") as cluster:
+        first = cluster.nodes[1].image.controller
+        assert first is not None
+        victim, second, spare = (number for number in cluster.nodes if number != first)
+        cluster.create_led_by("orders", first, victim)
+        cluster.kill(victim)
+        cluster.run_for(5)
+        cluster.cut_from_store(first)
+        cluster.until(lambda: cluster.nodes[second].image.controller not in (first, None))
+        cluster.start(victim)
+        cluster.store.heal()
+        cluster.until(cluster.is_complete)
+        cluster.run_for(70)
+        cluster.cut_from_store(spare)
+        cluster.kill(victim)
+        cluster.kill(second)
+        cluster.until(lambda: cluster.nodes[first].image.controller == first)
+        cluster.store.heal()
+        cluster.run_for(30)
+        assert spare in cluster.nodes[first].image.nodes
+        assert cluster.state("orders").target == (first, victim)
+        cluster.until(lambda: has_moved(cluster, "orders", first, spare), 60)
+
+
 def test_internal_topics_are_whole_again_after_the_loss_of_a_node() -> None:
     with simulated_cluster(nodes=4, cluster_heal_after_ms=60_000) as cluster:
         cluster.until(lambda: all(internal_replicas(cluster)))

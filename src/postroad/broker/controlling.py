@@ -75,18 +75,18 @@ class Controlling:
     async def _reconcile(self) -> None:
         node, image = self._node, self._node.image
         lease = node.registration.lease
-        if lease == NO_LEASE:
+        if lease != NO_LEASE:
+            await self._commit(membership.claim_controller(image, self._me, lease))
+        if lease == NO_LEASE or image.controller != self._me:
+            self._gone_since_s.clear()  # what it saw as the controller says nothing about later
             return
-        await self._commit(membership.claim_controller(image, self._me, lease))
-        if image.controller != self._me:
-            return
-        target = node.settings.topics.internal_replicas
+        target, lost = node.settings.topics.internal_replicas, self._lost()
         decisions = [
             *reconciliation.reconcile(image, self._me),
-            membership.raise_level(image, self._me),
+            membership.raise_level(image, self._me, lost),
             *reconciliation.heal_internal(image, self._me, target),
             *reassignment.finish(image, self._me),
-            *reassignment.evacuate(image, self._me, self._lost()),
+            *reassignment.evacuate(image, self._me, lost),
         ]
         for decision in decisions:
             await self._commit(decision)

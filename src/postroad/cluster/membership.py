@@ -11,6 +11,8 @@ epoch could still be trusted, but nobody needs to: its next fetch carries the ne
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from postroad.cluster import keys
 from postroad.cluster.decision import Decision
 from postroad.cluster.ids import id_text
@@ -175,10 +177,15 @@ def check_secure(image: Image, me: NodeEntry, *, is_secured: bool) -> None:
         )
 
 
-def raise_level(image: Image, controller: int) -> Decision:
-    """The controller notes what all nodes understand once that has risen; it never falls."""
+def raise_level(image: Image, controller: int, lost: Collection[int] = ()) -> Decision:
+    """The controller notes what all nodes understand once that has risen; it never falls.
+
+    A node that is away, and not `lost`, holds it down: it may come back with the version that it had, and
+    would be refused.
+    """
+    away = image.directories.keys() - image.nodes.keys() - set(lost)
     lowest = min((entry.level for entry in image.nodes.values()), default=0)
-    if image.controller != controller or lowest <= image.level:
+    if image.controller != controller or away or lowest <= image.level:
         return NOTHING
     compares = [is_controller(image, controller), *(own_entry(image, node) for node in sorted(image.nodes))]
     compares.append(Compare(keys.LEVEL_KEY, image.key_revision(keys.LEVEL_KEY)))

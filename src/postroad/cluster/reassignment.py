@@ -194,7 +194,7 @@ def evacuate(
     """Begin to move partitions away from nodes that are drained, dead or alive, and from those that are lost.
 
     A replica that can be put nowhere else stays, and so does one that nobody can be copied from. At most
-    `limit` partitions are copied at a time.
+    `limit` partitions are copied at a time; a new replica whose node is gone is not copied.
     """
     if image.controller != controller or image.level < keys.MOVES_LEVEL:
         return []
@@ -204,7 +204,8 @@ def evacuate(
     nodes = [node for node in placeable(image) if node not in leaving]
     states = [state for topic in image.topics.values() for state in topic.partitions]
     held = {node: sum(node in state.target for state in states) for node in nodes}
-    free = limit - sum(bool(set(state.adding) - leaving) for state in states if state.leader in image.nodes)
+    copying = image.nodes.keys() - leaving
+    free = limit - sum(not copying.isdisjoint(each.adding) for each in states if each.leader in image.nodes)
     racks = {node: image.nodes[node].rack for node in image.nodes}
 
     def rule(topic: Topic, _: int, state: PartitionState) -> PartitionState:

@@ -72,7 +72,7 @@ def _growth(image: Image, topic: Topic) -> Growth | None:
     leaders = {state.leader for state in topic.partitions}
     able = placeable(image)
     free = [node for node in able if node not in leaders]
-    old, factor = len(topic.partitions), len(topic.partitions[0].replicas)
+    old, factor = len(topic.partitions), len(topic.partitions[0].target)  # also while it moves
     wanted = min(partitions_auto(topic.config), old + len(free))
     if wanted <= old or factor > len(able):
         return None
