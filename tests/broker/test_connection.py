@@ -249,6 +249,18 @@ def test_a_long_poll_is_not_idle(simulate: Callable[..., SimulatedNode]) -> None
         assert correlation_of(connection.receive()) == 1
 
 
+def test_nobody_waits_longer_than_five_minutes(simulate: Callable[..., SimulatedNode]) -> None:
+    running = simulate()
+    running.create("t")
+    with running.connect() as connection:
+        send(connection, fetch_request("t", wanted(), wait_ms=24 * 60 * 60 * 1000))
+        running.run_for(5 * 60 - 1)
+        assert running.partition("t").readers, "it waits"
+        running.run_for(2)
+        assert not running.partition("t").readers
+        assert correlation_of(connection.receive()) == 1
+
+
 def test_more_connections_than_allowed_are_refused_and_room_is_given_back(
     start: Callable[..., Running],
 ) -> None:

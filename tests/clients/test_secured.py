@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import TopicPartition as AioTopicPartition
+from aiokafka.abc import AbstractTokenProvider
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
@@ -27,7 +29,9 @@ from confluent_kafka.admin import (
 )
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
+from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaTokenProvider
 
+from tests import identity_provider
 from tests.broker.secured import PASSWORD, Secured, secured_node
 from tests.clients.wait import until
 
@@ -327,3 +331,129 @@ def test_librdkafka_logs_in_again_before_its_session_ends(tmp_path_factory: pyte
         accepted = short.node.listener.accepted
         assert send(producer, "long", "on the same connection") is None
         assert short.node.listener.accepted == accepted
+
+
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Its sessions end after a second."""
+    with secured_node(tmp_path_factory.mktemp("brief"), security_session_ms="1s") as running:
+        create(AdminClient(settings(running, "admin")), "brief")
+        yield running
+
+
+def python_settings(node: Secured) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": node.bootstrap,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-256",
+        "sasl_plain_username": "admin",
+        "sasl_plain_password": PASSWORD,
+    }
+
+
+def test_kafka_python_goes_on_over_the_end_of_its_sessions(brief: Secured) -> None:
+    producer = KafkaProducer(**python_settings(brief), retries=10)
+    deadline, count = time.monotonic() + 2.5, 0
+    while time.monotonic() < deadline:
+        producer.send("brief", b"by kafka-python").get(timeout=15)
+        count += 1
+    producer.close()
+    assert count > 3
+
+
+async def test_aiokafka_goes_on_over_the_end_of_its_sessions(brief: Secured) -> None:
+    async with AIOKafkaProducer(**python_settings(brief)) as producer:
+        deadline, count = time.monotonic() + 2.5, 0
+        while time.monotonic() < deadline:
+            await producer.send_and_wait("brief", b"by aiokafka")
+            count += 1
+    assert count > 3
+
+
+# --- tokens of an identity provider
+
+
+@pytest.fixture(scope="module")
+def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Its sessions end after a second, so that clients have to come with new tokens."""
+    home = tmp_path_factory.mktemp("trusting")
+    (home / "jwks.json").write_bytes(identity_provider.jwks(identity_provider.rsa_key("first")))
+    believed = identity_provider.settings(home / "jwks.json")
+    with secured_node(
+        home / "data", security_plain_on_loopback="true", security_session_ms="1s", **believed
+    ) as running:
+        made = AdminClient(settings(running, "admin"))
+        create(made, "by-token")
+        allow(
+            made,
+            acl(ResourceType.TOPIC, "by-token", "jo", AclOperation.WRITE),
+            acl(ResourceType.TOPIC, "by-token", "jo", AclOperation.READ),
+            acl(ResourceType.GROUP, "g", "jo", AclOperation.READ),
+        )
+        yield running
+
+
+def token_of(user: str) -> str:
+    return identity_provider.token(identity_provider.rsa_key("first"), says=identity_provider.claims(user))
+
+
+def by_token(node: Secured, user: str) -> Any:
+    return {
+        "bootstrap.servers": node.bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "oauth_cb": lambda _: (token_of(user), time.time() + 600),
+    }
+
+
+def test_confluent_comes_with_tokens_again_and_again(trusting: Secured) -> None:
+    errors: list[Any] = []
+    producer = Producer(by_token(trusting, "jo") | {"error_cb": errors.append})
+    deadline = time.monotonic() + 2.5  # two sessions
+    while time.monotonic() < deadline:
+        assert send(producer, "by-token", "one") is None
+    assert errors == []
+    assert send(Producer(by_token(trusting, "ann")), "by-token", "two").code() == (
+        KafkaError.TOPIC_AUTHORIZATION_FAILED
+    )
+    consumer = Consumer(by_token(trusting, "jo") | {"group.id": "g"})
+    assert receive(consumer, "by-token").value() == b"one"
+    consumer.close()
+
+
+class AioTokens(AbstractTokenProvider):
+    async def token(self) -> str:
+        return token_of("jo")
+
+
+async def test_aiokafka_comes_with_a_token(trusting: Secured) -> None:
+    config = {
+        "bootstrap_servers": trusting.bootstrap,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "OAUTHBEARER",
+        "sasl_oauth_token_provider": AioTokens(),
+    }
+    async with AIOKafkaProducer(**config) as producer:
+        sent = await producer.send_and_wait("by-token", b"by aiokafka")
+    async with AIOKafkaConsumer(**config) as consumer:
+        place = AioTopicPartition("by-token", 0)
+        consumer.assign([place])
+        consumer.seek(place, sent.offset)
+        message = await asyncio.wait_for(consumer.getone(), 15)
+    assert message.value == b"by aiokafka"
+
+
+class PythonTokens(KafkaTokenProvider):
+    def token(self) -> str:
+        return token_of("jo")
+
+
+def test_kafka_python_comes_with_a_token(trusting: Secured) -> None:
+    producer = KafkaProducer(
+        bootstrap_servers=trusting.bootstrap,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="OAUTHBEARER",
+        sasl_oauth_token_provider=PythonTokens(),
+    )
+    assert producer.send("by-token", b"by kafka-python").get(timeout=10).offset >= 0
+    producer.close()

@@ -10,9 +10,18 @@ from hypothesis import strategies as st
 
 from postroad.errors import SaslAuthenticationFailed
 from postroad.security import scram
-from postroad.security.master_key import derive, machine_password, unknown_salt
-from postroad.security.sasl import PlainClient, PlainServer, ScramClient, ScramServer
+from postroad.security.master_key import derive, machine_password
+from postroad.security.sasl import (
+    EARLY_S,
+    FAILURE_S,
+    PlainClient,
+    PlainServer,
+    ScramClient,
+    ScramServer,
+    failure_pause_s,
+)
 from postroad.security.scram import Verifier, make_verifier
+from postroad.security.strangers import Strangers
 
 MECHANISM = "SCRAM-SHA-256"
 RFC_SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
@@ -24,6 +33,7 @@ class Users:
 
     def __init__(self, mechanism: str = MECHANISM, **passwords: str) -> None:
         self._mechanism = mechanism
+        self._strangers = Strangers()
         self._known = {
             name: make_verifier(mechanism, password, b"salt" + name.encode(), scram.ITERATIONS_MIN)
             for name, password in passwords.items()
@@ -33,9 +43,7 @@ class Users:
         found = self._known.get(name)
         if found is not None:
             return found
-        salt = unknown_salt(MASTER, self._mechanism, name)
-        size = 32 if self._mechanism == MECHANISM else 64
-        return Verifier(self._mechanism, salt, scram.ITERATIONS_MIN, bytes(size), bytes(size))
+        return self._strangers.verifier(MASTER, self._mechanism, name)
 
 
 def log_in(client: ScramClient, server: ScramServer) -> None:
@@ -224,3 +232,12 @@ def test_secrets_of_machines_differ_by_purpose_and_by_key() -> None:
     assert derive(MASTER, "ab", "c") != derive(MASTER, "a", "bc")
     assert machine_password(MASTER, "postroad.node") != machine_password(MASTER, "postroad.gateway")
     assert machine_password(MASTER, "postroad.node") != machine_password(bytes(32), "postroad.node")
+
+
+@pytest.mark.parametrize("took_s", [0.0, 0.001, 0.05, 0.0999, 0.12, 0.35])
+def test_a_failure_is_told_at_a_multiple_of_one_time(took_s: float) -> None:
+    """And so that a timer that is early does not make it less."""
+    told_s = took_s + failure_pause_s(took_s)
+    periods = (told_s - EARLY_S) / FAILURE_S
+    assert periods == pytest.approx(round(periods))
+    assert periods >= 1

@@ -124,7 +124,6 @@ class Connection:
         "_turn",
         "_waiting",
         "_when_closed",
-        "_write_bytes_max",
         "allowed_fetch",
         "allowed_produce",
         "closed",
@@ -142,6 +141,7 @@ class Connection:
         "principal",
         "quotas",
         "serial",
+        "unread_bytes_max",
     )
 
     def __init__(
@@ -178,7 +178,7 @@ class Connection:
         self._owner = owner
         self._loop = loop
         self._turn = turn
-        self._write_bytes_max = write_bytes_max
+        self.unread_bytes_max = write_bytes_max
         self._answers: deque[Answer] = deque()  # in the order of the requests; the first is unanswered
         self._out: deque[Part] = deque()
         self._out_bytes = 0
@@ -254,7 +254,7 @@ class Connection:
                 position = handle(self, whole, position)
                 if self.closed:
                     return
-                if len(answers) >= REQUESTS_IN_FLIGHT_MAX or self._out_bytes > self._write_bytes_max:
+                if len(answers) >= REQUESTS_IN_FLIGHT_MAX or self._out_bytes > self.unread_bytes_max:
                     self._pause(whole[position:])
                     return
         except ProtocolError as wrong:
@@ -276,7 +276,7 @@ class Connection:
         return self._owner.may_buffer(grown)
 
     def _full(self) -> bool:
-        return len(self._answers) >= REQUESTS_IN_FLIGHT_MAX or self._out_bytes > self._write_bytes_max
+        return len(self._answers) >= REQUESTS_IN_FLIGHT_MAX or self._out_bytes > self.unread_bytes_max
 
     def _pause(self, waiting: list[memoryview]) -> None:
         """Nothing is received until the peer has taken what is there."""
@@ -290,13 +290,13 @@ class Connection:
         if self.closed:
             return
         if self.muting is None:
-            self.muting = Muting(self._loop, self._write_bytes_max, self._unmute)
-            self._write_bytes_max = MUTED  # a limit that is always exceeded, so nobody else is asked for it
+            self.muting = Muting(self._loop, self.unread_bytes_max, self._unmute)
+            self.unread_bytes_max = MUTED  # a limit that is always exceeded, so nobody else is asked for it
             self._pause(self._waiting)
         self.muting.go_on(seconds)
 
     def _unmute(self, write_bytes_max: int) -> None:
-        self.muting, self._write_bytes_max = None, write_bytes_max
+        self.muting, self.unread_bytes_max = None, write_bytes_max
         if self._paused and not self._full():
             self._resume()
 

@@ -128,6 +128,8 @@ class Listener:
     def forget(self, connection: Connection, reason: str) -> None:
         if reason:
             self._say("connection from %s closed: %s", connection.peer, reason)
+        if connection.login is not None:
+            connection.login.close()
         if connection in self.connections:
             del self.connections[connection]
             self.latest = None

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from postroad.broker.access import Guard
 from postroad.broker.audit import Audit
+from postroad.broker.fair_checks import FairChecks
 from postroad.broker.login import Login
 from postroad.broker.master_key_file import read_or_make
 from postroad.broker.security_news import SecurityNews
 from postroad.cluster import keys
 from postroad.config.listeners import is_loopback
+from postroad.errors import SaslAuthenticationFailed
 from postroad.security import sasl, scram
 from postroad.security.master_key import (
     GATEWAY_USER,
@@ -24,21 +26,31 @@ from postroad.security.master_key import (
     OPERATOR_USER,
     derive,
     machine_password,
-    unknown_salt,
 )
-from postroad.security.principals import ANONYMOUS, GATEWAY, NODE, OPERATOR, Principal, user
+from postroad.security.principals import (
+    ANONYMOUS,
+    GATEWAY,
+    NODE,
+    OPERATOR,
+    Principal,
+    user,
+)
 from postroad.security.resources import ResourcePattern
 from postroad.security.rules import AclRule, Rules
 from postroad.security.scram import Verifier
+from postroad.security.strangers import Shape, Strangers
 
 if TYPE_CHECKING:
     from postroad.broker.connection import Connection
     from postroad.broker.node import Node
+    from postroad.broker.token_keys import TokenKeys
     from postroad.client.connection import LogIn
     from postroad.cluster.image import Changes
+    from postroad.security.tokens import Token
 
 MACHINES: Final = {NODE_USER: NODE, GATEWAY_USER: GATEWAY, OPERATOR_USER: OPERATOR}
 MACHINE_MECHANISM: Final = sasl.SCRAM_SHA_256
+READABLE: Final = (sasl.PLAIN, sasl.OAUTHBEARER)  # on its way, without TLS
 MARK_BYTES: Final = 16
 
 
@@ -53,7 +65,9 @@ class Security:
         self.master_key = b""
         self.news = SecurityNews("", self.revision)  # for gateways
         self._machines: dict[str, Verifier] = {}
-        self._hashers = node.runtime.workers(1, "login") if settings.enabled else None
+        self._strangers = Strangers()
+        self._checks = FairChecks(node.runtime.workers(1, "login")) if settings.enabled else None
+        self._token_keys: TokenKeys | None = None  # None: nobody comes with a token
 
     def start(self) -> None:
         """Read the master key, or make it. Blocks on the disk. Raises ConfigurationError."""
@@ -69,10 +83,16 @@ class Security:
             self._machines[name] = scram.make_verifier(
                 MACHINE_MECHANISM, password, salt, scram.ITERATIONS_MIN
             )
+        if self._settings.takes_tokens:
+            from postroad.broker.token_keys import TokenKeys
+
+            assert self._checks is not None
+            self._token_keys = TokenKeys(self._settings, runtime, self._node.tasks, self._checks)
+            self._node.tasks.start(self._token_keys.keep_current(), "keep-token-keys")
 
     def close(self) -> None:
-        if self._hashers is not None:
-            self._hashers.close()
+        if self._checks is not None:
+            self._checks.close()
         if hasattr(self, "audit"):
             self.audit.close()
 
@@ -91,6 +111,8 @@ class Security:
                     ResourcePattern(*about), [AclRule(*_fields(acl)) for acl in image.acls.get(about, ())]
                 )
             elif kind == "users":
+                known = image.users.get(rest)
+                self._strangers.note(rest, () if known is None else _shapes(known))
                 self._end_sessions(rest)
         self.revision += 1
         self.rules.revision = self.revision
@@ -100,14 +122,14 @@ class Security:
         """Whoever logged in with a password that is no more has to log in again."""
         for connection in list(self._node.listener.connections):
             login = connection.login
-            if login is not None and login.user == name and not self._is_current(login):
+            if login is None or login.user != name or login.verifier is None:
+                continue
+            if not self.is_current(name, login.verifier):
                 connection.close("its user was deleted, or has another password")
 
-    def _is_current(self, login: Login) -> bool:
-        known = self._node.image.users.get(login.user or "")
-        if known is None:
-            return False
-        return any(login.verifier == _verifier(name, value) for name, value in known.scram.items())
+    def is_current(self, name: str, verifier: Verifier) -> bool:
+        """Whether the user's password is still the one that this checks."""
+        return self.verifier(verifier.mechanism, name) == verifier
 
     # --- connections
 
@@ -123,22 +145,23 @@ class Security:
     def identify(self, connection: Connection, principal: Principal) -> None:
         """From here on the connection's requests are the principal's."""
         connection.principal = principal
-        host = connection.peer.rpartition(":")[0]
+        host = _host(connection.peer)
         note = partial(self.audit.note, peer=connection.peer, principal=str(principal))
         connection.guard = Guard(principal, host, self.rules, self._node.image, note)
         connection.allowed_produce = connection.allowed_fetch = 0
         self._node.quotas.admit(connection)
 
     def mechanisms(self, connection: Connection) -> list[str]:
-        """What is offered to this connection: PLAIN only where nobody can read it on its way."""
-        host = connection.peer.rpartition(":")[0].strip("[]")
-        local = self._settings.plain_on_loopback and is_loopback(host)
+        """What is offered here: what sends a secret only where nobody on its way can read it."""
+        local = self._settings.plain_on_loopback and is_loopback(_host(connection.peer).strip("[]"))
         may_plain = connection.encrypted or local
-        return [name for name in self._settings.offered if name != sasl.PLAIN or may_plain]
+        return [name for name in self._settings.offered if may_plain or name not in READABLE]
 
     def exchange(self, mechanism: str) -> sasl.ServerExchange:
         if mechanism == sasl.PLAIN:
             return sasl.PlainServer(self.password_verifier)
+        if mechanism == sasl.OAUTHBEARER:
+            return sasl.BearerServer()
         nonce = self._node.runtime.random.randbytes(24).hex()
         return sasl.ScramServer(partial(self.verifier, mechanism), nonce)
 
@@ -154,9 +177,7 @@ class Security:
         known = self._node.image.users.get(name)
         if known is not None and mechanism in known.scram:
             return _verifier(mechanism, known.scram[mechanism])
-        salt = unknown_salt(self.master_key, mechanism, name)
-        size = 64 if mechanism == sasl.SCRAM_SHA_512 else 32
-        return Verifier(mechanism, salt, scram.ITERATIONS, bytes(size), bytes(size))
+        return self._strangers.verifier(self.master_key, mechanism, name)
 
     def password_verifier(self, name: str) -> Verifier:
         """What a password is checked with where the client names no mechanism."""
@@ -168,11 +189,21 @@ class Security:
         """By which a gateway tells one password from another: it shows nothing of either."""
         return derive(self.master_key, "password mark", mechanism, stored_key.hex())[:MARK_BYTES]
 
-    async def passes(self, check: sasl.PasswordCheck) -> bool:
+    async def passes(self, check: sasl.PasswordCheck, peer: str) -> bool:
         """Hash the password, beside the loop."""
-        assert self._hashers is not None
-        passes: bool = await self._hashers.call(check.passes)
+        assert self._checks is not None
+        passes: bool = await self._checks.call(_host(peer), check.passes)
         return passes
+
+    @property
+    def takes_tokens(self) -> bool:
+        return self._token_keys is not None
+
+    async def read_token(self, token: str, peer: str) -> Token:
+        """Whose token it is. Raises SaslAuthenticationFailed."""
+        if self._token_keys is None:
+            raise SaslAuthenticationFailed("No tokens are taken here.")
+        return await self._token_keys.read(token, _host(peer))
 
     def log_in_as_node(self) -> LogIn | None:
         """How this node says to the others that it is one of them; None: nobody asks."""
@@ -197,9 +228,17 @@ class Security:
             self.audit.note(event, connection.peer, str(connection.principal), **facts)
 
 
+def _host(peer: str) -> str:
+    return peer.rpartition(":")[0]
+
+
 def _fields(acl: keys.AclValue) -> tuple[str, str, int, int]:
     return acl.principal, acl.host, acl.operation, acl.permission
 
 
 def _verifier(mechanism: str, value: keys.ScramValue) -> Verifier:
     return Verifier(mechanism, value.salt, value.iterations, value.stored_key, value.server_key)
+
+
+def _shapes(user: keys.UserValue) -> tuple[Shape, ...]:
+    return tuple(Shape.of(name, value.iterations, value.salt) for name, value in user.scram.items())

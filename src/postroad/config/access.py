@@ -7,7 +7,8 @@ from typing import Final
 from postroad.cluster.config_definition import ConfigType
 from postroad.config.values import ValueKind, text
 
-MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN")
+OAUTHBEARER: Final = "OAUTHBEARER"
+MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN", OAUTHBEARER)
 
 
 def principals() -> ValueKind:

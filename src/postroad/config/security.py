@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from postroad.config.access import mechanisms, principals
+from postroad.config.access import OAUTHBEARER, mechanisms, principals
 from postroad.config.declaration import Section, setting
 from postroad.config.values import duration, switch, text
 
@@ -35,15 +35,36 @@ class Security(Section):
         kafka="allow.everyone.if.no.acl.found",
     )
     mechanisms: str = setting(
-        "SCRAM-SHA-256,SCRAM-SHA-512,PLAIN",
+        "SCRAM-SHA-256,SCRAM-SHA-512,PLAIN,OAUTHBEARER",
         mechanisms(),
-        "The SASL mechanisms that are offered; PLAIN only over TLS.",
+        "The SASL mechanisms that are offered; PLAIN and OAUTHBEARER only over TLS, the latter with "
+        "oauth_jwks.",
         kafka="sasl.enabled.mechanisms",
     )
     plain_on_loopback: bool = setting(
         False,
         switch(),
-        "Offer PLAIN without TLS, too, to clients on this machine: their passwords can be read by its root.",
+        "Offer PLAIN and OAUTHBEARER without TLS, too, to clients on this machine: their passwords and "
+        "tokens can be read by its root.",
+    )
+    oauth_jwks: str = setting(
+        "",
+        text(),
+        "The public keys of the provider whose tokens users may show (OAUTHBEARER, Bearer over HTTP): a JWKS "
+        "as a file or an https URL, read again while the node runs. Empty: no tokens.",
+        kafka="sasl.oauthbearer.jwks.endpoint.url",
+    )
+    oauth_issuer: str = setting(
+        "", text(), "The provider, as its tokens name it (iss).", kafka="sasl.oauthbearer.expected.issuer"
+    )
+    oauth_audience: str = setting(
+        "",
+        text(),
+        "For whom tokens must be meant (aud): others of the same provider are refused.",
+        kafka="sasl.oauthbearer.expected.audience",
+    )
+    oauth_user_claim: str = setting(
+        "sub", text(), "The claim that holds the user's name.", kafka="sasl.oauthbearer.sub.claim.name"
     )
     master_key_file: str = setting(
         "",
@@ -73,4 +94,8 @@ class Security(Section):
 
     @property
     def offered(self) -> list[str]:
-        return self.mechanisms.split(",")
+        return [name for name in self.mechanisms.split(",") if name != OAUTHBEARER or self.oauth_jwks]
+
+    @property
+    def takes_tokens(self) -> bool:
+        return OAUTHBEARER in self.offered

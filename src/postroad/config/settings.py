@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from postroad.cluster import group_config
 from postroad.cluster.config_definition import nearest
@@ -90,6 +91,7 @@ class Settings:
             _check_exposure(listener, self.kafka.insecure or is_asked)
             _check_certificates(listener, self.tls)
         _check_gateway(self.http, self.tls, self.security)
+        _check_tokens(self.security)
         if self.groups.session_min_ms > self.groups.session_max_ms:
             raise ConfigurationError("groups.session_min_ms must not be above groups.session_max_ms.")
         if self.groups.consumer_heartbeat_ms >= self.groups.consumer_session_ms:
@@ -184,4 +186,22 @@ def _check_gateway(http: Http, tls: Tls, security: Security) -> None:
         raise ConfigurationError(
             f"http.host = {http.host!r}: others could connect, without a key. Keep 127.0.0.1, set "
             f"http.access_keys, or set http.insecure = true if the network is yours."
+        )
+
+
+def _check_tokens(security: Security) -> None:
+    jwks = security.oauth_jwks
+    if not jwks:
+        return
+    if not (security.oauth_issuer and security.oauth_audience and security.oauth_user_claim):
+        raise ConfigurationError(
+            "security.oauth_jwks also needs security.oauth_issuer and security.oauth_audience: the provider "
+            "signs tokens for others, too."
+        )
+    address = urlsplit(jwks)
+    is_near = address.scheme == "http" and is_loopback(address.hostname or "")
+    if "://" in jwks and not is_near and address.scheme not in ("https", "file"):
+        raise ConfigurationError(
+            f"security.oauth_jwks = {jwks!r}: whoever changes it on its way can be anybody. Use https or a "
+            f"file."
         )

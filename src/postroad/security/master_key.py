@@ -6,7 +6,6 @@ is in no store and in no backup of one. Who has it can be any machine of the clu
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from typing import Final
 
@@ -27,11 +26,6 @@ def derive(master: bytes, *purpose: str) -> bytes:
 def machine_password(master: bytes, user: str) -> str:
     """With what a node or a gateway logs in."""
     return derive(master, "password", user).hex()
-
-
-def unknown_salt(master: bytes, mechanism: str, user: str) -> bytes:
-    """The salt that a user has who does not exist: the same each time, as if there were one."""
-    return hashlib.sha256(derive(master, "salt", mechanism, user)).digest()[:16]
 
 
 def read_key(text: str) -> bytes:

@@ -3,7 +3,9 @@
 A server's exchange ends with a user who has shown the password (`user`), or with SaslAuthenticationFailed.
 Who
 does not exist fails as a wrong password does, by the same steps. PLAIN carries the password itself, whose
-check takes a while: the exchange hands it back (`PasswordCheck`), and the shell hashes in a thread.
+check takes a while: the exchange hands it back (`PasswordCheck`), and the shell hashes in a thread. So does
+OAUTHBEARER (RFC 7628) with the token that it carries (`TokenCheck`). Where the RFC has a server say why in
+JSON before it fails, this one fails at once: Kafka's SaslAuthenticate has a field for that.
 """
 
 from __future__ import annotations
@@ -20,14 +22,26 @@ from postroad.security.scram import Verifier
 PLAIN: Final = "PLAIN"
 SCRAM_SHA_256: Final = "SCRAM-SHA-256"
 SCRAM_SHA_512: Final = "SCRAM-SHA-512"
-MECHANISMS: Final = (SCRAM_SHA_256, SCRAM_SHA_512, PLAIN)
+OAUTHBEARER: Final = "OAUTHBEARER"
+MECHANISMS: Final = (SCRAM_SHA_256, SCRAM_SHA_512, PLAIN, OAUTHBEARER)
 
 PASSWORD_CHARACTERS_MAX: Final = 1024
+TOKEN_BYTES_MAX: Final = 16 * 1024  # those of a user in hundreds of groups have some 10,000
+
+# A failure is told so long after the message came, or twice as long and so on: when shows nothing of why, nor
+# of how long the check took, which differs between users.
+FAILURE_S: Final = 0.1
+EARLY_S: Final = 0.005  # timers may be a millisecond or two early
 
 FAILED: Final = "The user or the password is wrong."
 
 # The verifier of a user, one that nobody can meet where there is no such user.
 FindVerifier = Callable[[str], Verifier]
+
+
+def failure_pause_s(took_s: float) -> float:
+    """How long to wait before a failure is told that it took so long to find out."""
+    return FAILURE_S + EARLY_S - took_s % FAILURE_S
 
 
 class PasswordCheck(NamedTuple):
@@ -41,11 +55,18 @@ class PasswordCheck(NamedTuple):
         return self.verifier.matches(self.password)
 
 
+class TokenCheck(NamedTuple):
+    """What is left to be done: find out whose token it is."""
+
+    token: str
+
+
 class ServerExchange(Protocol):
     user: str | None  # who has been authenticated; None: nobody yet
     tried: str  # who the client says it is
+    verifier: Verifier | None  # with which the user was authenticated
 
-    def respond(self, message: bytes) -> bytes | PasswordCheck:
+    def respond(self, message: bytes) -> bytes | PasswordCheck | TokenCheck:
         """Raises SaslAuthenticationFailed; the exchange is over then."""
 
 
@@ -55,6 +76,7 @@ class ScramServer:
         self.tried = ""
         self._find = find
         self._nonce = nonce
+        self.verifier: Verifier | None = None
         self._first: scram.ClientFirst | None = None
         self._verifier: Verifier | None = None
         self._server_first = ""
@@ -85,15 +107,16 @@ class ScramServer:
         auth_message = ",".join((first.bare, self._server_first, final.without_proof)).encode()
         if not scram.proof_matches(verifier, auth_message, final.proof):
             raise SaslAuthenticationFailed(FAILED)
-        self.user = first.user
+        self.user, self.verifier = first.user, verifier
         return b"v=" + b64encode(scram.server_signature(verifier, auth_message))
 
 
 class PlainServer:
-    """`user` is set by who has made the check."""
+    """`user` is known to who has made the check."""
 
     def __init__(self, find: FindVerifier) -> None:
         self.user: str | None = None
+        self.verifier: Verifier | None = None
         self.tried = ""
         self._find = find
 
@@ -108,6 +131,30 @@ class PlainServer:
         if authorization not in ("", user):
             raise SaslAuthenticationFailed("Nobody may act in another user's name.")
         return PasswordCheck(user, password, self._find(user))
+
+
+class BearerServer:
+    """`user` is known to who has made the check. Extensions are passed over."""
+
+    def __init__(self) -> None:
+        self.user: str | None = None
+        self.verifier: Verifier | None = None
+        self.tried = ""
+
+    def respond(self, message: bytes) -> TokenCheck:
+        header, *pairs = message.split(b"\x01")
+        binding, comma, authorization = header.partition(b",")
+        shown = [pair[len(b"auth=") :] for pair in pairs if pair.startswith(b"auth=")]
+        if binding != b"n" or not comma or pairs[-2:] != [b"", b""] or len(shown) != 1:
+            raise SaslAuthenticationFailed("OAUTHBEARER: the message can't be read.")
+        scheme, _, token = shown[0].partition(b" ")
+        if scheme.lower() != b"bearer" or not 0 < len(token) <= TOKEN_BYTES_MAX or not token.isascii():
+            raise SaslAuthenticationFailed(
+                f"OAUTHBEARER: a token of at most {TOKEN_BYTES_MAX} bytes is needed."
+            )
+        if authorization != b",":
+            raise SaslAuthenticationFailed("OAUTHBEARER: the token says who it is; leave the other name out.")
+        return TokenCheck(token.strip().decode())
 
 
 class ClientExchange(Protocol):

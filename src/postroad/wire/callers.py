@@ -63,7 +63,13 @@ class CheckProof(CallersQuestion, tag="proof", frozen=True):
     proof: bytes
 
 
-AnyQuestion = FollowRules | FindSigningKey | FindSalt | CheckProof
+class ReadToken(CallersQuestion, tag="token", frozen=True):
+    """Whose token this is. Only nodes that have said `takes_tokens` know the question."""
+
+    token: str
+
+
+AnyQuestion = FollowRules | FindSigningKey | FindSalt | CheckProof | ReadToken
 
 
 class RuleText(msgspec.Struct, frozen=True, array_like=True):
@@ -104,7 +110,8 @@ class CallersAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     users: dict[str, UserStanding] = {}
     super_users: list[str] = []
     open_without_rules: bool = False
-    # FindSigningKey, CheckProof; an empty user: there is none, or none who is known so
+    takes_tokens: bool = False
+    # FindSigningKey, CheckProof, ReadToken; an empty user: there is none, or none who is known so
     user: str = ""
     signing_key: bytes = b""
     mark: bytes = b""
@@ -112,6 +119,8 @@ class CallersAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     mechanism: str = ""
     salt: bytes = b""
     iterations: int = 0
+    # ReadToken
+    lasts_s: float = 0.0  # from now on
 
 
 _question: Final[msgspec.msgpack.Decoder[AnyQuestion]] = msgspec.msgpack.Decoder(AnyQuestion)

@@ -14,12 +14,12 @@ import pytest
 from postroad.cluster.users import change_user
 from postroad.gateway.dialects import DIALECTS
 from postroad.gateway.security import following
-from postroad.gateway.security.credentials import CHECKS_MAX, FAILURE_S, FRESH_S
+from postroad.gateway.security.credentials import CHECKS_MAX, FRESH_S
 from postroad.gateway.security.identities import LINES_A_SECOND
 from postroad.security.master_key import GATEWAY_USER, NODE_USER, OPERATOR_USER, machine_password
 from postroad.security.resources import Operation as Op
 from postroad.security.resources import ResourceType as Type
-from postroad.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512
+from postroad.security.sasl import FAILURE_S, SCRAM_SHA_256, SCRAM_SHA_512
 from tests.broker.secured import PASSWORD, verifier
 from tests.clients.wait import until
 from tests.gateway.conftest import gateway_in_thread

@@ -13,7 +13,7 @@ from postroad.broker.access import Rights
 from postroad.broker.dispatch import Call, Result
 from postroad.broker.parts import HasClock, HasImage, HasSecurity
 from postroad.cluster import keys
-from postroad.errors import ApiError, ClusterAuthorizationFailed, SecurityDisabled
+from postroad.errors import ApiError, ClusterAuthorizationFailed, SaslAuthenticationFailed, SecurityDisabled
 from postroad.security import access_keys, scram
 from postroad.security.resources import Operation
 from postroad.wire import callers as codec
@@ -39,6 +39,8 @@ def handle(node: Uses, call: Call) -> Result:
     question = codec.decode_request(call.body, call.version)
     if isinstance(question, codec.FollowRules) and node.security.enabled:
         return _follow(node, question, call.version)
+    if isinstance(question, codec.ReadToken) and node.security.enabled:
+        return _read_token(node, question, call.connection.peer, call.version)
     try:
         answer = _find(node, question)
     except ApiError as error:
@@ -64,7 +66,7 @@ def _find(node: Uses, question: codec.AnyQuestion) -> codec.CallersAnswer:
             )
         case codec.CheckProof(user, mechanism, message, proof):
             return _checked(node, user, mechanism, message, proof)
-    raise AssertionError("following is answered before")
+    raise AssertionError("what takes a while is answered before")
 
 
 # --- rules
@@ -90,6 +92,7 @@ async def _follow(node: Uses, question: codec.FollowRules, version: int) -> byte
         users={name: _standing(node, name) for name in told},
         super_users=sorted(settings.super_users),
         open_without_rules=settings.open_without_rules,
+        takes_tokens=node.security.takes_tokens,
     )
     return codec.encode_response(answer, version)
 
@@ -114,6 +117,14 @@ def _standing(node: Uses, name: str) -> codec.UserStanding:
 
 
 # --- credentials
+
+
+async def _read_token(node: Uses, question: codec.ReadToken, peer: str, version: int) -> bytes:
+    try:
+        token = await node.security.read_token(question.token, peer)
+    except SaslAuthenticationFailed:
+        return codec.encode_response(codec.CallersAnswer(), version)
+    return codec.encode_response(codec.CallersAnswer(user=token.user, lasts_s=token.lasts_s), version)
 
 
 def _signing_key(node: Uses, question: codec.FindSigningKey) -> codec.CallersAnswer:

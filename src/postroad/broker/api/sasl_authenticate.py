@@ -27,6 +27,7 @@ def handle(_: object, call: Call) -> Result:
         refusal = IllegalSaslState()
         response = codec.SaslAuthenticateResponse(refusal.code, str(refusal))
         return codec.encode_response(response, call.version)
+    call.connection.login.take_turn()
     return _answer(call.connection.login, message, call.version)
 
 

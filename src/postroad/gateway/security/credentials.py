@@ -2,10 +2,11 @@
 
 C1 No secret of a user is here: a signing key is good for its day, region and service; of a password a
    keyed hash is remembered, the key of which is random and this process's own.
-C2 A password is never sent to a node: what is sent shows that it is known (RFC 5802).
+C2 A password is never sent to a node: what is sent shows that it is known (RFC 5802). A token is: only nodes
+   know its issuer's keys.
 C3 Hashing a password takes milliseconds, so it is done in a thread; at most `CHECKS_MAX` wait for it, of one
    address `CHECKS_OF_ADDRESS_MAX`. Who is refused is told so after `FAILURE_S`.
-C4 What is remembered ends with its session: with the password, the key, or the user.
+C4 What is remembered ends with its session: with the password, the key, the user, or the token's time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from postroad.errors import CoordinatorNotAvailable, by_code
 from postroad.gateway.security.sessions import Session, Sessions
 from postroad.security import scram
 from postroad.security.principals import NAME_CHARACTERS_MAX
-from postroad.security.sasl import PASSWORD_CHARACTERS_MAX
+from postroad.security.sasl import PASSWORD_CHARACTERS_MAX, TOKEN_BYTES_MAX, failure_pause_s
 from postroad.system.workers import Threads
 from postroad.wire import callers as api
 
@@ -31,7 +32,6 @@ KEY_FRESH_S: Final = 300.0
 REMEMBERED_MAX: Final = 10_000
 CHECKS_MAX: Final = 64
 CHECKS_OF_ADDRESS_MAX: Final = 16
-FAILURE_S: Final = 0.1
 NONCE_BYTES: Final = 24
 SERVICE: Final = "sqs"
 
@@ -100,6 +100,7 @@ class Credentials:
         self._hashers: Threads | None = None
         self._signing_keys: Remembered[SigningKey] = Remembered(KEY_FRESH_S, lambda found: found.session)
         self._passwords: Remembered[Session] = Remembered(FRESH_S, lambda session: session)
+        self._tokens: Remembered[Session] = Remembered(FRESH_S, lambda session: session)
         self._checks: Counter[str] = Counter()  # by address
 
     def close(self) -> None:
@@ -140,17 +141,42 @@ class Credentials:
         digest = self._digest(user, password)
         session = self._passwords.known(digest)
         if session is None:
-            session = await self._passwords.find(digest, lambda: self._check_password(user, password, host))
+            session = await self._passwords.find(
+                digest, lambda: self._checked(host, lambda: self._prove(user, password))
+            )
         return session
 
-    async def _check_password(self, user: str, password: str, host: str) -> Session | None:
+    # --- tokens
+
+    def known_token(self, token: str) -> Session | None:
+        """If it was found right a moment ago."""
+        return self._tokens.known(self._digest("", token))
+
+    async def token(self, token: str, host: str) -> Session | None:
+        """None: it is nobody's, or has expired; told after a while. Raises PostroadError."""
+        if not 0 < len(token) <= TOKEN_BYTES_MAX or not token.isascii():
+            return None
+        return await self._tokens.find(
+            self._digest("", token), lambda: self._checked(host, lambda: self._read_token(token))
+        )
+
+    async def _read_token(self, token: str) -> Session | None:
+        answer = await self._ask(api.ReadToken(token))
+        return Session(answer.user, lasts_s=answer.lasts_s) if answer.user else None
+
+    # --- helpers
+
+    async def _checked(self, host: str, check: Callable[[], Awaitable[Session | None]]) -> Session | None:
+        """C3. How long a failure takes says nothing about why: it is told at a multiple of `FAILURE_S`."""
         if self._checks.total() >= CHECKS_MAX or self._checks[host] >= CHECKS_OF_ADDRESS_MAX:
             raise CoordinatorNotAvailable("Too many passwords are being checked: try again.")
         self._checks[host] += 1
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
-            session = await self._prove(user, password)
+            session = await check()
             if session is None:
-                await asyncio.sleep(FAILURE_S)
+                await asyncio.sleep(failure_pause_s(loop.time() - began))
             return session
         finally:
             self._checks[host] -= 1

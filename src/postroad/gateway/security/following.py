@@ -34,6 +34,7 @@ class Following:
         self._sessions = sessions
         self._incarnation = ""
         self.revision = 0
+        self.takes_tokens = False  # whether nodes say whose a token is
         self._changed: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._heard_at = self._reviewed_at = 0.0
@@ -101,6 +102,7 @@ class Following:
         before = rules.super_users, rules.open_without_rules
         rules.super_users = frozenset(answer.super_users)
         rules.open_without_rules = answer.open_without_rules
+        self.takes_tokens = answer.takes_tokens
         told = {_pattern(each): [AclRule(*_fields(rule)) for rule in each.rules] for each in answer.rules}
         if answer.complete:
             rules.replace({pattern: tuple(found) for pattern, found in told.items()})

@@ -4,6 +4,7 @@
     Basic or Bearer, id and secret       of `http.access_keys`: an admin's key may do everything; another one
                                          is the user called so
     a signature (SigV4, `sqs/sigv4.py`)  the user whose access key it is; keys of `http.access_keys` as above
+    Bearer and a token                   the user whom the nodes' provider of tokens names
     nothing, but a client's certificate  the user that `tls.principal_rules` makes of its subject
 
 What a request says of itself comes before what its connection says.
@@ -33,6 +34,7 @@ from postroad.security.principals import ANONYMOUS, NAME_CHARACTERS_MAX, Princip
 KEY_KIND: Final = "AccessKey"  # of the settings; an owner's name begins so
 ACCESSES_MAX: Final = 10_000  # remembered; then they begin anew
 LINES_A_SECOND: Final = 20  # of the audit log
+MAPPED: Final = "::ffff:"  # IPv4 within IPv6, as the kernel writes it
 UNKNOWN: Final = "unknown"  # an address, where there is none
 
 audit = logging.getLogger("postroad.audit")
@@ -77,6 +79,8 @@ class Identities:
             return OPEN
         if self.following is not None:
             self.following.check_current()
+        if self.following is not None and self.following.takes_tokens and (token := _token(header)):
+            return await self._by_token(token, transport)
         shown = _shown(header)
         if shown is not None:
             return await self._by_secret(*shown, transport)
@@ -95,6 +99,16 @@ class Identities:
         if session is None:
             session = await self._credentials.password(name, secret, host)
             self._audit.note("login" if session is not None else "login failed", name, host)
+        return None if session is None else self._of_session(session, host)
+
+    async def _by_token(self, token: str, transport: BaseTransport | None) -> Access | None:
+        assert self._credentials is not None, "who follows rules can ask about callers"
+        host = host_of(transport)
+        session = self._credentials.known_token(token)
+        if session is None:
+            session = await self._credentials.token(token, host)
+            name, event = ("", "login failed") if session is None else (session.user, "login")
+            self._audit.note(event, name or UNKNOWN, host, "Bearer")
         return None if session is None else self._of_session(session, host)
 
     # --- by a signature
@@ -169,9 +183,16 @@ class Identities:
 
 
 def host_of(transport: BaseTransport | None) -> str:
-    """The address that a request comes from, as rules name it."""
+    """The address that a request comes from, as rules name it: an IPv4 one is written so, also where it comes
+    by a socket for both (`::ffff:10.0.0.7`), or a DENY from it would not be met."""
     peer = None if transport is None else transport.get_extra_info("peername")
-    return str(peer[0]) if peer else UNKNOWN
+    return str(peer[0]).removeprefix(MAPPED) if peer else UNKNOWN
+
+
+def _token(header: str) -> str:
+    """A token that is no key of the settings, which has a colon in it; empty: none."""
+    scheme, _, content = header.partition(" ")
+    return "" if scheme.lower() != "bearer" or ":" in content else content.strip()
 
 
 def _shown(header: str) -> tuple[str, str, bool] | None:
@@ -196,7 +217,7 @@ class _Audit:
         self._second = 0
         self._said = 0
 
-    def note(self, event: str, name: str, host: str) -> None:
+    def note(self, event: str, name: str, host: str, mechanism: str = "Basic") -> None:
         second = int(asyncio.get_running_loop().time())
         if second != self._second:
             if self._said > LINES_A_SECOND:
@@ -206,5 +227,5 @@ class _Audit:
         self._said += 1
         if self._said <= LINES_A_SECOND:
             principal = str(user(name[:NAME_CHARACTERS_MAX]))
-            line = {"event": event, "peer": host, "principal": principal, "mechanism": "Basic"}
+            line = {"event": event, "peer": host, "principal": principal, "mechanism": mechanism}
             audit.info("%s", json.dumps(line))

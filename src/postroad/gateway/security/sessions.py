@@ -1,4 +1,4 @@
-"""Sessions: a user known by a certain password or access key. They end when that is no longer good.
+"""Sessions: a user known by a certain password, access key or token. They end when that is no longer good.
 
 Whoever keeps an `Access` for longer than a request (a stream, what is cached) finds out by its session: the
 registry hears from the nodes how users stand, and ends those whose password or key is gone.
@@ -6,21 +6,36 @@ registry hears from the nodes how users stand, and ends those whose password or 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from math import inf
+from typing import Final, NamedTuple
 from weakref import WeakSet
+
+FOR_EVER_S: Final = inf
 
 
 class Session:
-    """`mark` is of the password, `key_id` of the access key; without either nothing can be taken away."""
+    """`mark` is of the password, `key_id` of the access key; without either nothing can be taken away.
+    A token's ends by itself, `lasts_s` from now."""
 
-    __slots__ = ("__weakref__", "has_ended", "key_id", "mark", "user")
+    __slots__ = ("__weakref__", "_ends_at", "_was_ended", "key_id", "mark", "user")
 
-    def __init__(self, user: str, *, mark: bytes = b"", key_id: str = "") -> None:
+    def __init__(
+        self, user: str, *, mark: bytes = b"", key_id: str = "", lasts_s: float = FOR_EVER_S
+    ) -> None:
         self.user = user
         self.mark = mark
         self.key_id = key_id
-        self.has_ended = False
+        self._was_ended = False
+        self._ends_at = time.monotonic() + lasts_s
+
+    @property
+    def has_ended(self) -> bool:
+        return self._was_ended or time.monotonic() >= self._ends_at
+
+    def end(self) -> None:
+        self._was_ended = True
 
 
 class Standing(NamedTuple):
@@ -54,4 +69,4 @@ class Sessions:
         for name, standing in standings.items():
             for session in list(self._by_user.get(name, ())):
                 if not standing.admits(session):
-                    session.has_ended = True
+                    session.end()
