@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,15 +15,32 @@ EVERY_COMPRESSION = ["none", "gzip", "snappy", "lz4", "zstd"]
 QUICK_GROUP = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
 
 
+class Secured(str):
+    """A bootstrap address, and what clients have to show there (settings of librdkafka)."""
+
+    client: Mapping[str, Any]
+
+    def __new__(cls, bootstrap: str, client: Mapping[str, Any]) -> Secured:
+        made = super().__new__(cls, bootstrap)
+        made.client = client
+        return made
+
+
+def reach(bootstrap: str) -> dict[str, Any]:
+    """What librdkafka needs to be told to reach it."""
+    shown = bootstrap.client if isinstance(bootstrap, Secured) else {}
+    return {"bootstrap.servers": str(bootstrap), **shown}
+
+
 def producer(bootstrap: str, **settings: Any) -> Producer:
     """Settings are written with `_` for `.`: `compression_type="gzip"`."""
-    return Producer({"bootstrap.servers": bootstrap, **dotted(settings)})
+    return Producer({**reach(bootstrap), **dotted(settings)})
 
 
 @contextmanager
 def consumer(bootstrap: str, group: str = "unused", **settings: Any) -> Iterator[Consumer]:
     config: dict[str, Any] = {
-        "bootstrap.servers": bootstrap,
+        **reach(bootstrap),
         "group.id": group,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from .confluent import consumer, dotted, good, producer, read, send_all
+from .confluent import consumer, dotted, good, producer, reach, read, send_all
 from .conftest import Broker
 from .wait import PATIENCE_S, until
 
@@ -60,7 +60,7 @@ def member(bootstrap: str, group: str, *topics: str, **settings: Any) -> Iterato
     """A member that answers for each message itself, unless `share_acknowledgement_mode="implicit"`."""
     opened = ShareConsumer(
         {
-            "bootstrap.servers": bootstrap,
+            **reach(bootstrap),
             "group.id": group,
             "share.acknowledgement.mode": "explicit",
             "log_level": 3,  # below, it only warns that librdkafka calls its share consumer a preview

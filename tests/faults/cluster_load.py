@@ -22,6 +22,7 @@ from confluent_kafka import KafkaError, Message
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from postroad.testing import RunningCluster
+from tests.clients.confluent import reach
 from tests.clients.conftest import Broker
 from tests.clients.share import configure
 from tests.clients.wait import until
@@ -73,7 +74,7 @@ class SteadyLoad(Load):
 
     def _pause(self) -> None:
         time.sleep(0.01)
-        self._producer.poll(0)
+        self.producer.poll(0)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         super()._delivered(error, message)
@@ -103,7 +104,7 @@ class ClusterLoad:
     ) -> None:
         """`producer`: settings of librdkafka, where those that come with it would hide what is measured."""
         self._running = running
-        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        admin = AdminClient(reach(running.bootstrap))
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=dict(topic_config or {}))])[TOPIC].result(
             60
         )
@@ -113,14 +114,14 @@ class ClusterLoad:
         self.reader = GroupReader(running)
         self.register = Register()
         self.ledger = Ledger()
-        self._sqs = [self._sender(), self._receiver()] if running.http else []
+        self.sqs: list[Sender | Receiver] = [self._sender(), self._receiver()] if running.http else []
         self._stack = ExitStack()
         self._senders = ExitStack()
 
     def __enter__(self) -> Self:
-        workers: list[Any] = [Worker(self._running, self.register) for _ in range(WORKERS)]
-        self._stack.enter_context(running_threads(self.reader, *workers, *self._sqs[1:]))
-        self._senders.enter_context(running_threads(self.producer, *self._sqs[:1]))
+        self.workers = [Worker(self._running, self.register) for _ in range(WORKERS)]
+        self._stack.enter_context(running_threads(self.reader, *self.workers, *self.sqs[1:]))
+        self._senders.enter_context(running_threads(self.producer, *self.sqs[:1]))
         self.wait_for_progress()
         return self
 
@@ -183,7 +184,7 @@ class ClusterLoad:
             *(len(times) for times in self.producer.times),
             sum(self.reader.committed.values()),
             len(self.register.confirmed),
-            *([len(self.ledger.deleted)] if self._sqs else []),
+            *([len(self.ledger.deleted)] if self.sqs else []),
         ]
 
     def _is_read(self) -> bool:

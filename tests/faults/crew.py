@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from confluent_kafka import AcknowledgeType, KafkaError, KafkaException, Message, ShareConsumer
 
+from tests.clients.confluent import reach
+
 from .load import COME_BACK_QUICKLY, TOPIC, Reachable
 
 GROUP = "crew"
@@ -75,11 +77,12 @@ class Worker:
 
     def __init__(self, running: Reachable, register: Register) -> None:
         self._bootstrap, self._register = running.bootstrap, register
+        self.source: ShareConsumer | None = None  # while it runs
 
     def run(self, done: threading.Event) -> None:
         source = ShareConsumer(
             {
-                "bootstrap.servers": self._bootstrap,
+                **reach(self._bootstrap),
                 "group.id": GROUP,
                 "share.acknowledgement.mode": "explicit",
                 "max.poll.records": 100,
@@ -87,6 +90,7 @@ class Worker:
                 **COME_BACK_QUICKLY,
             }
         )
+        self.source = source
         source.subscribe([TOPIC])
         try:
             while not done.is_set():

@@ -23,6 +23,7 @@ class GroupReader:
 
     def __init__(self, running: Reachable) -> None:
         self._bootstrap = running.bootstrap
+        self.source: Consumer | None = None  # while it runs
         self.values: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
         self.committed = dict.fromkeys(range(PARTITIONS), 0)  # answered
         self.tried = dict.fromkeys(range(PARTITIONS), 0)
@@ -31,6 +32,7 @@ class GroupReader:
 
     def run(self, done: threading.Event) -> None:
         with consumer(self._bootstrap, GROUP, **SESSION) as source:
+            self.source = source
             source.subscribe([TOPIC], on_assign=lambda *_: self._next.clear())
             while not done.is_set():
                 messages = source.consume(BATCH, timeout=POLL_S)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from tests.clients.confluent import consumer, read
+from tests.clients.confluent import consumer, reach, read
 from tests.clients.wait import until
 
 PARTITIONS = 3
@@ -37,9 +37,9 @@ class Load:
         self.sent = [0] * PARTITIONS
         self.acknowledged: dict[tuple[int, int], int] = {}  # (partition, number) → offset
         self.refused: list[KafkaError] = []
-        self._producer = Producer(
+        self.producer = Producer(
             {
-                "bootstrap.servers": running.bootstrap,
+                **reach(running.bootstrap),
                 "enable.idempotence": True,
                 "acks": "all",
                 "linger.ms": 2,
@@ -57,7 +57,7 @@ class Load:
             for partition in range(PARTITIONS):
                 self._send(partition)
             self._pause()
-        assert self._producer.flush(60) == 0, "messages were neither acknowledged nor refused"
+        assert self.producer.flush(60) == 0, "messages were neither acknowledged nor refused"
 
     def wait_until_heard(self) -> None:
         """Return once a message that is sent from now on is acknowledged by the leader of each partition."""
@@ -70,16 +70,16 @@ class Load:
 
     def _pause(self) -> None:
         """Between two messages to a partition."""
-        self._producer.poll(0.002)
+        self.producer.poll(0.002)
 
     def _send(self, partition: int) -> None:
         number = self.sent[partition]
         value = f"{self.name} {number}".encode()
         with suppress(BufferError):  # outside of it: callbacks don't bear an exception that is handled
-            self._producer.produce(TOPIC, value, partition=partition, on_delivery=self._delivered)
+            self.producer.produce(TOPIC, value, partition=partition, on_delivery=self._delivered)
             self.sent[partition] += 1
             return
-        self._producer.poll(0.05)
+        self.producer.poll(0.05)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error:

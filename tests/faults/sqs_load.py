@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import boto3
@@ -19,11 +19,24 @@ PAUSE_S = 0.05  # after a failure
 EXPIRED = "The receipt handle has expired"  # the message is somebody else's by now, or comes again
 
 
+class SecuredUrl(str):
+    """A gateway's URL, and what boto3 has to show there."""
+
+    client: Mapping[str, str]
+
+    def __new__(cls, url: str, client: Mapping[str, str]) -> SecuredUrl:
+        made = super().__new__(cls, url)
+        made.client = client
+        return made
+
+
 def client(url: str) -> Any:
     """It gives up at the first failure: whoever calls decides, and knows what was answered."""
     config = Config(retries={"max_attempts": 0}, read_timeout=20, connect_timeout=20, max_pool_connections=20)
     keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
-    return boto3.client("sqs", endpoint_url=url, region_name="eu-west-1", config=config, **keys)
+    if isinstance(url, SecuredUrl):
+        keys |= url.client
+    return boto3.client("sqs", endpoint_url=str(url), region_name="eu-west-1", config=config, **keys)
 
 
 def attempt(call: Callable[..., Any], **parameters: Any) -> Any:
@@ -95,7 +108,7 @@ class Sender:
     """Numbers its messages. In a FIFO queue it says each until it is answered; else it tries each once."""
 
     def __init__(self, sqs: Any, queue: str, name: str, ledger: Ledger) -> None:
-        self._sqs, self._queue, self._name, self._ledger = sqs, queue, name, ledger
+        self.sqs, self._queue, self._name, self._ledger = sqs, queue, name, ledger
         self._fifo = queue.endswith(".fifo")
 
     def run(self, done: threading.Event) -> None:
@@ -106,7 +119,7 @@ class Sender:
     def send(self, number: int) -> bool:
         """Returns whether the next one's turn has come."""
         body = Body(self._name, number)
-        answered = attempt(self._sqs.send_message, **self._parameters(body))
+        answered = attempt(self.sqs.send_message, **self._parameters(body))
         if answered:
             self._ledger.sent.add(body)
         return bool(answered or not self._fifo)
@@ -122,7 +135,7 @@ class Receiver:
     """Receives and deletes; now and then it leaves one to come again."""
 
     def __init__(self, sqs: Any, queue: str, ledger: Ledger) -> None:
-        self._sqs, self._queue, self._ledger = sqs, queue, ledger
+        self.sqs, self._queue, self._ledger = sqs, queue, ledger
 
     def run(self, done: threading.Event) -> None:
         while not done.is_set():
@@ -131,7 +144,7 @@ class Receiver:
     def _receive(self) -> None:
         asked_at = time.monotonic()
         answered = attempt(
-            self._sqs.receive_message,
+            self.sqs.receive_message,
             QueueUrl=self._queue,
             MaxNumberOfMessages=10,
             WaitTimeSeconds=1,
@@ -157,7 +170,7 @@ class Receiver:
     def _delete(self, handle: str) -> Any:
         """What is answered; None if nothing is, or that a FIFO queue's receipt came too late."""
         try:
-            return attempt(self._sqs.delete_message, QueueUrl=self._queue, ReceiptHandle=handle)
+            return attempt(self.sqs.delete_message, QueueUrl=self._queue, ReceiptHandle=handle)
         except ClientError as error:
             if EXPIRED not in str(error):
                 raise

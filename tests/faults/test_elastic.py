@@ -51,7 +51,7 @@ class TimedLoad(Load):
         self.waits.append(time.monotonic() - self._sent_at.pop(key))
 
     def _pause(self) -> None:
-        self._producer.poll(0.01)
+        self.producer.poll(0.01)
 
 
 class Operator:

@@ -92,6 +92,15 @@ class RunningCluster:
         """All nodes, as Kafka clients want it."""
         return ",".join(node.bootstrap for node in self.nodes)
 
+    def address(self, node: ClusterNode) -> str:
+        """Where Postroad's own client asks the node, for whoever wants it to come in another way."""
+        return node.bootstrap
+
+    @property
+    def gateway_bootstrap(self) -> str:
+        """By which the gateway reaches the nodes."""
+        return self.bootstrap
+
     def start(self) -> None:
         """Start all nodes at once. Each of them knows the others, the controller and all leaders then."""
         for node in self.nodes:
@@ -100,7 +109,7 @@ class RunningCluster:
             node.wait_until_ready()
         self._wait_until_agreed()
         if self._gateway is not None:
-            self.http = self._gateway.start(self.bootstrap)
+            self.http = self._gateway.start(self.gateway_bootstrap)
 
     def stop(self) -> None:
         """Stop the gateway and all nodes that run, in order."""
@@ -170,7 +179,7 @@ class RunningCluster:
         assert nodes, "there is no node to ask"
         with ThreadPoolExecutor(1) as pool:  # the test may have an event loop of its own
             for node in nodes:
-                found = pool.submit(asyncio.run, _until(node.bootstrap, holds)).result()
+                found = pool.submit(asyncio.run, _until(self.address(node), holds)).result()
                 if found is None:
                     raise self._failed(f"{what}: not within {WHOLE_TIMEOUT_S:g} s")
         assert found is not None
@@ -240,7 +249,7 @@ class _Gateway:
         except NodeFailed as error:
             written = self._log.read_text(errors="replace")[-LOG_TAIL_CHARS:]
             raise NodeFailed(f"the gateway {error}; it wrote:\n{written}") from None
-        return f"http://{facts['http']}"
+        return facts["url"]
 
     def stop(self) -> None:
         if self._process is not None:
