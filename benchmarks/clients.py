@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,8 +57,11 @@ def build(name: str) -> Path:
     return program
 
 
-def run(program: Path, arguments: Sequence[object]) -> dict[str, float]:
-    """Runs a client (see c/bench.h) and answers its figures. Raises ClientFailed."""
+def run(
+    program: Path, arguments: Sequence[object], environment: Mapping[str, str] | None = None
+) -> dict[str, float]:
+    """Runs a client (see c/bench.h), with more variables in its environment if it is told some; answers its
+    figures. Raises ClientFailed."""
     try:
         done = subprocess.run(
             [str(program), *map(str, arguments)],
@@ -66,6 +69,7 @@ def run(program: Path, arguments: Sequence[object]) -> dict[str, float]:
             text=True,
             timeout=CLIENT_SECONDS_MAX,
             check=False,
+            env={**os.environ, **(environment or {})},
         )
     except subprocess.TimeoutExpired:
         raise ClientFailed(f"no end within {CLIENT_SECONDS_MAX} s") from None

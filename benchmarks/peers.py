@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.clusters import CLUSTERS, PostroadCluster, PostroadTwo
+from benchmarks.secured_servers import SECURED, PostroadRights, PostroadTls
 from benchmarks.servers import (
     Kafka,
     Nats,
@@ -19,6 +20,8 @@ OURS = (
     PostroadGateway.name,
     PostroadCluster.name,
     PostroadTwo.name,
+    PostroadTls.name,
+    PostroadRights.name,
 )
 
 PEERS: dict[str, type[Server]] = {
@@ -34,5 +37,6 @@ PEERS: dict[str, type[Server]] = {
         Moto,
         ElasticMQ,
         *CLUSTERS,
+        *SECURED,
     )
 }

@@ -86,6 +86,9 @@ _HEADINGS = {
     Part.CLUSTER: "### Cluster: three nodes, three replicas, at least two in sync",
     Part.FAILOVER: "### Failover: the same cluster, one node killed and started again in each round",
     Part.TWO_NODES: "### Two nodes beside one, one replica",
+    Part.TLS: "### TLS on both sides",
+    Part.TLS_PRICE: "### What TLS costs: the same node with TLS and without",
+    Part.RIGHTS: "### What rights cost: a user with ACLs beside a node that asks nobody, both without TLS",
 }
 _RATIOS = {
     Part.LOGS: "postroad : kafka",
@@ -95,6 +98,9 @@ _RATIOS = {
     Part.CLUSTER: "postroad : kafka",
     Part.FAILOVER: "postroad : kafka",
     Part.TWO_NODES: "two : one",
+    Part.TLS: "postroad : kafka",
+    Part.TLS_PRICE: "TLS : plain",
+    Part.RIGHTS: "rights : none",
 }
 
 

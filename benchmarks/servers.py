@@ -46,6 +46,7 @@ class Server(ABC):
     queue_kind: ClassVar[str] = ""  # where it has several
     warm_rounds: ClassVar[int] = 0  # that it gets alone, before the round that warms up all
     measured_as: ClassVar[str] = ""  # the name that workloads have for it, where that is another
+    is_named: ClassVar[bool] = False  # measured by workloads that name it, no others
     nodes: ClassVar[int] = 1
     replicas: ClassVar[int] = 1  # of each topic
 
@@ -81,6 +82,10 @@ class Server(ABC):
 
     def queue_options(self) -> dict[str, object]:
         """What its queue clients have to be told besides the port."""
+        return {}
+
+    def client_environment(self) -> dict[str, str]:
+        """What its clients have to be told, and not as arguments."""
         return {}
 
     @abstractmethod

@@ -117,4 +117,8 @@ class Session:
     def _client(self, command: str, topic: str, *arguments: object, raw: bool = False) -> dict[str, float]:
         name = self.server.raw_client if raw else self.server.client
         assert name, f"{self.server.name} has no such client"
-        return clients.run(clients.build(name), (self.server.port, command, topic, *arguments))
+        return clients.run(
+            clients.build(name),
+            (self.server.port, command, topic, *arguments),
+            self.server.client_environment(),
+        )

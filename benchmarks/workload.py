@@ -20,6 +20,9 @@ class Part(Enum):
     CLUSTER = "cluster", "postroad-cluster", ("kafka-cluster",)
     FAILOVER = "failover", "postroad-cluster", ("kafka-cluster",)
     TWO_NODES = "two-nodes", "postroad-two", ("postroad",)
+    TLS = "tls", "postroad-tls", ("kafka-tls",)
+    TLS_PRICE = "tls-price", "postroad-tls", ("postroad",)
+    RIGHTS = "rights", "postroad-rights", ("postroad",)
 
     def __init__(self, word: str, ours: str, against: tuple[str, ...]) -> None:
         self.word = word
@@ -33,7 +36,7 @@ class Part(Enum):
         A node that was killed is as cold as a new one, and three idle brokers are too many beside another
         that is measured.
         """
-        return self in (Part.CLUSTER, Part.FAILOVER, Part.TWO_NODES)
+        return self not in (Part.LOGS, Part.TRANSACTIONS, Part.QUEUES, Part.GATEWAY)
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Workload:
 
     def fits(self, server: type[Server]) -> bool:
         name = server.measured_as or server.name
-        if name not in self.only if self.only else server.nodes > 1:
+        if name not in self.only if self.only else server.nodes > 1 or server.is_named:
             return False
         return all(getattr(server, client) for client in self.clients)
 

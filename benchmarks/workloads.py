@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import gateway, logs, queues, replicated, transactions
+from benchmarks import gateway, logs, queues, replicated, secured, transactions
 from benchmarks.workload import Workload
 
 WORKLOADS: tuple[Workload, ...] = (
@@ -11,4 +11,5 @@ WORKLOADS: tuple[Workload, ...] = (
     *queues.WORKLOADS,
     *gateway.WORKLOADS,
     *replicated.WORKLOADS,
+    *secured.WORKLOADS,
 )

@@ -37,12 +37,26 @@ static void set_number(rd_kafka_conf_t *conf, const char *name, long value) {
     set(conf, name, text);
 }
 
+/* BENCH_KAFKA: more settings of librdkafka, name=value, one on each line. Not as arguments: one is a password. */
+static void set_from_environment(rd_kafka_conf_t *conf) {
+    const char *given = getenv("BENCH_KAFKA");
+    char *lines = strdup(given ? given : ""), *rest = lines, *line;
+    while ((line = strsep(&rest, "\n"))) {
+        char *value = strchr(line, '=');
+        if (!value) continue;
+        *value = '\0';
+        set(conf, line, value + 1);
+    }
+    free(lines);
+}
+
 static rd_kafka_conf_t *conf_for(const struct run *run) {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     snprintf(bootstrap, sizeof bootstrap, "127.0.0.1:%d", run->port);
     set(conf, "bootstrap.servers", bootstrap);
     set(conf, "socket.nagle.disable", "true");
     set(conf, "log_level", "3");
+    set_from_environment(conf);
     return conf;
 }
 
