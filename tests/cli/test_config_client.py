@@ -14,8 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 from postroad.cli import main
+from postroad.cli.config_client import MECHANISM
 from tests.clients import java_client
 from tests.secure_node import SecureNode, secure_node
+from tests.spark import logins
+
+MECHANISMS = ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"]
 
 # A password with all that needs to be written with care somewhere.
 PASSWORD = "a\"b\\c;d'e=f g$h#iö"
@@ -86,11 +90,13 @@ def test_python_clients_log_in_with_what_is_printed(node: SecureNode, home: Path
         assert f"from {client}" in node.call("consume", "orders", "--from-beginning").output
 
 
-def test_kcat_logs_in_with_what_is_printed(node: SecureNode, home: Path) -> None:
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_kcat_logs_in_with_what_is_printed(node: SecureNode, home: Path, mechanism: str) -> None:
     file = home / "kcat.conf"
-    file.write_text(printed(node, home, "kcat"))
-    subprocess.run(["kcat", "-F", file, "-P", "-t", "orders"], input=b"from kcat\n", check=True, timeout=60)
-    assert "from kcat" in node.call("consume", "orders", "--from-beginning").output
+    file.write_text(printed(node, home, "kcat").replace(MECHANISM, mechanism))
+    command = ["kcat", "-F", str(file), "-P", "-t", "orders"]
+    subprocess.run(command, input=f"kcat by {mechanism}\n".encode(), check=True, timeout=60)
+    assert f"kcat by {mechanism}" in node.call("consume", "orders", "--from-beginning").output
 
 
 def test_javas_client_logs_in_with_what_is_printed(node: SecureNode, home: Path) -> None:
@@ -105,8 +111,12 @@ def test_javas_client_logs_in_with_what_is_printed(node: SecureNode, home: Path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    java(printed(node, home, "java"), "send", "orders", "from java")
-    assert "from java" in node.call("consume", "orders", "--from-beginning").output
+    for mechanism in MECHANISMS:
+        properties = printed(node, home, "java").replace(MECHANISM, mechanism)
+        if mechanism == "PLAIN":
+            properties = properties.replace(logins.SCRAM, logins.PLAIN)
+        java(properties, "send", "orders", f"java by {mechanism}")
+        assert f"java by {mechanism}" in node.call("consume", "orders", "--from-beginning").output
     quotas = java(node.call("config", "client", "--for", "java").output, "quota", "shop", "1e9")
     assert "producer_byte_rate=1.0E9" in quotas
     assert "shop" in node.call("quota", "list").output

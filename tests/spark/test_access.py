@@ -15,12 +15,12 @@ from postroad.spark.cluster import Cluster
 from postroad.spark.option_values import Values
 from postroad.spark.options import cluster
 from tests.secure_node import SecureNode, secure_node
+from tests.spark.logins import SCRAM, options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ADDRESS = {"kafka.bootstrap.servers": "127.0.0.1:1"}
-SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 LOGIN = {
     "kafka.security.protocol": "SASL_SSL",
     "kafka.sasl.jaas.config": f'{SCRAM} required username="x" password="y";',
@@ -33,20 +33,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
         running.call("topic", "create", "orders", "--partitions", "2")
         running.call("publish", "orders", "one", "two", "three")
         yield running
-
-
-def options(node: SecureNode, mechanism: str = "SCRAM-SHA-256", password: str = "") -> dict[str, str]:
-    """As Spark's Kafka connector takes them."""
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule" if mechanism == "PLAIN" else SCRAM
-    password = password or node.admin["password"]
-    return {
-        "kafka.bootstrap.servers": node.bootstrap,
-        "kafka.security.protocol": "SASL_SSL",
-        "kafka.sasl.mechanism": mechanism,
-        "kafka.sasl.jaas.config": f'{module} required username="admin" password="{password}";',
-        "kafka.ssl.truststore.type": "PEM",
-        "kafka.ssl.truststore.location": str(node.ca),
-    }
 
 
 def connected(given: Mapping[str, str]) -> Cluster:

@@ -16,7 +16,8 @@ from benchmarks import spark_connector
 from benchmarks.cache import Missing
 from postroad.testing import Node
 from tests.pipelines.archives import varied
-from tests.spark import plain
+from tests.secure_node import SecureNode, secure_node
+from tests.spark import logins, plain
 from tests.spark.driver import Driver, driver
 
 pytestmark = pytest.mark.spark_slow
@@ -96,3 +97,22 @@ def test_a_checkpoint_moves_between_the_connectors_with_each_row_once(
         assert read == 300, f"{connector} did not begin where the other had ended"
     found = application.do("read", format_="parquet", options={"path": rows})
     assert found == plain.read_all(node.bootstrap, topic)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
+    with secure_node(tmp_path_factory.mktemp("secure"), {"http.enabled": False}) as running:
+        yield running
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"])
+def test_it_logs_in_over_tls(application: Driver, secured: SecureNode, topic: str, mechanism: str) -> None:
+    for name in (topic, f"{topic}-copy"):
+        secured.call("topic", "create", name)
+    secured.call("publish", topic, "one", "two", "three")
+    login = logins.options(secured, mechanism)
+    read = {**login, "startingOffsets": "earliest", "subscribe": topic}
+    write = {**login, "topic": f"{topic}-copy"}
+    application.do("write", from_format="kafka", from_options=read, to_format="kafka", to_options=write)
+    copied = secured.call("consume", f"{topic}-copy", "--from-beginning", "--count", "3").output
+    assert sorted(copied.split()) == ["one", "three", "two"]
