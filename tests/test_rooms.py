@@ -53,6 +53,24 @@ def test_pure_rooms_neither_wait_nor_open_files() -> None:
             assert pure, f"{path.relative_to(ROOT)} waits or does I/O: {ast.unparse(node)[:80]}"
 
 
+# They run code, or can be made to, by the bytes they read. Spark hands its own functions to its workers.
+DANGEROUS_MODULES = {"pickle", "cloudpickle", "marshal", "shelve", "yaml", "dill"}
+DANGEROUS_CALLS = {"eval", "exec", "compile"}
+
+
+def test_nothing_reads_a_format_that_can_run_code() -> None:
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.relative_to(SOURCE).parts[0] in ("spark", "pipelines"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found = {name.partition(".")[0] for name in names} & DANGEROUS_MODULES
+            called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            assert not found, f"{path.relative_to(ROOT)} imports {found}"
+            assert called not in DANGEROUS_CALLS, f"{path.relative_to(ROOT)}: {ast.unparse(node)[:80]}"
+
+
 CHANCE = {"Random"}  # the type; who draws is handed a generator by the runtime
 SHELLS = {
     *("broker/child_process.py", "broker/gateway_process.py", "broker/runtime.py", "broker/serve.py"),
