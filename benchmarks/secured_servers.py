@@ -62,7 +62,7 @@ class KafkaTls(Kafka):
 
 
 class PostroadRights(Postroad):
-    """Its client logs in by SCRAM, and is no super user: ACLs allow what it does, topic by topic."""
+    """A node whose client logs in by SCRAM, and is no super user: ACLs allow what it does."""
 
     name = "postroad-rights"
     is_named = True

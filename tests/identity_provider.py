@@ -61,7 +61,7 @@ def unsigned(header: dict[str, Any], says: dict[str, Any], signature: bytes = b"
 
 
 def settings(where: str | Path) -> dict[str, str]:
-    """Of a node that believes the provider."""
+    """What a node is told that believes the provider."""
     return {
         "security_oauth_jwks": str(where),
         "security_oauth_issuer": ISSUER,

@@ -335,7 +335,7 @@ def test_librdkafka_logs_in_again_before_its_session_ends(tmp_path_factory: pyte
 
 @pytest.fixture(scope="module")
 def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Its sessions end after a second."""
+    """A node whose sessions end after a second."""
     with secured_node(tmp_path_factory.mktemp("brief"), security_session_ms="1s") as running:
         create(AdminClient(settings(running, "admin")), "brief")
         yield running
@@ -375,7 +375,7 @@ async def test_aiokafka_goes_on_over_the_end_of_its_sessions(brief: Secured) -> 
 
 @pytest.fixture(scope="module")
 def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Its sessions end after a second, so that clients have to come with new tokens."""
+    """A node whose sessions end after a second, so that clients have to come with new tokens."""
     home = tmp_path_factory.mktemp("trusting")
     (home / "jwks.json").write_bytes(identity_provider.jwks(identity_provider.rsa_key("first")))
     believed = identity_provider.settings(home / "jwks.json")

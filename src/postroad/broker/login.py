@@ -179,7 +179,7 @@ class Login:
         self._begin_session(principal, lasts_s)
 
     def _begin_session(self, principal: Principal, lasts_s: float) -> None:
-        """Of what a token has shown nothing is left when the token ends."""
+        """The session ends with the token that it began with, if not before."""
         self._has_ended = False
         if self._end is not None:
             self._end.cancel()

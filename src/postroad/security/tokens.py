@@ -63,7 +63,7 @@ class IssuerKeys:
 
     @classmethod
     def parse(cls, text: bytes) -> IssuerKeys:
-        """Of a JWKS, what signs tokens; other keys are passed over. ValueError if nothing is left."""
+        """The keys of a JWKS that sign tokens; others are passed over. ValueError if none is left."""
         try:
             listed = json.loads(text)["keys"][:KEYS_MAX]
             keys = [key for each in listed if (key := _key(each)) is not None]

@@ -26,7 +26,7 @@ TOPICS = "/v1/topics"
 
 @pytest.fixture(scope="module")
 def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """Its node believes a provider."""
+    """A gateway whose node believes a provider."""
     home = tmp_path_factory.mktemp("trusting")
     (home / "jwks.json").write_bytes(jwks(KEY))
     with secured_node(home / "data", **settings(home / "jwks.json")) as node:
