@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -71,9 +72,19 @@ def play_all(
     campaign: Campaign, seeds: Sequence[tuple[int, Sequence[Fault] | None]], processes: int
 ) -> Generator[Result, None, None]:
     """Results as they come. Whoever has seen enough closes the iterator."""
-    forked = multiprocessing.get_context("fork")  # what is imported is there at once
-    with forked.Pool(processes, maxtasksperchild=1) as pool:
+    with _forked_apart().Pool(processes, maxtasksperchild=1) as pool:
         yield from pool.imap_unordered(partial(_play_item, campaign), seeds)
+
+
+def _forked_apart() -> ForkServerContext:
+    """Forks of a process that has imported the simulator and does nothing else.
+
+    A fork of this process would share its sockets and clear away the locals of its other threads: that cuts
+    the connection of a Spark session which is open here.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["simulator.campaign"])
+    return context
 
 
 def _play_item(campaign: Campaign, item: tuple[int, Sequence[Fault] | None]) -> Result:
