@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from postroad.client import Client, TopicPartition
 from postroad.client.append import append
 from postroad.mirrors.errors import MirrorError
-from postroad.testing import Node
+from postroad.mirrors.mirror import Mirror, MirrorSettings
+from postroad.testing import Node, cluster
 from postroad.wire.batch import HEADER_BYTES
 from postroad.wire.records import Record, encode_batch
 from tests.clients.wait import until_async
@@ -97,3 +100,27 @@ async def test_the_lag_of_a_mirror_stays_small_while_messages_come_all_the_time(
         )
         done.set()
         await asyncio.gather(*writers)
+
+
+async def test_a_partition_without_a_leader_falls_behind_alone(
+    east: Node, topic: str, tmp_path: Path
+) -> None:
+    with cluster(2, {"topics.replicas": 1}, directory=tmp_path) as west:
+        admin = AdminClient({"bootstrap.servers": west.bootstrap})
+        admin.create_topics([NewTopic(topic, 2, replica_assignment=[[1], [2]])])[topic].result(60)
+        async with (
+            Client(west.node(1).bootstrap, timeout_s=10) as here,
+            Client(east.bootstrap, timeout_s=10) as there,
+        ):
+            mirror = Mirror(MirrorSettings(west.bootstrap, east.bootstrap, [topic]), here, there)
+            stopping = asyncio.Event()
+            running = asyncio.create_task(mirror.run(stopping))
+            await until_async(lambda: len(mirror.watched) == 2, "both are mirrored")
+            alive, dead = (mirror.watched[TopicPartition(topic, number)] for number in range(2))
+            await until_async(lambda: alive.lag.caught_up_at and dead.lag.caught_up_at, "both are there")
+            west.node(2).kill()
+            killed_at = asyncio.get_running_loop().time()
+            await until_async(lambda: (alive.lag.caught_up_at or 0) > killed_at + 3, "the other goes on")
+            assert (dead.lag.caught_up_at or 0) < killed_at + 2
+            stopping.set()
+            await running

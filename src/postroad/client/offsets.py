@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from postroad.client.client import Client
 from postroad.client.metadata import TopicPartition
-from postroad.errors import by_code
+from postroad.errors import ApiError, by_code
 from postroad.wire.messages import list_offsets
 
 EARLIEST: Final = -2
@@ -30,9 +31,7 @@ async def find(
     found: dict[TopicPartition, OffsetAt] = {}
 
     async def attempt() -> None:
-        missing = {
-            topic_partition: time for topic_partition, time in wanted.items() if topic_partition not in found
-        }
+        missing = _without(wanted, found)
         for node, topic_partitions in (await by_leader(client, missing)).items():
             request = _request(topic_partitions, missing, client, isolation)
             answer = await client.call(list_offsets, request, node=node)
@@ -40,6 +39,36 @@ async def find(
 
     await client.retry(attempt)
     return {topic_partition: found[topic_partition] for topic_partition in wanted}
+
+
+async def latest_known(
+    client: Client, topic_partitions: list[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, int]:
+    """As `latest`, but partitions of which nobody tells in time are left out, and hold up no others."""
+    found: dict[TopicPartition, OffsetAt] = {}
+    wanted = dict.fromkeys(topic_partitions, LATEST)
+
+    async def attempt() -> None:
+        missing = _without(wanted, found)
+        by_node: dict[int, list[TopicPartition]] = {}
+        failure: ApiError | None = None
+        for each in missing:
+            try:
+                by_node.setdefault(await client.leader(*each), []).append(each)
+            except ApiError as error:
+                failure = error
+        for node, those in by_node.items():
+            try:
+                request = _request(those, missing, client, READ_UNCOMMITTED)
+                _collect(await client.call(list_offsets, request, node=node), found)
+            except ApiError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+
+    with suppress(ApiError):
+        await client.retry(attempt, timeout_s)
+    return {each: at.offset for each, at in found.items()}
 
 
 async def earliest(client: Client, topic_partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
@@ -62,6 +91,12 @@ async def by_leader(client: Client, topic_partitions: Any) -> dict[int, list[Top
     for topic_partition in topic_partitions:
         gathered.setdefault(await client.leader(*topic_partition), []).append(topic_partition)
     return gathered
+
+
+def _without(
+    wanted: Mapping[TopicPartition, int], found: Mapping[TopicPartition, OffsetAt]
+) -> dict[TopicPartition, int]:
+    return {topic_partition: time for topic_partition, time in wanted.items() if topic_partition not in found}
 
 
 def by_topic(topic_partitions: Any) -> dict[str, list[int]]:

@@ -45,6 +45,7 @@ from postroad.wire.primitives import ZERO_UUID
 
 POLL_S: Final = 0.2  # a partition that wants more again is asked for within this time
 LOOK_S: Final = 1.0  # how exact the lag is
+ENDS_S: Final = 2.0  # a partition of which nobody tells where it ends falls behind
 PRUNE_S: Final = 60.0
 PAUSE_S: Final = 0.5  # after an error
 HALTED_PAUSE_S: Final = 5.0
@@ -273,15 +274,17 @@ class Mirror:
     async def _look(self) -> None:
         """Where both sides are. The target is asked first (`MirroredPartition.see_ends`)."""
         those = dict(self.watched)
-        target_ends = await offsets.latest(self._target, [each.partition.target for each in those.values()])
+        targets = [each.partition.target for each in those.values()]
+        target_ends = await offsets.latest_known(self._target, targets, ENDS_S)
         now = asyncio.get_running_loop().time()
-        source_ends = await offsets.latest(self._source, list(those))
-        for at, each in those.items():
-            each.source_end = source_ends[at]
-            each.lag.note(now, each.source_end)
+        source_ends = await offsets.latest_known(self._source, list(those), ENDS_S)
+        for at, end in source_ends.items():
+            each = those[at]
+            each.source_end = end
+            each.lag.note(now, end)
             if each.is_ready:
                 each.lag.reach(each.partition.at)
-                each.partition.see_ends(target_ends[each.partition.target], each.source_end)
+                each.partition.see_ends(target_ends.get(each.partition.target, 0), end)
         if now - self._pruned_at > PRUNE_S:
             self._pruned_at = now
             await self._prune(those)
