@@ -174,6 +174,7 @@ class Coordinator:
         self.transactions.apply(record, self._clock.now())
         if decision.again:
             self._busy[transactional_id].appendleft(request)
+            request.timer = self._loop.call_later(WAIT_S, self._give_up, transactional_id, request)
         else:
             _tell(request.reply, decision.answer)
         if self._is_prepared(transactional_id):
