@@ -9,7 +9,17 @@ import pytest
 
 from postroad.broker import api
 from postroad.broker.later import Later
-from postroad.wire import access_keys, callers, copy_letters, node_metrics, nodes, peek, peer, receipt_key
+from postroad.wire import (
+    access_keys,
+    callers,
+    copy_letters,
+    node_metrics,
+    nodes,
+    peek,
+    peer,
+    receipt_key,
+    shared_transactions,
+)
 from postroad.wire.messages import api_versions, fetch, metadata, produce
 from tests.broker.harness import Running
 from tests.faults.raw import Closed, frame, header, request_content
@@ -27,7 +37,7 @@ def advertised(running: Running, version: int) -> dict[int, tuple[int, int]]:
 def test_every_version_lists_exactly_the_handlers_that_exist(shared: Running, version: int) -> None:
     # handled, but nothing that other clients should hear of
     ours = {peek.KEY, node_metrics.KEY, peer.KEY, copy_letters.KEY, receipt_key.KEY, nodes.KEY}
-    ours |= {access_keys.KEY, callers.KEY}
+    ours |= {access_keys.KEY, callers.KEY, shared_transactions.KEY}
     assert advertised(shared, version) == {one.KEY: one.VERSIONS for one in api.ALL if one.KEY not in ours}
 
 

@@ -56,7 +56,7 @@ def features_of(running: Running) -> dict[str, int]:
 def test_the_feature_is_published_where_transactions_are_on(
     shared: Running, start: Callable[..., Running]
 ) -> None:
-    assert features_of(shared) == {"transaction.version": 2}
+    assert features_of(shared) == {"transaction.version": 2, "postroad.shared.transactions": 1}
     assert features_of(start(kafka_transactions="false")) == {}
 
 

@@ -15,7 +15,17 @@ from postroad.broker.access import Rights
 from postroad.security.resources import Operation as Op
 from postroad.security.resources import PatternType, Permission
 from postroad.security.resources import ResourceType as Type
-from postroad.wire import access_keys, callers, copy_letters, node_metrics, nodes, peek, peer, receipt_key
+from postroad.wire import (
+    access_keys,
+    callers,
+    copy_letters,
+    node_metrics,
+    nodes,
+    peek,
+    peer,
+    receipt_key,
+    shared_transactions,
+)
 from postroad.wire.messages import fetch
 from postroad.wire.share_requests import InTransaction
 from tests.broker.rights_table import (
@@ -84,6 +94,21 @@ OURS: Final = [
         CLUSTER_DENIED,
         (ON_CLUSTER[Op.CLUSTER_ACTION],),
         "key",
+    ),
+    Case(
+        shared_transactions,
+        0,
+        lambda _: shared_transactions.Enter(TID, "run", 0, 1000),
+        TID_DENIED,
+        (ON_TID[Op.WRITE],),
+    ),
+    Case(
+        shared_transactions,
+        0,
+        lambda _: shared_transactions.Finish(TID, "run", 0),
+        TID_DENIED,
+        (ON_TID[Op.WRITE],),
+        "end",
     ),
     Case(nodes, 0, lambda _: nodes.DescribeNodes(), CLUSTER_DENIED, (ON_CLUSTER[D],)),
     Case(nodes, 0, lambda _: nodes.CancelDrain(9), CLUSTER_DENIED, (ON_CLUSTER[Op.ALTER],), "order"),

@@ -31,4 +31,7 @@ def test_no_transaction_begins_while_a_node_runs_an_older_version() -> None:
         assert STATE not in image.topics
         image.level = keys.LEVEL
         cluster.until(lambda: not ask(cluster))
-        assert features(cluster) == ["transaction.version"]
+        image.level = keys.PLEDGES_LEVEL
+        assert features(cluster) == ["transaction.version"], "an older node would not end shared ones"
+        image.level = keys.LEVEL
+        assert features(cluster) == ["transaction.version", "postroad.shared.transactions"]

@@ -111,6 +111,21 @@ class TransactionalProducer:
         await made._initialize()
         return made
 
+    @classmethod
+    def entered(
+        cls, client: Client, name: str, producer_id: int, epoch: int, **settings: Any
+    ) -> TransactionalProducer:
+        """One of several in a transaction that is open (`shared_transactions`). Send, and nothing else."""
+        made = cls(client, name, **settings)
+        made.has_own_epochs = made._is_open = True
+        made._producer_id, made._epoch = producer_id, epoch
+        return made
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """The producer id and epoch that it writes with."""
+        return self._producer_id, self._epoch
+
     async def send(self, to: TopicPartition, values: Sequence[bytes]) -> int:
         """Store the values as one batch of the transaction. Returns the first offset, −1 for a repetition."""
         return await self.send_records(to, self._records(values))

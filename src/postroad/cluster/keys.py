@@ -59,11 +59,13 @@ PARTITIONS_PER_CHUNK: Final = 100
 # 2: partitions are moved between nodes (`original`). A node that does not know a field drops it when it
 # rewrites the value. 3: each transaction has an epoch of its own, and what it reaches joins it by itself;
 # nodes may speak TLS, and users and ACLs hold. 4: leaders end what subscriptions accepted in transactions.
+# 5: several producers write in one transaction.
 MOVES_LEVEL: Final = 2
 TRANSACTIONS_LEVEL: Final = 3
 SECURITY_LEVEL: Final = 3
 PLEDGES_LEVEL: Final = 4
-LEVEL: Final = PLEDGES_LEVEL
+SHARED_LEVEL: Final = 5
+LEVEL: Final = SHARED_LEVEL
 
 # What a node's entry says of it. An entry of an older version says nothing, and its node serves.
 STARTING: Final = "starting"  # it has yet to commit what became of its replicas: it may not be elected

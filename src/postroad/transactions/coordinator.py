@@ -11,13 +11,13 @@ The broker's part of the bargain:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Final
 
 from postroad.errors import InvalidTransactionTimeout, ProducerFenced, TransactionalIdNotFound
 from postroad.now import Now
-from postroad.transactions import records, transaction
+from postroad.transactions import records, shared, transaction
 from postroad.transactions.records import Record
 from postroad.transactions.transaction import (
     PREPARED,
@@ -76,12 +76,28 @@ class Transactions:
         self, transactional_id: str, timeout_ms: int, expected: Producer | None, fresh_id: int, now: Now
     ) -> Decision:
         """InitProducerId. Raises InvalidTransactionTimeout, and what `transaction.begin` does."""
-        if not 0 < timeout_ms <= self.timeout_max_ms:
-            raise InvalidTransactionTimeout(
-                f"transaction.timeout.ms is {timeout_ms}; this node allows 1 to {self.timeout_max_ms}."
-            )
+        self._check_timeout(timeout_ms)
         known = self.known.get(transactional_id)
         return transaction.begin(known, timeout_ms, expected, fresh_id, now)
+
+    def enter(
+        self,
+        transactional_id: str,
+        run: str,
+        batch: int,
+        timeout_ms: int,
+        fresh_ids: tuple[int, int],
+        now: Now,
+    ) -> Decision:
+        """One of several producers is to write in the run's transaction: see `shared.enter`."""
+        self._check_timeout(timeout_ms)
+        return shared.enter(self.known.get(transactional_id), run, batch, timeout_ms, fresh_ids, now)
+
+    def finish(
+        self, transactional_id: str, run: str, batch: int, kept: Sequence[Producer] | None, now: Now
+    ) -> Decision:
+        """The run's transaction ends: see `shared.finish`."""
+        return shared.finish(self.known.get(transactional_id), run, batch, kept, now)
 
     def add(
         self,
@@ -191,6 +207,12 @@ class Transactions:
         if transactional_id in self.known and self.known[transactional_id].state is TransactionState.ONGOING:
             self._deadlines[transactional_id] = now.ms + delay_ms
             heappush(self._queue, (now.ms + delay_ms, transactional_id))
+
+    def _check_timeout(self, timeout_ms: int) -> None:
+        if not 0 < timeout_ms <= self.timeout_max_ms:
+            raise InvalidTransactionTimeout(
+                f"transaction.timeout.ms is {timeout_ms}; this node allows 1 to {self.timeout_max_ms}."
+            )
 
     def _is_unused(self, found: Transaction, now: Now) -> bool:
         idle = found.state is not TransactionState.ONGOING and found.state not in PREPARED

@@ -21,6 +21,8 @@ X2 no producer is given an epoch above EPOCH_MAX: a fence has room for one more.
    new producer id, which is in hand before the decision.
 X3 in Prepare and Complete neither partitions nor the verdict change: markers may be sent again and again.
 X4 what joins by itself never begins a second transaction of one epoch: it may be late.
+
+Several producers may write in one transaction: `shared` has the rest of that.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from postroad.now import Now
 
 NONE: Final = -1
 EPOCH_MAX: Final = 32_766  # of a producer; 32,767 is for fencing one (X2)
+RUNS_MAX: Final = 16  # of one batch that were aborted are remembered: each had a driver of its own
 
 
 class TransactionState(Enum):
@@ -60,6 +63,37 @@ Partition = tuple[bytes, int]
 """Topic id and index."""
 
 
+class Writers(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Those that share transactions of one id (`shared`). A producer stays from one transaction to the next,
+    with a higher epoch: partitions remember producers for a day, and so need to remember few."""
+
+    run: str = ""  # who writes: one try to write the batch
+    batch: int = NONE  # its number
+    done: int = NONE  # the last batch that was committed
+    producers: list[tuple[int, int]] = []  # id and epoch; those of the open transaction come first
+    count: int = 0  # so many of them write in the transaction that is open or being completed
+    kept: list[int] = []  # in PrepareCommit: the ids of those whose messages count
+    aborted: list[str] = []  # runs whose transaction was aborted since the last commit: they write no more
+
+    @property
+    def open(self) -> list[tuple[int, int]]:
+        """Those that write in the transaction."""
+        return self.producers[: self.count]
+
+    def ended(self, committed: bool) -> Writers:
+        """The transaction is complete; whoever wrote in it has to enter the next one."""
+        if not self.count:
+            return self
+        raised = [(producer_id, epoch + 1) for producer_id, epoch in self.open]
+        return Writers(
+            run=self.run,
+            batch=self.batch,
+            done=self.batch if committed else self.done,
+            producers=[each for each in raised if each[1] <= EPOCH_MAX] + self.producers[self.count :],
+            aborted=[] if committed else [*self.aborted, self.run][-RUNS_MAX:],
+        )
+
+
 class Transaction(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """All that is known of a transactional id; also the value of its record."""
 
@@ -75,6 +109,18 @@ class Transaction(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     version: int = 1
     partitions: dict[str, list[int]] = {}  # by topic id
     groups: list[str] = []
+    writers: Writers | None = None  # of transactions that several producers write in (`shared`)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several producers write in the transaction that is open or being completed."""
+        return self.writers is not None and self.writers.count > 0
+
+    def producers(self) -> list[Producer]:
+        """Who writes in the transaction that is open or being completed."""
+        if self.writers is not None and self.writers.count:
+            return [Producer(*each) for each in self.writers.open]
+        return [Producer(self.producer_id, self.epoch)]
 
     def places(self) -> set[Partition]:
         return {(bytes.fromhex(topic), index) for topic, found in self.partitions.items() for index in found}
@@ -122,7 +168,7 @@ def begin(
     if known.state is TransactionState.ONGOING:
         return Decision(None, fence(known, now), again=True)
     last_epoch = known.epoch if expected is not None else NONE
-    following = _next_epoch(known, fresh_id, last_epoch)
+    following = next_epoch(known, fresh_id, last_epoch)
     empty = msgspec.structs.replace(
         following,
         state=TransactionState.EMPTY,
@@ -190,6 +236,8 @@ def end(
     if known is not None and version > 1 and _is_retry(known, who):
         return _end_again(known, commit)
     known = check(known, who)
+    if known.is_shared:
+        raise InvalidTransactionState("Several producers write in the transaction: they end it together.")
     if known.state is TransactionState.ONGOING:
         prepared = _prepare(known, commit, version, fresh_id, now)
         if prepared.next_id != NONE:
@@ -226,6 +274,9 @@ def complete(known: Transaction, now: Now) -> Transaction:
         partitions={},
         groups=[],
         changed_ms=now.wall_ms,
+        writers=known.writers.ended(commit)
+        if known.writers is not None and known.is_shared
+        else known.writers,
     )
     if known.next_id == NONE:
         return done
@@ -244,6 +295,11 @@ def verify(known: Transaction | None, who: Producer, partitions: Iterable[Partit
 
 def check(known: Transaction | None, who: Producer) -> Transaction:
     """Raises InvalidProducerIdMapping, ProducerFenced unless this producer may speak now."""
+    if known is not None and known.writers is not None and known.is_shared:
+        if known.state is TransactionState.ONGOING and who in known.writers.open:
+            return known
+        if who.producer_id == known.producer_id:
+            raise ProducerFenced()  # each of those that share it is a producer of its own
     if known is None or who.producer_id != known.producer_id:
         if known is not None and known.state in PREPARED and who == (known.next_id, 0):
             raise ConcurrentTransactions()  # it has been told who it will be (X2)
@@ -271,7 +327,7 @@ def _end_nothing(known: Transaction, commit: bool, fresh_id: int, now: Now) -> D
     if commit:
         raise InvalidTransactionState("There is no open transaction to commit.")
     following = msgspec.structs.replace(
-        _next_epoch(known, fresh_id, known.epoch),
+        next_epoch(known, fresh_id, known.epoch),
         state=TransactionState.COMPLETE_ABORT,
         changed_ms=now.wall_ms,
         version=2,
@@ -305,7 +361,7 @@ def _is_retry(known: Transaction, who: Producer) -> bool:
     return rotated or raised
 
 
-def _next_epoch(known: Transaction, fresh_id: int, last_epoch: int) -> Transaction:
+def next_epoch(known: Transaction, fresh_id: int, last_epoch: int) -> Transaction:
     """The id's next producer (X2)."""
     if known.epoch < EPOCH_MAX:
         return msgspec.structs.replace(known, epoch=known.epoch + 1, last_epoch=last_epoch)

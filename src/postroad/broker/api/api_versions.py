@@ -24,6 +24,7 @@ RIGHTS: Final = Rights(before_login=True)
 
 FEATURE: Final = "transaction.version"
 OWN_EPOCHS: Final = 2  # each transaction has one
+SHARED: Final = "postroad.shared.transactions"  # our own: `shared_transactions`
 
 
 class Uses(HasDispatcher, HasImage, HasTransactions, Protocol):
@@ -41,5 +42,8 @@ def handle(node: Uses, call: Call) -> Result:
     if node.transactions.has_own_epochs:
         response.supported_features = [codec.SupportedFeatureKey(FEATURE, 1, OWN_EPOCHS)]
         response.finalized_features = [codec.FinalizedFeatureKey(FEATURE, OWN_EPOCHS, OWN_EPOCHS)]
+        if node.transactions.may_be_shared:
+            response.supported_features.append(codec.SupportedFeatureKey(SHARED, 1, 1))
+            response.finalized_features.append(codec.FinalizedFeatureKey(SHARED, 1, 1))
         response.finalized_features_epoch = node.image.level  # features only ever come with a higher level
     return codec.encode_response(response, call.version)

@@ -87,6 +87,12 @@ class TransactionCoordination:
         must be able to end them."""
         return self.has_own_epochs and self._all_know(keys.PLEDGES_LEVEL)
 
+    @property
+    def may_be_shared(self) -> bool:
+        """Whether several producers may write in one transaction: whoever coordinates it next must be able to
+        end it for all of them."""
+        return self.has_own_epochs and self._all_know(keys.SHARED_LEVEL)
+
     def _all_know(self, level: int) -> bool:
         return not self._node.settings.cluster.store or self._node.image.level >= level
 
@@ -360,8 +366,8 @@ class TransactionCoordination:
             coordinator.check_loaded()
             for known in coordinator.transactions.known.values():
                 is_open = known.state is TransactionState.ONGOING or known.state in PREPARED
-                if is_open and known.producer_id in wanted and known.reaches(where):
-                    found.append(known.producer_id)
+                if is_open and known.reaches(where):
+                    found += [each for each, _ in known.producers() if each in wanted]
         return found
 
     async def transactions_anywhere(self, producer_ids: list[int], where: TopicPartition | str) -> set[int]:

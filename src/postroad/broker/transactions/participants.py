@@ -38,30 +38,61 @@ class Participants:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    def end(self, transaction: Transaction, coordinator_epoch: int, done: Callable[[], None]) -> Ending:
+    def end(self, transaction: Transaction, coordinator_epoch: int, done: Callable[[], None]) -> Endings:
         """Write the verdict to all of them; `done` is called when all are committed, never before this
         returns."""
-        ending = Ending(self._node, transaction, coordinator_epoch, done)
-        self._node.loop.call_soon(ending.begin)
-        return ending
+        endings = Endings(self._node, transaction, verdicts(transaction, coordinator_epoch), done)
+        self._node.loop.call_soon(endings.begin)
+        return endings
+
+
+def verdicts(transaction: Transaction, coordinator_epoch: int) -> list[Verdict]:
+    """How the transaction ends, for each of the producers that write in it."""
+    commit = transaction.state is TransactionState.PREPARE_COMMIT
+    if transaction.writers is None or not transaction.is_shared:
+        strict = transaction.version > 1
+        return [Verdict(transaction.producer_id, transaction.epoch, commit, coordinator_epoch, strict)]
+    kept = set(transaction.writers.kept)
+    return [
+        Verdict(producer_id, epoch + 1, commit and producer_id in kept, coordinator_epoch, strict=True)
+        for producer_id, epoch in transaction.writers.open
+    ]
+
+
+class Endings:
+    """One transaction's verdicts on their way."""
+
+    def __init__(
+        self, node: Node, transaction: Transaction, verdicts: list[Verdict], done: Callable[[], None]
+    ) -> None:
+        self._endings = [Ending(node, transaction, verdict, self._one_done) for verdict in verdicts]
+        self._left = len(verdicts)
+        self._done = done
+
+    def begin(self) -> None:
+        for ending in self._endings:
+            ending.begin()
+
+    def cancel(self) -> None:
+        for ending in self._endings:
+            ending.cancel()
+
+    def _one_done(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self._done()
 
 
 class Ending:
-    """One verdict on its way."""
+    """One producer's verdict on its way."""
 
     def __init__(
-        self, node: Node, transaction: Transaction, coordinator_epoch: int, done: Callable[[], None]
+        self, node: Node, transaction: Transaction, verdict: Verdict, done: Callable[[], None]
     ) -> None:
         self._node = node
         self._me = node.settings.node.id
         self._transaction = transaction
-        self._verdict = Verdict(
-            transaction.producer_id,
-            transaction.epoch,
-            transaction.state is TransactionState.PREPARE_COMMIT,
-            coordinator_epoch,
-            transaction.version > 1,
-        )
+        self._verdict = verdict
         self._done = done
         self._left = 0
         self._cancelled = False
