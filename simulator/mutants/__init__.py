@@ -16,6 +16,7 @@ from simulator.mutants import (
     queues,
     repetitions,
     replication,
+    shared,
     topics,
     transactions,
 )
@@ -32,6 +33,7 @@ _ALL: Final = (
     *moves.ALL,
     *transactions.ALL,
     *pledges.ALL,
+    *shared.ALL,
     *transactions.OF_CLUSTERS,
 )
 

@@ -19,6 +19,7 @@ from simulator.workloads.recreated import Recreated
 from simulator.workloads.redriven import Redriven
 from simulator.workloads.repeated import Repeated
 from simulator.workloads.retained import Retained
+from simulator.workloads.shared import Shared
 from simulator.workloads.taken import Taken
 from simulator.workloads.transactions import Transactions
 from simulator.workloads.workload import Workload
@@ -41,6 +42,7 @@ _KINDS: Final[tuple[type[Workload], ...]] = (
     Transactions,
     Isolated,
     Taken,
+    Shared,
 )
 
 ALL: Final[dict[str, type[Workload]]] = {kind.name: kind for kind in _KINDS}

@@ -11,7 +11,7 @@ import pytest
 
 from simulator.campaign import Campaign, play_apart
 from simulator.faults import KINDS
-from simulator.mutants import groups, logs, pledges, queues, repetitions, topics, transactions
+from simulator.mutants import groups, logs, pledges, queues, repetitions, shared, topics, transactions
 from tests.simulator.caught import is_caught
 
 SEEDS = range(1, 25)
@@ -72,6 +72,9 @@ CAUGHT_BY = {
     "pledges-committed": Catch("taken"),
     "pledges-of-any-epoch": Catch("taken"),
     "pledges-not-joined": Catch("taken"),
+    "all-attempts-kept": Catch("shared"),
+    "batch-forgotten": Catch("shared"),
+    "writers-keep-epochs": Catch("shared"),
     "checkpoint-unsynced": Catch("damaged", ("flip", "power", "kill", "stop")),
 }
 
@@ -118,5 +121,6 @@ def test_every_mutant_of_one_node_is_tried() -> None:
         *repetitions.ALL,
         *transactions.ALL,
         *pledges.ALL,
+        *shared.ALL,
     )
     assert CAUGHT_BY.keys() == {mutant.name for mutant in mutants}
