@@ -1,13 +1,15 @@
 """A Spark application that copies a topic in micro-batches, to be killed: `test_sink_exactly_once`.
 
-    python sink_app.py BOOTSTRAP SOURCE TARGET CHECKPOINT ROWS_PER_BATCH
+    python sink_app.py BOOTSTRAP SOURCE TARGET CHECKPOINT ROWS_PER_BATCH TRANSACTIONAL
 
-It takes its time over each row, and the first attempt of every task of each third batch fails half way.
+It takes its time over each row, and the first attempt of every task of each third batch fails half way. In
+transactions each attempt has the rows in another order.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import sys
 import time
 from collections.abc import Iterator
@@ -30,7 +32,14 @@ def slowly(batches: Iterator[Any]) -> Iterator[Any]:
         yield batch
 
 
-def main(bootstrap: str, source: str, target: str, checkpoint: str, rows: str) -> None:
+def in_any_order(batches: Iterator[Any]) -> Iterator[Any]:
+    for batch in slowly(batches):
+        order = list(range(len(batch)))
+        random.SystemRandom().shuffle(order)
+        yield batch.take(order)
+
+
+def main(bootstrap: str, source: str, target: str, checkpoint: str, rows: str, transactional: str) -> None:
     from pyspark.sql import SparkSession
 
     spark = (
@@ -43,9 +52,11 @@ def main(bootstrap: str, source: str, target: str, checkpoint: str, rows: str) -
     spark.sparkContext.setLogLevel("OFF")
     reading = {"kafka.bootstrap.servers": bootstrap, "subscribe": source, "startingOffsets": "earliest"}
     messages = spark.readStream.format("postroad").options(**reading, maxOffsetsPerTrigger=rows).load()
-    copied = messages.select("key", "value").mapInArrow(slowly, "key binary, value binary")
+    passing = slowly if transactional == "false" else in_any_order
+    copied = messages.select("key", "value").mapInArrow(passing, "key binary, value binary")
     # Batches of about ten rows: a task's rows are more of them than a broker remembers.
     writing = {"kafka.bootstrap.servers": bootstrap, "topic": target, "kafka.batch.size": "9000"}
+    writing["transactional"] = transactional
     query = (
         copied.writeStream.format("postroad")
         .options(**writing, checkpointLocation=checkpoint)

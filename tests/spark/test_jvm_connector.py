@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from benchmarks import spark_connector
 from benchmarks.cache import Missing
@@ -23,6 +24,7 @@ from tests.spark.driver import Driver, driver
 pytestmark = pytest.mark.spark_slow
 
 PARTITIONS = 3
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +80,33 @@ def test_it_writes_topics(application: Driver, node: Node, topic: str, tmp_path:
         options["checkpointLocation"] = str(tmp_path / "checkpoint")
     application.do(job, **copy, to_options=options)
     assert contents(node, f"{topic}-copy") == contents(node, topic)
+
+
+@pytest.mark.parametrize("job", ["read", "stream"])
+def test_it_reads_what_is_committed_and_nothing_else(
+    application: Driver, node: Node, topic: str, tmp_path: Path, job: str
+) -> None:
+    plain.create(node.bootstrap, topic, PARTITIONS)
+    producer = Producer({"bootstrap.servers": node.bootstrap, "transactional.id": topic})
+    producer.init_transactions(PATIENCE_S)
+    for number in range(30):
+        producer.begin_transaction()
+        for each in range(20):
+            producer.produce(topic, value=b"%d" % (20 * number + each), partition=each % PARTITIONS)
+        producer.flush()
+        (producer.abort_transaction if number % 3 == 1 else producer.commit_transaction)(PATIENCE_S)
+    reading = {**source(node, topic), "kafka.isolation.level": "read_committed"}
+    expected = plain.read_all(node.bootstrap, topic, "read_committed")
+    assert len(expected) == 400
+    if job == "read":
+        assert application.do("read", format_="kafka", options=reading) == expected
+        assert application.do("differences", options=reading) == (True, 0, 0)
+        return
+    options = {**sink(node, f"{topic}-copy"), "checkpointLocation": str(tmp_path / "checkpoint")}
+    copy = {"from_format": "kafka", "from_options": reading, "to_format": "kafka", "to_options": options}
+    application.do("stream", **copy, columns=("key", "value", "headers"))
+    copied = sorted(row.value or b"" for row in plain.read_all(node.bootstrap, f"{topic}-copy"))
+    assert copied == sorted(row.value or b"" for row in expected)
 
 
 @pytest.mark.parametrize("first", ["kafka", "postroad"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from postroad.client import Client
+from postroad.client.transaction_admin import list_all
 from postroad.spark.cluster import Cluster
 from postroad.testing import Node
 from tests.spark import plain
@@ -45,7 +48,12 @@ def wait_for(what: Callable[[], object]) -> None:
 
 
 def copy(
-    spark: SparkSession, node: Node, topic: str, checkpoint: Path, through: Any = None
+    spark: SparkSession,
+    node: Node,
+    topic: str,
+    checkpoint: Path,
+    through: Any = None,
+    transactional: str = "false",
 ) -> StreamingQuery:
     """A query that copies `topic` to `topic`-copy, 1,000 rows at a time, and ends."""
     reading = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "1000"}
@@ -55,7 +63,8 @@ def copy(
     if through is not None:
         rows = rows.mapInArrow(through, "key binary, value binary")
     writing = {"topic": f"{topic}-copy", "checkpointLocation": str(checkpoint), "kafka.batch.size": "9000"}
-    return rows.writeStream.format("postroad").options(**broker, **writing).trigger(availableNow=True).start()
+    writer = rows.writeStream.format("postroad").options(**broker, **writing, transactional=transactional)
+    return writer.trigger(availableNow=True).start()
 
 
 def fill(node: Node, topic: str, count: int) -> None:
@@ -85,9 +94,29 @@ def test_a_finished_micro_batch_that_is_replayed_is_stored_once(
     assert plain.numbers_in(node.bootstrap, f"{topic}-copy") == list(range(2_000))
 
 
+@pytest.mark.parametrize("transactional", ["true", pytest.param("task", marks=pytest.mark.spark_slow)])
+def test_micro_batches_are_transactions_and_a_replayed_one_writes_nothing(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path, transactional: str
+) -> None:
+    fill(node, topic, 2_000)
+    copy(spark, node, topic, tmp_path, transactional=transactional).awaitTermination(int(PATIENCE_S))
+    wait_for(lambda: committed_numbers(node, topic) == list(range(2_000)))
+    once = stored(node, f"{topic}-copy")
+    forget_last_commit(tmp_path)
+    copy(spark, node, topic, tmp_path, transactional=transactional).awaitTermination(int(PATIENCE_S))
+    assert committed_numbers(node, topic) == list(range(2_000))
+    assert stored(node, f"{topic}-copy") == once
+
+
+def committed_numbers(node: Node, topic: str) -> list[int]:
+    rows = plain.read_all(node.bootstrap, f"{topic}-copy", "read_committed")
+    return sorted(int(row.value or b"") for row in rows)
+
+
 @pytest.mark.spark_slow
+@pytest.mark.parametrize("transactional", ["false", "true", "task"])
 def test_a_query_whose_workers_are_killed_goes_on_with_each_row_once(
-    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path, transactional: str
 ) -> None:
     fill(node, topic, 2_000)
 
@@ -98,15 +127,18 @@ def test_a_query_whose_workers_are_killed_goes_on_with_each_row_once(
         time.sleep(PATIENCE_S)
 
     spark.conf.set(ROWS_AT_A_TIME, "100")
-    query = copy(spark, node, topic, tmp_path, endless)
+    query = copy(spark, node, topic, tmp_path, endless, transactional)
     wait_for(lambda: stored(node, f"{topic}-copy"))
     kill_workers(spark)
     with pytest.raises(Exception, match=r"worker|Writing job failed"):
         query.awaitTermination(int(PATIENCE_S))
     spark.conf.unset(ROWS_AT_A_TIME)
     assert stored(node, f"{topic}-copy") < 1_000  # some of the first micro-batch, not all
-    copy(spark, node, topic, tmp_path).awaitTermination(int(PATIENCE_S))
-    assert plain.numbers_in(node.bootstrap, f"{topic}-copy") == list(range(2_000))
+    if transactional != "false":
+        assert committed_numbers(node, topic) == []
+    copy(spark, node, topic, tmp_path, transactional=transactional).awaitTermination(int(PATIENCE_S))
+    wait_for(lambda: len(committed_numbers(node, topic)) == 2_000)
+    assert committed_numbers(node, topic) == list(range(2_000))
 
 
 def kill_workers(spark: SparkSession) -> None:
@@ -131,23 +163,35 @@ def children(parent: int) -> list[int]:
 # --- applications that are killed --------------------------------------------------------------
 
 
-def start_app(node: Node, topic: str, checkpoint: Path, rows: int) -> subprocess.Popen[bytes]:
-    arguments = [node.bootstrap, topic, f"{topic}-copy", str(checkpoint), str(rows)]
+def start_app(
+    node: Node, topic: str, checkpoint: Path, rows: int, transactional: str = "false"
+) -> subprocess.Popen[bytes]:
+    arguments = [node.bootstrap, topic, f"{topic}-copy", str(checkpoint), str(rows), transactional]
     return subprocess.Popen(
         [sys.executable, str(APP), *arguments], start_new_session=True, stderr=subprocess.DEVNULL
     )
 
 
-def kill_repeatedly(node: Node, topic: str, checkpoint: Path, kills: int, count: int) -> None:
-    """Driver and executor are killed when they have stored a few more rows, and at last let be."""
+def kill_repeatedly(
+    node: Node,
+    topic: str,
+    checkpoint: Path,
+    kills: int,
+    count: int,
+    transactional: str = "false",
+    check: Callable[[], object] = lambda: None,
+) -> None:
+    """Driver and executor are killed when they have stored a few more rows, and at last let be. `check` is
+    called after each kill."""
     chance = random.Random(kills)
     for _ in range(kills):
         goal = stored(node, f"{topic}-copy") + chance.randrange(1, count // (kills + 1))
-        app = start_app(node, topic, checkpoint, count // 8)
+        app = start_app(node, topic, checkpoint, count // 8, transactional)
         wait_for(lambda: stored(node, f"{topic}-copy") >= goal or app.poll() is not None)  # noqa: B023
         os.killpg(app.pid, signal.SIGKILL)
         app.wait()
-    app = start_app(node, topic, checkpoint, count // 8)
+        check()
+    app = start_app(node, topic, checkpoint, count // 8, transactional)
     assert app.wait(PATIENCE_S) == 0
 
 
@@ -163,3 +207,42 @@ def test_an_application_that_is_killed_stores_each_row_once(
     forget_last_commit(tmp_path)
     kill_repeatedly(node, topic, tmp_path, 0, count)
     assert plain.numbers_in(node.bootstrap, f"{topic}-copy") == list(range(count))
+
+
+@pytest.mark.spark_slow
+@pytest.mark.parametrize(("transactional", "kills"), [("true", 10), ("task", 4)])
+def test_an_application_that_is_killed_commits_each_row_once_in_whatever_order(
+    node: Node, topic: str, tmp_path: Path, transactional: str, kills: int
+) -> None:
+    count = 1_000 * (kills + 1)
+    fill(node, topic, count)
+    seen: list[int] = []
+
+    def is_whole() -> None:
+        """Micro-batches have count // 8 rows, the next ones of the source."""
+        wait_for(lambda: not ending(node))
+        found = committed_numbers(node, topic)
+        seen.append(len(found))
+        if transactional == "true":
+            assert found == list(range(len(found)))
+            assert len(found) % (count // 8) == 0
+
+    kill_repeatedly(node, topic, tmp_path, kills, count, transactional, is_whole)
+    wait_for(lambda: len(committed_numbers(node, topic)) == count)
+    assert committed_numbers(node, topic) == list(range(count))
+    assert stored(node, f"{topic}-copy") > count + 8 * PARTITIONS, "nothing was ever aborted"
+    forget_last_commit(tmp_path)
+    kill_repeatedly(node, topic, tmp_path, 0, count, transactional)
+    assert committed_numbers(node, topic) == list(range(count))
+    assert len(set(seen)) > 1, "all kills came in the same micro-batch"
+
+
+def ending(node: Node) -> list[str]:
+    """Transactional ids whose markers are under way."""
+
+    async def ask() -> list[str]:
+        async with Client(node.bootstrap) as client:
+            found = await list_all(client, ["PrepareCommit", "PrepareAbort"])
+            return [each.transactional_id for each in found]
+
+    return asyncio.run(ask())

@@ -26,12 +26,13 @@ from postroad.errors import (
     ThrottlingQuotaExceeded,
     TopicAlreadyExists,
     TryAgain,
-    by_code,
 )
 from postroad.spark.access import Access, of_bootstrap
+from postroad.spark.answers import check_group, check_parts, error_of, parts
 from postroad.spark.fetched import Fetched, OutsideLog, fetch_request, read_partition
 from postroad.spark.nearby import Nearby
-from postroad.spark.router import Router, TopicPartition, about
+from postroad.spark.producing import LAST_WITHOUT_JOINING, produce_request
+from postroad.spark.router import Coordinated, Router, TopicPartition
 from postroad.wire.messages import (
     create_topics,
     describe_producers,
@@ -48,6 +49,7 @@ READ_COMMITTED: Final = "read_committed"
 FETCH_BYTES: Final = 8 * 1024 * 1024  # a chunk that decodes at full speed; more brings nothing
 WAIT_MS: Final = 500
 ALL_REPLICAS: Final = -1
+SHARED: Final = "postroad.shared.transactions"  # a feature
 _NOT_FOUND: Final = -1
 
 
@@ -205,9 +207,9 @@ class Cluster:
             }
             failure = None
             for answer in self._router.call_all(list_offsets, bodies):
-                for topic_partition, part in _parts(answer.topics):
+                for topic_partition, part in parts(answer.topics):
                     if part.error_code:
-                        failure = _error(part, topic_partition)
+                        failure = error_of(part, topic_partition)
                     else:
                         found[topic_partition] = part.offset
             if failure is not None:
@@ -308,7 +310,7 @@ class Cluster:
                 f"{topic_partition[0]}/{topic_partition[1]} is damaged at offset {offset:,} or soon after."
             )
         if part.error_code:
-            raise _error(part, topic_partition)
+            raise error_of(part, topic_partition)
         return read_partition(topic_partition, offset, part, self._is_committed_only)
 
     def _outside(self, topic_partition: TopicPartition, offset: int) -> ApiError:
@@ -343,28 +345,36 @@ class Cluster:
         batches: Mapping[TopicPartition, Buffer],
         acks: int = ALL_REPLICAS,
         timeout_s: float | None = None,
+        transactional_id: str | None = None,
+        *,
+        is_added: bool = False,
     ) -> dict[TopicPartition, int | RequestRefused]:
         """One batch for each of several partitions, a request to each leader. For each its base offset,
-        or why it was refused for good; those that were not yet decided are sent again."""
+        or why it was refused for good; those that were not yet decided are sent again.
+
+        `is_added`: the partitions were added to the transaction before; else they join it by themselves."""
         outcomes: dict[TopicPartition, int | RequestRefused] = {}
         timeout_ms = self._timeout_ms if timeout_s is None else int(timeout_s * 1000)
+
+        version = LAST_WITHOUT_JOINING if is_added else None
 
         def attempt() -> None:
             open_places = [topic_partition for topic_partition in batches if topic_partition not in outcomes]
             bodies = {
-                node: _produce_request(
+                node: produce_request(
                     {topic_partition: batches[topic_partition] for topic_partition in topic_partitions},
                     acks,
                     timeout_ms,
+                    transactional_id,
                 )
                 for node, topic_partitions in self._router.by_leader(open_places).items()
             }
             failure: ApiError | None = None
-            for answer in self._router.call_all(produce, bodies):
+            for answer in self._router.call_all(produce, bodies, version=version):
                 for topic in answer.responses:
                     for part in topic.partition_responses:
                         topic_partition = (topic.name, part.index)
-                        error = _error(part, topic_partition) if part.error_code else None
+                        error = error_of(part, topic_partition) if part.error_code else None
                         if error is None or isinstance(error, RequestRefused):
                             outcomes[topic_partition] = part.base_offset if error is None else error
                         else:
@@ -387,13 +397,38 @@ class Cluster:
             (leader,) = self._router.by_leader([topic_partition])
             part = self._router.call(describe_producers, request, leader).topics[0].partitions[0]
             if part.error_code:
-                raise _error(part, topic_partition)
+                raise error_of(part, topic_partition)
             return part.active_producers
 
         for known in self._router.retry(f"producers of {topic_partition[0]}/{topic_partition[1]}", attempt):
             if known.producer_id == producer_id:
                 return ProducerInfo(known.producer_epoch, known.last_sequence)
         return None
+
+    # --- coordinators --------------------------------------------------------------------------
+
+    def has_shared_transactions(self) -> bool:
+        """Whether several producers can write in one transaction here (`spark.shared`)."""
+        return self._router.retry("features", lambda: SHARED in self._router.connection().features)
+
+    def ask_coordinator(
+        self,
+        of: Coordinated,
+        api: Any,
+        body: Any,
+        check: Callable[[Any], object] = raise_for,
+        version: int | None = None,
+        patience_s: float | None = None,
+    ) -> Any:
+        """The answer of whoever coordinates it. `check` raises what is wrong with one; after a TryAgain it is
+        asked again, for as long as usual, or for `patience_s`."""
+
+        def attempt() -> Any:
+            answer = self._router.call(api, body, self._router.coordinator(*of), version)
+            check(answer)
+            return answer
+
+        return self._router.retry(f"{api.NAME} for {of.name}", attempt, patience_s)
 
     # --- groups --------------------------------------------------------------------------------
 
@@ -422,14 +457,7 @@ class Cluster:
             member_id=OPERATOR.member_id,
             topics=topics,
         )
-
-        def attempt() -> None:
-            answer = self._router.call(offset_commit, request, self._router.coordinator(group))
-            for topic_partition, part in _parts(answer.topics):
-                if part.error_code:
-                    raise _error(part, topic_partition)
-
-        self._router.retry(f"commit of group {group}", attempt, patience_s)
+        self.ask_coordinator(Coordinated(group), offset_commit, request, check_parts, patience_s=patience_s)
 
     def committed(
         self, group: str, topic_partitions: Collection[TopicPartition]
@@ -441,20 +469,11 @@ class Cluster:
         ]
         wanted = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=topics)
         request = offset_fetch.OffsetFetchRequest(groups=[wanted], require_stable=self._is_committed_only)
-
-        def attempt() -> dict[TopicPartition, int | None]:
-            answer = self._router.call(offset_fetch, request, self._router.coordinator(group)).groups[0]
-            raise_for(answer)
-            found: dict[TopicPartition, int | None] = dict.fromkeys(topic_partitions)
-            for topic_partition, part in _parts(answer.topics):
-                if part.error_code:
-                    raise _error(part, topic_partition)
-                found[topic_partition] = (
-                    None if part.committed_offset == _NOT_FOUND else part.committed_offset
-                )
-            return found
-
-        return self._router.retry(f"offsets of group {group}", attempt)
+        answer = self.ask_coordinator(Coordinated(group), offset_fetch, request, check_group)
+        found: dict[TopicPartition, int | None] = dict.fromkeys(topic_partitions)
+        for topic_partition, part in parts(answer.groups[0].topics):
+            found[topic_partition] = None if part.committed_offset == _NOT_FOUND else part.committed_offset
+        return found
 
     @property
     def _timeout_ms(self) -> int:
@@ -470,31 +489,3 @@ def _matcher(pattern: str | None) -> Callable[[str], object]:
         return re.compile(".*" if pattern is None else pattern).fullmatch
     except re.error as error:
         raise ConfigurationError(f"{pattern!r} is no regular expression: {error}") from None
-
-
-def _parts(topics: Any) -> list[tuple[TopicPartition, Any]]:
-    """The partitions of an answer, each with its topic and number."""
-    return [((topic.name, part.partition_index), part) for topic in topics for part in topic.partitions]
-
-
-def _error(part: Any, topic_partition: TopicPartition) -> ApiError:
-    return about(
-        f"{topic_partition[0]}/{topic_partition[1]}",
-        by_code(part.error_code, getattr(part, "error_message", None)),
-    )
-
-
-def _produce_request(
-    batches: Mapping[TopicPartition, Buffer], acks: int, timeout_ms: int
-) -> produce.ProduceRequest:
-    topics = [
-        produce.TopicProduceData(
-            name=topic,
-            partition_data=[
-                produce.PartitionProduceData(index=partition, records=batches[topic, partition])
-                for partition in partitions
-            ],
-        )
-        for topic, partitions in by_topic(batches).items()
-    ]
-    return produce.ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topics)

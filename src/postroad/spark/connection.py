@@ -62,6 +62,7 @@ class Connection:
         """With TLS and logged in, where that is asked for; SaslAuthenticationFailed if it is refused."""
         self.address = str(address)
         self.versions: Mapping[int, tuple[int, int]] = {}
+        self.features: Mapping[str, int] = {}  # what all nodes of the cluster have, and its version
         self._client_id = client_id.encode()
         self._correlation = 0
         self._under_way: deque[tuple[int, Any, int]] = deque()  # correlation, api, version
@@ -132,6 +133,7 @@ class Connection:
             self.close()
             raise by_code(answer.error_code)
         self.versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+        self.features = {each.name: each.max_version_level for each in answer.finalized_features}
 
     def _log_in(self, credentials: Credentials, timeout_s: float) -> None:
         exchange = exchange_of(credentials, OPERATING_SYSTEM)

@@ -36,6 +36,7 @@ def encode(
     producer_id: int = NO_PRODUCER,
     producer_epoch: int = -1,
     base_sequence: int = NO_SEQUENCE,
+    attributes: int = 0,
 ) -> bytearray:
     """One batch with all rows of an Arrow record batch, at least one; its offsets count from 0.
 
@@ -51,7 +52,7 @@ def encode(
         leader_epoch=-1,
         magic=MAGIC,
         crc=0,
-        attributes=0,
+        attributes=attributes,
         last_offset_delta=len(rows) - 1,
         base_timestamp=int(times[0]),
         max_timestamp=int(times.max()),

@@ -34,6 +34,7 @@ class Identity(NamedTuple):
     producer_id: int
     epoch: int
     turn: int  # where rows without a key begin their round: another partition for each task and batch
+    transactional_id: str | None = None  # it writes in a transaction
 
 
 def of_task(writer: str, task: int, batch: int = 0) -> Identity:

@@ -74,7 +74,7 @@ _PROTECTED: Final = {
     "kafka.value.deserializer": "values are bytes; use valueFormat=json or DataFrame functions",
     "kafka.key.serializer": "keys are strings or bytes; make them with DataFrame functions",
     "kafka.value.serializer": "values are strings or bytes; make them with DataFrame functions",
-    "kafka.transactional.id": "the sink is idempotent by itself; there are no transactions yet",
+    "kafka.transactional.id": "the sink chooses it; see the option transactional",
     "kafka.enable.idempotence": "the sink is always idempotent",
 }
 _SECURITY: Final = ("kafka.ssl.", "kafka.sasl.")

@@ -16,7 +16,7 @@ import ssl
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from postroad.client import bootstrap as bootstraps
 from postroad.client import metadata
@@ -45,11 +45,19 @@ TopicPartition = tuple[str, int]
 FIRST_CONTACT_S: Final = 5.0  # a node that was never reached is more likely a wrong address than a restart
 UNKNOWN_TOPIC_S: Final = 1.0  # a topic may be too young to be known everywhere, or it's a typing error
 ANY: Final = -1
-_GROUP_KEY: Final = 0
+GROUP: Final = 0
+TRANSACTION: Final = 1
 _COORDINATORS_FROM: Final = 4  # from this version on an answer may name several
 _AWAY: Final = (BrokerNotAvailable, NetworkException, RequestTimedOut)
 
 T = TypeVar("T")
+
+
+class Coordinated(NamedTuple):
+    """What a node coordinates: a group, or a transactional id."""
+
+    name: str
+    key_type: int = GROUP
 
 
 class Router:
@@ -70,7 +78,7 @@ class Router:
         self._retry_s = retry_s
         self._nodes: dict[int, Address] = {}
         self._topics: dict[str, metadata.Topic] = {}
-        self._coordinators: dict[str, int] = {}
+        self._coordinators: dict[Coordinated, int] = {}
         self._connections: dict[int, Connection] = {}
         self._process = os.getpid()
 
@@ -103,17 +111,19 @@ class Router:
                 raise _gave_up(what, waited_s, last)
             time.sleep(pause_s * (1 + random.uniform(-JITTER, JITTER)))
 
-    def call(self, api: Any, body: Any, node: int = ANY) -> Any:
+    def call(self, api: Any, body: Any, node: int = ANY, version: int | None = None) -> Any:
         """One request, one try, at that node or any."""
-        return self.connection(node).call(api, body, self.request_timeout_s)
+        return self.connection(node).call(api, body, self.request_timeout_s, version)
 
-    def call_all(self, api: Any, bodies: Mapping[int, Any], extra_s: float = 0) -> list[Any]:
+    def call_all(
+        self, api: Any, bodies: Mapping[int, Any], extra_s: float = 0, version: int | None = None
+    ) -> list[Any]:
         """A request to each of several nodes, all under way at the same time, and their answers."""
         connections = {node: self.connection(node) for node in bodies}
         timeout_s = self.request_timeout_s + extra_s
         try:
             for node, body in bodies.items():
-                connections[node].send(api, body, timeout_s)
+                connections[node].send(api, body, timeout_s, version)
             return [connections[node].receive(timeout_s) for node in bodies]
         finally:  # where one failed the others' answers are wanted by nobody
             for connection in connections.values():
@@ -167,15 +177,16 @@ class Router:
             gathered.setdefault(self._topics[topic].leader(partition), []).append((topic, partition))
         return gathered
 
-    def coordinator(self, group: str) -> int:
-        """The node that coordinates the group; may raise a TryAgain."""
-        if group not in self._coordinators:
-            self._coordinators[group] = self._find_coordinator(group)
-        return self._coordinators[group]
+    def coordinator(self, name: str, key_type: int = GROUP) -> int:
+        """The node that coordinates the group, or the transactional id; may raise a TryAgain."""
+        wanted = Coordinated(name, key_type)
+        if wanted not in self._coordinators:
+            self._coordinators[wanted] = self._find_coordinator(wanted)
+        return self._coordinators[wanted]
 
-    def _find_coordinator(self, group: str) -> int:
+    def _find_coordinator(self, wanted: Coordinated) -> int:
         request = find_coordinator.FindCoordinatorRequest(
-            key=group, key_type=_GROUP_KEY, coordinator_keys=[group]
+            key=wanted.name, key_type=wanted.key_type, coordinator_keys=[wanted.name]
         )
         connection = self.connection()
         answer = connection.call(find_coordinator, request, self.request_timeout_s)

@@ -12,6 +12,10 @@ It holds as long as
    with Postroad and Apache Kafka. A query that comes back later may repeat one micro-batch;
 3. the topic keeps its number of partitions meanwhile, and the query its checkpoint: a micro-batch that comes
    after a later one is refused.
+
+With `transactional` the rows of a micro-batch, or of a job, are one transaction: `read_committed` readers
+see all of them or none, and nothing of the above is asked for (`shared`). Or those of each task are
+(`task_transaction`).
 """
 
 from __future__ import annotations
@@ -20,18 +24,22 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from postroad.errors import ConfigurationError
-from postroad.spark.identity import Identity, of_task
+from postroad.spark.cluster import Cluster
+from postroad.spark.identity import of_task
 from postroad.spark.rows import check_columns
+from postroad.spark.shared import PREFIX, Run, check_shared
+from postroad.spark.task_transaction import TaskTransaction
 from postroad.spark.task_writer import write_task
 from postroad.spark.workers import Dispatched
-from postroad.spark.write_options import WriteOptions
+from postroad.spark.write_options import NOT, WHOLE, WriteOptions
 
 QUERY: Final = "sql.streaming.queryId"
 BATCH: Final = "streaming.sql.batchId"
@@ -41,11 +49,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What a task wrote: rows, and bytes of their record batches."""
+    """What a task wrote: rows, and bytes of their record batches; and in which transaction, as whom."""
 
     task: int
     rows: int
     bytes: int
+    run: Run | None = None
+    producer: tuple[int, int] | None = None
 
 
 class BatchWriter(Dispatched, DataSourceArrowWriter):
@@ -55,18 +65,27 @@ class BatchWriter(Dispatched, DataSourceArrowWriter):
         if overwrite:
             raise ConfigurationError("A topic can't be overwritten: use mode('append').")
         _check(schema, options)
-        if options.topic is not None:
-            with options.cluster as cluster:
+        with options.cluster as cluster:
+            if options.topic is not None:
                 cluster.topics([options.topic])
+            _check_transactions(cluster, options)
         self._options = options
         self._writer = f"batch {options.write_id}" if options.write_id else f"job {uuid.uuid4()}"
+        self._run = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[Any]) -> Written:
-        task = _task().partitionId()
-        return _write(self._options, of_task(self._writer, task, self._options.write_batch), task, iterator)
+        job = Job(self._options, self._writer, self._run, self._options.write_batch)
+        return job.write(_task().partitionId(), iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        _commit(self._options, messages)
         _report("written", messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        if self._options.transactional == WHOLE:
+            job = Job(self._options, self._writer, self._run, self._options.write_batch)
+            with self._options.cluster as cluster:
+                job.run.abort(cluster)
 
 
 class StreamWriter(Dispatched, DataSourceStreamArrowWriter):
@@ -75,22 +94,105 @@ class StreamWriter(Dispatched, DataSourceStreamArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         _check(schema, options)
         self._options = options
+        self._run = uuid.uuid4().hex  # of the tasks that this writer is sent to: one try of a micro-batch
 
     def write(self, iterator: Iterator[Any]) -> Written:
         context = _task()
         query, batch = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
         assert query is not None, "Spark says which query a task is of"
         assert batch is not None, "Spark says which micro-batch a task is of"
-        writer = f"query {query} {self._options.write_id}"
-        task = context.partitionId()
-        return _write(self._options, of_task(writer, task, int(batch)), task, iterator)
+        job = Job(self._options, f"query {query} {self._options.write_id}", self._run, int(batch))
+        return job.write(context.partitionId(), iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        _commit(self._options, messages)
         _report(f"micro-batch {batchId} written", messages)
 
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """If no task has come to its end nobody knows here which transaction it is, and the next run aborts
+        it."""
+        runs = {message.run for message in messages if isinstance(message, Written) and message.run}
+        with self._options.cluster as cluster:
+            for run in runs:
+                run.abort(cluster)
 
-def _write(options: WriteOptions, identity: Identity, task: int, batches: Iterator[Any]) -> Written:
-    return Written(task, *write_task(options, identity, batches))
+
+class Job(NamedTuple):
+    """One try to write a batch of a writer."""
+
+    options: WriteOptions
+    writer: str
+    name: str  # no other try has it
+    batch: int
+
+    @property
+    def run(self) -> Run:
+        kind, _, rest = self.writer.partition(" ")
+        return Run(f"{PREFIX}{kind}-{rest.strip()}", self.name, self.batch)
+
+    def write(self, task: int, batches: Iterator[Any]) -> Written:
+        """An attempt at a task: all of its rows are stored when it returns."""
+        if self.options.transactional == NOT:
+            identity = of_task(self.writer, task, self.batch)
+            return Written(task, *write_task(self.options, identity, batches))
+        rows = _from_first(batches)
+        if self.options.transactional == WHOLE:
+            return self._write_shared(task, rows)
+        return self._write_own(task, rows)
+
+    def _write_shared(self, task: int, rows: Iterator[Any] | None) -> Written:
+        if rows is None:  # it need not enter
+            return Written(task, 0, 0, self.run)
+        with self.options.cluster as cluster:
+            identity = self.run.enter(cluster, self.options.transaction_ms, task + self.batch)
+        if identity is None:
+            return Written(task, *_pass_over(rows), self.run)
+        written = write_task(self.options, identity, rows)
+        return Written(task, *written, self.run, (identity.producer_id, identity.epoch))
+
+    def _write_own(self, task: int, rows: Iterator[Any] | None) -> Written:
+        if rows is None:
+            return Written(task, 0, 0)
+        with self.options.cluster as cluster:
+            name = f"{self.run.transactional_id}/{task}"
+            transaction = TaskTransaction(cluster, name, self.batch, self.options.transaction_ms)
+            identity = transaction.begin(task + self.batch)
+            if identity is None:
+                return Written(task, *_pass_over(rows))
+            written = write_task(self.options, identity, rows, reach=transaction.reach)
+            transaction.commit()
+            return Written(task, *written)
+
+
+def _from_first(batches: Iterator[Any]) -> Iterator[Any] | None:
+    """All rows again, once the first have come; None if there are none. An open transaction keeps readers
+    waiting, so none is begun before there is something to write."""
+    for batch in batches:
+        if len(batch):
+            return chain([batch], batches)
+    return None
+
+
+def _pass_over(batches: Iterator[Any]) -> tuple[int, int]:
+    """Rows that are stored already: Spark wants them taken all the same."""
+    for _ in batches:
+        pass
+    return 0, 0
+
+
+def _commit(options: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
+    """The transaction of the run, if there is one, ends with what these attempts wrote."""
+    written = [message for message in messages if isinstance(message, Written) and message.run]
+    runs = {message.run for message in written}
+    assert len(runs) <= 1, "all tasks are of one run"
+    with options.cluster as cluster:
+        for run in filter(None, runs):
+            run.commit(cluster, [message.producer for message in written if message.producer])
+
+
+def _check_transactions(cluster: Cluster, options: WriteOptions) -> None:
+    if options.transactional == WHOLE:
+        check_shared(cluster)
 
 
 def _check(schema: StructType, options: WriteOptions) -> None:

@@ -20,7 +20,7 @@ What an earlier attempt stored is compared with the rows of this one before anyt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
 from postroad.errors import (
@@ -37,6 +37,7 @@ from postroad.spark.encode import encode
 from postroad.spark.identity import Identity
 from postroad.spark.router import TopicPartition
 from postroad.spark.stored import SEQUENCE_MASK, Earlier, rows_between
+from postroad.wire.batch import TRANSACTIONAL
 
 _FENCED: Final = (InvalidProducerEpoch, ProducerFenced)
 _TOO_LARGE: Final = (MessageTooLarge, RecordListTooLarge)
@@ -58,6 +59,7 @@ def outgoing(rows: Any, sequence: int, identity: Identity, compression: int) -> 
         producer_id=identity.producer_id,
         producer_epoch=identity.epoch,
         base_sequence=sequence,
+        attributes=0 if identity.transactional_id is None else TRANSACTIONAL,
     )
     return Outgoing(sequence, rows, data)
 
@@ -66,14 +68,22 @@ Encode = Callable[[Any, int], Outgoing]
 """(rows, first sequence) → one record batch of all of them."""
 Lessen = Callable[[TopicPartition, Outgoing, RequestRefused], Any]
 """Makes a smaller row, to be stored instead of one that is too large; or raises."""
+Reach = Callable[[Collection[TopicPartition]], None]
+"""Adds partitions to the transaction, before anything is written there."""
 
 
 class Store:
     """All that one task writes as one producer; used by one thread."""
 
     def __init__(
-        self, cluster: Cluster, identity: Identity, encode: Encode, lessen: Lessen | None = None
+        self,
+        cluster: Cluster,
+        identity: Identity,
+        encode: Encode,
+        lessen: Lessen | None = None,
+        reach: Reach | None = None,
     ) -> None:
+        self._reach = reach
         self._cluster = cluster
         self._identity = identity
         self._encode = encode
@@ -84,19 +94,26 @@ class Store:
     def put(self, batches: Mapping[TopicPartition, Outgoing]) -> None:
         """Each is stored when it returns, now or by an earlier attempt."""
         if new := [topic_partition for topic_partition in batches if topic_partition not in self._ends]:
+            if self._reach is not None:
+                self._reach(new)
             self._ends |= self._cluster.latest(new)
             self._earlier |= {
                 topic_partition: Earlier(self._cluster, topic_partition, self._identity)
                 for topic_partition in new
             }
-        outcomes = self._cluster.produce_many(
-            {topic_partition: batch.data for topic_partition, batch in batches.items()}
-        )
+        outcomes = self._produce({topic_partition: batch.data for topic_partition, batch in batches.items()})
         for topic_partition, outcome in outcomes.items():
             if isinstance(outcome, RequestRefused):
                 self._handle_refusal(topic_partition, batches[topic_partition], outcome)
             else:
                 self._look_at(topic_partition, batches[topic_partition], outcome)
+
+    def _produce(
+        self, batches: Mapping[TopicPartition, bytearray]
+    ) -> dict[TopicPartition, int | RequestRefused]:
+        return self._cluster.produce_many(
+            batches, transactional_id=self._identity.transactional_id, is_added=self._reach is not None
+        )
 
     def _look_at(self, topic_partition: TopicPartition, batch: Outgoing, offset: int) -> None:
         if 0 <= offset < self._ends[topic_partition]:
@@ -111,7 +128,7 @@ class Store:
             self._go_on(topic_partition, batch, refusal)
         elif isinstance(refusal, _TOO_LARGE):
             self._send_halves(topic_partition, batch, refusal)
-        elif isinstance(refusal, _FENCED):
+        elif isinstance(refusal, _FENCED) and self._identity.transactional_id is None:
             raise type(refusal)(
                 f"{topic_partition[0]}/{topic_partition[1]}: a later micro-batch of this writer is stored "
                 "already, so the checkpoint was set back or replaced. Give the option writeId a new "
@@ -136,7 +153,7 @@ class Store:
 
     def _look_again(self, topic_partition: TopicPartition, beginning: Outgoing) -> None:
         """It is stored; as one batch, most likely, and then the answer says where."""
-        outcome = self._cluster.produce_many({topic_partition: beginning.data})[topic_partition]
+        outcome = self._produce({topic_partition: beginning.data})[topic_partition]
         if isinstance(outcome, RequestRefused):
             self._earlier[topic_partition].expect(beginning.sequence, beginning.rows)
         else:

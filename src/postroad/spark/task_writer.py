@@ -21,7 +21,7 @@ from postroad.spark.router import TopicPartition
 from postroad.spark.rows import column, sizes, with_times
 from postroad.spark.sending import Sender
 from postroad.spark.stored import SEQUENCE_MASK
-from postroad.spark.storing import Outgoing, Store, outgoing
+from postroad.spark.storing import Outgoing, Reach, Store, outgoing
 from postroad.spark.write_options import WriteOptions
 from postroad.wire.compression import codec_of
 
@@ -33,15 +33,17 @@ def write_task(
     identity: Identity,
     batches: Iterable[Any],
     in_loads: Callable[[Iterable[Any]], Iterator[Any]] | None = None,
+    reach: Reach | None = None,
 ) -> tuple[int, int]:
     """All rows are stored when it returns; how many they were, and the bytes of their batches.
 
-    `in_loads` says what is sent at a time, and when: as `loads` does, or slower.
+    `in_loads` says what is sent at a time, and when: as `loads` does, or slower. `reach` is for transactions
+    to which partitions are added.
     """
     rows = size = 0
     with options.cluster as cluster:
         task = _Task(options, identity, cluster)
-        with Sender(Store(cluster, identity, task.encode)) as sender:
+        with Sender(Store(cluster, identity, task.encode, reach=reach)) as sender:
             for load in in_loads(batches) if in_loads else loads(batches, options.batch_bytes):
                 for sendings in task.rounds(load):
                     sender.send(sendings)

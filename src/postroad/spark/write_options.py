@@ -13,10 +13,15 @@ from postroad.spark.option_values import INT_MAX, Values, wrong
 
 REQUEST_BYTES: Final = 1024 * 1024
 BATCH_BYTES: Final = 960 * 1024  # below what a topic accepts by default (1 MiB), with room for its own header
+TRANSACTION_MS: Final = 600_000  # brokers allow 15 minutes, as Kafka's do
+NOT, WHOLE, TASK = TRANSACTIONS = ("false", "true", "task")
+"""In no transaction; all tasks in one; each task in one of its own."""
 COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 _ID: Final = "writeId"
 _ID_BATCH: Final = "writeBatch"
+_TRANSACTIONAL: Final = "transactional"
+_TIMEOUT: Final = "kafka.transaction.timeout.ms"
 _ACKS: Final = "kafka.acks"
 _BATCH: Final = "kafka.batch.size"
 _COMPRESSION: Final = "kafka.compression.type"
@@ -39,6 +44,7 @@ _SPARKS: Final = ("checkpointLocation", "path", "queryName")
 NAMES: Final = (
     "topic",
     *(_ID, _ID_BATCH),
+    *(_TRANSACTIONAL, _TIMEOUT),
     "includeHeaders",  # the Kafka sink's; a column `headers` is always written
     *(_ACKS, _BATCH, _COMPRESSION, _REQUEST, _DELIVERY),
     *_WITHOUT_EFFECT,
@@ -64,6 +70,8 @@ class WriteOptions:
     compression: str
     batch_bytes: int
     record_bytes_max: int
+    transactional: str = NOT
+    transaction_ms: int = TRANSACTION_MS
 
 
 def parse_write(given: Mapping[str, str], *, streaming: bool) -> WriteOptions:
@@ -75,6 +83,8 @@ def parse_write(given: Mapping[str, str], *, streaming: bool) -> WriteOptions:
         raise wrong(_ACKS, acks, "all: without it nothing is written exactly once")
     values.yes("includeHeaders", True)
     _check_write_batch(values, streaming)
+    if values.has(_TIMEOUT) and values.one_of(_TRANSACTIONAL, TRANSACTIONS, NOT) == NOT:
+        raise ConfigurationError(f"Option {_TIMEOUT} means something with {_TRANSACTIONAL} only.")
     request_bytes = values.whole(_REQUEST, most=INT_MAX) or REQUEST_BYTES
     batch_bytes = values.whole(_BATCH, most=INT_MAX) or BATCH_BYTES
     return WriteOptions(
@@ -85,6 +95,8 @@ def parse_write(given: Mapping[str, str], *, streaming: bool) -> WriteOptions:
         compression=values.one_of(_COMPRESSION, COMPRESSIONS, "none"),
         batch_bytes=min(batch_bytes, request_bytes),
         record_bytes_max=request_bytes,
+        transactional=values.one_of(_TRANSACTIONAL, TRANSACTIONS, NOT),
+        transaction_ms=values.whole(_TIMEOUT, most=INT_MAX) or TRANSACTION_MS,
     )
 
 
