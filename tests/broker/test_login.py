@@ -9,8 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from postroad.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
+from postroad.security import scram
 from postroad.security.master_key import NODE_USER, OPERATOR_USER, machine_password
 from postroad.security.sasl import PlainClient, ScramClient
+from postroad.wire.messages import alter_user_scram_credentials as alter
 from postroad.wire.messages import api_versions, metadata, sasl_authenticate, sasl_handshake
 from tests.broker.secured import PASSWORD, Secured, log_in, scram_client, secured_node
 from tests.faults.raw import Closed
@@ -149,6 +151,23 @@ def test_a_changed_password_ends_the_old_ones_connections(node: Secured) -> None
         assert client.is_closed_by_broker(5)
     with node.connect() as again:
         assert log_in(again, scram_client("changer", "another")) == 0
+
+
+def test_who_changes_his_own_password_hears_that_it_is_done(node: Secured) -> None:
+    salted = scram.salted_password("SCRAM-SHA-256", "mine", b"salt", scram.ITERATIONS_MIN)
+    change = alter.ScramCredentialUpsertion("admin", 1, scram.ITERATIONS_MIN, b"salt", salted)
+    request = alter.AlterUserScramCredentialsRequest(upsertions=[change])
+    try:
+        with node.connect() as client, node.connect() as other:
+            for each in (client, other):
+                assert log_in(each, scram_client("admin")) == 0
+            assert client.call(alter, 0, request).results[0].error_code == 0
+            assert client.is_closed_by_broker(5)
+            assert other.is_closed_by_broker(5)
+        with node.connect() as again:
+            assert log_in(again, scram_client("admin", "mine")) == 0
+    finally:
+        node.add_user("admin")
 
 
 def test_machines_log_in_by_the_master_key(node: Secured) -> None:

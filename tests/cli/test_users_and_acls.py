@@ -72,6 +72,17 @@ def test_the_master_key_makes_the_first_user(node: Secured, tmp_path: Path) -> N
     assert "password: " in invoke(*arguments).output
 
 
+def test_an_admin_who_changes_his_own_password_is_told_it(
+    admin: Command, node: Secured, tmp_path: Path
+) -> None:
+    try:
+        told = json.loads(admin("user", "password", "admin", "--json").output)
+        with_new = profile_of(tmp_path, node, "admin", told["password"])
+        assert "admin" in invoke("user", "list", profile=with_new).output
+    finally:
+        node.add_user("admin")
+
+
 def test_a_user_logs_in_with_a_password_file(admin: Command, node: Secured, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of my own\n")

@@ -258,14 +258,14 @@ class Connection:
                     self._pause(whole[position:])
                     return
         except ProtocolError as wrong:
-            self._close_when_answered(str(wrong))
+            self.close_when_answered(str(wrong))
             return
         except Exception:
             log.exception("a request from %s failed", self.peer)
             self.close("its request failed")
             return
         if self.frames.wrong:
-            self._close_when_answered(self.frames.wrong)
+            self.close_when_answered(self.frames.wrong)
         elif not self.frames.partial:
             self.frame_began_at = None
         elif whole or self.frame_began_at is None:  # behind whole frames a new one has begun
@@ -473,7 +473,7 @@ class Connection:
         """There is something that belongs to this connection and ends with it."""
         self._when_closed = call
 
-    def _close_when_answered(self, reason: str) -> None:
+    def close_when_answered(self, reason: str) -> None:
         """Read no more, and close once the requests before are answered: they are not at fault."""
         self._last_reason = reason
         self.stop_reading()

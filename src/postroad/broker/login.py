@@ -53,6 +53,7 @@ class Login:
         "_unread_bytes_max",
         "began",
         "done",
+        "is_held",
         "login_ms",
         "session_ms",
         "user",
@@ -72,6 +73,7 @@ class Login:
         self.user: str | None = None  # None: nobody has logged in
         self.verifier: Verifier | None = None  # with which the user's password was checked; None: by a token
         self.done = is_known
+        self.is_held = False  # the connection is owed an answer about its own password
         self.began = loop.time()
         self.login_ms = settings.login_ms
         self._security = security

@@ -7,6 +7,8 @@ at another. Without `security.enabled` it stays 0, no connection has a guard, an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -52,6 +54,7 @@ MACHINES: Final = {NODE_USER: NODE, GATEWAY_USER: GATEWAY, OPERATOR_USER: OPERAT
 MACHINE_MECHANISM: Final = sasl.SCRAM_SHA_256
 READABLE: Final = (sasl.PLAIN, sasl.OAUTHBEARER)  # on its way, without TLS
 MARK_BYTES: Final = 16
+ENDED: Final = "its user was deleted, or has another password"
 
 
 class Security:
@@ -122,10 +125,27 @@ class Security:
         """Whoever logged in with a password that is no more has to log in again."""
         for connection in list(self._node.listener.connections):
             login = connection.login
-            if login is None or login.user != name or login.verifier is None:
-                continue
-            if not self.is_current(name, login.verifier):
-                connection.close("its user was deleted, or has another password")
+            if login is not None and login.user == name and not login.is_held and not self._holds(login):
+                connection.close(ENDED)
+
+    def _holds(self, login: Login) -> bool:
+        """Whether what the user logged in with is good still."""
+        return login.verifier is None or self.is_current(login.user or "", login.verifier)
+
+    @contextmanager
+    def answered_first(self, connection: Connection) -> Iterator[None]:
+        """Whoever changes his own password hears that it is done before his connection ends."""
+        login = connection.login
+        if login is None:
+            yield
+            return
+        login.is_held = True
+        try:
+            yield
+        finally:
+            login.is_held = False
+            if not self._holds(login):
+                connection.close_when_answered(ENDED)
 
     def is_current(self, name: str, verifier: Verifier) -> bool:
         """Whether the user's password is still the one that this checks."""

@@ -57,7 +57,8 @@ async def _alter_all(
         try:
             if any(count > 1 for (user, _), count in times.items() if user == name):
                 raise DuplicateResource()
-            await _alter(node, name, request)
+            with node.security.answered_first(call.connection):
+                await _alter(node, name, request)
         except ApiError as error:
             result.error_code, result.error_message = error.code, str(error)
         else:
