@@ -92,12 +92,12 @@ def _json_values(schema: StructType, options: ValueOptions, names: tuple[str, ..
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from postroad.errors import ConfigurationError
-    from postroad.spark import columns, json_values
+    from postroad.spark import columns, json_parsing, json_values
 
     if columns.VALUE not in names:
         raise ConfigurationError("valueFormat=json: the schema has no column value to put the fields in.")
     kind = to_arrow_schema(schema, timezone="UTC").field(columns.VALUE).type
-    json_values.check_kind(kind)
+    json_parsing.check_kind(kind)
     return json_values.JsonValues(
         names, kind, options.bad_rows, options.dead_letter_topic, f"job {uuid.uuid4()}"
     )
