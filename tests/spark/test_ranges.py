@@ -35,6 +35,22 @@ def test_small_partition_is_not_starved_by_a_large_one() -> None:
     assert ranges.admit_offsets(start, latest, 10)["t", 1] == latest["t", 1]
 
 
+@given(sizes, st.integers(0, 20_000))
+def test_packed_ranges_are_the_same_in_groups_of_one_topic_and_none_could_take_the_next(
+    backlogs: list[int], least: int
+) -> None:
+    parts = [
+        OffsetRange(f"t{number // 5}", number, 7, 7 + size) for number, size in enumerate(backlogs) if size
+    ]
+    groups = ranges.pack(parts, least)
+    assert [part for group in groups for part in group] == parts
+    assert all(len({part.topic for part in group}) == 1 for group in groups)
+    sizes_of = [sum(part.size for part in group) for group in groups]
+    assert all(size <= least or len(group) == 1 for size, group in zip(sizes_of, groups, strict=True))
+    for (one, size), other in zip(zip(groups, sizes_of, strict=True), groups[1:], strict=False):
+        assert one[0].topic != other[0].topic or size + other[0].size > least
+
+
 @given(sizes, st.integers(1, 20_000))
 def test_admission_goes_forward_and_never_far_over_the_limit(backlogs: list[int], limit: int) -> None:
     start, latest = positions(backlogs)

@@ -42,8 +42,10 @@ def decode(
     until_offset: int,
     want: Columns,
     aborted: Sequence[Aborted] = (),
+    times_ms: tuple[int, int] | None = None,
 ) -> Iterator[Any]:
-    """The records from `first_offset` up to, not including, `until_offset`, in few Arrow record batches.
+    """The records from `first_offset` up to, not including, `until_offset`, in few Arrow record batches;
+    of these only the ones from one time to the other, both included, if `times_ms` says so.
 
     `data` are whole batches as a Fetch brings them. They are unpacked as far as their records are asked for:
     a few kilobytes may hold gigabytes. CorruptMessage says where they are damaged, MessageTooLarge
@@ -51,7 +53,12 @@ def decode(
     """
     try:
         for chunk in chunks(memoryview(data), first_offset, until_offset, aborted):
-            batch = _decode(chunk, topic_partition, first_offset, until_offset, want)
+            records = _Records(chunk)
+            records.read_times_and_offsets()
+            records.keep(first_offset, until_offset)
+            if times_ms is not None:
+                records.keep_times(*times_ms)
+            batch = _columns(records, topic_partition, want)
             if batch.num_rows:
                 yield batch
     except ApiError as error:
@@ -60,10 +67,7 @@ def decode(
         ) from None
 
 
-def _decode(chunk: Chunk, topic_partition: TopicPartition, first: int, until: int, want: Columns) -> Any:
-    records = _Records(chunk)
-    records.read_times_and_offsets()
-    records.keep(first, until)
+def _columns(records: _Records, topic_partition: TopicPartition, want: Columns) -> Any:
     found = {
         columns.TOPIC: lambda: pa.repeat(pa.scalar(topic_partition[0], pa.string()), len(records)),
         columns.PARTITION: lambda: pa.array(np.full(len(records), topic_partition[1], dtype=np.int32)),
@@ -130,7 +134,13 @@ class _Records:
 
     def keep(self, first: int, until: int) -> None:
         """Only the records with these offsets."""
-        kept = slice(*np.searchsorted(self.offsets, [first, until]).tolist())
+        self._keep(slice(*np.searchsorted(self.offsets, [first, until]).tolist()))
+
+    def keep_times(self, since_ms: int, until_ms: int) -> None:
+        """Only the records of these times, both included."""
+        self._keep((self.times >= since_ms) & (self.times <= until_ms))
+
+    def _keep(self, kept: Any) -> None:
         self.offsets, self.times, self.time_types = (
             self.offsets[kept],
             self.times[kept],

@@ -110,6 +110,21 @@ def split(ranges: Iterable[OffsetRange], min_parts: int, records_max: int | None
     return [part for each, count in zip(whole, parts, strict=True) for part in _cut(each, count)]
 
 
+def pack(ranges: Iterable[OffsetRange], offsets_min: int) -> list[tuple[OffsetRange, ...]]:
+    """Neighbouring ranges of one topic put together until a group has so many offsets, over the same in the
+    same order."""
+    groups: list[list[OffsetRange]] = []
+    size = 0
+    for each in ranges:
+        if groups and groups[-1][0].topic == each.topic and size + each.size <= offsets_min:
+            groups[-1].append(each)
+            size += each.size
+        else:
+            groups.append([each])
+            size = each.size
+    return [tuple(group) for group in groups]
+
+
 def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
     bounds = [whole.start + whole.size * number // parts for number in range(parts + 1)]
     return [whole._replace(start=low, until=high) for low, high in pairwise(bounds)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from postroad.errors import ConfigurationError, UnknownTopicOrPartition
 from postroad.spark import data_loss, offsets, ranges, workers
@@ -17,6 +17,7 @@ from postroad.spark.fetched import Fetched, OutsideLog
 from postroad.spark.options import ReadOptions
 from postroad.spark.ranges import OffsetRange
 from postroad.spark.router import TopicPartition
+from postroad.spark.wanted import EVERYTHING, Wanted, of_filters
 
 if TYPE_CHECKING:  # most reads have nothing to do with JSON
     from postroad.spark.json_values import JsonValues
@@ -44,6 +45,7 @@ class Task(NamedTuple):
     options: ReadOptions
     columns: Columns
     values: JsonValues | None = None
+    wanted: Wanted = EVERYTHING
 
     def read(self, part: OffsetRange) -> Iterator[Any]:
         with workers.connected(self.options.cluster) as cluster:
@@ -53,6 +55,7 @@ class Task(NamedTuple):
                 self.columns,
                 fail_on_data_loss=self.options.fail_on_data_loss,
                 fetch_bytes=self.options.fetch_bytes,
+                times_ms=self.wanted.times_ms if self.wanted.bounds_times else None,
             )
             yield from batches if self.values is None else self.values.convert(cluster, part, batches)
         workers.freeze()
@@ -68,7 +71,7 @@ class BatchReader(workers.Dispatched, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """On the driver, once for each execution: the ranges are fixed before a task runs."""
         with self._options.cluster as cluster:
-            planned = plan(self._options, cluster)
+            planned = self._task.wanted.within(plan(self._options, cluster), cluster)
             if self._task.values is not None:
                 self._task.values.prepare(cluster)
         parts = ranges.split(planned, self._options.min_partitions, self._options.max_records)
@@ -78,6 +81,16 @@ class BatchReader(workers.Dispatched, DataSourceReader):
         if not isinstance(partition, RangePartition):  # Spark's way to say that there are no partitions
             return iter(())
         return self._task.read(partition.range)
+
+
+class FilteringReader(BatchReader):
+    """Reads what the query's filters may take. For sessions with `spark.sql.python.filterPushdown.enabled`:
+    without it Spark refuses every reader that has this method."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 (Spark's)
+        """All are Spark's to apply, too: a bound here is not always exact."""
+        self._task = self._task._replace(wanted=of_filters(filters))
+        return filters
 
 
 def plan(options: ReadOptions, cluster: Cluster) -> list[OffsetRange]:
@@ -128,8 +141,11 @@ def read_range(
     *,
     fail_on_data_loss: bool = True,
     fetch_bytes: int = FETCH_BYTES,
+    times_ms: tuple[int, int] | None = None,
 ) -> Iterator[Any]:
     """The records of the range, in order, as Arrow record batches of these columns.
+
+    `times_ms`: only those from the one time to the other, both included.
 
     Gaps that compaction and transactions leave are passed over. Restarts of brokers are waited for, as long
     as the cluster has patience. DataLost if records vanish meanwhile, unless that doesn't matter.
@@ -146,7 +162,9 @@ def read_range(
             loss = Loss(part.topic_partition, (at, part.until), None)
             return data_loss.report(cluster, [loss], fail=fail_on_data_loss)
         if fetched.next_offset > at:
-            yield from decode(fetched.data, part.topic_partition, at, part.until, columns, fetched.aborted)
+            yield from decode(
+                fetched.data, part.topic_partition, at, part.until, columns, fetched.aborted, times_ms
+            )
             bytes_each = 2 * len(fetched.data) / (fetched.next_offset - at)  # twice: sizes vary
             at, empty = fetched.next_offset, 0
         elif (empty := empty + 1) >= EMPTY_FETCHES_MAX:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from postroad.spark.json_values import JsonValues
     from postroad.spark.options import ReadOptions, ValueOptions
     from postroad.spark.reader import Task
+
+
+_TELLS_FILTERS: Final = "data_source_pushdown_filters.py"  # below pyspark/sql/worker
 
 
 class PostroadDataSource(DataSource):
@@ -41,10 +46,11 @@ class PostroadDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from postroad.spark.options import parse_read
-        from postroad.spark.reader import BatchReader
+        from postroad.spark.reader import BatchReader, FilteringReader
 
         options = parse_read(self.options, streaming=False)
-        return BatchReader(options, _task(schema, options))
+        kind = FilteringReader if _tells_filters() else BatchReader
+        return kind(options, _task(schema, options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from postroad.spark.options import parse_read
@@ -64,6 +70,18 @@ class PostroadDataSource(DataSource):
         from postroad.spark.write_options import parse_write
 
         return StreamWriter(parse_write(self.options, streaming=True), schema)
+
+
+def _tells_filters() -> bool:
+    """Whether Spark makes this reader to tell it the query's filters.
+
+    It does so from a module of its own, and with `spark.sql.python.filterPushdown.enabled` alone. The setting
+    itself doesn't come here, and a reader that takes filters is an error wherever else Spark makes one.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and not frame.f_code.co_filename.endswith(_TELLS_FILTERS):
+        frame = frame.f_back
+    return frame is not None
 
 
 def _value_ddl(options: ReadOptions, values: ValueOptions) -> str:
