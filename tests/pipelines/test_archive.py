@@ -15,7 +15,7 @@ from postroad.errors import PostroadError, UnknownTopicOrPartition
 from postroad.pipelines.archive import kinds_of_ddl
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.history import read_archive
-from postroad.pipelines.tables import find_table
+from postroad.pipelines.tables import compaction, find_table, merging
 from postroad.spark import router
 from postroad.testing import Node
 from tests.pipelines.archives import FORMATS, offsets_of, read_plainly, rows_of, run, varied
@@ -125,10 +125,11 @@ def test_tasks_that_disagree_about_a_new_column_are_reconciled(
     spark: SparkSession, node: Node, topic: str, tmp_path: Path
 ) -> None:
     plain.create(node.bootstrap, topic, partitions=3)
+    a_task_each = {"minPartitions": "3"}
     contents: list[dict[str, object]] = [{"a": 1, "b": 1}, {"a": 1.5, "B": 2}, {"a": 2, "b": "two"}]
     for partition, content in enumerate(contents):
         _send_json(node, topic, [content], partition=partition)
-    run(spark, node.bootstrap, topic, tmp_path, json_columns=True)
+    run(spark, node.bootstrap, topic, tmp_path, json_columns=True, source=a_task_each)
     found = {
         row["partition"]: (row["a"], row["b"], row["bad"] is None) for row in read_plainly(tmp_path, "delta")
     }
@@ -150,13 +151,51 @@ def test_upkeep_compacts_small_files_and_deletes_old_dates(
 ) -> None:
     plain.create(node.bootstrap, topic, partitions=2)
     plain.send(node.bootstrap, topic, [*plain.numbered(10), *plain.numbered(10, partition=1), *varied(10, 1)])
-    done = run(
-        spark, node.bootstrap, topic, tmp_path, format="parquet", optimize=True, retention_ms=30 * DAY_MS
-    )
+    two = {"minPartitions": "2"}
+    upkeep = {"optimize": True, "retention_ms": 30 * DAY_MS}
+    done = run(spark, node.bootstrap, topic, tmp_path, format="parquet", source=two, **upkeep)
     assert done.files_deleted == 3
     assert done.optimized == (2, 1)
     assert done.ends == {topic: {0: 20, 1: 10}}
     assert len(read_plainly(tmp_path, "parquet")) == 20
+
+
+def test_many_partitions_that_have_little_are_few_files(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic, partitions=40)
+    plain.send(node.bootstrap, topic, [plain.Message(b"v", partition=number % 40) for number in range(120)])
+    done = run(spark, node.bootstrap, topic, tmp_path)
+    assert done.rows == 120
+    assert done.ends == {topic: dict.fromkeys(range(40), 3)}
+    assert rows_of(read_plainly(tmp_path, "delta")) == plain.read_all(node.bootstrap, topic)
+    dates = {row["date"] for row in read_plainly(tmp_path, "delta")}
+    assert len(find_table(str(tmp_path)).snapshot().files) == len(dates)
+
+
+def test_compaction_is_a_job_of_the_executors(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain.create(node.bootstrap, topic, partitions=2)
+    plain.send(node.bootstrap, topic, varied(60, 2))
+    run(spark, node.bootstrap, topic, tmp_path, source={"minPartitions": "6"})
+    monkeypatch.setattr(merging, "HERE_BYTES", 0)
+    monkeypatch.setattr(compaction, "merged_here", None)
+    done = run(spark, node.bootstrap, topic, tmp_path, optimize=True)
+    assert done.optimized is not None
+    assert done.optimized.files_before > done.optimized.files_after == 3
+    assert rows_of(read_plainly(tmp_path, "delta")) == plain.read_all(node.bootstrap, topic)
+
+
+def test_place_that_cannot_be_written_is_told_in_one_line(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic)
+    (tmp_path / "file").touch()
+    for format_ in FORMATS:
+        with pytest.raises(PipelineError, match="lake can't be read or written") as raised:
+            run(spark, node.bootstrap, topic, tmp_path / "file" / "lake", format=format_)
+        assert "\n" not in str(raised.value)
 
 
 def test_missing_topic_writes_nothing(spark: SparkSession, node: Node, topic: str, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import pytest
 from deltalake import write_deltalake
 
 from postroad.pipelines.errors import PipelineError, WrongTable
-from postroad.pipelines.tables import TableAddress, create_table, find_table
+from postroad.pipelines.tables import TableAddress, create_table, files, find_table
 from postroad.pipelines.tables.files import OPEN_MAX, Files
 from postroad.pipelines.tables.json_columns import JsonColumns
 from postroad.pipelines.tables.table import Batch, Conflict, Table
@@ -96,12 +96,25 @@ def test_compaction_keeps_every_row_and_what_the_table_knows(table: Table) -> No
     assert len(table.snapshot().files) == 1
 
 
+def test_file_that_has_become_large_is_followed_by_another(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "TARGET_BYTES", 50_000)
+    monkeypatch.setattr(files, "GROUP_ROWS", 100)
+    values: list[bytes | None] = [os.urandom(1000) for _ in range(100)]
+    batches = [record_batch(number * 100, 100, values=values) for number in range(4)]
+    found = written(table, *batches)
+    assert [file.rows for file in found] == [100] * 4
+    table.append(Batch("q", 0, found), {})
+    assert offsets_in(table) == list(range(400))
+
+
 def test_retention_deletes_whole_dates_and_the_ends_stay(table: Table) -> None:
     times = [NOON_MS, NOON_MS + DAY_MS, NOON_MS + 2 * DAY_MS]
     table.append(Batch("q", 0, written(table, record_batch(0, 3, times=times))), {})
-    assert table.delete_before(date(2023, 11, 16)) == 2
+    assert table.delete_dates_before(date(2023, 11, 16)) == 2
     assert offsets_in(table) == [2]
-    assert table.delete_before(date(2023, 11, 20)) == 1
+    assert table.delete_dates_before(date(2023, 11, 20)) == 1
     assert table.snapshot(["orders"]).ends == {("orders", 0): 3}
 
 

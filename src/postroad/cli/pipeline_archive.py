@@ -17,7 +17,7 @@ from postroad.cli.topic import pairs
 if TYPE_CHECKING:
     from postroad.pipelines.archive import Archived
 
-DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
 
 
 @click.command(cls=Command)
@@ -63,7 +63,7 @@ DAY_MS = 86_400_000
     "retention_ms",
     type=DurationType(),
     metavar="DURATION",
-    help="Delete a date from the archive when all of it is older than this: 90d; at least 1d.",
+    help="Delete messages from the archive that are older than this: 90d; at least 1h.",
 )
 @click.option(
     "--checkpoint", metavar="DIR|URL", help="Where Spark keeps its checkpoint; below --to by default."
@@ -109,12 +109,14 @@ def archive(
     postroad pipeline archive -t orders -t payments --to lake --format iceberg --every 5m
     postroad pipeline archive -t orders --to lake --once --json-columns --optimize --retention 365d
     """
-    if retention_ms is not None and retention_ms < DAY_MS:
-        raise click.BadParameter("at least 1d: only whole dates can be deleted", param_hint="--retention")
+    if retention_ms is not None and retention_ms < HOUR_MS:
+        raise click.BadParameter(
+            "at least 1h: that is how often it is looked after", param_hint="--retention"
+        )
     options = pairs(source)
     address = address_to_hand_on(bootstrap)
     with (
-        spark_session("archive", master, confs) as spark,
+        spark_session("archive", master, confs, address) as spark,
         stopping() as stop,
         Told("archiving", as_json) as told,
     ):
@@ -151,4 +153,4 @@ def _say(done: Archived, to: str, as_json: bool) -> None:
     if done.optimized:
         click.echo(f"{done.optimized.files_before} files are {done.optimized.files_after} now")
     if done.files_deleted:
-        click.echo(f"{done.files_deleted} files of old dates were deleted")
+        click.echo(f"{done.files_deleted} files with older messages were deleted or replaced")

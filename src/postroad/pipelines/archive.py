@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
@@ -24,7 +24,10 @@ from postroad.errors import ConfigurationError
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.running import Report, follow
 from postroad.pipelines.tables import OURS, TableAddress, create_table
+from postroad.pipelines.tables.compaction import Merging
 from postroad.pipelines.tables.location import Location
+from postroad.pipelines.tables.merging import merging
+from postroad.pipelines.tables.retention import delete_before
 from postroad.pipelines.tables.schema import Kind
 from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.sink import NAME as SINK
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 UPKEEP_EVERY_S: Final = 3600.0
-RETENTION_MS_MIN: Final = 86_400_000  # only whole dates can be deleted
+RETENTION_MS_MIN: Final = 3_600_000  # upkeep comes once an hour: nothing shorter could be kept
 OBSERVED: Final = "archived"  # the metric that counts records: a row of the stream is a file
 EARLIEST: Final = -2  # as startingOffsets writes it
 
@@ -79,7 +82,7 @@ class ArchiveSettings:
     json_kinds: Mapping[str, Kind] = field(default_factory=dict)  # types that JSON columns must have
     bad_rows: Literal["keep", "fail"] = "keep"
     optimize: bool = False
-    retention_ms: int | None = None  # a date goes when all of it is older; at least RETENTION_MS_MIN
+    retention_ms: int | None = None  # messages that are older are deleted; at least RETENTION_MS_MIN
     source: Mapping[str, str] = field(default_factory=dict)  # further options of the source
 
     @property
@@ -132,7 +135,7 @@ def archive(
         for topic_partition, first in earliest.items()
     }
     total = sum(max(0, end - begin[topic_partition]) for topic_partition, end in latest.items())
-    upkeep = Upkeep(table, settings)
+    upkeep = Upkeep(table, settings, merging=merging(spark, settings.address))
     with _checkpoint(
         settings, {topic_partition: begin[topic_partition] for topic_partition in ends}
     ) as checkpoint:
@@ -250,8 +253,16 @@ def _by_topic(ends: Mapping[tuple[str, int], int]) -> dict[str, dict[int, int]]:
 class Upkeep:
     """Compaction and retention: after a run that ends, and once an hour in one that doesn't."""
 
-    def __init__(self, table: Table, settings: ArchiveSettings, every_s: float = UPKEEP_EVERY_S) -> None:
+    def __init__(
+        self,
+        table: Table,
+        settings: ArchiveSettings,
+        every_s: float = UPKEEP_EVERY_S,
+        merging: Merging | None = None,
+    ) -> None:
+        """`merging`: who makes large files; without it this process."""
         self._table = table
+        self._merging = merging
         self._settings = settings
         self._every_s = every_s
         self._next = time.monotonic() + every_s
@@ -270,23 +281,15 @@ class Upkeep:
     def run(self) -> None:
         retention_ms = self._settings.retention_ms
         if retention_ms is not None:
-            oldest = oldest_kept(datetime.now(UTC), retention_ms)
-            self.deleted += _kept_up(lambda: self._table.delete_before(oldest))
+            oldest_us = (time.time_ns() // 1_000_000 - retention_ms) * 1000
+            self.deleted += _kept_up(lambda: delete_before(self._table, oldest_us))
         if self._settings.optimize:
-            self.optimized = _kept_up(self._table.optimize)
+            self.optimized = _kept_up(partial(self._table.optimize, self._merging))
 
 
 def _check_retention(retention_ms: int | None) -> None:
     if retention_ms is not None and retention_ms < RETENTION_MS_MIN:
-        raise PipelineError("a retention is at least a day: an archive can delete whole dates only")
-
-
-def oldest_kept(now: datetime, retention_ms: int) -> date:
-    """The first date that is kept: those before it are over for longer than this time, all of them."""
-    try:
-        return (now - timedelta(milliseconds=retention_ms)).date()
-    except OverflowError:  # longer than there are dates
-        return date.min
+        raise PipelineError("a retention is at least an hour: that is how often it is looked after")
 
 
 def _kept_up(work: Callable[[], T]) -> T:

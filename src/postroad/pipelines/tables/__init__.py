@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Final
 
-from postroad.pipelines.errors import NotInstalled, WrongTable
+from postroad.pipelines.errors import NotInstalled, PipelineError, WrongTable
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.table import Snapshot, Table
 
@@ -58,8 +58,18 @@ def open_table(address: TableAddress) -> Table:
 
 
 def create_table(address: TableAddress) -> Table:
-    """The table at the address, created if nothing is there. WrongTable if something else is."""
+    """The table at the address, created if nothing is there. WrongTable if something else is.
+
+    PipelineError if nothing can be read or written there.
+    """
     table = open_table(address)
+    try:
+        return _created(table, address)
+    except OSError as error:
+        raise PipelineError(f"{table.location} can't be read or written: {error}") from None
+
+
+def _created(table: Table, address: TableAddress) -> Table:
     location = table.location
     found = _format_at(location)
     if found is not None and found != address.format:
@@ -72,8 +82,16 @@ def create_table(address: TableAddress) -> Table:
     elif any(name != OURS for name in location.names()):
         raise WrongTable(f"{location} is not empty, and no archive is in it: choose another directory")
     else:
+        _check_writable(location)
         table.create()
     return table
+
+
+def _check_writable(location: Location) -> None:
+    """OSError where no file can be written: libraries say that in ways of their own."""
+    probe = f"{OURS}/writable"
+    location.create(probe).close()
+    location.delete(probe)
 
 
 def find_table(location: str, catalog: str = "", table: str = "postroad.archive") -> Table:

@@ -7,7 +7,7 @@ Delta keeps the last version for each name, over checkpoints and for ever:
     postroad/end/<topic>/<partition>      the offset after the last one archived
     postroad/partitions/<topic>           1 + the highest partition that has an end
     postroad/topic/<topic>                which topic of that name it was
-    postroad/optimize                     the last compaction
+    postroad/optimize                     the last compaction, or file without what was older
 
 Two writers that commit the same name at once get in each other's way, and Delta lets one of them win. For
 compactions that is all that keeps them apart: deltalake sees no conflict in two that remove the same files,
@@ -32,7 +32,7 @@ from deltalake.schema import Field, PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
 from postroad.pipelines.errors import PipelineError, WrongTable
-from postroad.pipelines.tables.compaction import SmallFile, compact
+from postroad.pipelines.tables.compaction import Merging, compact
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import PARTITIONED_BY, RECORD, Kind, json_kinds, misfit
 from postroad.pipelines.tables.table import (
@@ -44,6 +44,7 @@ from postroad.pipelines.tables.table import (
     Recorded,
     Snapshot,
     Table,
+    TableFile,
     TopicPartition,
 )
 
@@ -103,10 +104,10 @@ class Delta(Table):
         transactions = _transactions(table, batch, ends)
         _write(table, [_added(file) for file in batch.files], transactions)
 
-    def optimize(self) -> Optimized:
+    def optimize(self, merging: Merging | None = None) -> Optimized:
         table = self._opened()
         small = _files(table).values()
-        compact(self, small, self._schema(table), self.swap)
+        compact(self, small, self._schema(table), self.swap, merging)
         table = self._opened()
         # `full`: also what killed tasks left behind. Directories that begin with _ are not touched.
         with _conflicts():
@@ -114,23 +115,32 @@ class Delta(Table):
         table.create_checkpoint()
         return Optimized(len(small), len(_files(table)))
 
-    def delete_before(self, day: date) -> int:
+    def delete_dates_before(self, day: date) -> int:
         with _conflicts():
             removed = self._opened().delete(f"date < '{day.isoformat()}'")
         return int(removed["num_removed_files"])
 
-    def swap(self, group: Sequence[SmallFile], merged: DataFile) -> bool:
-        """As `compaction.Swap` says."""
+    def files(self) -> list[TableFile]:
+        return list(_files(self._opened()).values())
+
+    def swap(
+        self, group: Sequence[TableFile], merged: DataFile | None, *, are_rows_same: bool = True
+    ) -> bool:
         table = self._opened()
         known = _files(table)
-        if merged.path in known:
+        if merged is not None and merged.path in known:
             return True
         if any(small.path not in known for small in group):
             return False
         now = _now_ms()
-        labels: dict[str, str | None] = {"topic": merged.topic, "date": merged.date}
-        removed = [RemoveAction(small.path, False, now, small.bytes, labels) for small in group]
-        _write(table, [_added(merged, is_new=False), *removed], [Transaction(_OPTIMIZE, now)])
+        added = [] if merged is None else [_added(merged, is_new=not are_rows_same)]
+        removed = [
+            RemoveAction(
+                small.path, not are_rows_same, now, small.bytes, {"topic": small.topic, "date": small.date}
+            )
+            for small in group
+        ]
+        _write(table, [*added, *removed], [Transaction(_OPTIMIZE, now)])
         return True
 
     def _opened(self) -> DeltaTable:
@@ -148,20 +158,20 @@ class Delta(Table):
         return schema
 
 
-def _files(table: DeltaTable) -> dict[str, SmallFile]:
+def _files(table: DeltaTable) -> dict[str, TableFile]:
     """The table's files by their paths below it. (Whole ones deltalake gives as parts of URLs.)"""
     actions = pa.table(table.get_add_actions(flatten=True))
     columns = [
         actions[name].to_pylist() for name in ("path", "partition.topic", "partition.date", "size_bytes")
     ]
     return {
-        path: SmallFile(path, topic, day.isoformat(), size)
+        path: TableFile(path, topic, day.isoformat(), size)
         for path, topic, day, size in zip(map(unquote, columns[0]), *columns[1:], strict=True)
     }
 
 
 def _added(file: DataFile, *, is_new: bool = True) -> AddAction:
-    """`is_new`: its rows were not in the table before."""
+    """`is_new`: readers have to look at it, since its rows are others than before."""
     low = {"offset": min(span.first for span in file.spans), "partition": file.spans[0].partition}
     high = {"offset": max(span.last for span in file.spans), "partition": file.spans[-1].partition}
     stats = {"numRecords": file.rows, "minValues": low, "maxValues": high, "nullCount": dict.fromkeys(low, 0)}

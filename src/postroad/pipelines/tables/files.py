@@ -1,7 +1,8 @@
 """Rows → Parquet files, one for each topic and date; the part that tasks do.
 
-Rows come in Spark's small batches and go out in row groups that scan well. Names are random: two
-attempts of one task never meet, and what a failed attempt left is never part of a commit.
+Rows come in small batches and go out in row groups that scan well; a file that has become large is followed
+by another one. Names are random: two attempts of one task never meet, and what a failed attempt left is never
+part of a commit.
 """
 
 from __future__ import annotations
@@ -18,18 +19,22 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from postroad.pipelines.tables.json_columns import JsonColumns
-from postroad.pipelines.tables.schema import DATE, EPOCH, RECORD, json_kinds, without_partitions
-from postroad.pipelines.tables.table import DataFile, Span, Table
+from postroad.pipelines.tables.schema import (
+    DATE,
+    DAY_MAX,
+    DAY_MIN,
+    DAY_US,
+    EPOCH,
+    RECORD,
+    json_kinds,
+    without_partitions,
+)
+from postroad.pipelines.tables.table import TARGET_BYTES, DataFile, Span, Table
 from postroad.spark.columns import OFFSET, PARTITION, TIMESTAMP, TOPIC
 
 GROUP_ROWS: Final = 128 * 1024
 GROUP_BYTES: Final = 64 * 1024 * 1024
 OPEN_MAX: Final = 32  # files that one task writes at once: old timestamps may lie in very many dates
-
-_DAY_US: Final = 86_400_000_000
-# Of dates that no library can name: a producer's wrong clock must not stop an archive.
-_DAY_MIN: Final = (date(1, 1, 1) - EPOCH).days
-_DAY_MAX: Final = (date(9999, 12, 31) - EPOCH).days
 
 # Columns that repeat themselves. Keys and values rarely do, and a dictionary of them only costs.
 _WITH_DICTIONARY: Final = [TOPIC, PARTITION, "timestampType", DATE, "headers.list.element.key"]
@@ -54,7 +59,10 @@ class Files:
         if self._json is not None:
             batch = self._json.extend(batch)
         for topic, day, rows in _by_topic_and_day(batch, days):
-            self._file(topic, day, rows.schema).write(rows)
+            file = self._file(topic, day, rows.schema)
+            file.write(rows)
+            if file.bytes >= TARGET_BYTES:
+                self._close((topic, day))
 
     def finish(self) -> list[DataFile]:
         for file in self._open.values():
@@ -108,7 +116,19 @@ class PartFile:
         self._waiting_rows = self._waiting_bytes = self._rows = 0
         self._spans: dict[int, Span] = {}
 
+    @property
+    def rows(self) -> int:
+        """How many were written."""
+        return self._rows + self._waiting_rows
+
+    @property
+    def bytes(self) -> int:
+        """As stored, without the rows that wait for their group."""
+        return int(self._stream.tell())
+
     def write(self, rows: Any) -> None:
+        if not rows.num_rows:
+            return
         for span in _spans(rows):
             known = self._spans.get(span.partition, span)
             first, last = min(known.first, span.first), max(known.last, span.last)
@@ -172,7 +192,7 @@ def _of(names: Iterable[str], schema: Any) -> list[str]:
 def _days(timestamps: Any) -> Any:
     """Days since 1970, as numpy; no timestamp is day 0."""
     micros = pc.fill_null(timestamps.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    return np.clip(micros // _DAY_US, _DAY_MIN, _DAY_MAX)
+    return np.clip(micros // DAY_US, DAY_MIN, DAY_MAX)
 
 
 def _by_topic_and_day(batch: Any, days: Any) -> Iterator[tuple[str, int, Any]]:

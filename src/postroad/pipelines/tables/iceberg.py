@@ -29,7 +29,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.types import BooleanType, DoubleType, LongType, StringType
 
 from postroad.pipelines.errors import PipelineError, WrongTable
-from postroad.pipelines.tables.compaction import SmallFile, compact
+from postroad.pipelines.tables.compaction import Merging, compact
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import (
     EPOCH,
@@ -49,6 +49,7 @@ from postroad.pipelines.tables.table import (
     Recorded,
     Snapshot,
     Table,
+    TableFile,
     TopicPartition,
     over_conflicts,
 )
@@ -153,21 +154,24 @@ class Iceberg(Table):
                 }
             )
 
-    def optimize(self) -> Optimized:
-        table = self._opened()
-        small = [
-            SmallFile(path, file.partition[0], _day(file.partition[1]), file.file_size_in_bytes)
-            for path, file in self._files(table).items()
-        ]
-        compact(self, small, self._schema(table), self.swap)
+    def optimize(self, merging: Merging | None = None) -> Optimized:
+        small = self.files()
+        compact(self, small, self.schema(), self.swap, merging)
         over_conflicts(self._forget)
         return Optimized(len(small), len(self._files(self._opened())))
 
-    def swap(self, group: Sequence[SmallFile], merged: DataFile) -> bool:
-        """As `compaction.Swap` says."""
+    def files(self) -> list[TableFile]:
+        return [
+            TableFile(path, file.partition[0], _day(file.partition[1]), file.file_size_in_bytes)
+            for path, file in self._files(self._opened()).items()
+        ]
+
+    def swap(
+        self, group: Sequence[TableFile], merged: DataFile | None, *, are_rows_same: bool = True
+    ) -> bool:
         table = self._opened()
         known = self._files(table)
-        if merged.path in known:
+        if merged is not None and merged.path in known:
             return True
         if any(small.path not in known for small in group):
             return False
@@ -178,8 +182,9 @@ class Iceberg(Table):
         ):
             for small in group:
                 update.delete_data_file(known[small.path])
-            url = self._url(merged.path)
-            update.append_data_file(parquet_file_to_data_file(table.io, table.metadata, url))
+            if merged is not None:
+                url = self._url(merged.path)
+                update.append_data_file(parquet_file_to_data_file(table.io, table.metadata, url))
         return True
 
     def _files(self, table: IcebergTable) -> dict[str, IcebergFile]:
@@ -187,7 +192,7 @@ class Iceberg(Table):
         tasks = table.scan().plan_files()
         return {self.location.relative(task.file.file_path): task.file for task in tasks}
 
-    def delete_before(self, day: date) -> int:
+    def delete_dates_before(self, day: date) -> int:
         table = self._opened()
         old = f"date < '{day.isoformat()}'"
         files = sum(1 for _ in table.scan(row_filter=old).plan_files())

@@ -2,9 +2,10 @@
 
 A value that is a JSON object gives each of its fields to the column of that name: true and false are
 boolean, whole numbers bigint, others double, text string, and objects and arrays string, as JSON text.
-A field that no column has yet makes a new one, of its first value's type. A value that is no JSON object,
-or a field whose type is not its column's (a whole number fits a double; nothing else is bent), makes the
-row a bad one: it stays in the archive with its value and all, has no JSON columns, and `bad` says why.
+A field that no column has yet makes a new one, of its first value's type; as long as it is not in the table,
+a column of whole numbers becomes double where a fraction comes. A value that is no JSON object, or a field of
+another type than its column (a whole number fits a double; nothing else is bent), makes the row a bad one. It
+stays in the archive with its value and all, has no JSON columns, and `bad` says why.
 A tombstone is not bad; it has no fields.
 
 Names: SQL can't tell `Id` from `id`, so the first spelling counts. A name that the archive uses itself
@@ -14,6 +15,7 @@ gets `json_` before it; characters that a format doesn't take in a name become `
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -37,6 +39,7 @@ class JsonColumns:
 
     def __init__(self, known: Mapping[str, Kind], *, fails: bool = False) -> None:
         self.kinds: dict[str, Kind] = {BAD: "string", **known}
+        self._known = frozenset(self.kinds)
         self._spelled = {name.lower(): name for name in self.kinds}
         self._column_of: dict[str, str] = {}  # field → column
         self._fails = fails
@@ -44,19 +47,19 @@ class JsonColumns:
     def extend(self, batch: Any) -> Any:
         """The batch with `bad` and the JSON columns after its own."""
         rows = batch.num_rows
-        columns: dict[str, list[Any]] = {}
+        nothing: list[Any] = [None] * rows
+        columns: defaultdict[str, list[Any]] = defaultdict(nothing.copy)
         bad: list[str | None] = [None] * rows
         for number, value in enumerate(batch.column(VALUE).to_pylist()):
             try:
                 for name, cell in self._cells(value).items():
-                    columns.setdefault(name, [None] * rows)[number] = cell
+                    columns[name][number] = cell
             except (_Bad, RecursionError) as error:
                 why = str(error) if isinstance(error, _Bad) else "its JSON is nested too deeply"
                 if self._fails:
                     raise self._failed(batch, number, why) from None
                 bad[number] = why
         columns[BAD] = bad
-        nothing = [None] * rows
         arrays = [pa.array(columns.get(name, nothing), KINDS[kind]) for name, kind in self.kinds.items()]
         return pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=with_json(self.kinds))
 
@@ -82,6 +85,8 @@ class JsonColumns:
             if name.lower() in taken:
                 raise _Bad(f"two fields are for column {name}")
             taken.add(name.lower())
+            if (known, kind) == ("bigint", "double") and name not in self._known:
+                known = new[name] = kind
             cells[name] = _fitting(field, cell, kind, known)
         self._add(new)
         return cells
@@ -98,7 +103,7 @@ class JsonColumns:
         return name
 
     def _add(self, new: Mapping[str, Kind]) -> None:
-        if len(self.kinds) + len(new) > COLUMNS_MAX:
+        if new and len({*self.kinds, *new}) > COLUMNS_MAX:
             raise _Bad(f"its fields would be more than {COLUMNS_MAX} columns")
         for name, kind in new.items():
             self.kinds[name] = kind

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from postroad.pipelines.errors import PipelineError, WrongTable
-from postroad.pipelines.tables.compaction import SmallFile, compact
+from postroad.pipelines.tables.compaction import Merging, compact
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import Kind, with_json
 from postroad.pipelines.tables.table import (
@@ -47,6 +47,7 @@ from postroad.pipelines.tables.table import (
     Recorded,
     Snapshot,
     Table,
+    TableFile,
     TopicPartition,
 )
 
@@ -129,30 +130,35 @@ class Parquet(Table):
             )
         )
 
-    def optimize(self) -> Optimized:
-        entry, before = self._seen()
-        small = [SmallFile(path, **_labels(path), bytes=self._size(path)) for path in before]
-        compact(self, small, with_json(entry.kinds), self.swap)
+    def optimize(self, merging: Merging | None = None) -> Optimized:
+        small = self.files()
+        compact(self, small, self.schema(), self.swap, merging)
         self._forget()
-        return Optimized(len(before), len(self._seen()[1]))
+        return Optimized(len(small), len(self._seen()[1]))
 
-    def delete_before(self, day: date) -> int:
+    def delete_dates_before(self, day: date) -> int:
         entry, paths = self._seen()
         old = [path for path in paths if _labels(path)["date"] < day.isoformat()]
         if old:
             self._commit(entry._replace(version=entry.version + 1, add=[], remove=old))
         return len(old)
 
-    def swap(self, group: Sequence[SmallFile], merged: DataFile) -> bool:
-        """As `compaction.Swap` says."""
+    def files(self) -> list[TableFile]:
+        _, paths = self._seen()
+        return [TableFile(path, **_labels(path), bytes=self._size(path)) for path in paths]
+
+    def swap(
+        self, group: Sequence[TableFile], merged: DataFile | None, *, are_rows_same: bool = True
+    ) -> bool:
         entry, paths = self._seen()
-        if any(staged == merged.path for staged, _ in entry.add):
+        if merged is not None and any(staged == merged.path for staged, _ in entry.add):
             return True
         remove = [small.path for small in group]
         if not set(remove).issubset(paths):
             return False
         version = entry.version + 1
-        self._commit(entry._replace(version=version, add=_named([merged], version), remove=remove))
+        added = _named([merged] if merged is not None else [], version)
+        self._commit(entry._replace(version=version, add=added, remove=remove))
         return True
 
     def _seen(self) -> tuple[ManifestEntry, list[str]]:

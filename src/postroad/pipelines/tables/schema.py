@@ -22,6 +22,10 @@ from postroad.spark import columns
 Kind = Literal["boolean", "bigint", "double", "string"]
 
 EPOCH: Final = date(1970, 1, 1)
+DAY_US: Final = 86_400_000_000
+# Of dates that no library can name: a producer's wrong clock must not stop an archive.
+DAY_MIN: Final = (date(1, 1, 1) - EPOCH).days
+DAY_MAX: Final = (date(9999, 12, 31) - EPOCH).days
 DATE: Final = "date"
 BAD: Final = "bad"
 PARTITIONED_BY: Final = (columns.TOPIC, DATE)

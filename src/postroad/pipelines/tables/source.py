@@ -2,8 +2,8 @@
 
 A record is decoded and written in one process. As a row of Spark's it would go from Python to the JVM, from
 columns to rows and back to columns, and to Python again: that took more time than all the rest. The rows of
-this stream are few: one for each file, with how many records are in it, and one for each task, with the
-offset that it has reached.
+this stream are few: one for each file, with how many records are in it, and one for each range of offsets,
+with where it ends.
 
 Offsets, limits and the checkpoint are those of the source `postroad`, whose reader this one is but for what
 its tasks do. Files are nobody's until `sink` commits them.
@@ -12,6 +12,7 @@ its tasks do. Files are nobody's until `sink` commits them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,13 +23,17 @@ from postroad.errors import ConfigurationError
 from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.table import Reached
 from postroad.pipelines.tables.topics import topic_number
-from postroad.spark import columns
+from postroad.spark import columns, ranges
 from postroad.spark.options import ReadOptions, parse_read
 from postroad.spark.ranges import OffsetRange
 from postroad.spark.reader import RangePartition, Task
 from postroad.spark.stream_reader import StreamReader
 
 NAME: Final = "postroad-archive-files"
+
+TASK_OFFSETS_MIN: Final = 100_000  # less than that is not worth a task, and a file, of its own
+TASK_OFFSETS_MAX: Final = 1_000_000  # more than that is the work of several
+BATCH_BYTES: Final = 4 << 30  # of a micro-batch, as stored: what a kill may cost; minutes at most
 
 ROWS: Final = "rows"
 FILE: Final = "file"
@@ -66,37 +71,55 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
     return found
 
 
-class FilesPartition(RangePartition):
-    """`topic_number`: which topic of that name it is."""
+class FilesPartition(InputPartition):
+    """What one task archives: ranges of one topic. `topic_number`: which topic of that name it is."""
 
-    def __init__(self, range_: OffsetRange, topic_number: int) -> None:
-        super().__init__(range_)
+    def __init__(self, ranges: tuple[OffsetRange, ...], topic_number: int) -> None:
+        super().__init__(ranges)
         self.topic_number = topic_number
+
+    @property
+    def ranges(self) -> tuple[OffsetRange, ...]:
+        found: tuple[OffsetRange, ...] = self.value
+        return found
 
 
 class FilesReader(StreamReader):
+    """The reader whose tasks write files.
+
+    Ranges are cut and put together, unless the user says how large they are to be: a partition that has most
+    of the messages is the work of several tasks, and a thousand that have little are not as many files.
+    """
+
     def __init__(self, options: ReadOptions, settings: FileSettings) -> None:
+        self._is_told = options.min_partitions > 1 or options.max_records is not None
+        if not self._is_told:
+            options = replace(options, max_records=TASK_OFFSETS_MAX)
+        if options.max_offsets is None and options.max_bytes is None:
+            options = replace(options, max_bytes=BATCH_BYTES)
         super().__init__(options, Task(options, columns.every(headers=True)))
         self._settings = settings
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         parts = [part.range for part in super().partitions(start, end) if isinstance(part, RangePartition)]
         ids = self._cluster.topic_ids({part.topic for part in parts})
-        return [FilesPartition(part, topic_number(ids[part.topic])) for part in parts]
+        groups = ranges.pack(parts, 0 if self._is_told else TASK_OFFSETS_MIN)
+        return [FilesPartition(group, topic_number(ids[group[0].topic])) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """In a task: files that no reader sees yet; none are left after an error."""
         assert isinstance(partition, FilesPartition)
         files = self._settings.files()
         try:
-            for batch in super().read(partition):
-                files.write(batch)
+            for part in partition.ranges:
+                for batch in self._task.read(part):
+                    files.write(batch)
             done = files.finish()
         except BaseException:
             files.abandon()
             raise
-        topic, number, _, until = partition.range
-        reached = Reached(topic, partition.topic_number, number, until)
         rows: list[dict[str, Any]] = [{ROWS: file.rows, FILE: file.to_json()} for file in done]
-        rows.append({ROWS: 0, REACHED: reached.to_json()})
+        for topic, number, _, until in partition.ranges:
+            reached = Reached(topic, partition.topic_number, number, until)
+            rows.append({ROWS: 0, REACHED: reached.to_json()})
         yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)

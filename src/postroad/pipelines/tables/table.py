@@ -21,7 +21,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -29,6 +29,9 @@ from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import Kind
 from postroad.pipelines.tables.topics import made_anew
+
+if TYPE_CHECKING:
+    from postroad.pipelines.tables.compaction import Merging
 
 TopicPartition = tuple[str, int]
 T = TypeVar("T")
@@ -66,6 +69,15 @@ class DataFile(NamedTuple):
     @classmethod
     def of_json(cls, text: str) -> DataFile:
         return msgspec.json.decode(text, type=cls)
+
+
+class TableFile(NamedTuple):
+    """A file that is part of the table now. `path` is below the table's location."""
+
+    path: str
+    topic: str
+    date: str
+    bytes: int
 
 
 class Reached(NamedTuple):
@@ -195,15 +207,31 @@ class Table(ABC):
         """
 
     @abstractmethod
-    def optimize(self) -> Optimized:
+    def optimize(self, merging: Merging | None = None) -> Optimized:
         """Small files become large ones; files that nobody needs any more are deleted after a while.
+
+        `merging` says who makes the large ones: without it this process.
 
         Raises Conflict if others commit all the time; what was done before that stays.
         """
 
     @abstractmethod
-    def delete_before(self, day: date) -> int:
+    def delete_dates_before(self, day: date) -> int:
         """Rows of earlier dates are gone for readers; how many files that took. Ends stay as they are."""
+
+    @abstractmethod
+    def files(self) -> list[TableFile]:
+        """The files that the table consists of now."""
+
+    @abstractmethod
+    def swap(
+        self, group: Sequence[TableFile], merged: DataFile | None, *, are_rows_same: bool = True
+    ) -> bool:
+        """In one commit the merged file, if there is one, takes the place of the others.
+
+        False, and nothing is changed, if one of them is no longer in the table; True, too, if the merged
+        file is in the table already. Raises Conflict. `are_rows_same`: what readers see does not change.
+        """
 
     def ends(self, topics: Collection[str]) -> dict[TopicPartition, int]:
         """The offset after the last one archived, for each partition of these topics that has any."""
