@@ -244,6 +244,47 @@ def test_no_message_can_spoil_a_report(node: Node, spark: SparkSession, tmp_path
     assert {row["deliveries"] for row in deliveries} == {None}
 
 
+def test_letters_of_bad_rows_are_found_and_partitions_without_a_commit_are_lag(
+    node: Node, spark: SparkSession, tmp_path: Path, topic: str
+) -> None:
+    from postroad.pipelines.report import ReportSettings, report
+
+    rejected = f"rejected-{uuid.uuid4().hex[:8]}"
+    plain.create(node.bootstrap, topic, 2)
+    now_ms = int(time.time() * 1000)
+    plain.send(node.bootstrap, topic, [Message(b"no json", partition=0, time_ms=now_ms)] * 5)
+    plain.send(node.bootstrap, topic, [Message(b"{}", partition=1, time_ms=now_ms)] * 2)
+    commit(node.bootstrap, f"half {topic}", {TopicPartition(topic, 1, 2)})
+    options = {"valueFormat": "json", "valueSchema": "a int", "badRows": "deadletter"}
+    reader = spark.read.format("postroad").options(**options, subscribe=topic, deadLetterTopic=rejected)
+    assert reader.option("kafka.bootstrap.servers", node.bootstrap).load().count() == 2
+
+    told = report(spark, ReportSettings(node.bootstrap, [topic], str(tmp_path)))
+    reasons = pq.read_table(tmp_path / "reasons.parquet").to_pylist()
+    assert sum(row["messages"] for row in reasons) == 5
+    assert any("5 messages became dead letters" in finding for finding in told.findings)
+    behind = pq.read_table(tmp_path / "lag.parquet").to_pylist()
+    found = {(row["partition"], row["position"]): row["messages"] for row in behind}
+    assert found == {(0, None): 5, (1, 2): 0}
+
+
+def test_page_without_letters_says_where_it_looked(
+    node: Node, spark: SparkSession, tmp_path: Path, topic: str
+) -> None:
+    from postroad.pipelines.report import ReportSettings, report
+
+    plain.create(node.bootstrap, topic)
+    plain.send(node.bootstrap, topic, plain.numbered(1))
+    report(spark, ReportSettings(node.bootstrap, [topic], str(tmp_path / "one")))
+    assert "None is known: no topic with dead letters" in (tmp_path / "one/report.html").read_text()
+    plain.create(node.bootstrap, f"{topic}.x")
+    asked = ReportSettings(node.bootstrap, [topic], str(tmp_path / "two"), dead_letters=[f"{topic}.x"])
+    report(spark, asked)
+    assert f"None of these topics in {topic}.x." in (tmp_path / "two/report.html").read_text()
+    with pytest.raises(UnknownTopicOrPartition, match="no-such-topic"):
+        report(spark, ReportSettings(node.bootstrap, [topic], str(tmp_path), dead_letters=["no-such-topic"]))
+
+
 def test_topic_without_messages_has_a_page(
     node: Node, spark: SparkSession, tmp_path: Path, topic: str
 ) -> None:

@@ -35,6 +35,12 @@ from postroad.cli.start import Start, StartType
     help="A header that says when a message was created: ISO 8601, or milliseconds since 1970. "
     "CloudEvents' ce_time is known.",
 )
+@click.option(
+    "--dead-letters",
+    multiple=True,
+    metavar="TOPIC",
+    help="A topic with dead letters of these topics, besides those that are found; may be repeated.",
+)
 @spark_options
 @json_option
 def report(
@@ -45,6 +51,7 @@ def report(
     until: Start | None,
     archive: str | None,
     time_header: str | None,
+    dead_letters: Sequence[str],
     master: str | None,
     confs: Sequence[str],
     as_json: bool,
@@ -60,11 +67,12 @@ def report(
     """
     first, end = _moment(since, "--from"), _moment(until, "--until")
     address = address_to_hand_on(bootstrap)
-    with spark_session("report", master, confs) as spark:
+    # With an archive the cluster is asked for lag alone, and the page says if it doesn't answer.
+    with spark_session("report", master, confs, None if archive else address) as spark:
         from postroad.pipelines.report import ReportSettings
         from postroad.pipelines.report import report as run
 
-        settings = ReportSettings(address, topics, to, first, end, archive, time_header)
+        settings = ReportSettings(address, topics, to, first, end, archive, time_header, dead_letters)
         done = run(spark, settings)
     if as_json:
         click.echo(json.dumps(done._asdict()))

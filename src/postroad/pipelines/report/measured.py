@@ -62,12 +62,14 @@ class Behind(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """What the page tells. `unknown` is why the cluster was not asked, if it wasn't."""
+    """What the page tells. `unknown` is why the cluster was not asked, if it wasn't; `dead_letter_topics` are
+    those that were looked through for letters."""
 
     settings: ReportSettings
     measured: Measured
     unknown: str
     made_at: datetime
+    dead_letter_topics: tuple[str, ...] = ()
 
 
 def total_of(rows: Iterable[Row], column: str = "messages") -> int:

@@ -40,7 +40,7 @@ def page(story: Story) -> str:
 
 def _parts(story: Story) -> list[Node]:
     measured = story.measured
-    always = [sections.latencies(measured), sections.lag(story), sections.dead_letters(measured)]
+    always = [sections.latencies(measured), sections.lag(story), sections.dead_letters(story)]
     if not measured.total()["messages"]:
         return [always]
     return [

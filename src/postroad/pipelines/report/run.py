@@ -44,9 +44,15 @@ def report(spark: SparkSession, settings: ReportSettings) -> Reported:
     location = Location(settings.to)
     check(location)
     _check_topics(settings)
-    stand = standing.ask(settings.bootstrap, set(settings.topics), must_answer=settings.archive is None)
+    stand = standing.ask(
+        settings.bootstrap,
+        set(settings.topics),
+        settings.dead_letters,
+        must_answer=settings.archive is None,
+    )
     measured = _measure(spark, settings, stand)
-    story = Story(settings, measured, stand.unknown, datetime.now(UTC))
+    looked_at = () if settings.archive else stand.dead_letter_topics
+    story = Story(settings, measured, stand.unknown, datetime.now(UTC), looked_at)
     written = write(location, page(story), measured)
     return Reported(written, measured.total()["messages"], headline(measured), tuple(findings(measured)))
 

@@ -241,10 +241,15 @@ def lag(story: Story) -> Html:
     return section(title, tag("p", note, class_="faint"), table(heads, rows))
 
 
-def dead_letters(measured: Measured) -> Html:
+def dead_letters(story: Story) -> Html:
+    measured = story.measured
     rows = sorted(measured.reasons.to_pylist(), key=lambda row: -row["messages"])
     if not rows:
-        return section("Dead letters", tag("p", "None: no message of these topics was given up."))
+        looked_at = ", ".join(story.dead_letter_topics)
+        if looked_at:
+            return section("Dead letters", tag("p", f"None of these topics in {looked_at}."))
+        none = "None is known: no topic with dead letters of these topics was looked at."
+        return section("Dead letters", tag("p", none))
     dead = total_of(rows)
     heads = [
         *(("Subscription", ""), ("Topic", ""), ("Reason", ""), ("Messages", "number"), ("", "share spare")),

@@ -13,7 +13,8 @@ class ReportSettings:
 
     `since` and `until` are times of messages; without them it is all there is. With `archive` messages
     are read from that table and not from the topics, which may have forgotten them. `time_header` names
-    a header that says when a message was created; CloudEvents' is known.
+    a header that says when a message was created; CloudEvents' is known. `dead_letters` are topics that hold
+    letters of these; those of subscriptions, and others whose first message is such a letter, are found.
     """
 
     bootstrap: str
@@ -23,6 +24,7 @@ class ReportSettings:
     until: datetime | None = None
     archive: str | None = None
     time_header: str | None = None
+    dead_letters: Sequence[str] = ()  # topics that hold letters, besides those that are found
 
     @property
     def since_ms(self) -> int | None:
