@@ -71,3 +71,35 @@ def test_pipelines_are_an_application_for_spark_submit(node: Node, topic: str, t
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"archived 20 messages to {tmp_path}\n"
     assert len(read_plainly(tmp_path, "delta")) == 20
+
+
+@pytest.mark.spark_slow
+def test_ctrl_c_while_spark_starts_ends_the_program_without_a_word(
+    node: Node, topic: str, tmp_path: Path
+) -> None:
+    plain.create(node.bootstrap, topic)
+    arguments = ["-b", node.bootstrap, "-t", topic, "--to", str(tmp_path), *SMALL]
+    with subprocess.Popen(
+        [sys.executable, "-m", "postroad", "pipeline", "archive", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while not _starts_spark(program.pid):
+                assert program.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            program.send_signal(signal.SIGINT)
+            output, errors = program.communicate(timeout=PATIENCE_S)
+        finally:
+            program.kill()
+    assert (program.returncode, output, errors) == (-signal.SIGINT, "", "")
+
+
+def _starts_spark(parent: int) -> bool:
+    """Whether a child of the process is the script, or the Java, that starts Spark."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
+    return any(b"SparkSubmit" in command or b"spark-class" in command for command in commands)

@@ -29,7 +29,9 @@ def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command would stop the session that all tests share; here it is lent one."""
 
     @contextmanager
-    def lent(name: str, master: str | None, config: object) -> Iterator[SparkSession]:
+    def lent(
+        name: str, master: str | None, config: object, *, is_short: bool = False
+    ) -> Iterator[SparkSession]:
         yield spark
 
     session.hush()
@@ -104,8 +106,49 @@ def test_wrong_question_gets_one_line(node: Node, query: str, said: str) -> None
     assert len(errors.splitlines()) == 1
 
 
-def test_no_node_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(session, "session", started)
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sql", "select * from orders a, orders b"],
+        ["sql", "select count(*) from orders"],
+        ["pipeline", "archive", "-t", "orders", "--to", "lake"],
+        ["pipeline", "replay", "-t", "orders", "--to", "others"],
+        ["pipeline", "redrive", "workers"],
+        ["pipeline", "mirror", "--to", "127.0.0.1:1", "--topic", "orders"],
+        ["pipeline", "report", "-t", "orders", "--to", "report"],
+    ],
+)
+def test_no_node_there_is_told_before_spark_is_started(
+    monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
     monkeypatch.setattr(router, "FIRST_CONTACT_S", 0.5)
-    _, errors = ask("select * from orders", "--bootstrap", "127.0.0.1:1", code=1)
-    assert "127.0.0.1:1" in errors
-    assert len(errors.splitlines()) == 1
+    result = CliRunner().invoke(main, [*words, "--bootstrap", "127.0.0.1:1"])
+    assert result.exit_code == 1, repr(result.exception)
+    assert "127.0.0.1:1" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_what_needs_no_spark_starts_none(node: Node, topic: str) -> None:
+    plain.create(node.bootstrap, topic, partitions=2)
+    plain.send(node.bootstrap, topic, [*plain.numbered(7), *plain.numbered(5, partition=1)])
+    output, _ = ask(f"select count(*) as n from `{topic}`", "--bootstrap", node.bootstrap)
+    assert output.split() == ["N", "12"]
+    query = f"select partition, min(offset), max(offset) from `{topic}` group by partition"
+    output, _ = ask(query, "--bootstrap", node.bootstrap, "--csv")
+    assert output.split() == ["partition,min(offset),max(offset)", "0,0,6", "1,0,4"]
+    query = f"select offset, cast(value as string) from `{topic}` where partition = 1 limit 2"
+    output, _ = ask(query, "--bootstrap", node.bootstrap, "--json")
+    assert [json.loads(line) for line in output.splitlines()] == [
+        {"offset": 0, "value": "0"},
+        {"offset": 1, "value": "1"},
+    ]

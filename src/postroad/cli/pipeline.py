@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -72,17 +72,38 @@ def iceberg_options(command: F) -> F:
 
 
 @contextmanager
-def spark_session(name: str, master: str | None, confs: Sequence[str]) -> Iterator[SparkSession]:
-    """A session for a command; errors of the block, and of Spark in it, become one line and exit code 1."""
+def spark_session(
+    name: str,
+    master: str | None,
+    confs: Sequence[str],
+    *clusters: str | None,
+    is_short: bool = False,
+) -> Iterator[SparkSession]:
+    """A session for a command; errors of the block, and of Spark in it, become one line and exit code 1.
+
+    Before Spark is started, which takes seconds, these clusters have answered.
+    """
     from postroad.cli.topic import pairs
-    from postroad.pipelines.session import session
+    from postroad.pipelines.session import check_packages, session
 
     config = pairs(confs)
     with errors_told():
+        check_packages()
+        reach(clusters)
         from postroad.pipelines.failures import spark_failures
 
-        with session(name, master, config) as spark, spark_failures():
+        with session(name, master, config, is_short=is_short) as spark, spark_failures():
             yield spark
+
+
+def reach(clusters: Iterable[str | None]) -> None:
+    """An error unless each of them answers and lets us in."""
+    from postroad.spark.cluster import Cluster
+
+    for address in clusters:
+        if address is not None:
+            with Cluster(address) as cluster:
+                cluster.id()
 
 
 @contextmanager

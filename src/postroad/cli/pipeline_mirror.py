@@ -81,7 +81,7 @@ def mirror(
     """
     address = address_to_hand_on(bootstrap)
     with (
-        spark_session("mirror", master, confs) as spark,
+        spark_session("mirror", master, confs, address, target) as spark,
         stopping() as stop,
         Told("mirroring", as_json) as told,
     ):

@@ -83,7 +83,7 @@ def redrive(
     """
     address = address_to_hand_on(bootstrap)
     with (
-        spark_session("redrive", master, confs) as spark,
+        spark_session("redrive", master, confs, address) as spark,
         stopping() as stop,
         Told("redriving", as_json) as told,
     ):

@@ -87,7 +87,7 @@ def replay(
         raise click.UsageError("messages come from --source or from --archive, not from both")
     address = address_to_hand_on(bootstrap)
     with (
-        spark_session("replay", master, confs) as spark,
+        spark_session("replay", master, confs, address, source) as spark,
         stopping() as stop,
         Told("replaying", as_json) as told,
     ):

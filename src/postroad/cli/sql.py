@@ -10,18 +10,21 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
 from postroad.cli import output
 from postroad.cli.command import Command
-from postroad.cli.pipeline import iceberg_options, spark_options, spark_session
+from postroad.cli.pipeline import errors_told, iceberg_options, spark_options, spark_session
 from postroad.cli.session import address_to_hand_on, bootstrap_option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+SHORT_OFFSETS_MAX: Final = 1_000_000  # a query over more may take so long that compiled code pays
 TABLE_ROWS: Final = 1000  # more than that nobody reads as a table
 
 
@@ -53,20 +56,87 @@ def sql(
     \b
     postroad sql "select date, count(*) from orders group by date order by date" --archive lake/orders
     postroad sql 'select cast(value as string) from `orders.dead` limit 10' --json
+
+    How many messages a topic has, its offsets, and a few of its messages are told without Spark.
     """
     if archive_only and archive is None:
         raise click.UsageError("--archive-only needs --archive")
     address = None if archive_only else address_to_hand_on(bootstrap)
-    with spark_session("sql", master, confs) as spark:
+    is_short = False
+    if archive is None and address is not None:
+        answer, size = _direct(query, address, may_answer=not (master or confs))
+        if answer is not None:
+            _WRITERS[form](answer)
+            return
+        is_short = size <= SHORT_OFFSETS_MAX
+    with (
+        TemporaryDirectory(prefix="postroad-sql-") as directory,
+        spark_session("sql", master, confs, address, is_short=is_short) as spark,
+    ):
         from postroad.pipelines.history import Sources
         from postroad.pipelines.queries import query as ask
+        from postroad.pipelines.session import is_local
 
-        sources = Sources(address, archive, catalog, table)
-        _WRITERS[form](ask(spark, query, sources))
+        spool = Path(directory) if is_local(master) else None
+        sources = Sources(address, archive, catalog, table, spool=spool)
+        _WRITERS[form](_OfSpark(ask(spark, query, sources)))
 
 
-def _write_table(found: DataFrame) -> None:
-    rows = found.limit(TABLE_ROWS + 1).collect()
+def _direct(query: str, address: str, *, may_answer: bool) -> tuple[_Answered | None, int]:
+    """The answer to what needs no Spark; and how many offsets the query is about."""
+    with errors_told():
+        from postroad.pipelines.session import check_packages
+
+        check_packages()
+        from postroad.pipelines import direct
+
+        question = direct.understood(query) if may_answer else None
+        answer = None if question is None else direct.answer(question, address)
+        if answer is not None:
+            return _Answered(*answer), 0
+        return None, direct.size_of(query, address)
+
+
+class Found(Protocol):
+    """The answer to a question."""
+
+    @property
+    def columns(self) -> list[str]: ...
+
+    def first(self, count: int) -> Sequence[Sequence[Any]]: ...
+
+    def rows(self) -> Iterator[Sequence[Any]]: ...
+
+
+class _OfSpark:
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+
+    @property
+    def columns(self) -> list[str]:
+        return self._frame.columns
+
+    def first(self, count: int) -> Sequence[Sequence[Any]]:
+        return self._frame.limit(count).collect()
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        return self._frame.toLocalIterator()
+
+
+class _Answered:
+    def __init__(self, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
+        self.columns = columns
+        self._rows = rows
+
+    def first(self, count: int) -> Sequence[Sequence[Any]]:
+        return self._rows[:count]
+
+    def rows(self) -> Iterator[Sequence[Any]]:
+        return iter(self._rows)
+
+
+def _write_table(found: Found) -> None:
+    rows = found.first(TABLE_ROWS + 1)
     shown = [tuple(_cell(cell) for cell in row) for row in rows[:TABLE_ROWS]]
     if shown:
         output.table(found.columns, shown)
@@ -76,15 +146,15 @@ def _write_table(found: DataFrame) -> None:
         click.echo(f"the first {TABLE_ROWS} rows; all of them with --json or --csv", err=True)
 
 
-def _write_json(found: DataFrame) -> None:
-    for row in found.toLocalIterator():
+def _write_json(found: Found) -> None:
+    for row in found.rows():
         click.echo(json.dumps({name: _plain(cell) for name, cell in zip(found.columns, row, strict=True)}))
 
 
-def _write_csv(found: DataFrame) -> None:
+def _write_csv(found: Found) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(found.columns)
-    rows: Iterator[Any] = found.toLocalIterator()
+    rows = found.rows()
     while some := list(islice(rows, TABLE_ROWS)):
         writer.writerows([_cell(cell) for cell in row] for row in some)
 

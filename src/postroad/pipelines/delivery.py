@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from postroad.pipelines.shapes import without_nulls
 from postroad.spark.identity import of_task
 from postroad.spark.loads import loads
 from postroad.spark.router import TopicPartition
@@ -136,7 +137,7 @@ class Delivery:
 
     def run(self, rows: DataFrame) -> list[Delivered]:
         """All rows are stored when it returns. They have the sink's columns, and those of `SOURCE`."""
-        found = rows.mapInArrow(self.task, _SCHEMA).collect()
+        found = without_nulls(rows).mapInArrow(self.task, _SCHEMA).collect()
         return [
             Delivered((row.topic, row.partition), row.rows, row.bytes, [Span(*span) for span in row.spans])
             for row in found

@@ -9,16 +9,29 @@ a history with a hole in it must not look like one without.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from postroad.pipelines.errors import PipelineError
+from postroad.pipelines.shapes import with_nulls, without_nulls
 from postroad.pipelines.tables import find_table
-from postroad.pipelines.tables.schema import RECORD, Kind, ddl, json_kinds
+from postroad.pipelines.tables.schema import (
+    DATE,
+    DAY_MAX,
+    DAY_MIN,
+    DAY_US,
+    RECORD,
+    Kind,
+    ddl,
+    json_kinds,
+    with_json,
+)
 from postroad.pipelines.tables.table import Snapshot, TopicPartition
 from postroad.pipelines.tables.topics import check_is_archived
 from postroad.spark.cluster import Cluster
+from postroad.spark.ranges import between
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +48,7 @@ class Sources:
     catalog: str = ""  # Iceberg's: its URL, and the table's name in it
     table: str = "postroad.archive"
     options: Mapping[str, str] = field(default_factory=dict)  # further ones of the source
+    spool: Path | None = None  # where small topics become files, for a session of this machine alone
 
 
 def history(spark: SparkSession, topic: str, sources: Sources) -> DataFrame:
@@ -47,7 +61,7 @@ def history(spark: SparkSession, topic: str, sources: Sources) -> DataFrame:
     kinds = {} if snapshot is None else json_kinds(snapshot.schema)
     parts = [] if snapshot is None else [read_snapshot(spark, snapshot).where(f"topic = '{topic}'")]
     if sources.bootstrap is not None:
-        parts.append(_as_archived(_live(spark, topic, sources, snapshot), kinds))
+        parts.append(_live(spark, topic, sources, snapshot, kinds))
     if not parts:
         raise PipelineError("a history needs an archive or a cluster: name one of them")
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
@@ -89,8 +103,10 @@ def _snapshot(topic: str, sources: Sources) -> Snapshot | None:
     return snapshot
 
 
-def _live(spark: SparkSession, topic: str, sources: Sources, archived: Snapshot | None) -> DataFrame:
-    """The topic from where the archive ends to where it ends now."""
+def _live(
+    spark: SparkSession, topic: str, sources: Sources, archived: Snapshot | None, kinds: Mapping[str, Kind]
+) -> DataFrame:
+    """The topic from where the archive ends to where it ends now, with the archive's columns."""
     assert sources.bootstrap is not None
     ends = {} if archived is None else archived.ends
     with Cluster(sources.bootstrap, isolation="read_committed") as cluster:
@@ -99,12 +115,14 @@ def _live(spark: SparkSession, topic: str, sources: Sources, archived: Snapshot 
         if archived is not None:
             check_is_archived(info, ends, archived.topic_numbers, _ALONE)
         earliest, latest = cluster.earliest(topic_partitions), cluster.latest(topic_partitions)
-    start = {
-        topic_partition: ends.get(topic_partition, earliest[topic_partition])
-        for topic_partition in topic_partitions
-    }
-    for topic_partition, offset in start.items():
-        _check_joins(topic_partition, offset, earliest[topic_partition], latest[topic_partition])
+        start = {
+            topic_partition: ends.get(topic_partition, earliest[topic_partition])
+            for topic_partition in topic_partitions
+        }
+        for topic_partition, offset in start.items():
+            _check_joins(topic_partition, offset, earliest[topic_partition], latest[topic_partition])
+        if sources.spool is not None and (found := _spooled(sources.spool, cluster, start, latest, kinds)):
+            return spark.read.schema(ddl(with_json(kinds))).parquet(str(found))
     options = {
         "kafka.bootstrap.servers": sources.bootstrap,
         "subscribe": topic,
@@ -114,7 +132,19 @@ def _live(spark: SparkSession, topic: str, sources: Sources, archived: Snapshot 
         "kafka.isolation.level": "read_committed",
         **sources.options,
     }
-    return spark.read.format("postroad").options(**options).load()
+    return _as_archived(spark.read.format("postroad").options(**options).load(), kinds)
+
+
+def _spooled(
+    directory: Path,
+    cluster: Cluster,
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    kinds: Mapping[str, Kind],
+) -> Path | None:
+    from postroad.pipelines.spool import spool
+
+    return spool(directory, cluster, between(start, end), with_json(kinds), _archiving(kinds))
 
 
 def _check_joins(topic_partition: TopicPartition, archived_to: int, earliest: int, latest: int) -> None:
@@ -136,16 +166,36 @@ def _offsets(topic: str, offsets: Mapping[TopicPartition, int]) -> str:
 
 
 def _as_archived(live: DataFrame, kinds: Mapping[str, Kind]) -> DataFrame:
-    """Live rows with the archive's columns, made by the very same code."""
-    from postroad.pipelines.tables.schema import with_json
+    """Live rows with the archive's columns."""
+    from pyspark.sql import functions as f
 
-    def rows(batches: Iterator[Any]) -> Iterator[Any]:
-        from postroad.pipelines.tables.files import archived
-        from postroad.pipelines.tables.json_columns import JsonColumns
+    dated = live.withColumn(DATE, f.expr(live_date())).select(*RECORD.names)
+    return _with_json_columns(dated, kinds) if kinds else dated
 
-        for batch in batches:
-            made = archived(batch)
-            yield JsonColumns(kinds).extend(made).select(names) if kinds else made
 
-    names = [*RECORD.names, *kinds]
-    return live.mapInArrow(rows, ddl(with_json(kinds)))
+def live_date() -> str:
+    """The date of a live row, in SQL, as `tables.files` makes it: UTC's, whatever the session's time zone."""
+    micros = "coalesce(unix_micros(timestamp), 0L)"
+    day = f"({micros} - pmod({micros}, {DAY_US}L)) div {DAY_US}L"
+    return f"date_from_unix_date(int(least(greatest({day}, {DAY_MIN}L), {DAY_MAX}L)))"
+
+
+def _with_json_columns(rows: DataFrame, kinds: Mapping[str, Kind]) -> DataFrame:
+    """Made by the very same code as the archive's. Only these rows go through Python for it."""
+
+    def extended(batches: Iterator[Any]) -> Iterator[Any]:
+        return map(_archiving(kinds), batches)
+
+    schema = with_json(kinds)
+    return with_nulls(without_nulls(rows).mapInArrow(extended, ddl(schema))).select(*schema.names)
+
+
+def _archiving(kinds: Mapping[str, Kind]) -> Callable[[Any], Any]:
+    """Makes a batch what an archive with these JSON columns has."""
+    from postroad.pipelines.tables.files import archived
+    from postroad.pipelines.tables.json_columns import JsonColumns
+
+    names = with_json(kinds).names
+    return lambda batch: (
+        JsonColumns(kinds).extend(archived(batch)).select(names) if kinds else archived(batch)
+    )

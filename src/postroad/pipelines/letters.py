@@ -26,6 +26,7 @@ import pyarrow as pa
 from postroad.pipelines.delivery import SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC, Span
 from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.expressions import checked, with_value
+from postroad.pipelines.shapes import without_nulls
 from postroad.spark.columns import DDL, HEADERS, KEY, OFFSET, PARTITION, TIMESTAMP, TOPIC, TYPES, VALUE
 from postroad.wire import header_names as names
 
@@ -66,7 +67,7 @@ _SENT: Final = pa.schema(
 def letters(rows: DataFrame, excluded: Excluded) -> DataFrame:
     """The rows of a dead-letter topic, but for some, with what their headers tell."""
     if excluded:
-        rows = rows.mapInArrow(_Without(excluded), rows.schema)
+        rows = without_nulls(rows).mapInArrow(_Without(excluded), rows.schema)
     return rows.select("*", *(_told(name, *told) for name, told in _TOLD.items()))
 
 
@@ -93,6 +94,7 @@ def repaired(
     for name, expression in sets.items():
         going = with_value(going, "--set", _GOING[name], expression, DDL[name])
     if function is not None:
+        going = without_nulls(going, HEADERS, _GOING[HEADERS])
         return going.mapInArrow(_Repaired(load(function), to_all), _ddl(_SENT_DDL))
     its_own = f.lit(not to_all) & (f.col(_GOING[TOPIC]) == f.col("origin_topic"))
     going = going.withColumn(ADDRESSEE, f.when(its_own, f.col("subscription")))

@@ -6,15 +6,18 @@ a missing, old or broken Java, and missing packages, without starting Spark.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 LOCAL: Final = "local[*]"
 JAVA_MIN: Final = 17
 PYSPARK_MIN: Final = (4, 2)  # the first whose Python streams know AvailableNow
+# Nothing runs so often in a short session that it pays to compile it well.
+SHORT_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 JAVA_ANSWERS_WITHIN_S: Final = 30  # 0.1 s is usual; a broken one may hang
 
 _INSTALL_EXTRA: Final = "pip install 'postroad[spark]'"
@@ -42,32 +47,63 @@ _LOCAL_CONFIG: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "8",
 }
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _CONFIG: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
+    _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_LOGGING}",
     # Dates in an archive are UTC's, and so are the times that SQL shows.
     "spark.sql.session.timeZone": "UTC",
+    # Our source reads what a query's filters may take. (A source that does is refused where this is off.)
+    "spark.sql.python.filterPushdown.enabled": "true",
+    # A busy machine starts Python workers slowly; Spark's own 15 s have ended jobs.
+    "spark.python.authenticate.socketTimeout": "120",
 }
 
 
 @contextmanager
 def session(
-    name: str, master: str | None = None, config: Mapping[str, str] | None = None
+    name: str,
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    *,
+    is_short: bool = False,
 ) -> Iterator[SparkSession]:
-    """A session named `name`, stopped at the end of the block.
+    """A session named `name`, stopped at the end of the block. `is_short`: it has little to do, and Java's
+    compiler is not to spend more on it than it brings.
 
     `master` is a Spark master, or `sc://…` for a Spark Connect server; without one it is what
     spark-submit says, or else this machine. `config` are settings of Spark that win over ours.
     Raises NotInstalled, before anything is started, where something is missing.
     """
     check(master)
-    spark = _build(name, master, config or {})
+    with _interrupted_at_once():
+        spark = _build(name, master, config or {}, is_short)
     try:
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _interrupted_at_once() -> Iterator[None]:
+    """Ctrl-C in this block ends the program by its signal, and Java with it.
+
+    Where Python would raise KeyboardInterrupt PySpark makes a traceback of it, while it is half started. When
+    it is started it handles the signal itself.
+    """
+    is_ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if is_ours:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        if is_ours and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def check(master: str | None = None) -> None:
@@ -113,9 +149,39 @@ def hush() -> None:
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
+def home_without_zip() -> Path | None:
+    """A home of Spark's without the Python code in it, which is zipped there.
+
+    Each of the worker processes would compile it anew, which takes a second. Without it they take what pip
+    installed: the same, and compiled.
+
+    In the user's cache, since Java may want its jars until the very end; None if that can't be written.
+    """
+    import pyspark
+
+    code = Path(pyspark.__file__).parent
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "postroad"
+    home = cache / f"spark-{hashlib.sha256(str(code).encode()).hexdigest()[:16]}"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        for name in ("bin", "jars"):
+            with suppress(FileExistsError):
+                (home / name).symlink_to(code / name)
+    except (OSError, RuntimeError):  # no home directory
+        return None
+    return home
+
+
 def is_submitted() -> bool:
     """Whether spark-submit started this program: then the JVM runs already and knows its master."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_local(master: str | None) -> bool:
+    """Whether all of Spark runs on this machine, as this program starts it."""
+    if is_connect(master) or (master is None and is_submitted()):
+        return False
+    return (master or LOCAL).startswith("local")
 
 
 def is_connect(master: str | None) -> bool:
@@ -134,7 +200,7 @@ def _java() -> str:
     return on_path
 
 
-def _build(name: str, master: str | None, config: Mapping[str, str]) -> SparkSession:
+def _build(name: str, master: str | None, config: Mapping[str, str], is_short: bool) -> SparkSession:
     from pyspark.sql import SparkSession
 
     # Workers run what the driver runs, not whatever python3 is first on the path.
@@ -147,9 +213,14 @@ def _build(name: str, master: str | None, config: Mapping[str, str]) -> SparkSes
         settings = dict(config)  # a server's settings are not ours to make
     elif master is not None or not is_submitted():
         builder = builder.master(master or LOCAL)
-        if (master or LOCAL).startswith("local"):
+        if is_local(master):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            os.environ.setdefault("SPARK_LAUNCHER_OPTS", SHORT_JAVA)
+            if "SPARK_HOME" not in os.environ and (home := home_without_zip()):
+                os.environ["SPARK_HOME"] = str(home)
             settings = {**_LOCAL_CONFIG, **settings}
+            if is_short:
+                settings[_JAVA_OPTIONS] = f"{settings[_JAVA_OPTIONS]} {SHORT_JAVA}"
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
