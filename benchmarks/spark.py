@@ -69,7 +69,7 @@ def _versions(where: Lab, connector: Connector | None) -> str:
 
 def _prepare(where: Lab, cases: Sequence[Case], scale: float, *, with_jvm: bool) -> None:
     """Topics and files, and a look whether all sides read the same rows. Raises DifferentRows."""
-    sizes = {case.size for case in cases}
+    sizes = {case.size for case in cases if case.size}
     for size in sorted(sizes):
         _say(f"writing rows of {size} bytes …")
         where.fill(size, int(ROWS[size] * scale))

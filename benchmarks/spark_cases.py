@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from benchmarks import spark_edges as edges
 from benchmarks.spark_lab import Lab, Measured
 
 
@@ -15,6 +16,7 @@ class Side(Enum):
     OURS = "postroad"
     JVM = "Kafka connector"
     NATIVE = "Spark's own"
+    OTHERWISE = "otherwise"
 
 
 class Figure(Enum):
@@ -47,7 +49,7 @@ class Case:
     rows: int
     sides: Mapping[Side, Run]
     goals: tuple[Goal, ...]
-    size: int = 100  # of a value, in bytes
+    size: int = 100  # of a value, in bytes; 0 where the case makes its own rows
 
     @property
     def is_overhead(self) -> bool:
@@ -86,6 +88,7 @@ _WRITE_GOALS = (Goal(Side.JVM, Figure.CPU, 1.0),)
 
 # Files hold all rows of a topic; what is written is a part of them.
 ROWS = {100: 4_000_000, 1024: 1_000_000}
+ONE_ROW = "partition = 1 and offset = 1234"
 
 CASES = (
     Case("read-100", "read 100 B", ROWS[100], _read(100), _read_goals(0.5), 100),
@@ -112,5 +115,68 @@ CASES = (
             Side.NATIVE: lambda lab, _: lab.triggers("rate"),
         },
         (Goal(Side.NATIVE, Figure.TIME, 1.5, is_overhead=True),),
+    ),
+    Case(
+        "json-bad",
+        "JSON, 1 % bad (otherwise: none)",
+        1_000_000,
+        {
+            Side.OURS: lambda lab, rows: edges.json_values(lab, rows, bad_every=100),
+            Side.OTHERWISE: lambda lab, rows: edges.json_values(lab, rows, bad_every=0),
+        },
+        (Goal(Side.OTHERWISE, Figure.TIME, 0.5),),
+        0,
+    ),
+    Case(
+        "sink-headers",
+        "write without headers: empty lists (otherwise: nulls)",
+        500_000,
+        {
+            Side.OURS: lambda lab, rows: edges.sink_without_headers(lab, rows, has_nulls=False),
+            Side.OTHERWISE: lambda lab, rows: edges.sink_without_headers(lab, rows, has_nulls=True),
+        },
+        (),
+        0,
+    ),
+    Case(
+        "replay-headers",
+        "replay without headers",
+        500_000,
+        {Side.OURS: lambda lab, rows: edges.replay(lab, rows)},
+        (),
+        0,
+    ),
+    Case(
+        "archive-json",
+        "archive with JSON columns (otherwise: without)",
+        500_000,
+        {
+            Side.OURS: lambda lab, rows: edges.archive_json(lab, rows, has_columns=True),
+            Side.OTHERWISE: lambda lab, rows: edges.archive_json(lab, rows, has_columns=False),
+        },
+        (),
+        0,
+    ),
+    Case(
+        "one-row",
+        "one row by partition and offset (otherwise: no filters told)",
+        ROWS[1024],
+        {
+            Side.OURS: lambda lab, rows: edges.some_rows(lab, rows, ONE_ROW, pushes=True),
+            Side.OTHERWISE: lambda lab, rows: edges.some_rows(lab, rows, ONE_ROW, pushes=False),
+        },
+        (),
+        1024,
+    ),
+    Case(
+        "sql-count",
+        "postroad sql, count(*) (otherwise: by Spark)",
+        50_000,
+        {
+            Side.OURS: lambda lab, rows: edges.sql_count(lab, rows, in_spark=False),
+            Side.OTHERWISE: lambda lab, rows: edges.sql_count(lab, rows, in_spark=True),
+        },
+        (),
+        0,
     ),
 )

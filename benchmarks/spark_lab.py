@@ -54,7 +54,8 @@ class Measured:
 class Lab:
     def __init__(self, spark: SparkSession, cpu: CpuMeter, bootstrap: str, home: Path) -> None:
         self.spark = spark
-        self._bootstrap = bootstrap
+        self.bootstrap = bootstrap
+        self._filled: set[str] = set()
         self._home = home
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
         self._numbers = itertools.count()
@@ -71,6 +72,16 @@ class Lab:
         self._sink(made, "postroad", topic)
         self.topic(size, "postroad").write.parquet(str(self._files(size)))
 
+    def fill_once(self, topic: str, made: Callable[[], DataFrame]) -> None:
+        """The topic with these rows, if it isn't there yet."""
+        if topic not in self._filled:
+            self.create_topic(topic)
+            self._sink(made(), "postroad", topic)
+            self._filled.add(topic)
+
+    def frame(self, **options: str) -> DataFrame:
+        return self.spark.read.format("postroad").options(**self._broker(), **options).load()
+
     def topic(self, size: int, connector: str) -> DataFrame:
         options = {**self._broker(), "subscribe": f"rows-{size}"}
         return self.spark.read.format(connector).options(**options).load()
@@ -80,7 +91,7 @@ class Lab:
 
     def read(self, frame: DataFrame, rows: int) -> Measured:
         """Every row and column of it, made and thrown away."""
-        return self._measure(rows, lambda: frame.write.format("noop").mode("overwrite").save())
+        return self.measure(rows, lambda: frame.write.format("noop").mode("overwrite").save())
 
     def fingerprint(self, frame: DataFrame) -> tuple[int, ...]:
         """The same for the same rows in any order, and hardly for others."""
@@ -93,19 +104,31 @@ class Lab:
 
     def write(self, size: int, connector: str, rows: int) -> Measured:
         """Rows of the files into a new topic. The files have more: reading them is a small part of it."""
+        some = self.files(size).where(f"offset < {rows // PARTITIONS}").select("key", "value")
+        return self.write_frame(some, rows, connector)
+
+    def write_frame(self, frame: DataFrame, rows: int, connector: str = "postroad") -> Measured:
+        with self.new_topic() as topic:
+            return self.measure(rows, lambda: self._sink(frame, connector, topic))
+
+    @contextmanager
+    def new_topic(self) -> Iterator[str]:
         topic = f"copy-{next(self._numbers)}"
         self.create_topic(topic)
-        some = self.files(size).where(f"offset < {rows // PARTITIONS}").select("key", "value")
-        measured = self._measure(rows, lambda: self._sink(some, connector, topic))
+        yield topic
         self._admin.delete_topics([topic])[topic].result(ADMIN_WITHIN_S)
-        return measured
 
     def archive(self, size: int, rows: int) -> Measured:
+        return self.archive_topic(f"rows-{size}", rows)
+
+    def archive_topic(self, topic: str, rows: int, *, json_columns: bool = False) -> Measured:
         from postroad.pipelines.archive import ArchiveSettings, archive
 
         with self._scratch() as scratch:
-            settings = ArchiveSettings(self._bootstrap, [f"rows-{size}"], str(scratch), once=True)
-            return self._measure(rows, lambda: archive(self.spark, settings))
+            settings = ArchiveSettings(
+                self.bootstrap, [topic], str(scratch), once=True, json_columns=json_columns
+            )
+            return self.measure(rows, lambda: archive(self.spark, settings))
 
     def file_sink(self, size: int, rows: int) -> Measured:
         """Spark's: the same rows and columns as an archive has, and not even divided by date."""
@@ -117,7 +140,7 @@ class Lab:
             def run() -> None:
                 stream.trigger(availableNow=True).start(str(scratch / "rows")).awaitTermination()
 
-            return self._measure(rows, run)
+            return self.measure(rows, run)
 
     # --- triggers ---
 
@@ -153,17 +176,17 @@ class Lab:
         self._admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(ADMIN_WITHIN_S)
 
     def _broker(self) -> dict[str, str]:
-        return {"kafka.bootstrap.servers": self._bootstrap, "startingOffsets": "earliest"}
+        return {"kafka.bootstrap.servers": self.bootstrap, "startingOffsets": "earliest"}
 
     def _stream(self, topic: str, **options: str) -> DataFrame:
         reader = self.spark.readStream.format("postroad")
         return reader.options(**self._broker(), subscribe=topic, **options).load()
 
     def _sink(self, frame: DataFrame, connector: str, topic: str) -> None:
-        options = {"kafka.bootstrap.servers": self._bootstrap, "topic": topic}
+        options = {"kafka.bootstrap.servers": self.bootstrap, "topic": topic}
         frame.write.format(connector).options(**options).mode("append").save()
 
-    def _measure(self, count: int, work: Callable[[], object]) -> Measured:
+    def measure(self, count: int, work: Callable[[], object]) -> Measured:
         used, begun = self._cpu.seconds(), time.perf_counter()
         work()
         seconds = time.perf_counter() - begun

@@ -35,8 +35,9 @@ def render(outcome: Outcome) -> str:
         f"Written by `make bench-spark` on {date.today():%d %B %Y}: medians of {outcome.rounds} alternating "
         "rounds, local[2], broker and Spark on the same cores. *Kafka connector* is Spark's own for the JVM, "
         "from the same broker; *Spark's own* is a scan of Parquet files with the same rows, the Parquet file "
-        "sink for the archive (Delta), and the source rate-micro-batch for the trigger. Ratios: how many "
-        "times faster than the other Postroad is; for the trigger, how many times as long it takes. In "
+        "sink for the archive (Delta), and the source rate-micro-batch for the trigger; *otherwise* is the "
+        "same work in another way, as the row's name says. Ratios: how many times faster than the other "
+        "Postroad is; for the trigger, how many times as long it takes. In "
         "brackets the goals, ✓ if reached.",
         *(f"**{note}**" for note in outcome.notes),
         "\n".join(f"- {name}: {value}" for name, value in facts),

@@ -1,0 +1,101 @@
+"""What is measured where something makes work hard: bad rows, rows without headers, one row of many.
+
+The other side is the same work without that, or in the way in which Spark does it by itself.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.spark_lab import PARTITIONS, Lab, Measured
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SCHEMA: Final = "id bigint, customer string, total double"
+SQL_WITHIN_S: Final = 300.0
+_JSON: Final = "concat('{\"id\": ', id, ', \"customer\": \"c', id % 1000, '\", \"total\": ', id % 500, '.5}')"
+_PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+_HEADERS: Final = "array<struct<key: string, value: binary>>"
+
+
+def json_values(lab: Lab, rows: int, *, bad_every: int) -> Measured:
+    """A topic of JSON, of which so many rows are bad (0: none), read as structs."""
+    topic = _json_topic(lab, rows, bad_every)
+    options = {"subscribe": topic, "valueFormat": "json", "valueSchema": SCHEMA, "badRows": "drop"}
+    return lab.read(lab.frame(**options), rows)
+
+
+def archive_json(lab: Lab, rows: int, *, has_columns: bool) -> Measured:
+    return lab.archive_topic(_json_topic(lab, rows, 0), rows, json_columns=has_columns)
+
+
+def sink_without_headers(lab: Lab, rows: int, *, has_nulls: bool) -> Measured:
+    """A column of headers in which no row has any: null, or an empty list."""
+    headers = f"cast({'null' if has_nulls else 'array()'} as {_HEADERS}) as headers"
+    made = lab.spark.range(0, rows, 1, 2).selectExpr("binary(string(id)) as value", headers)
+    return lab.write_frame(made, rows)
+
+
+def replay(lab: Lab, rows: int) -> Measured:
+    """Of messages without headers."""
+    from postroad.pipelines.replay import replay as run
+    from postroad.pipelines.replay_source import ReplaySettings
+
+    source = _json_topic(lab, rows, 0)
+    with lab.new_topic() as topic:
+        settings = ReplaySettings(lab.bootstrap, [source], topic)
+        return lab.measure(rows, lambda: run(lab.spark, settings))
+
+
+def some_rows(lab: Lab, rows: int, where: str, *, pushes: bool) -> Measured:
+    """Few of the rows, each of which has 1 KB, with Spark's filters told to the source or not."""
+    lab.spark.conf.set(_PUSHDOWN, str(pushes).lower())
+    try:
+        return lab.measure(rows, lambda: lab.topic(1024, "postroad").where(where).collect())
+    finally:
+        lab.spark.conf.unset(_PUSHDOWN)
+
+
+def sql_count(lab: Lab, rows: int, *, in_spark: bool) -> Measured:
+    """The command as people call it, from its start to its end."""
+    query = f"select count(*) from `{_json_topic(lab, rows, 0)}` where true"
+    if not in_spark:
+        query = query.removesuffix(" where true")
+    command = [sys.executable, "-m", "postroad", "sql", query, "--bootstrap", lab.bootstrap]
+    with _cpu_of_children() as used:
+        begun = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True, timeout=SQL_WITHIN_S)
+        seconds = time.perf_counter() - begun
+    return Measured(seconds, used[0], rows)
+
+
+@contextmanager
+def _cpu_of_children() -> Iterator[list[float]]:
+    used = [-_children_s()]
+    yield used
+    used[0] += _children_s()
+
+
+def _children_s() -> float:
+    found = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return found.ru_utime + found.ru_stime
+
+
+def _json_topic(lab: Lab, rows: int, bad_every: int) -> str:
+    """Made when it is first asked for."""
+    topic = f"json-{rows}-{bad_every}"
+    bad = f"when id % {bad_every} = 7 then 'no json'" if bad_every else "when false then ''"
+
+    def made() -> DataFrame:
+        value = f"case {bad} else {_JSON} end"
+        return lab.spark.range(0, rows, 1, 2 * PARTITIONS).selectExpr(f"binary({value}) as value")
+
+    lab.fill_once(topic, made)
+    return topic
