@@ -44,7 +44,7 @@ def sink_without_headers(lab: Lab, rows: int, *, has_nulls: bool) -> Measured:
 
 
 def replay(lab: Lab, rows: int) -> Measured:
-    """Of messages without headers."""
+    """Messages without headers are replayed."""
     from postroad.pipelines.replay import replay as run
     from postroad.pipelines.replay_source import ReplaySettings
 

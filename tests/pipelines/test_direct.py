@@ -91,7 +91,7 @@ def test_limit_is_kept_over_partitions_and_much_is_left_to_spark(
     assert direct.answer(question, node.bootstrap) is None
 
 
-def _answer(node: Node, text: str) -> direct.Answer:
+def _answer(node: Node, text: str) -> direct.DirectAnswer:
     question = direct.understood(text)
     assert question is not None
     answer = direct.answer(question, node.bootstrap)

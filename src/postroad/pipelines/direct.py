@@ -51,7 +51,7 @@ _NAMES: Final = tuple(RECORD.names)
 _LAST: Final = EVERYTHING.offsets[1]
 
 
-class Answer(NamedTuple):
+class DirectAnswer(NamedTuple):
     columns: list[str]
     rows: list[tuple[Any, ...]]
 
@@ -99,7 +99,7 @@ def understood(query: str) -> Question | None:
     return question
 
 
-def answer(question: Question, bootstrap: str) -> Answer | None:
+def answer(question: Question, bootstrap: str) -> DirectAnswer | None:
     """None if too much would have to be read here. UnknownTopicOrPartition if there is no such topic."""
     with Cluster(bootstrap, isolation="read_committed") as cluster:
         topic_partitions = cluster.topics([question.topic])[question.topic].topic_partitions
@@ -108,11 +108,11 @@ def answer(question: Question, bootstrap: str) -> Answer | None:
         names = [item.name for item in question.items]
         size = sum(part.size for part in parts)
         if question.is_total or question.is_grouped:
-            return Answer(names, _totals(question, cluster, parts)) if size <= OFFSETS_MAX else None
+            return DirectAnswer(names, _totals(question, cluster, parts)) if size <= OFFSETS_MAX else None
         limit = size if question.limit is None else question.limit
         if limit > ROWS_MAX or size > OFFSETS_MAX:
             return None
-        return Answer(names, list(_rows(question, cluster, parts, limit)))
+        return DirectAnswer(names, list(_rows(question, cluster, parts, limit)))
 
 
 def size_of(query: str, bootstrap: str) -> int:
