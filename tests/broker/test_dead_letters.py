@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import threading
 import time
@@ -92,6 +93,29 @@ def test_letters_of_a_partition_that_was_offline_are_written_when_it_is_back(
         assert running.node.partitions.offline() == [("jobs", 0)]
         put_back(running, tmp_path / "elsewhere", home)
         assert [letter.value for letter in letters(running, 1)] == [b"x"]
+
+
+def test_a_message_that_its_leader_does_not_know_to_be_committed_yet_is_not_taken_for_deleted(
+    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after the death of all nodes, where the ledger is committed again before its messages are."""
+    monkeypatch.setattr("postroad.broker.subscriptions.dead_letters.RETRY_S", (0.01,))
+    running = start()
+    running.create("jobs")
+    disk = use_failing_disk(running)
+    running.create(DEAD)
+    disk.fail("append", "", errno.ENOSPC)
+    configure(running)
+    running.publish("jobs", b"x")
+    reject(running, 1)
+    until(lambda: disk.refusals, "the letter can't be written")
+    jobs = running.partition("jobs")
+    running.on_loop(lambda: jobs.set_watermark(0))
+    disk.heal()
+    running.run(asyncio.sleep(0.2))
+    assert running.partition(DEAD).high_watermark == 0
+    running.on_loop(lambda: jobs.set_watermark(1))
+    assert [letter.value for letter in letters(running, 1)] == [b"x"]
 
 
 @pytest.mark.parametrize("order", ["none", "key", "partition"])

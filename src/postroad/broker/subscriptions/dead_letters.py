@@ -79,6 +79,9 @@ class DeadLetters:
         failures = 0
         try:
             while queue.core.ledger.dying and not queue.closed and not self.is_stopping:
+                if not _committed(queue):
+                    await asyncio.sleep(RETRY_S[0])
+                    continue
                 ended = self._burying[queue] = asyncio.Event()
                 try:
                     await self._bury_some(queue)
@@ -106,8 +109,7 @@ class DeadLetters:
     async def _bury_some(self, queue: Queue) -> None:
         routes = self._node.subscriptions.letter_routes
         routes.check_burial(queue.subscription.group_id, queue.partition.topic)
-        dying = list(islice(queue.core.ledger.dying, COPIES_MAX))
-        copies, ranges = self._copies(queue, dying)
+        copies, ranges = self._copies(queue, _committed(queue))
         # Made now: a seek that comes while they are copied brings them back, and they stay so.
         buried = queue.core.bury(ranges)
         if gone := len(ranges) - len(copies):
@@ -230,6 +232,15 @@ class DeadLetters:
             return await self._node.topic_changes.create(name, partitions=1)
         except TopicAlreadyExists:  # another queue of the subscription was faster
             return self._node.image.topic(name)
+
+
+def _committed(queue: Queue) -> list[Dying]:
+    """Dying messages that are known to be committed, which can be read.
+
+    A ledger may be ahead of its messages: a new leader may not know yet how far these are committed.
+    """
+    end = queue.partition.high_watermark
+    return list(islice((dead for dead in queue.core.ledger.dying if dead.last < end), COPIES_MAX))
 
 
 def _size(record: Record) -> int:
