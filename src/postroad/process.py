@@ -12,6 +12,7 @@ import logging
 import os
 import resource
 import signal
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,14 @@ def say(*lines: str) -> None:
     except OSError as error:
         log.warning("can't write to standard output: %s", error.strerror)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter tries again
+
+
+def warn_of_exposed(*secrets: str) -> None:
+    """A line for each file that every user of the machine can read; empty names are passed over."""
+    for path in filter(None, secrets):
+        with contextlib.suppress(OSError):  # whoever needs it says so
+            if os.stat(path).st_mode & stat.S_IROTH:
+                log.warning("all users of this machine can read the secret in %s: chmod 600 %s", path, path)
 
 
 def ready_http(scheme: str, address: str) -> dict[str, str]:

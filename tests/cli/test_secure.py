@@ -340,6 +340,25 @@ def test_a_wrong_profile_is_said(tmp_path: Path, content: str, said: str) -> Non
     assert said in " ".join(done.output.split())
 
 
+def test_keys_that_all_users_can_read_are_warned_of(tmp_path: Path) -> None:
+    running = SecureNode(tmp_path, {"http.enabled": False})
+    try:
+        running.start()
+        running.stop()
+        assert "can read the secret" not in running.log_file.read_text()
+        keys = [running.data_dir / name for name in ("master.key", "gateway.key", "tls/node.key")]
+        for key in keys:
+            assert key.stat().st_mode & 0o777 == 0o600
+            key.chmod(0o644)
+        running.start()
+        running.stop()
+        said = running.log_file.read_text()
+        assert [key for key in keys if f"can read the secret in {key}: chmod 600" not in said] == []
+    finally:
+        running.kill()
+        running.release_ports()
+
+
 def test_a_profile_that_is_not_there_is_said(tmp_path: Path) -> None:
     done = invoke("--profile", str(tmp_path / "gone"), "topic", "list")
     assert done.exit_code == 2

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from postroad import process
 from postroad.broker.gateway_process import GatewayProcess, bootstrap_of, shown_bootstrap
+from postroad.broker.master_key_file import gateway_key_path, master_key_path
 from postroad.broker.node import Node
-from postroad.config import Loaded
+from postroad.config import Loaded, Settings
 from postroad.config.kafka import Kafka
 from postroad.config.listeners import is_loopback
 from postroad.errors import PostroadError
@@ -64,6 +65,7 @@ async def _serve(loaded: Loaded, ready_file: str | None, is_child: bool, secured
     await gateway.listen()
     node = Node(loaded)
     await node.start()
+    process.warn_of_exposed(*_secrets(loaded.settings))
     if node.certificates is not None:
         process.when_told_to_reload(partial(node.certificates.reload, True))
     at = _own_address(node.settings.kafka, node.port)
@@ -84,6 +86,12 @@ async def _serve(loaded: Loaded, ready_file: str | None, is_child: bool, secured
     await gateway.stop()
     await node.stop()
     return int(node.failed.is_set())
+
+
+def _secrets(settings: Settings) -> list[str]:
+    """The files with which one can be this node, or the cluster."""
+    keys = [master_key_path(settings), gateway_key_path(settings)] if settings.security.enabled else []
+    return [*keys, settings.tls.key]
 
 
 def _own_address(kafka: Kafka, port: int) -> str:

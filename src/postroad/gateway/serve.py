@@ -67,6 +67,8 @@ async def _serve(settings: Settings, bootstrap: str, ready_file: str | None, inh
         log.warning("others can connect to %s, without a key", settings.http.host)
     if not settings.http.loopback and not settings.http.tls:
         log.warning("others can connect to %s, without TLS", settings.http.host)
+    if inherited is None:  # else the node has said it
+        process.warn_of_exposed(settings.security.gateway_key_file, settings.tls.key)
     tls = None if not settings.http.tls else GatewayTls(settings)
     name = settings.http.name or f"{socket.gethostname()}-{sock.getsockname()[1]}"
     gateway = await _connected(settings, bootstrap, name, stopping)
