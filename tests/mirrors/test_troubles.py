@@ -17,9 +17,15 @@ from postroad.wire.batch import HEADER_BYTES
 from postroad.wire.records import Record, encode_batch
 from tests.clients.wait import until_async
 from tests.spark import plain
-from tests.spark.plain import Message
 
 from .runs import copied, fill, mirror_once, mirroring, read_all, send, values
+
+
+async def write(node: Node, where: TopicPartition, done: asyncio.Event) -> None:
+    """One message after the other, without a pause."""
+    async with Client(node.bootstrap) as client:
+        while not done.is_set():
+            await append(client, where, encode_batch([Record(0, 0, None, b"x")]))
 
 
 async def test_a_topic_that_the_target_refuses_holds_up_no_other(
@@ -54,11 +60,14 @@ async def test_a_damaged_partition_holds_up_no_other(
     with segment.open("r+b") as file:
         file.seek(HEADER_BYTES)
         file.write(b"\xff")
-    plain.send(west.bootstrap, topic, [Message(b"other", partition=1)])
+    done = asyncio.Event()
+    writing = asyncio.create_task(write(west, TopicPartition(topic, 1), done))
     async with mirroring(west, east, topic) as mirror:
-        await until_async(lambda: copied(mirror) == 1, "the other partition is mirrored")
+        await until_async(lambda: copied(mirror) > 50, "the other partition is mirrored")
         damaged = mirror.watched[TopicPartition(topic, 0)]
-        await until_async(lambda: damaged.halted, "it is told")
+        await until_async(lambda: damaged.halted, "it is told, though others have messages all the time")
+        done.set()
+        await writing
         assert f"source: {topic}/0 is damaged at offset 0" in damaged.halted
     with pytest.raises(MirrorError, match="is damaged at offset 0"):
         await mirror_once(west, east, topic)
@@ -84,16 +93,10 @@ async def test_the_lag_of_a_mirror_stays_small_while_messages_come_all_the_time(
     """There is no moment at which it has all that there is."""
     fill(west, topic)
     done = asyncio.Event()
-
-    async def write() -> None:
-        async with Client(west.bootstrap) as client:
-            while not done.is_set():
-                await append(client, TopicPartition(topic, 0), encode_batch([Record(0, 0, None, b"x")]))
-
     async with mirroring(west, east, topic) as mirror:
         await until_async(lambda: mirror.watched, "it has begun")
         (watched,) = mirror.watched.values()
-        writers = [asyncio.create_task(write()) for _ in range(4)]
+        writers = [asyncio.create_task(write(west, TopicPartition(topic, 0), done)) for _ in range(4)]
         began = asyncio.get_running_loop().time()
         await until_async(
             lambda: (watched.lag.caught_up_at or 0) > began + 3, "what was written lately is mirrored"

@@ -100,6 +100,7 @@ class Fetcher:
         self.near: dict[TopicPartition, Near] = {}
         self._lane = client.new_lane("fetches")
         self._under_way: dict[int, asyncio.Task[list[Any]]] = {}
+        self._late: PostroadError | None = None  # what waiting won't mend, and came together with messages
 
     def seek(self, positions: Mapping[TopicPartition, int], ids: Mapping[str, bytes] | None = None) -> None:
         """Read these partitions, from there, and no others.
@@ -107,16 +108,21 @@ class Fetcher:
         `ids` of all topics: they are asked for by id then, where nodes can be asked so. Instead of messages
         of another topic that has the name by now, UnknownTopicId comes.
         """
+        if positions != self.positions:
+            self._late = None
         self.positions = dict(positions)
         self._ids = ids or {}
 
     async def next(self, timeout_s: float) -> list[Fetched]:
         """What came, in whole answers; empty if nothing did in time. Positions move on by it.
 
-        A leader that is away is waited for. Damaged comes at once, unless messages do: waiting mends nothing;
-        and UnknownTopicOrPartition or UnknownTopicId if the topic is still gone at the end. If it is
-        cancelled, what came is fetched again by the next call.
+        A leader that is away is waited for. Damaged comes at once, or with the next call if messages do:
+        waiting mends nothing; and UnknownTopicOrPartition or UnknownTopicId if the topic is still gone at
+        the end. If it is cancelled, what came is fetched again by the next call.
         """
+        if self._late is not None:
+            late, self._late = self._late, None
+            raise late
         fetched: list[Fetched] = []
         try:
             await self._next(timeout_s, fetched)
@@ -245,16 +251,19 @@ class Fetcher:
         )
 
     async def _collect(self, tasks: list[asyncio.Task[list[Any]]], fetched: list[Fetched]) -> None:
-        """Add all that came. An error counts only if nothing did: else it comes again with the next call."""
+        """Add all that came. An error counts only if nothing did: else it comes again with another call."""
         failure: PostroadError | None = None
         for task in tasks:
             try:
                 await self._take(task, fetched)
             except PostroadError as error:
-                failure = error
+                if failure is None or not _is_lasting(failure):
+                    failure = error
                 self.near.clear()
         if failure is not None and not fetched:
             raise failure
+        if failure is not None and _is_lasting(failure):
+            self._late = failure
 
     async def _take(self, task: asyncio.Task[list[Any]], fetched: list[Fetched]) -> None:
         """All partitions of an answer. What is wrong with one of them is raised when the others are taken;
