@@ -140,8 +140,8 @@ def test_it_logs_in_over_tls(application: Driver, secured: SecureNode, topic: st
         secured.call("topic", "create", name)
     secured.call("publish", topic, "one", "two", "three")
     login = logins.options(secured, mechanism)
-    read = {**login, "startingOffsets": "earliest", "subscribe": topic}
-    write = {**login, "topic": f"{topic}-copy"}
+    read = {**login, "startingOffsets": "earliest", "subscribe": topic, "includeHeaders": "true"}
+    write = {**login, "topic": f"{topic}-copy", "includeHeaders": "true"}
     application.do("write", from_format="kafka", from_options=read, to_format="kafka", to_options=write)
     copied = secured.call("consume", f"{topic}-copy", "--from-beginning", "--count", "3").output
     assert sorted(copied.split()) == ["one", "three", "two"]
