@@ -166,18 +166,25 @@ class Guard:
 class GuardedAccess(Access):
     """What a principal may touch by one API."""
 
-    __slots__ = ("_guard", "_rights")
+    __slots__ = ("_guard", "_own")
 
     def __init__(self, guard: Guard, rights: Rights) -> None:
         self._guard = guard
-        self._rights = rights
+        asked = {
+            TOPIC: rights.topic,
+            GROUP: rights.group,
+            TRANSACTIONAL_ID: rights.transactional_id,
+            CLUSTER: rights.cluster,
+        }
+        # What the API asks of each kind of resource; it asks for no other kind without naming the operation.
+        self._own: dict[int, Operation] = {type_: each for type_, each in asked.items() if each is not None}
 
     def allows(self, type_: int, name: str, operation: Operation | None = None) -> bool:
-        wanted = self._operation(type_) if operation is None else operation
+        wanted = self._own[type_] if operation is None else operation
         return self._guard.allows(wanted, type_, name)
 
     def refusal(self, type_: int, name: str, operation: Operation | None = None) -> ApiError | None:
-        wanted = self._operation(type_) if operation is None else operation
+        wanted = self._own[type_] if operation is None else operation
         if self._guard.allows(wanted, type_, name):
             return None
         self._guard.note_denial(wanted, type_, name)
@@ -203,17 +210,6 @@ class GuardedAccess(Access):
     def may_write_any_topic(self) -> bool:
         guard = self._guard
         return guard.rules.allows_any(guard.principal, guard.host, Operation.WRITE, TOPIC)
-
-    def _operation(self, type_: int) -> Operation:
-        rights = self._rights
-        wanted = {
-            TOPIC: rights.topic,
-            GROUP: rights.group,
-            TRANSACTIONAL_ID: rights.transactional_id,
-            CLUSTER: rights.cluster,
-        }[ResourceType(type_)]
-        assert wanted is not None, "the API declares what it asks for"
-        return wanted
 
 
 _UNKNOWN_ID: Final = UnknownTopicId()
