@@ -401,6 +401,35 @@ def test_offsets_that_could_not_be_synced_do_not_outlive_their_transaction(
     assert committed_offset(running, "g", "t", stable=True) == (0, 5)
 
 
+@pytest.mark.parametrize("full", ["__transaction_state", "t", "__consumer_offsets"])
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_full_disk_delays_a_verdict_and_changes_nothing(
+    start: Callable[..., Running], full: str, commit: bool
+) -> None:
+    running = start()
+    running.create("t")
+    with running.connect() as connection:
+        worker = Worker(connection, "w")
+        assert worker.add("t") == [0]
+        assert worker.write("t") == 0
+        assert (worker.add_offsets("g"), worker.commit_offset("g", "t", 5)) == (0, 0)
+        log, disk = running.partition(full).log, use_failing_disk(running)
+        running.on_loop(lambda: setattr(log.active, "_file", disk.open(log.active.path)))
+        disk.fail("append", log.active.path, errno.ENOSPC)
+        code = worker.end(commit)
+        assert (code == 0) == (full != "__transaction_state"), "the verdict is what the client waits for"
+        until(lambda: disk.refusals, "the disk was full")
+        if full != "__consumer_offsets":
+            assert end_of(running, "t") == 0, "readers wait"
+        disk.heal()
+        until(lambda: worker.end(commit) == 0, "it ends as it was asked for")
+        verdict = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
+        until(lambda: state_of(running, "w") == verdict.value, "it is completed")
+    assert end_of(running, "t") == end_of(running, "t", isolation=0)
+    assert committed_offset(running, "g", "t", stable=True) == (0, 5 if commit else -1)
+    assert len(running.partition("t").log.aborted(0, 100)) == (not commit)
+
+
 def test_a_deleted_topic_counts_as_done(
     start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -210,7 +210,7 @@ def test_an_application_that_is_killed_stores_each_row_once(
 
 
 @pytest.mark.spark_slow
-@pytest.mark.parametrize(("transactional", "kills"), [("true", 10), ("task", 4)])
+@pytest.mark.parametrize(("transactional", "kills"), [("true", 6), ("task", 3)])
 def test_an_application_that_is_killed_commits_each_row_once_in_whatever_order(
     node: Node, topic: str, tmp_path: Path, transactional: str, kills: int
 ) -> None:
