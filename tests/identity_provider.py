@@ -70,13 +70,17 @@ def settings(where: str | Path) -> dict[str, str]:
 
 
 class Published:
-    """What the provider's web server answers, and how often it was asked."""
+    """What the provider's web server answers, and what it was asked for."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text
         self.status = 200
-        self.asked = 0
+        self.paths: list[str] = []
         self.url = ""
+
+    @property
+    def asked(self) -> int:
+        return len(self.paths)
 
 
 @contextmanager
@@ -86,7 +90,7 @@ def published(*keys: Key) -> Iterator[Published]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # the library's name
-            shown.asked += 1
+            shown.paths.append(self.path)
             self.send_response(shown.status)
             if shown.status == 302:
                 self.send_header("Location", "/elsewhere")

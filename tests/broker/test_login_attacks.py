@@ -165,7 +165,7 @@ def test_a_connection_that_ended_does_not_wait_for_the_end_of_its_session(node: 
 
 def test_a_session_ends_in_the_middle_of_a_run_of_produces(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Which takes a short way that asks nobody: the session's end has to close it, whatever comes when."""
-    with secured_node(tmp_path_factory.mktemp("runs"), security_session_ms="400ms") as short:
+    with secured_node(tmp_path_factory.mktemp("runs"), security_session_ms="1s") as short:
         short.create("run")
         with short.connect() as client:
             assert log_in(client, scram_client("admin")) == 0

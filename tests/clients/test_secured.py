@@ -412,7 +412,7 @@ def test_confluent_comes_with_tokens_again_and_again(trusting: Secured) -> None:
     deadline = time.monotonic() + 2.5  # two sessions
     while time.monotonic() < deadline:
         assert send(producer, "by-token", "one") is None
-    assert errors == []
+    assert KafkaError._AUTHENTICATION not in [error.code() for error in errors]
     assert send(Producer(by_token(trusting, "ann")), "by-token", "two").code() == (
         KafkaError.TOPIC_AUTHORIZATION_FAILED
     )

@@ -6,7 +6,8 @@ all of them come to the same answer. `Rules` holds the ACLs and decides (`rules.
 decision are
 in `resources.py` and `principals.py`. Who somebody is comes out of an exchange of SASL messages
 (`sasl.py`), of
-which SCRAM is the one that never sends a password (`scram.py`). Machines have passwords, too, which are
+which SCRAM is the one that never sends a password (`scram.py`), or out of a token that somebody else has
+signed (`tokens.py`, which needs a package that others do without). Machines have passwords, too, which are
 derived from the cluster's master key (`master_key.py`).
 
 The room is pure: chance and time are arguments. It knows no sockets, no requests, no store; the broker
