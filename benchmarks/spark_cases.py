@@ -88,7 +88,6 @@ _WRITE_GOALS = (Goal(Side.JVM, Figure.CPU, 1.0),)
 
 # Files hold all rows of a topic; what is written is a part of them.
 ROWS = {100: 4_000_000, 1024: 1_000_000}
-ONE_ROW = "partition = 1 and offset = 1234"
 
 CASES = (
     Case("read-100", "read 100 B", ROWS[100], _read(100), _read_goals(0.5), 100),
@@ -160,13 +159,24 @@ CASES = (
     Case(
         "one-row",
         "one row by partition and offset (otherwise: no filters told)",
-        ROWS[1024],
+        1_000_000,
         {
-            Side.OURS: lambda lab, rows: edges.some_rows(lab, rows, ONE_ROW, pushes=True),
-            Side.OTHERWISE: lambda lab, rows: edges.some_rows(lab, rows, ONE_ROW, pushes=False),
+            Side.OURS: lambda lab, rows: edges.some_rows(lab, rows, edges.ONE_ROW, pushes=True),
+            Side.OTHERWISE: lambda lab, rows: edges.some_rows(lab, rows, edges.ONE_ROW, pushes=False),
         },
         (),
-        1024,
+        0,
+    ),
+    Case(
+        "one-minute",
+        "one minute by timestamp (otherwise: no filters told)",
+        1_000_000,
+        {
+            Side.OURS: lambda lab, rows: edges.some_rows(lab, rows, edges.ONE_MINUTE, pushes=True),
+            Side.OTHERWISE: lambda lab, rows: edges.some_rows(lab, rows, edges.ONE_MINUTE, pushes=False),
+        },
+        (),
+        0,
     ),
     Case(
         "sql-count",

@@ -5,12 +5,8 @@ The other side is the same work without that, or in the way in which Spark does 
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.spark_lab import PARTITIONS, Lab, Measured
@@ -19,6 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SCHEMA: Final = "id bigint, customer string, total double"
+FIRST_MS: Final = 1_700_000_000_000
+STEP_MS: Final = 10  # between two rows
+ONE_ROW: Final = "partition = 1 and offset = 1234"
+_MINUTE_MS: Final = FIRST_MS + 5_000_000
+ONE_MINUTE: Final = (
+    f"timestamp >= timestamp_millis({_MINUTE_MS}) and timestamp < timestamp_millis({_MINUTE_MS + 60_000})"
+)
 SQL_WITHIN_S: Final = 300.0
 _JSON: Final = "concat('{\"id\": ', id, ', \"customer\": \"c', id % 1000, '\", \"total\": ', id % 500, '.5}')"
 _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
@@ -55,10 +58,15 @@ def replay(lab: Lab, rows: int) -> Measured:
 
 
 def some_rows(lab: Lab, rows: int, where: str, *, pushes: bool) -> Measured:
-    """Few of the rows, each of which has 1 KB, with Spark's filters told to the source or not."""
+    """Few of the rows, with the query's filters told to the source or not."""
+    topic = f"timed-{rows}"
+    time = f"timestamp_millis({FIRST_MS} + id * {STEP_MS}) as timestamp"
+    lab.fill_once(
+        topic, lambda: lab.spark.range(0, rows, 1, 1).selectExpr("binary(string(id)) as value", time)
+    )
     lab.spark.conf.set(_PUSHDOWN, str(pushes).lower())
     try:
-        return lab.measure(rows, lambda: lab.topic(1024, "postroad").where(where).collect())
+        return lab.measure(rows, lambda: lab.frame(subscribe=topic).where(where).collect())
     finally:
         lab.spark.conf.unset(_PUSHDOWN)
 
@@ -69,23 +77,14 @@ def sql_count(lab: Lab, rows: int, *, in_spark: bool) -> Measured:
     if not in_spark:
         query = query.removesuffix(" where true")
     command = [sys.executable, "-m", "postroad", "sql", query, "--bootstrap", lab.bootstrap]
-    with _cpu_of_children() as used:
-        begun = time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True, timeout=SQL_WITHIN_S)
-        seconds = time.perf_counter() - begun
-    return Measured(seconds, used[0], rows)
-
-
-@contextmanager
-def _cpu_of_children() -> Iterator[list[float]]:
-    used = [-_children_s()]
-    yield used
-    used[0] += _children_s()
-
-
-def _children_s() -> float:
-    found = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return found.ru_utime + found.ru_stime
+    told = subprocess.run(
+        [sys.executable, "-m", "benchmarks.whole", *command],
+        check=True,
+        capture_output=True,
+        timeout=SQL_WITHIN_S,
+    )
+    seconds, cpu_seconds = map(float, told.stdout.split())
+    return Measured(seconds, cpu_seconds, rows)
 
 
 def _json_topic(lab: Lab, rows: int, bad_every: int) -> str:

@@ -40,7 +40,7 @@ def test_python_of_the_guide_runs_from_top_to_bottom(
     postroad: Node, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain.create(postroad.bootstrap, "orders", 3)
-    for name in ("large-orders", "orders-test"):
+    for name in ("large-orders", "orders-test", "shipments"):
         plain.create(postroad.bootstrap, name)
     plain.send(postroad.bootstrap, "orders", [plain.Message(value) for value in ORDERS])
     names: dict[str, Any] = {}

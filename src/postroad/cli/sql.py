@@ -70,8 +70,8 @@ def sql(
             return
         is_short = size <= SHORT_OFFSETS_MAX
     with (
-        TemporaryDirectory(prefix="postroad-sql-") as directory,
         spark_session("sql", master, confs, address, is_short=is_short) as spark,
+        TemporaryDirectory(prefix="postroad-sql-") as directory,
     ):
         from postroad.pipelines.history import Sources
         from postroad.pipelines.queries import query as ask
