@@ -32,7 +32,7 @@ from simulator.cluster_events import ELECTED
 from simulator.faults import KINDS
 from simulator.service import Service
 from simulator.violation import Violation
-from simulator.workloads.queue_admin import QueueAdmin
+from simulator.workloads.queue_admin import AGAIN_S, QueueAdmin
 from simulator.workloads.queue_case import QueueCase
 from simulator.workloads.queue_history import Letter, Position, QueueHistory, SeenStarts
 from simulator.workloads.queue_member import QueueMember
@@ -161,6 +161,7 @@ class Queues(Workload):
     # --- the end
 
     async def finish(self, client: Client) -> None:
+        await self._last_changes()
         ends_at = self.stage.world.now + DRAIN_S
         for history in self._histories:
             while self.stage.world.now < ends_at:
@@ -174,6 +175,12 @@ class Queues(Workload):
             await self._read_topic(client, topic)
         for history in self._histories:
             await self._read_letters(client, history)
+
+    async def _last_changes(self) -> None:
+        """A member that vanished in the middle of a deletion holds it up for as long as its session lasts,
+        which may be longer than the calm."""
+        while not all(admin.is_done for admin in self._admins):  # noqa: ASYNC110 - they run on other loops
+            await asyncio.sleep(AGAIN_S)
 
     async def _read_topic(self, client: Client, topic: QueueTopic) -> None:
         topic.first_offsets = await offsets.earliest(client, topic.topic_partitions())
