@@ -24,6 +24,7 @@ PURE = (
     "replication",
     "transactions",
     "security",
+    "filters",
 )
 ADAPTERS = {  # each beside its port; `store.py` is the port of the coordination store
     "log/disk.py",
@@ -112,6 +113,9 @@ PLANTED = [
     ("security/rules.py", "postroad.cluster.keys"),
     ("security/sasl.py", "postroad.wire.primitives"),
     ("security/scram.py", "secrets"),
+    ("filters/times.py", "datetime"),
+    ("filters/filter.py", "postroad.wire.records"),
+    ("filters/parser.py", "postroad.groups.regex"),
     ("cluster/etcd_messages.py", "aiohttp"),
     ("cluster/etcd_watch.py", "aiohttp"),
     ("cluster/image.py", "asyncio"),
