@@ -6,7 +6,7 @@ NODE   := $(VENV)/.node
 STAMP  := $(VENV)/.installed
 DEBIAN := $(VENV)/.debian
 
-.PHONY: run cluster test check bench bench-spark conform faults simulate spark spec fuzz messages lock clean
+.PHONY: run cluster test check bench bench-spark conform faults simulate spark spec fuzz messages vendor lock clean
 
 run: $(NODE)
 	$(BIN)/postroad serve
@@ -66,6 +66,10 @@ fuzz: $(STAMP)
 # The protocol's modules, from kio's schemas. A test fails when they are not current.
 messages: $(STAMP)
 	$(BIN)/python -m tools.generate_messages
+
+# The console's scripts that others wrote, from the npm registry, by the hashes in vendor.toml.
+vendor: $(STAMP)
+	$(BIN)/python -m tools.vendor
 
 # Pinned versions of all that is installed here; names packages and versions only.
 lock: $(STAMP)

@@ -17,7 +17,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 @pytest.fixture(scope="module")
 def gateway(start_gateway: StartGateway) -> RunningGateway:
-    return start_gateway([health.routes, metrics.routes, rest.routes, sqs.routes])
+    return start_gateway([health.routes, metrics.routes, rest.routes, sqs.routes], console=False)
 
 
 def test_browser_is_told_what_runs_here_and_where_to_go_on(gateway: RunningGateway) -> None:

@@ -12,7 +12,7 @@ import pytest
 from postroad.pipelines.report import words
 from postroad.pipelines.report.charts import Column, columns_chart, nice_step
 from postroad.pipelines.report.findings import findings
-from postroad.pipelines.report.markup import Html, tag
+from postroad.markup import Html, tag
 from postroad.pipelines.report.measured import Measured, Story
 from postroad.pipelines.report.page import page
 from postroad.pipelines.report.sections import REASONS_MAX

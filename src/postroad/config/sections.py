@@ -213,6 +213,7 @@ class Http(Section):
     insecure: bool = setting(
         False, switch(), "Allow an address that others can reach without access keys, though there is no TLS."
     )
+    console: bool = setting(True, switch(), "Serve the console, a web page for people, at /console.")
 
     @property
     def loopback(self) -> bool:
@@ -225,6 +226,22 @@ class Http(Section):
     @property
     def scheme(self) -> str:
         return "https" if self.tls else "http"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Console(Section):
+    """The gateway's web page for people (http.console)."""
+
+    read_only: bool = setting(False, switch(), "Show everything and change nothing: the console has no buttons.")
+    payloads: str = setting(
+        "show",
+        choice("show", "hide"),
+        "hide: keys, values and headers of messages are not shown in the console.",
+    )
+
+    @property
+    def shows_payloads(self) -> bool:
+        return self.payloads == "show"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from postroad.config.declaration import Section, Setting, declarations
 from postroad.config.kafka import Kafka
 from postroad.config.listeners import CERTIFICATE, DEFAULT_NAME, EVERY_ADDRESS, Listener, is_loopback
 from postroad.config.sections import (
+    Console,
     Cluster,
     Data,
     Durability,
@@ -36,6 +37,7 @@ __all__ = [
     "Data",
     "Durability",
     "Groups",
+    "Console",
     "Http",
     "Kafka",
     "Limits",
@@ -63,6 +65,7 @@ class Settings:
     tls: Tls = field(default_factory=Tls)
     security: Security = field(default_factory=Security)
     http: Http = field(default_factory=Http)
+    console: Console = field(default_factory=Console)
     topics: Topics = field(default_factory=Topics)
     durability: Durability = field(default_factory=Durability)
     limits: Limits = field(default_factory=Limits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from postroad.gateway import health, metrics, push, redrives, rest, sqs, webhooks
+from postroad.gateway import console, health, history, metrics, push, redrives, rest, sqs, webhooks
 from postroad.gateway.app import Context, Routes
 
 DIALECTS: Final[list[Routes]] = [
@@ -12,10 +12,12 @@ DIALECTS: Final[list[Routes]] = [
     metrics.routes,
     rest.routes,
     push.routes,
+    console.routes,
     sqs.routes,
 ]
 
 CONTEXTS: Final[list[Context]] = [
     webhooks.context,
     redrives.context,
+    history.context,
 ]

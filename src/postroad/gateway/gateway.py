@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
@@ -17,11 +17,12 @@ from postroad.client.login import Credentials
 from postroad.client.metadata import Topic
 from postroad.client.producer import Delivery, Producer, Sent
 from postroad.client.share_message import AckType
-from postroad.config.sections import Http
+from postroad.config.sections import Console, Http
 from postroad.errors import PostroadError, TopicAlreadyExists, UnknownTopicOrPartition
 from postroad.gateway.access import Keys
 from postroad.gateway.directory import Directory
 from postroad.gateway.exchange import PlainRoute
+from postroad.gateway.history import History
 from postroad.gateway.memory import Memory
 from postroad.gateway.metrics import GatewayMetrics
 from postroad.gateway.origin import Visitors
@@ -58,6 +59,7 @@ class GatewaySettings:
     are_users: bool = False  # requests are users', as the nodes know them (`security.enabled`)
     principal_rules: str = "DEFAULT"  # how users are called after their certificates
     name: str = ""  # of no other gateway, and the same at its next start; empty: a random one
+    console: Console = field(default_factory=Console)
 
 
 class Gateway:
@@ -85,6 +87,7 @@ class Gateway:
         self.plain_routes: dict[str, PlainRoute] = {}  # by X-Amz-Target: what need not go through aiohttp
         self.pages = Pages()
         self.closing = asyncio.Event()  # long waits end when it is set
+        self.history = History(self.client)
         self.redrives = Redrives(self.client, self.directory, self.closing)
         self._receivers: dict[str, Receiver] = {}
         self._sweeper: asyncio.Task[None] | None = None

@@ -76,5 +76,9 @@ class Receipts:
         name = body[_HEAD.size : _HEAD.size + length].decode()
         return Receipt(name, *_PLACE.unpack_from(body, _HEAD.size + length))
 
+    def derived_key(self, purpose: bytes) -> bytes:
+        """A key for something else that all gateways of a cluster must agree on."""
+        return hmac.digest(self._key, b"postroad " + purpose, hashlib.sha256)
+
     def _seal(self, body: bytes) -> bytes:
         return hmac.digest(self._key, body, hashlib.sha256)[:_SEAL_BYTES]

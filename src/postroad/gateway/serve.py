@@ -139,6 +139,7 @@ async def _connected(
                 settings.security.enabled,
                 settings.tls.principal_rules,
                 name,
+                settings.console,
             )
         )
         try:

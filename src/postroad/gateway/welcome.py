@@ -1,4 +1,5 @@
-"""The page at `/` for people: a browser there finds out what runs here, and where to go on.
+"""The page at `/` for people: a browser there finds out what runs here, and where to go on. Where there is a
+console it is led there.
 
 Programs speak SQS at the same address, so the page is only for a GET that accepts HTML and names no action.
 It is one text without scripts, and loads nothing; the content security policy allows its own style alone.
@@ -61,6 +62,7 @@ PAGE: Final = """<!doctype html>
 GUIDE: Final = """<dt><a href="{url}">Guide</a></dt>
 <dd>How to use and run Postroad.</dd>
 """
+CONSOLE: Final = "/console"
 _HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 HEADERS: Final = {
     "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; "
@@ -72,13 +74,16 @@ HEADERS: Final = {
 }
 
 
-def before(handler: Handler) -> Handler:
-    """The page for people; whatever else comes is the handler's."""
+def before(handler: Handler, has_console: bool) -> Handler:
+    """The page for people, or the way to the console; whatever else comes is the handler's."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if not is_wanted(request):
             return await handler(request)
         request[ACTION] = "welcome"
+        if has_console:
+            found = {"Location": CONSOLE, "Vary": "Accept", "Cache-Control": "no-cache"}
+            return web.Response(status=302, headers=found)
         text = page(f"{request.scheme}://{request.host}")
         return web.Response(text=text, content_type="text/html", headers=HEADERS)
 

@@ -28,6 +28,8 @@ LISTS = {
     "GET /v1/subscriptions",
     "GET /v1/consumer-groups",
     "GET /v1/redrives",
+    "GET /v1/figures",
+    "GET /v1/history",
 }
 ELSEWHERE = {"CancelMessageMoveTask"}  # `test_moves.py`
 

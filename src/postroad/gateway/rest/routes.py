@@ -11,6 +11,7 @@ from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest import (
     consumer_groups,
     dead_letters,
+    history,
     messages,
     openapi,
     page,
@@ -60,6 +61,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     webhooks.put_webhook,
     webhooks.delete_webhook,
     webhooks.verify_webhook,
+    history.get_history,
+    history.list_figures,
 )
 
 

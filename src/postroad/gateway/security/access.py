@@ -47,6 +47,9 @@ class Access:
     def may_group(self, name: str, operation: Operation) -> bool:
         return self.allows(operation, GROUP, name)
 
+    def may_cluster(self, operation: Operation) -> bool:
+        return self.allows(operation, CLUSTER, CLUSTER_NAME)
+
     def may_create_topic(self, name: str) -> bool:
         return self.allows(Operation.CREATE, CLUSTER, CLUSTER_NAME) or self.may_topic(name, Operation.CREATE)
 

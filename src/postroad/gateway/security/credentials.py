@@ -146,6 +146,17 @@ class Credentials:
             )
         return session
 
+    async def of_mark(self, user: str, is_shown: Callable[[bytes], bool]) -> Session | None:
+        """The session of a password that was right when its mark was told; None: it is no longer the
+        user's. Raises PostroadError."""
+        session = self._sessions.find(user, is_shown)
+        if session is not None:
+            return session
+        answer = await self._ask(api.FollowRules(users=[user]))
+        standing = answer.users.get(user)
+        mark = None if standing is None else next(filter(is_shown, standing.passwords), None)
+        return None if mark is None else self._sessions.add(Session(user, mark=mark))
+
     # --- tokens
 
     def known_token(self, token: str) -> Session | None:

@@ -16,7 +16,7 @@ import asyncio
 import json
 import logging
 from asyncio import BaseTransport
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from aiohttp import BasicAuth
@@ -85,6 +85,26 @@ class Identities:
         if shown is not None:
             return await self._by_secret(*shown, transport)
         return None if header else self.by_certificate(transport)
+
+    # --- in a browser
+
+    async def by_password(self, name: str, secret: str, transport: BaseTransport | None) -> Access | None:
+        """Who shows a name and a password, or an access key's id and secret; None: they are wrong. Raises
+        PostroadError."""
+        if self.following is not None:
+            self.following.check_current()
+        return await self._by_secret(name, secret, True, transport)
+
+    async def of_mark(
+        self, name: str, is_shown: Callable[[bytes], bool], transport: BaseTransport | None
+    ) -> Access | None:
+        """The user who was let in by a password whose mark is known, as long as it is the user's. Raises
+        PostroadError."""
+        if self._credentials is None or self.following is None:
+            return None
+        self.following.check_current()
+        session = await self._credentials.of_mark(name, is_shown)
+        return None if session is None else self._of_session(session, host_of(transport))
 
     async def _by_secret(
         self, name: str, secret: str, may_be_user: bool, transport: BaseTransport | None

@@ -7,7 +7,7 @@ registry hears from the nodes how users stand, and ends those whose password or 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import Final, NamedTuple
 from weakref import WeakSet
@@ -57,6 +57,13 @@ class Sessions:
     def add(self, session: Session) -> Session:
         self._by_user.setdefault(session.user, WeakSet()).add(session)
         return session
+
+    def find(self, user: str, is_shown: Callable[[bytes], bool]) -> Session | None:
+        """One by a password with such a mark, that has not ended."""
+        for session in self._by_user.get(user, ()):
+            if session.mark and not session.has_ended and is_shown(session.mark):
+                return session
+        return None
 
     def users(self) -> list[str]:
         """Whose standing matters: users with sessions that are kept by somebody."""

@@ -59,7 +59,7 @@ def routes(gateway: Gateway) -> list[web.RouteDef]:
     gateway.plain_routes.update({protocol_json.TARGET_PREFIX + name: plain for name in ACTIONS})
     return [
         web.post("/", handler.answer),
-        web.get("/", welcome.before(handler.answer), allow_head=False),
+        web.get("/", welcome.before(handler.answer, gateway.http.console), allow_head=False),
         web.post(QUEUE_PATH, handler.answer),
         web.get(QUEUE_PATH, handler.answer, allow_head=False),
     ]

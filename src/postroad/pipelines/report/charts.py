@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from postroad.pipelines.report.markup import Html, Node, join, tag
+from postroad.markup import Html, Node, join, tag
 
 MINUTES_A_DAY: Final = 1440
 MINUTES_A_YEAR: Final = 365 * MINUTES_A_DAY

@@ -8,7 +8,7 @@ from typing import Final
 
 from postroad.pipelines.report import sections, words
 from postroad.pipelines.report.findings import findings, headline, peak_minute
-from postroad.pipelines.report.markup import Html, Node, tag
+from postroad.markup import Html, Node, tag
 from postroad.pipelines.report.measured import Measured, Story
 
 TITLE_TOPICS_MAX: Final = 3

@@ -8,7 +8,7 @@ from typing import Final
 from postroad.pipelines.report import latency, words
 from postroad.pipelines.report.charts import HALF_SIZES, Column, columns_chart, time_labels
 from postroad.pipelines.report.findings import is_hot, is_skewed
-from postroad.pipelines.report.markup import Html, Node, tag
+from postroad.markup import Html, Node, tag
 from postroad.pipelines.report.measured import Measured, Row, Story, summed, total_of
 from postroad.pipelines.report.timeline import Timeline, timeline
 

@@ -1,0 +1,107 @@
+// What the pages can't do by themselves: the reader's own time, keys, what becomes of a form, whether the gateway answers.
+"use strict";
+
+(() => {
+  const one = (selector, from = document) => from.querySelector(selector);
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+
+  // --- times: the reader's own, with UTC to be seen on hover
+
+  const local = new Intl.DateTimeFormat(undefined, {
+    year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
+  });
+
+  function localise() {
+    for (const time of all("time[data-ms]")) {
+      const at = new Date(Number(time.dataset.ms));
+      const text = local.format(at);
+      if (time.textContent !== text) {
+        time.textContent = text;
+        time.title = `${at.toISOString().replace("T", " ").replace("Z", "")} UTC`;
+      }
+    }
+  }
+
+  // --- after an action: what was done closes its form, what failed stays open
+
+  function settled() {
+    const outcome = one("#main")?.dataset.outcome;
+    if (outcome === "done") {
+      for (const open of all("[popover]:popover-open")) open.hidePopover();
+      for (const form of all("#main form")) form.reset();
+    }
+    localise();
+  }
+  document.addEventListener("htmx:after:swap", (event) => {
+    if (event.target instanceof HTMLFormElement || event.detail?.ctx?.sourceElement instanceof HTMLFormElement) settled();
+    else localise();
+  });
+  document.addEventListener("htmx:sse:after:message", localise);
+
+  // --- whether the gateway answers
+
+  const lost = (is) => { const said = one("#lost"); if (said) said.hidden = !is; };
+  document.addEventListener("htmx:sse:error", () => lost(true));
+  document.addEventListener("htmx:sse:after:connection", (event) => {
+    lost(false);
+    document.documentElement.dataset.live = String(Number(document.documentElement.dataset.live ?? 0) + 1);
+  });
+  document.addEventListener("htmx:error", () => lost(true));
+  document.addEventListener("console:reload", () => location.reload());
+
+  // --- keys
+
+  let went = 0; // when `g` was pressed
+  const typing = (target) => target.closest?.("input, textarea, select, [contenteditable]") !== null;
+
+  function step(by) {
+    const links = all("#main tbody tr a:first-of-type").filter((link, index, every) => every.findIndex((each) => each.closest("tr") === link.closest("tr")) === index);
+    if (!links.length) return;
+    const at = links.findIndex((link) => link.closest("tr").contains(document.activeElement));
+    links[Math.min(Math.max(at + by, 0), links.length - 1)].focus();
+  }
+
+  function press(name) {
+    const button = one(`[data-press="${name}"]`);
+    button?.click();
+    return button !== null;
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (one("[popover]:popover-open") && event.key !== "?") return;
+    if (Date.now() - went < 1500) {
+      went = 0;
+      const link = one(`header nav a[data-key="${CSS.escape(event.key)}"]`);
+      if (link) { event.preventDefault(); link.click(); }
+      return;
+    }
+    const acts = {
+      "/": () => one("[data-search]")?.focus(),
+      "g": () => { went = Date.now(); },
+      "j": () => step(1),
+      "k": () => step(-1),
+      "p": () => press("pause"),
+      "l": () => press("live"),
+      "?": () => one("#keys")?.togglePopover(),
+    };
+    if (Object.hasOwn(acts, event.key)) { event.preventDefault(); acts[event.key](); }
+  });
+
+  // --- what was chosen takes effect at once; what is shown can be copied
+
+  document.addEventListener("change", (event) => {
+    if (event.target.matches?.("[data-submits]")) event.target.form.requestSubmit();
+  });
+  document.addEventListener("click", async (event) => {
+    const copier = event.target.closest?.("[data-copy]");
+    if (!copier) return;
+    const text = copier.dataset.copy === "url" ? location.href : one(copier.dataset.copy)?.textContent ?? "";
+    await navigator.clipboard.writeText(text);
+    const before = copier.textContent;
+    copier.textContent = "Copied";
+    setTimeout(() => { copier.textContent = before; }, 1500);
+  });
+
+  document.addEventListener("DOMContentLoaded", localise);
+})();
