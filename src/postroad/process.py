@@ -119,6 +119,14 @@ def say(*lines: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter tries again
 
 
+def http_lines(scheme: str, address: str, *, console: bool) -> list[str]:
+    """For `say`: where the gateway is; none without an address."""
+    if not address:
+        return []
+    lines = [f"HTTP (SQS, REST, WebSocket): {scheme}://{address}"]
+    return [*lines, f"Console, in a browser: {scheme}://{address}/console"] if console else lines
+
+
 def warn_of_exposed(*secrets: str) -> None:
     """A line for each file that every user of the machine can read; empty names are passed over."""
     for path in filter(None, secrets):

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from postroad.markup import Html, tag
 from postroad.pipelines.report import words
 from postroad.pipelines.report.charts import Column, columns_chart, nice_step
 from postroad.pipelines.report.findings import findings
-from postroad.markup import Html, tag
 from postroad.pipelines.report.measured import Measured, Story
 from postroad.pipelines.report.page import page
 from postroad.pipelines.report.sections import REASONS_MAX

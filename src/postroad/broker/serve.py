@@ -113,7 +113,7 @@ def _say_ready(node: Node, http: str, ready_file: str | None, secured: SecureSta
     )
     process.say(
         f"postroad is ready: Kafka clients connect to {address}; data in {node.directory.path.absolute()}",
-        *([f"HTTP (SQS, REST, WebSocket): {node.settings.http.scheme}://{http}"] if http else []),
+        *process.http_lines(node.settings.http.scheme, http, console=node.settings.http.console),
         *(hints if secured is None else secured.lines),
     )
     if ready_file is not None:

@@ -240,7 +240,7 @@ def _say_ready(
     process.say(
         f"postroad is ready, {len(running.advertised)} nodes: Kafka clients connect to {addresses}; "
         f"data in {data}",
-        *([f"HTTP (SQS, REST, WebSocket): {loaded.settings.http.scheme}://{http}"] if http else []),
+        *process.http_lines(loaded.settings.http.scheme, http, console=loaded.settings.http.console),
         *(hints if secured is None else secured.lines),
     )
     if ready_file is not None:

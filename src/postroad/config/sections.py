@@ -232,7 +232,9 @@ class Http(Section):
 class Console(Section):
     """The gateway's web page for people (http.console)."""
 
-    read_only: bool = setting(False, switch(), "Show everything and change nothing: the console has no buttons.")
+    read_only: bool = setting(
+        False, switch(), "Show everything and change nothing: the console has no buttons."
+    )
     payloads: str = setting(
         "show",
         choice("show", "hide"),

@@ -14,8 +14,8 @@ from postroad.config.declaration import Section, Setting, declarations
 from postroad.config.kafka import Kafka
 from postroad.config.listeners import CERTIFICATE, DEFAULT_NAME, EVERY_ADDRESS, Listener, is_loopback
 from postroad.config.sections import (
-    Console,
     Cluster,
+    Console,
     Data,
     Durability,
     Groups,
@@ -34,10 +34,10 @@ from postroad.errors import ConfigurationError, InvalidConfig
 __all__ = [
     "SECTIONS",
     "Cluster",
+    "Console",
     "Data",
     "Durability",
     "Groups",
-    "Console",
     "Http",
     "Kafka",
     "Limits",

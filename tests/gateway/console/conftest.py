@@ -14,14 +14,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from postroad.gateway.dialects import CONTEXTS, DIALECTS
 from postroad.testing import Node
 from tests.gateway.conftest import RunningGateway, gateway_in_thread
 from tests.gateway.rest import browser as programs
 
-PATIENCE_MS = 30_000.0  # far above what anything here takes; it only bounds a failure
+PATIENCE_MS = 20_000.0  # far above what anything here takes; it only bounds a failure
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 
 
@@ -30,6 +30,7 @@ def chromium() -> Iterator[Browser]:
     path = programs.program()
     if path is None:
         pytest.skip("there is no Chromium here; on Debian tools/debian-packages installs it")
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield running

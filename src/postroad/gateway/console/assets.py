@@ -21,7 +21,7 @@ POLICY: Final = (
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with `no-referrer` our own forms come with `Origin: null`
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
@@ -29,7 +29,6 @@ FOR_EVER: Final = "max-age=31536000, immutable"
 FILES: Final = {
     "console.css": ("console.css", "text/css"),
     "console.js": ("console.js", "text/javascript"),
-    "chart.js": ("chart.js", "text/javascript"),
     "htmx.min.js": ("vendor/htmx.min.js", "text/javascript"),
     "hx-sse.min.js": ("vendor/hx-sse.min.js", "text/javascript"),
     "uPlot.iife.min.js": ("vendor/uPlot.iife.min.js", "text/javascript"),

@@ -2,14 +2,16 @@
 
 F1 A form has the token of the session it was made for; without it nothing is done (`sessions.py`).
 F2 What was typed stays there when the action fails, with the reason beside it.
-F3 Each form can show what it is about to do as commands, without doing it (`Visit`, V2).
+F3 What is hard to undo is shown in numbers first; a second press, with nothing changed, does it (`Review`).
+F4 Each form can show what it is about to do as commands, without doing it (`Visit`, V2).
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from postroad.gateway.console.commands import Command
 from postroad.gateway.rest.problems import Problem
@@ -22,7 +24,25 @@ ACTION: Final = "do"
 TOKEN: Final = "token"
 SHOW: Final = "show"  # with COMMAND: only say how it is done
 COMMAND: Final = "command"
-KEY: Final = "form"  # which of several forms of the same action it was
+# Which of several forms of the same action it was. Not `form`: a field called so hides the form from scripts.
+KEY: Final = "which"
+CONFIRMED: Final = "confirmed"  # the digest of what was looked over
+_NO_CONTENT: Final = frozenset({TOKEN, SHOW, CONFIRMED})
+
+
+class Review(NamedTuple):
+    """What an action is about to do, to be looked over before it is done; the label of the button for it."""
+
+    label: str
+    effect: Node
+    digest: str
+    danger: bool = False
+
+
+def digest_of(form: Mapping[str, str]) -> str:
+    """What was looked over counts for a form with the same content only."""
+    content = sorted((name, value) for name, value in form.items() if name not in _NO_CONTENT)
+    return hashlib.sha256(repr(content).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -36,11 +56,14 @@ class Outcome:
     body: Node = None
     problem: Problem | None = None
     command: Command | None = None
+    review: Review | None = None
 
     @property
     def kind(self) -> str:
         if self.command is not None:
             return "command"
+        if self.review is not None:
+            return "review"
         return "failed" if self.problem is not None else "done"
 
 
@@ -109,6 +132,7 @@ class FormMaker:
         submit: str = "",
         danger: bool = False,
         wide: bool = False,
+        label_for: str = "",
     ) -> Html:
         """A button that opens the form; nothing at all where the console may not change anything."""
         if not self._visit.changes:
@@ -116,7 +140,7 @@ class FormMaker:
         id_ = f"{self._id}-dialog"
         opener = tag(
             "button", label, type="button", popovertarget=id_, class_="danger" if danger else None,
-            id=f"{self._id}-open",
+            id=f"{self._id}-open", aria_label=f"{label} {label_for}" if label_for else None,
         )  # fmt: skip
         closer = tag(
             "button", "Cancel", type="button", popovertarget=id_, popovertargetaction="hide", class_="quiet"
@@ -180,7 +204,17 @@ class FormMaker:
         elif outcome is not None and outcome.command is not None:
             lines = [line for line in (outcome.command.cli, outcome.command.curl) if line]
             shown = [tag("pre", line, class_="command", tabindex="0") for line in lines]
+        elif outcome is not None and outcome.review is not None:
+            shown = self._to_review(outcome.review)
         return tag("div", shown, class_="result", id=f"{self._id}-result", aria_live="polite")
+
+    @staticmethod
+    def _to_review(review: Review) -> Html:
+        button = tag(
+            "button", review.label, type="submit", name=CONFIRMED, value=review.digest,
+            class_="danger" if review.danger else "primary",
+        )  # fmt: skip
+        return tag("div", review.effect, button, class_="notice warn review", role="status")
 
     def _given(self, name: str, value: str) -> str:
         if self._outcome is None or self._outcome.kind == "done":

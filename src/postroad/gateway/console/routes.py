@@ -23,7 +23,7 @@ from postroad.gateway.console.page import Form, Page
 from postroad.gateway.console.pages import PAGES
 from postroad.gateway.console.responses import html, read_form
 from postroad.gateway.console.sessions import Browsers, Visitor
-from postroad.gateway.console.visit import Described, Visit, problem_of
+from postroad.gateway.console.visit import Described, ToReview, Visit, problem_of
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.problems import Refused
@@ -161,6 +161,8 @@ class Console:
             done = await act(visit, form)
         except Described as described:
             visit.outcome = Outcome(name, key, form, command=described.command)
+        except ToReview as asked:
+            visit.outcome = Outcome(name, key, form, review=asked.review)
         except (Refused, PostroadError) as error:
             problem = problem_of(error)
             if problem.status == problems.INTERNAL.status:

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from postroad.errors import PostroadError
 from postroad.gateway.console.commands import Command, command_of
-from postroad.gateway.console.forms import FormMaker, Outcome
+from postroad.gateway.console.forms import CONFIRMED, FormMaker, Outcome, Review, digest_of
 from postroad.gateway.console.sessions import Visitor
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.history.ring import SeriesKey
@@ -37,6 +37,14 @@ class Described(Exception):
     def __init__(self, command: Command) -> None:
         super().__init__(command.curl)
         self.command = command
+
+
+class ToReview(Exception):
+    """Raised in place of a change that is to be looked over first."""
+
+    def __init__(self, review: Review) -> None:
+        super().__init__(review.label)
+        self.review = review
 
 
 class Visit:
@@ -88,6 +96,18 @@ class Visit:
             raise Described(command_of(self.origin, endpoint, path, query or {}, body))
         return await self._perform(endpoint, query or {}, body, path)
 
+    async def preview(self, endpoint: Endpoint, body: Any, **path: str) -> Any:
+        """What a change would do, asked of an endpoint that was told not to do it (`dry_run`). Raises
+        Refused, PostroadError."""
+        assert body.get("dry_run") is True, body
+        return await self._perform(endpoint, {}, body, path)
+
+    def review(self, form: Mapping[str, str], label: str, *effect: Node, danger: bool = True) -> None:
+        """Raises ToReview unless this form was looked over."""
+        digest = digest_of(form)
+        if not self.describes and form.get(CONFIRMED) != digest:
+            raise ToReview(Review(label, effect, digest, danger))
+
     async def _perform(
         self, endpoint: Endpoint, query: Mapping[str, Any], body: Any, path: Mapping[str, str]
     ) -> Any:
@@ -113,6 +133,11 @@ class Visit:
         return serving.decode(decoder, _ENCODED.encode({} if body is None else body))
 
     # --- rights, for what is to be shown
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether the visitor has an admin's key, where keys of the settings are all that is asked for."""
+        return self.access.admin or self.access.is_guarded
 
     def may_topic(self, name: str, operation: Operation) -> bool:
         return self.access.may_topic(name, operation)

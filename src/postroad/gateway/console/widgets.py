@@ -6,9 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
-from postroad.gateway.console.page import Form
-from postroad.gateway.rest import problems
-from postroad.gateway.rest.problems import Refused
 from postroad.markup import Html, Node, tag
 
 if TYPE_CHECKING:
@@ -74,6 +71,28 @@ def table(
         id_, [name for name, _ in rows],
         tag("div", whole, id=id_, class_="scroll", tabindex="0", role="region", aria_label=caption or id_),
     )  # fmt: skip
+
+
+def still_table(
+    id_: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[Node]]], *, caption: str
+) -> Html:
+    """A table with forms in it: a tick leaves it alone."""
+    head = [tag("th", column or tag("span", "Actions", class_="unseen"), scope="col") for column in columns]
+    body = [
+        tag("tr", [cell if _is_cell(cell) else tag("td", cell) for cell in cells], id=f"{id_}-{name}")
+        for name, cells in rows
+    ]
+    whole = tag(
+        "table", tag("caption", caption, class_="unseen"), tag("thead", tag("tr", head)), tag("tbody", body)
+    )
+    return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=caption, id=id_)
+
+
+def plain_table(columns: Sequence[str], rows: Sequence[Sequence[Node]]) -> Html:
+    """A small one that stays as it is."""
+    head = tag("tr", [tag("th", column, scope="col") for column in columns])
+    body = [tag("tr", [tag("td", cell) for cell in row]) for row in rows]
+    return tag("div", tag("table", tag("thead", head), tag("tbody", body)), class_="scroll", tabindex="0")
 
 
 def _is_cell(cell: Node) -> bool:
@@ -153,31 +172,3 @@ def pager(visit: Visit, following: str | None, name: str = "after") -> Html:
     if following is not None:
         links.append(tag("a", "Next page", href="?" + urlencode({**query, name: following}), rel="next"))
     return tag("nav", links, class_="pager", aria_label="Pages") if links else Html("")
-
-
-# --- what forms bring
-
-
-def check_typed(form: Form, name: str) -> None:
-    """Raises Refused."""
-    if form.get("typed", "").strip() != name:
-        raise Refused(problems.REFUSED, f"Type the name {name} to confirm.")
-
-
-def whole_number(text: str, label: str) -> int:
-    """Raises Refused."""
-    try:
-        return int(text.strip())
-    except ValueError:
-        raise Refused(problems.REFUSED, f"{label}: {text.strip()!r} is not a whole number.") from None
-
-
-def lines_of(text: str) -> dict[str, str]:
-    """Lines such as `name=value`. Raises Refused."""
-    found: dict[str, str] = {}
-    for line in filter(None, map(str.strip, text.splitlines())):
-        name, is_one, value = line.partition("=")
-        if not is_one:
-            raise Refused(problems.REFUSED, f"{line!r} is not of the form name=value.")
-        found[name.strip()] = value.strip()
-    return found

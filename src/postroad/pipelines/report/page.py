@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Final
 
+from postroad.markup import Html, Node, tag
 from postroad.pipelines.report import sections, words
 from postroad.pipelines.report.findings import findings, headline, peak_minute
-from postroad.markup import Html, Node, tag
 from postroad.pipelines.report.measured import Measured, Story
 
 TITLE_TOPICS_MAX: Final = 3

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from postroad.markup import Html, Node, tag
 from postroad.pipelines.report import latency, words
 from postroad.pipelines.report.charts import HALF_SIZES, Column, columns_chart, time_labels
 from postroad.pipelines.report.findings import is_hot, is_skewed
-from postroad.markup import Html, Node, tag
 from postroad.pipelines.report.measured import Measured, Row, Story, summed, total_of
 from postroad.pipelines.report.timeline import Timeline, timeline
 

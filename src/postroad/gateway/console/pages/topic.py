@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postroad.gateway.console import widgets, words
+from postroad.gateway.console import reading, widgets, words
 from postroad.gateway.console.page import Done, Form, View, page
 from postroad.gateway.console.visit import Visit
 from postroad.gateway.rest import topics
@@ -46,7 +46,7 @@ async def topic_page(visit: Visit) -> View:
 @topic_page.action("delete")
 async def delete(visit: Visit, form: Form) -> Done:
     name = visit.path["topic"]
-    widgets.check_typed(form, name)
+    reading.check_typed(form, name)
     await visit.change(topics.delete_topic, topic=name)
     return Done(f"The topic {name} was deleted.", widgets.path("topics"))
 

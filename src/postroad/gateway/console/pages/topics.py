@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from postroad.gateway.console import widgets, words
+from postroad.gateway.console import reading, widgets, words
 from postroad.gateway.console.page import Done, Form, View, page
 from postroad.gateway.console.visit import Visit
 from postroad.gateway.rest import history, topics
@@ -59,8 +59,8 @@ def readers(found: list[history.TopicReader]) -> Node:
     """Groups and subscriptions, the first ones of many."""
     shown: list[Node] = []
     for reader in found[:READERS_SHOWN]:
-        place = "groups" if reader.kind == "group" else "subscriptions"
-        shown += [widgets.link(reader.name, place, reader.name), " "]
+        section = "groups" if reader.kind == "group" else "subscriptions"
+        shown += [widgets.link(reader.name, section, reader.name), " "]
     more = len(found) - READERS_SHOWN
     return [shown, f"and {more} more" if more > 0 else None] if found else words.NONE
 
@@ -69,8 +69,8 @@ def readers(found: list[history.TopicReader]) -> Node:
 async def create(visit: Visit, form: Form) -> Done:
     body: dict[str, Any] = {"name": form.get("name", "").strip()}
     if form.get("partitions"):
-        body["partitions"] = widgets.whole_number(form["partitions"], "Partitions")
-    configs = widgets.lines_of(form.get("configs", ""))
+        body["partitions"] = reading.whole_number(form["partitions"], "Partitions")
+    configs = reading.lines_of(form.get("configs", ""))
     if configs:
         body["configs"] = configs
     await visit.change(topics.create_topic, body)
@@ -89,11 +89,13 @@ def _search(visit: Visit, internal: bool) -> Html:
 
 def _create(visit: Visit) -> Html:
     form = visit.form("create")
-    name = {"required": True, "pattern": "[a-zA-Z0-9._\\-]{1,249}"}
     return form.dialog(
         "Create a topic…",
         "Create a topic",
-        form.text("name", "Name", hint="Letters, digits, dot, underscore and hyphen.", **name),
+        form.text(
+            "name", "Name", hint="Letters, digits, dot, underscore and hyphen.", required=True,
+            pattern=r"[a-zA-Z0-9._\-]{1,249}",
+        ),
         form.number(
             "partitions", "Partitions", min="1", max="10000",
             hint="Empty: as the nodes are set. It can be raised later, never lowered.",

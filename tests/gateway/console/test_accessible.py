@@ -1,0 +1,75 @@
+"""Every page for everybody: axe-core finds nothing, in both schemes, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from tests.gateway.conftest import RunningGateway
+from tests.gateway.console.conftest import NewContext, Watch, api
+
+SIZES = {"desk": (1280, 900), "phone": (390, 844)}
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+TOO_WIDE = """
+[...document.querySelectorAll("body *")]
+  .filter((each) => !each.closest(".scroll, [popover], .skip"))
+  .filter((each) => each.getBoundingClientRect().right > innerWidth + 1)
+  .map((each) => each.outerHTML.slice(0, 99))
+"""
+
+PATHS = ["/console", "/console/topics", "/console/topics/seen-topic", "/console/topics/no-such-topic"]
+
+
+@pytest.fixture(scope="module")
+def filled(gateway: RunningGateway) -> RunningGateway:
+    """A gateway with something of everything."""
+    api(gateway.url, "POST", "/v1/topics", {"name": "seen-topic", "partitions": 2})
+    return gateway
+
+
+def violations(page: Page) -> list[str]:
+    # Scripts come by the browser's own protocol: the page's policy lets in none of elsewhere.
+    found = Axe().run(page, options=RULES).response["violations"]
+    return [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(
+    context: NewContext, filled: RunningGateway, watch: Watch, scheme: str, size: str
+) -> None:
+    watch.allowed = ["404"]  # one of the pages says that there is nothing
+    width, height = SIZES[size]
+    page = context(
+        base_url=filled.url, color_scheme=scheme, viewport={"width": width, "height": height}
+    ).new_page()
+    found = {}
+    for path in PATHS:
+        page.goto(path)
+        found[path] = violations(page) + page.evaluate(TOO_WIDE)
+    assert found == {path: [] for path in PATHS}
+
+
+def test_open_dialogs_are_as_accessible(page: Page, filled: RunningGateway) -> None:
+    for path in PATHS[:3]:
+        page.goto(path)
+        for opener in page.locator("button[popovertarget]:not([popovertargetaction])").all():
+            opener.click()
+            assert violations(page) == [], path
+            page.keyboard.press("Escape")
+
+
+def test_login_page(context: NewContext, filled: RunningGateway) -> None:
+    page = context(base_url=filled.url).new_page()
+    page.goto("/console/login")
+    assert violations(page) == []
+
+
+def test_openapi_describes_what_the_console_asks(filled: RunningGateway) -> None:
+    with urllib.request.urlopen(f"{filled.url}/openapi.json", timeout=60) as answer:
+        paths = json.load(answer)["paths"]
+    assert {"/v1/history", "/v1/figures"} <= set(paths)
