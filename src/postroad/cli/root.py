@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "topic": "topic:topic",
     "publish": "publish:publish",
     "consume": "consume:consume",
+    "browse": "browse:browse",
     "group": "group:group",
     "subscription": "subscription:subscription",
     "redrive": "redrive:redrive",
