@@ -14,6 +14,7 @@ from postroad.wire import nodes as nodes_api
 from postroad.wire.messages import (
     alter_partition_reassignments,
     describe_log_dirs,
+    elect_leaders,
     list_partition_reassignments,
 )
 from postroad.wire.nodes import NodeStanding
@@ -74,6 +75,23 @@ async def nodes(client: Client, order: nodes_api.AnyOrder | None = None) -> list
         return list(answer.nodes)
 
     return await client.retry(attempt)
+
+
+async def elect_preferred(client: Client) -> dict[TopicPartition, PostroadError | None]:
+    """The first replica of each partition leads it again, where it is in sync. Of those that needed an
+    election: None, or why there was none."""
+    api = elect_leaders
+    request = api.ElectLeadersRequest(topic_partitions=None, timeout_ms=int(client.timeout_s * 1000))
+    answer = await client.ask(api, request)
+    if answer.error_code:
+        raise by_code(answer.error_code)
+    return {
+        TopicPartition(topic.topic, each.partition_id): (
+            by_code(each.error_code, each.error_message) if each.error_code else None
+        )
+        for topic in answer.replica_election_results
+        for each in topic.partition_result
+    }
 
 
 class Rate(NamedTuple):

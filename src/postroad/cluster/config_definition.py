@@ -71,6 +71,20 @@ Rule: TypeAlias = Callable[[Value], str | None]  # what would be right, or None 
 
 
 @dataclass(frozen=True)
+class Range:
+    """A rule that says beforehand what is right: numbers between two bounds, or some of these words."""
+
+    words: str
+    holds: Callable[[Value], bool]
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def __call__(self, value: Value) -> str | None:
+        return None if self.holds(value) else self.words
+
+
+@dataclass(frozen=True)
 class Definition:
     """One config. `node_name` is the node's config that gives its default, as Kafka calls it."""
 
@@ -103,24 +117,24 @@ class Definition:
 
 
 def at_least(low: float) -> Rule:
-    return lambda value: None if _number(value) >= low else f"at least {low}"
+    return Range(f"at least {low}", lambda value: _number(value) >= low, low)
 
 
 def between(low: float, high: float) -> Rule:
-    return lambda value: None if low <= _number(value) <= high else f"from {low} to {high}"
+    return Range(f"from {low} to {high}", lambda value: low <= _number(value) <= high, low, high)
 
 
 def one_of(*words: str) -> Rule:
-    return lambda value: None if value in words else f"one of {', '.join(words)}"
+    return Range(f"one of {', '.join(words)}", lambda value: value in words, choices=words)
 
 
 def some_of(*words: str) -> Rule:
-    def check(value: Value) -> str | None:
+    def holds(value: Value) -> bool:
         assert isinstance(value, tuple)
-        right = set(value) <= set(words) and len(set(value)) == len(value)
-        return None if right else f"empty, or one or more of {', '.join(words)} with commas between"
+        return set(value) <= set(words) and len(set(value)) == len(value)
 
-    return check
+    right = f"empty, or one or more of {', '.join(words)} with commas between"
+    return Range(right, holds, choices=words)
 
 
 def anything(value: Value) -> str | None:

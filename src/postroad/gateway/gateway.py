@@ -20,11 +20,13 @@ from postroad.client.share_message import AckType
 from postroad.config.sections import Console, Http
 from postroad.errors import PostroadError, TopicAlreadyExists, UnknownTopicOrPartition
 from postroad.gateway.access import Keys
+from postroad.gateway.consumers import Consumers
 from postroad.gateway.directory import Directory
 from postroad.gateway.exchange import PlainRoute
 from postroad.gateway.history import History
 from postroad.gateway.memory import Memory
 from postroad.gateway.metrics import GatewayMetrics
+from postroad.gateway.node_figures import FiguresOfNodes
 from postroad.gateway.origin import Visitors
 from postroad.gateway.pages import Pages
 from postroad.gateway.receipts import Receipt, Receipts
@@ -39,6 +41,7 @@ from postroad.gateway.transactions import Transactions
 from postroad.wire.share_requests import NOT_GIVEN
 
 RECEIVERS_SWEEP_S: Final = 10.0
+SCANS_AT_ONCE: Final = 2  # each of them may keep a core busy for as long as it lasts
 
 
 class Message(NamedTuple):
@@ -86,6 +89,9 @@ class Gateway:
         self.memory: Memory[Any] = Memory(settings.http)
         self.plain_routes: dict[str, PlainRoute] = {}  # by X-Amz-Target: what need not go through aiohttp
         self.pages = Pages()
+        self.consumers = Consumers()
+        self.figures = FiguresOfNodes(self.client)
+        self.scans = Pages(at_once=SCANS_AT_ONCE)
         self.closing = asyncio.Event()  # long waits end when it is set
         self.history = History(self.client)
         self.redrives = Redrives(self.client, self.directory, self.closing)

@@ -262,6 +262,14 @@ def redrive(place: Place) -> str:
     return found
 
 
+def letter_id(place: Place) -> str:
+    """The id of the queue's dead letter."""
+    letters(place)
+    listed = rest(place.house, ADMIN, "GET", f"/v1/subscriptions/{place.name}/dead-letters")
+    found: str = listed.content["letters"][0]["id"]
+    return found
+
+
 def consumer_group(place: Place) -> None:
     """`n-readers`, which has committed an offset."""
     partition = offset_commit.OffsetCommitRequestPartition(0, 0, -1)
@@ -305,6 +313,9 @@ REST: Final = [
     ),
     endpoint("PATCH", "/v1/topics/{n}", topic(Op.ALTER), way="-partitions", body={"partitions": 2}),
     endpoint("DELETE", "/v1/topics/{n}", topic(Op.DELETE)),
+    endpoint("GET", "/v1/topics/{n}/messages?filter=key=null", topic(R), prepare=Place.send),
+    endpoint("POST", "/v1/topics/{n}/partitions", topic(Op.ALTER), body={"count": 2}),
+    endpoint("POST", "/v1/topics/{n}/delete-records", topic(Op.DELETE), body={"all": True}),
     endpoint("POST", "/v1/topics/{n}/messages", topic(W), body={"value": "hello"}),
     endpoint(
         "POST", "/v1/topics/{n}-new/messages", topic(W, "n-new"), topic(Op.CREATE, "n-new"), way="-new",
@@ -352,9 +363,34 @@ REST: Final = [
         way="-to-another", prepare=another(letters),
         body=lambda place, _: {"dry_run": True, "to": f"{place.name}-other"},
     ),
+    endpoint(
+        "POST", SUBSCRIPTION + "/dead-letters/{p}/redrive", *RECEIVE, topic(R, "n.dead"), topic(W),
+        prepare=letter_id, body={},
+    ),
+    endpoint(
+        "POST", SUBSCRIPTION + "/dead-letters/{p}/redrive", *RECEIVE, topic(R, "n.dead"), topic(W, "n-other"),
+        way="-to-another", prepare=lambda place: (place.make("-other"), letter_id(place))[1],
+        body=lambda place, _: {"to": f"{place.name}-other", "value": "mended"},
+    ),
+    endpoint(
+        "DELETE", SUBSCRIPTION + "/dead-letters/{p}", *RECEIVE, topic(R, "n.dead"), prepare=letter_id
+    ),
+    endpoint("GET", SUBSCRIPTION + "/consumers", group(D), topic(D)),
     endpoint("GET", "/v1/redrives/{p}", group(D), prepare=redrive, denial=NOT_FOUND),
     endpoint("POST", "/v1/redrives/{p}/cancel", group(R), prepare=redrive, denial=NOT_FOUND),
     endpoint("GET", "/v1/consumer-groups/{n}-readers", group(D, "n-readers"), prepare=consumer_group),
+    endpoint(
+        "POST", "/v1/consumer-groups/{n}-readers/reset", group(R, "n-readers"), topic(R),
+        prepare=consumer_group, body={"to": "latest"},
+    ),
+    endpoint(
+        "DELETE", "/v1/consumer-groups/{n}-readers", group(Op.DELETE, "n-readers"), prepare=consumer_group
+    ),
+    endpoint("GET", "/v1/cluster", cluster(D)),
+    # Nodes let no gateway alter the cluster, whoever asks it to.
+    endpoint("POST", "/v1/cluster/nodes/1/drain", cluster(Op.ALTER), success=FORBIDDEN),
+    endpoint("POST", "/v1/cluster/nodes/1/cancel-drain", cluster(Op.ALTER), success=FORBIDDEN),
+    endpoint("POST", "/v1/cluster/elect-preferred-leaders", cluster(Op.ALTER), success=FORBIDDEN),
     endpoint("GET", SUBSCRIPTION + "/webhook", group(Op.DESCRIBE_CONFIGS), prepare=hook),
     endpoint("PUT", SUBSCRIPTION + "/webhook", group(ALTER_CONFIGS), *RECEIVE, body=HOOK),
     endpoint(
@@ -364,6 +400,11 @@ REST: Final = [
     ),
     endpoint(
         "POST", SUBSCRIPTION + "/webhook/verify", group(ALTER_CONFIGS), *RECEIVE, prepare=hook, body=None
+    ),
+    endpoint("GET", SUBSCRIPTION + "/webhook/deliveries", group(Op.DESCRIBE_CONFIGS), prepare=hook),
+    endpoint("POST", SUBSCRIPTION + "/webhook/test", group(ALTER_CONFIGS), prepare=hook),
+    endpoint(
+        "POST", SUBSCRIPTION + "/webhook/rotate-secret", group(ALTER_CONFIGS), group(R), prepare=hook
     ),
     endpoint("DELETE", SUBSCRIPTION + "/webhook", group(ALTER_CONFIGS), prepare=hook),
     endpoint(

@@ -20,6 +20,7 @@ from postroad.errors import NetworkException, TryAgain
 from postroad.gateway.gateway import Message
 from postroad.gateway.webhooks.breaker import FAILURES_MAX, OPEN_FIRST_S
 from postroad.gateway.webhooks.deliverer import Deliverer
+from postroad.gateway.webhooks.deliveries import Deliveries
 from postroad.gateway.webhooks.hook import Webhook
 from postroad.gateway.webhooks.sender import Sender
 from tests.gateway.conftest import RunningGateway, StartGateway
@@ -206,7 +207,8 @@ async def test_an_endpoint_that_is_gone_says_so_again_if_that_could_not_be_writt
 
         async def deliver() -> None:
             async with Sender(private=True) as sender:
-                deliverer = Deliverer(queue.running.gateway, queue.name, hook, sender, disable)
+                gateway = queue.running.gateway
+                deliverer = Deliverer(gateway, queue.name, hook, sender, disable, Deliveries())
                 await asyncio.wrap_future(told_twice)
                 await deliverer.stop()
 

@@ -8,9 +8,12 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from postroad.gateway import push, rest
 from postroad.gateway.dialects import CONTEXTS, DIALECTS
+from postroad.gateway.webhooks import signature
+from tests.clients.wait import until_async
 from tests.gateway.conftest import RunningGateway, StartGateway
 from tests.gateway.webhooks.conftest import Queue, eventually, served
 from tests.gateway.webhooks.receivers import endpoint, nobody
@@ -178,3 +181,58 @@ async def test_a_subscription_that_does_not_exist_has_no_web_hook(queue: Queue, 
                 assert response.status == 404
         async with session.put(url, json={"url": "https://example.com/"}) as response:
             assert response.status == 404
+
+
+async def test_the_last_deliveries_are_listed(queue: Queue, start_gateway: StartGateway, ask: Ask) -> None:
+    """The newest first, with what the endpoint answered."""
+    url = start_gateway(DIALECTS, webhooks_private=True, contexts=CONTEXTS).url
+    answers = iter([500, 204])
+    async with endpoint(lambda _: web.Response(status=next(answers))) as receiver:
+        await ask("PUT", {"url": receiver.url}, status=201, url=url)
+        assert await ask("GET", tail="/deliveries", url=url) == {"deliveries": []}
+        await queue.publish(b"hello")
+        await receiver.has_got(2)
+
+        async def both() -> Any:
+            found = (await ask("GET", tail="/deliveries", url=url))["deliveries"]
+            return found if len(found) == 2 else None
+
+        second, first = await until_async(both, "both are noted", 20)
+        assert (first["attempt"], first["status"], first["delivered"]) == (1, 500, False)
+        assert (first["reason"], second["reason"]) == ("status 500", "")
+        assert (second["attempt"], second["status"], second["delivered"]) == (2, 204, True)
+        assert first["message"] == second["message"] == receiver.got[0].headers["ce-id"]
+        assert (first["topic"], first["offset"]) == (queue.topic, 0)
+        assert first["took_ms"] > 0
+        assert await ask("GET", tail="/deliveries?limit=1", url=url) == {"deliveries": [second]}
+
+
+async def test_an_endpoint_is_tried_without_a_message(queue: Queue, ask: Ask) -> None:
+    async with endpoint() as receiver:
+        await ask("PUT", {"url": receiver.url}, status=201)
+        tried = await ask("POST", tail="/test")
+        assert (tried["success"], tried["status"]) == (True, 204)
+        (got,) = receiver.got
+        assert json.loads(got.body) == {"type": "postroad.webhook.test", "subscription": queue.name}
+        assert got.headers["Postroad-Test"] == "true"
+        assert got.headers["webhook-signature"].startswith("v1,")
+    tried = await ask("POST", tail="/test")
+    assert (tried["success"], tried["status"]) == (False, 0)
+    assert tried["reason"]
+
+
+async def test_a_secret_is_rotated_and_shown_once(queue: Queue, ask: Ask) -> None:
+    async with endpoint() as receiver, served(queue.running):
+        made = await ask("PUT", {"url": receiver.url}, status=201)
+        rotated = await ask("POST", tail="/rotate-secret")
+        assert rotated["secret"] != made["secret"]
+        assert rotated["verified"]
+        assert "secret" not in await ask("GET")
+        kept = await queue.hook()
+        assert kept is not None
+        assert kept.secret == rotated["secret"]
+        await ask("POST", tail="/test")
+        (got,) = receiver.got
+        id_, at = got.headers["webhook-id"], int(got.headers["webhook-timestamp"])
+        signed = signature.sign(rotated["secret"], id_, at, got.body)
+        assert got.headers["webhook-signature"] == signed["webhook-signature"]

@@ -17,6 +17,7 @@ from postroad.client.metadata import TopicPartition
 from postroad.client.offsets import EARLIEST, LATEST
 
 OFFSET_MAX: Final = (1 << 63) - 1
+_LAST: Final = re.compile(r"-[0-9]{1,18}")
 _POSITION: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,19}(,[0-9]{1,10}:[0-9]{1,19})*")
 
 Positions = dict[int, int]
@@ -36,6 +37,11 @@ def read(text: str) -> Positions:
         raise BadPosition(f"{text[:40]!r} is not a position such as 0:42,1:17.")
     pairs = [pair.split(":") for pair in text.split(",")]
     return {int(partition): min(int(offset), OFFSET_MAX) for partition, offset in pairs}
+
+
+def last_count(text: str) -> int | None:
+    """The N of `-N`; None if it is something else."""
+    return int(text[1:]) if _LAST.fullmatch(text) else None
 
 
 async def find(client: Client, topic: str, partitions: Sequence[int], text: str) -> Positions:
@@ -64,6 +70,19 @@ async def _within(client: Client, topic: str, partitions: Sequence[int], wanted:
     first = await _ask(client, topic, dict.fromkeys(partitions, EARLIEST))
     end = await _ask(client, topic, dict.fromkeys(partitions, LATEST))
     return {each: min(max(wanted.get(each, 0), first[each]), end[each]) for each in partitions}
+
+
+async def find_last(client: Client, topic: str, partitions: Sequence[int], count: int) -> Positions:
+    """The last `count` offsets of all partitions together, as evenly as they have them. Rounded up, so that
+    the newest message is among them whichever partition has it."""
+    first = await _ask(client, topic, dict.fromkeys(partitions, EARLIEST))
+    end = await _ask(client, topic, dict.fromkeys(partitions, LATEST))
+    has = {each: end[each] - first[each] for each in partitions}
+    left, others, share = count, len(partitions), 0
+    for partition in sorted(partitions, key=lambda each: has[each]):
+        share = max(share, -(-left // others))
+        left, others = max(0, left - has[partition]), others - 1
+    return {each: end[each] - min(has[each], share) for each in partitions}
 
 
 async def _ask(client: Client, topic: str, times: Mapping[int, int]) -> Positions:

@@ -16,6 +16,7 @@ from typing import Final
 from aiohttp import ClientConnectionResetError, WSCloseCode, WSMsgType, hdrs, web
 
 from postroad.gateway.connections import Connection
+from postroad.gateway.consumers import consumer_of
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.push import binary_frames, json_frames
 from postroad.gateway.push.binary_frames import BinaryFormat
@@ -62,7 +63,10 @@ class WebSocketEdge:
         connection = request.protocol
         count = connection.count_ahead if isinstance(connection, Connection) else _not_counted
         stream = Stream(self._gateway, name, options, format_, send, count, access)
-        await self._serve(request, socket, stream, format_)
+        agent = request.headers.get(hdrs.USER_AGENT, "")
+        consumer = consumer_of("websocket", request.remote or "", agent, access.owner)
+        with self._gateway.consumers.connected(name, consumer):
+            await self._serve(request, socket, stream, format_)
         return socket
 
     async def _serve(

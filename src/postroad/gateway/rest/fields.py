@@ -59,5 +59,6 @@ PATH: Final = {
     "subscription": PathRule("The subscription's name.", f"1 to {NAME_MAX} characters", length_max=NAME_MAX),
     "group": PathRule("The consumer group's name.", f"1 to {NAME_MAX} characters", length_max=NAME_MAX),
     "message": PathRule("The message's id.", "38 characters of URL-safe base64", message_ids.PATTERN),
+    "node": PathRule("The node's id.", "a whole number", r"^(0|[1-9][0-9]{0,8})$"),
     "redrive": PathRule("The redrive's id.", "16 hexadecimal digits", r"^[0-9a-f]{16}$"),
 }

@@ -11,13 +11,13 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Final, NamedTuple
 
-from postroad.client import offsets
+from postroad.client import offsets, subscriptions
 from postroad.client.browse import READ_BYTES, size_of
 from postroad.client.consumer import Consumer
 from postroad.client.metadata import Topic, TopicPartition
 from postroad.client.offsets import EARLIEST
-from postroad.client.struck_off import not_sent_back
-from postroad.errors import UnknownTopicOrPartition
+from postroad.client.struck_off import GROUP_SUFFIX, not_sent_back
+from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
 from postroad.gateway import message_ids, pages
 from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.gateway import Gateway
@@ -64,6 +64,24 @@ def text(record: Record, header: str) -> str:
 def number(record: Record, header: str) -> int | None:
     found = text(record, header)
     return int(found) if found.isascii() and found.isdecimal() and len(found) < 20 else None
+
+
+async def count(gateway: Gateway, info: SubscriptionInfo) -> int:
+    """The letters in the subscription's dead-letter topic that were neither sent back nor discarded."""
+    client = gateway.client
+    try:
+        topic = await client.topic(topic_of(info))
+    except UnknownTopicOrPartition:
+        return 0
+    try:
+        struck_off = await subscriptions.positions(client, topic.name + GROUP_SUFFIX)
+    except GroupIdNotFound:
+        struck_off = {}
+    all_of_it = [TopicPartition(topic.name, part.number) for part in topic.partitions]
+    lags = {each: position.lag for each, position in struck_off.items() if position.lag >= 0}
+    uncounted = [each for each in all_of_it if each not in lags]
+    starts, ends = await offsets.earliest(client, uncounted), await offsets.latest(client, uncounted)
+    return sum(lags.values()) + sum(ends[each] - starts[each] for each in uncounted)
 
 
 async def find(

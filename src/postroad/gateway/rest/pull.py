@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Final
 
+from aiohttp import hdrs
 from msgspec import Meta, Struct
 
 from postroad.client.share_message import AckType
 from postroad.errors import PostroadError
+from postroad.gateway.consumers import consumer_of
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.receipts import Receipt, WrongReceipt
 from postroad.gateway.receiver import Received
@@ -95,6 +97,10 @@ async def receive(call: Call[Receive, Nothing]) -> ReceiveAnswer:
     """A message comes again when its lock ends before it is acknowledged. Whoever hangs up while waiting
     gets nothing, and costs nobody anything: what came for them was not delivered, and goes to others."""
     gateway, request = call.gateway, call.body
+    agent, owner = call.request.headers.get(hdrs.USER_AGENT, ""), call.access.owner
+    gateway.consumers.note(
+        call.path["subscription"], consumer_of("rest", call.request.remote or "", agent, owner)
+    )
     received = await gateway.receive(
         call.path["subscription"],
         request.max,

@@ -13,9 +13,9 @@ from msgspec import Meta, Struct, field
 from postroad.client import groups, offsets, subscriptions
 from postroad.client.metadata import TopicPartition
 from postroad.client.subscriptions import SharePosition
-from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
+from postroad.errors import GroupIdNotFound, PostroadError, UnknownTopicOrPartition
 from postroad.gateway.gateway import Gateway
-from postroad.gateway.rest import losses, paging, problems
+from postroad.gateway.rest import letters, losses, paging, problems
 from postroad.gateway.rest.endpoint import Call, EndpointAnswer, Nothing, endpoint
 from postroad.gateway.rest.fields import SubscriptionName, TopicName
 from postroad.gateway.rest.paging import Page
@@ -71,6 +71,13 @@ class Counts(Struct):
     dying: int = 0
 
 
+class SubscriptionCounts(Counts):
+    """`dead` are letters that were not sent back, nor discarded; of a dead-letter topic that several
+    subscriptions share, the letters of all. null: the topic's leaders can't be asked now."""
+
+    dead: int | None = 0
+
+
 class Progress(Struct):
     """All before `start` is done with; `end` is where the next message will be."""
 
@@ -86,7 +93,7 @@ class SubscriptionDetails(Promises, kw_only=True):
     state: str
     members: Annotated[int, Meta(description="Kafka consumers that are connected now.")]
     topics: list[str]
-    counts: Counts
+    counts: SubscriptionCounts
     partitions: list[Progress]
     configs: Annotated[dict[str, str], Meta(description="All configs, with the values in effect.")]
     overrides: Annotated[list[str], Meta(description="The configs that were set for it.")]
@@ -222,12 +229,16 @@ async def _details(gateway: Gateway, name: str) -> SubscriptionDetails:
     info = await gateway.directory.subscription(name)
     state = await subscriptions.describe(client, name)
     progress = await _progress(gateway, name)
+    counts = _sum([part.counts for part in progress])
+    with contextlib.suppress(PostroadError):
+        counts.dead = None
+        counts.dead = await letters.count(gateway, info)
     return SubscriptionDetails(
         name=name,
         state=state.state,
         members=len(state.members),
         topics=list(info.topics),
-        counts=_sum([part.counts for part in progress]),
+        counts=counts,
         partitions=progress,
         configs={key: value for key, value in info.config.items() if key not in WITHHELD},
         overrides=sorted(key for key in info.overrides if key not in WITHHELD),
@@ -261,6 +272,6 @@ async def _counts(
     return Counts(lag, found.ready, found.in_flight, found.waiting, found.delayed, found.dying)
 
 
-def _sum(counts: Sequence[Counts]) -> Counts:
+def _sum(counts: Sequence[Counts]) -> SubscriptionCounts:
     names = Counts.__struct_fields__
-    return Counts(*(sum(getattr(each, name) for each in counts) for name in names))
+    return SubscriptionCounts(*(sum(getattr(each, name) for each in counts) for name in names))

@@ -88,7 +88,7 @@ async def create_topic(call: Call[NewTopic, Nothing]) -> TopicDetails | Endpoint
     call.access.check_create_topic(new.name)
     count = topics.NODE_DEFAULT if new.partitions is None else new.partitions
     await topics.create(call.gateway.client, new.name, partitions=count, config=new.configs)
-    details = await _details(call, new.name)
+    details = await details_of(call, new.name)
     return EndpointAnswer(details, headers={"Location": f"/v1/topics/{quote(new.name)}"})
 
 
@@ -100,7 +100,7 @@ async def create_topic(call: Call[NewTopic, Nothing]) -> TopicDetails | Endpoint
     problems=(NOT_FOUND,),
 )
 async def get_topic(call: Call[Nothing, Nothing]) -> TopicDetails:
-    return await _details(call, call.path["topic"])
+    return await details_of(call, call.path["topic"])
 
 
 @endpoint(
@@ -119,7 +119,7 @@ async def alter_topic(call: Call[TopicChange, Nothing]) -> TopicDetails:
         await topics.alter_config(client, name, changes, resets)
     if change.partitions is not None and change.partitions != len(topic.partitions):
         await topics.add_partitions(client, name, change.partitions)
-    return await _details(call, name)
+    return await details_of(call, name)
 
 
 @endpoint(
@@ -139,7 +139,8 @@ def _check_change(access: Access, name: str, change: TopicChange) -> None:
     access.check_topic(name, DESCRIBE)  # it is answered with
 
 
-async def _details(call: Call[Any, Any], name: str) -> TopicDetails:
+async def details_of(call: Call[Any, Any], name: str) -> TopicDetails:
+    """As it is now, with the configs that the caller may describe."""
     client = call.gateway.client
     client.forget()  # what was cached may be from before a change
     topic = await client.topic(name)

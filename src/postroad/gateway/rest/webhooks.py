@@ -93,7 +93,7 @@ class WebhookDetails(Struct, omit_defaults=True):
 
 @endpoint("GET", PATH, "Get a web hook.", Rights(group=DESCRIBE_CONFIGS), problems=(NOT_FOUND,))
 async def get_webhook(call: Call[Nothing, Nothing]) -> WebhookDetails:
-    return _details(call, await _existing(call.gateway, call.path["subscription"]))
+    return details_of(call, await existing(call.gateway, call.path["subscription"]))
 
 
 @endpoint(
@@ -120,13 +120,13 @@ async def put_webhook(call: Call[WebhookSettings, Nothing]) -> WebhookDetails | 
         verified=known,
         by=call.access.owner,
     )
-    _check(call.gateway, wanted)
+    check_hook(call.gateway, wanted)
     if wanted.reply_topic:
         await _check_replies(call.gateway, call.access, name, wanted.reply_topic)
     if wanted.enabled and not known:
         wanted = await _challenged(call.gateway, name, wanted)
-    await _store(call, name, wanted)
-    details = _details(call, wanted)
+    await store(call, name, wanted)
+    details = details_of(call, wanted)
     if new.secret is None and before is None:
         details.secret = secret
     return EndpointAnswer(details, status=200 if before is not None else 201)
@@ -137,14 +137,14 @@ async def verify_webhook(call: Call[Nothing, Nothing]) -> WebhookDetails:
     """The web hook is on if the endpoint echoes it, also if it was turned off before."""
     name = call.path["subscription"]
     call.access.check_group(name, READ)
-    found = await _existing(call.gateway, name)
-    _check(call.gateway, found)
+    found = await existing(call.gateway, name)
+    check_hook(call.gateway, found)
     if found.reply_topic:
         call.access.check_topic(found.reply_topic, WRITE)
     on = msgspec.structs.replace(found, enabled=True, by=call.access.owner)
     tried = await _challenged(call.gateway, name, on)
-    await _store(call, name, tried)
-    return _details(call, tried)
+    await store(call, name, tried)
+    return details_of(call, tried)
 
 
 @endpoint(
@@ -153,8 +153,8 @@ async def verify_webhook(call: Call[Nothing, Nothing]) -> WebhookDetails:
 async def delete_webhook(call: Call[Nothing, Nothing]) -> None:
     """Messages stay in the subscription, for other consumers."""
     name = call.path["subscription"]
-    await _existing(call.gateway, name)
-    await _store(call, name, None)
+    await existing(call.gateway, name)
+    await store(call, name, None)
 
 
 async def _find(gateway: Gateway, name: str) -> Webhook | None:
@@ -167,14 +167,14 @@ async def _find(gateway: Gateway, name: str) -> Webhook | None:
         return None
 
 
-async def _existing(gateway: Gateway, name: str) -> Webhook:
+async def existing(gateway: Gateway, name: str) -> Webhook:
     found = await _find(gateway, name)
     if found is None:
         raise Refused(NOT_FOUND, f"The subscription {name} has no web hook.")
     return found
 
 
-def _check(gateway: Gateway, wanted: Webhook) -> None:
+def check_hook(gateway: Gateway, wanted: Webhook) -> None:
     try:
         hook.check(wanted, private=gateway.http.webhooks_private)
     except WrongHook as error:
@@ -196,7 +196,7 @@ async def _challenged(gateway: Gateway, name: str, wanted: Webhook) -> Webhook:
     return msgspec.structs.replace(wanted, verified=not note, note=note)
 
 
-async def _store(call: Call[Any, Any], name: str, wanted: Webhook | None) -> None:
+async def store(call: Call[Any, Any], name: str, wanted: Webhook | None) -> None:
     text = None if wanted is None else hook.write(wanted)
     await call.gateway.directory.alter(name, {CONFIG: text})
     supervisor = call.request.app.get(SUPERVISOR)
@@ -204,7 +204,7 @@ async def _store(call: Call[Any, Any], name: str, wanted: Webhook | None) -> Non
         supervisor.look_now()
 
 
-def _details(call: Call[Any, Any], found: Webhook) -> WebhookDetails:
+def details_of(call: Call[Any, Any], found: Webhook) -> WebhookDetails:
     supervisor = call.request.app.get(SUPERVISOR)
     health = supervisor.health(call.path["subscription"]) if supervisor is not None else None
     return WebhookDetails(

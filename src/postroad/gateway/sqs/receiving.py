@@ -63,6 +63,7 @@ async def receive_message(service: Service, caller: Caller, asked: ReceiveMessag
     lock_s = _bounded("VisibilityTimeout", asked.visibility_timeout, 0, VISIBILITY_S_MAX)
     view = _View(service, caller, asked, queue.fifo)
     count = 1 if count is None else count
+    service.gateway.consumers.note(queue.name, caller.consumer)
     received = await service.gateway.receive(
         queue.name,
         count,

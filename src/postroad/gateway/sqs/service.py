@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from postroad.errors import GroupIdNotFound, UnknownTopicOrPartition
+from postroad.gateway.consumers import Consumer, consumer_of
 from postroad.gateway.directory import SubscriptionInfo
 from postroad.gateway.exchange import Head
 from postroad.gateway.gateway import Gateway
@@ -49,6 +50,14 @@ class Caller:
     def trace(self) -> str:
         """What X-Ray follows a request by; empty if nobody does."""
         return self._head.headers.get("x-amzn-trace-id", "")
+
+    @property
+    def consumer(self) -> Consumer:
+        """The caller, in the list of those who receive."""
+        transport = self._head.peer.transport
+        peer = None if transport is None else transport.get_extra_info("peername")
+        agent = self._head.headers.get("user-agent", "")
+        return consumer_of("sqs", str(peer[0]) if peer else "", agent, self.access.owner)
 
     @property
     def is_gone(self) -> bool:

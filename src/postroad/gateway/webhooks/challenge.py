@@ -19,9 +19,10 @@ import msgspec
 
 from postroad.gateway.webhooks import signature
 from postroad.gateway.webhooks.hook import Webhook
-from postroad.gateway.webhooks.sender import Sender
+from postroad.gateway.webhooks.sender import HookAnswer, Sender
 
 EVENT_TYPE: Final = "postroad.webhook.challenge"
+TEST_TYPE: Final = "postroad.webhook.test"
 ECHO_BYTES_MAX: Final = 1024
 
 
@@ -41,6 +42,18 @@ async def verify(sender: Sender, subscription: str, hook: Webhook) -> str:
     if not _echoes(answer.body, token):
         return "The challenge failed: the answer is not its token."
     return ""
+
+
+async def send_test(sender: Sender, subscription: str, hook: Webhook) -> HookAnswer:
+    """A request that carries no message, signed as every other."""
+    body = msgspec.json.encode({"type": TEST_TYPE, "subscription": subscription})
+    headers = {
+        **hook.headers,
+        "Content-Type": "application/json",
+        "Postroad-Test": "true",
+        **signature.sign(hook.secret, f"test-{secrets.token_urlsafe(12)}", int(time.time()), body),
+    }
+    return await sender.post(hook.url, body, headers, hook.timeout_ms / 1000)
 
 
 def _echoes(body: bytes, token: str) -> bool:

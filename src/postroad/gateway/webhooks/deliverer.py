@@ -31,6 +31,7 @@ from postroad.gateway.security.access import Access
 from postroad.gateway.transactions import EntryRefused, OutcomeUnknown, ToPublish
 from postroad.gateway.webhooks import backoff, request_headers, signature
 from postroad.gateway.webhooks.breaker import Breaker
+from postroad.gateway.webhooks.deliveries import Deliveries, Delivery
 from postroad.gateway.webhooks.hook import Webhook
 from postroad.gateway.webhooks.pace import Pace
 from postroad.gateway.webhooks.sender import ANSWER_BYTES_MAX, HookAnswer, Sender
@@ -60,15 +61,22 @@ class Health(NamedTuple):
 
 
 class Deliverer:
-    """`disable` turns the web hook off, with a note why."""
+    """`disable` turns the web hook off, with a note why; `deliveries` remembers the last ones."""
 
     def __init__(
-        self, gateway: Gateway, subscription: str, hook: Webhook, sender: Sender, disable: Disable
+        self,
+        gateway: Gateway,
+        subscription: str,
+        hook: Webhook,
+        sender: Sender,
+        disable: Disable,
+        deliveries: Deliveries,
     ) -> None:
         self._gateway = gateway
         self._subscription = subscription
         self._sender = sender
         self._disable = disable
+        self._deliveries = deliveries
         self._hook = hook
         self._breaker = Breaker()
         self._pace = Pace(hook.rate, time.monotonic())
@@ -192,15 +200,19 @@ class Deliverer:
     # --- sending
 
     async def _deliver(self, received: Received, hook: Webhook) -> None:
+        began = time.monotonic()
         try:
             answer = await self._post(received, hook)
         except asyncio.CancelledError:
             await self._gateway.settle([received.receipt], AckType.RELEASE, delay_ms=0)
             raise
+        took_ms = (time.monotonic() - began) * 1000
         if answer.is_success:
             self._breaker.succeeded()
-            await self._accept(received, hook, answer)
+            failure = await self._accept(received, hook, answer)
+            self._note(received, answer, took_ms, failure)
             return
+        self._note(received, answer, took_ms, answer.reason)
         self._failed += 1
         self._last_error = answer.reason
         if answer.status == GONE:
@@ -220,25 +232,36 @@ class Deliverer:
         keep_bytes = ANSWER_BYTES_MAX if hook.reply_topic else 0
         return await self._sender.post(hook.url, body, headers, hook.timeout_ms / 1000, keep_bytes)
 
-    async def _accept(self, received: Received, hook: Webhook, answer: HookAnswer) -> None:
-        """The endpoint has done its work; an answer without a body is not published."""
+    def _note(self, received: Received, answer: HookAnswer, took_ms: float, failure: str) -> None:
+        message, receipt = received
+        message_id = message_ids.write(receipt.topic_id, receipt.partition, receipt.offset)
+        where = message.topic, message.partition, message.offset, message.delivery_count
+        now_ms = self._gateway.now_ms()
+        self._deliveries.add(
+            Delivery(now_ms, message_id, *where, took_ms, answer.status, not failure, failure)
+        )
+
+    async def _accept(self, received: Received, hook: Webhook, answer: HookAnswer) -> str:
+        """The endpoint has done its work; an answer without a body is not published. What went wrong then."""
         if not hook.reply_topic or (answer.is_whole and not answer.body):
             self._delivered += 1
             await self._settle(received, AckType.ACCEPT)
-            return
+            return ""
         try:
             if not answer.is_whole:
                 raise MessageTooLarge(f"The endpoint's answer has more than {ANSWER_BYTES_MAX:,} bytes.")
             await self._publish_reply(received, hook.reply_topic, answer)
         except OutcomeUnknown as error:  # it comes again if it was not committed, and must not be released
             log.info("the answer to a message of %s may not be published: %s", self._subscription, error)
+            return f"the answer may not be published: {error}"
         except (EntryRefused, PostroadError) as error:
             self._failed += 1
             self._last_error = f"the answer could not be published: {error}"
             log.info("a message of %s will be delivered again: %s", self._subscription, self._last_error)
             await self._settle(received, AckType.RELEASE, await self._backoff_ms(received))
-        else:
-            self._delivered += 1
+            return self._last_error
+        self._delivered += 1
+        return ""
 
     async def _publish_reply(self, received: Received, topic: str, answer: HookAnswer) -> None:
         message, receipt = received

@@ -16,6 +16,7 @@ from postroad.errors import PostroadError
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.webhooks import hook as hooks
 from postroad.gateway.webhooks.deliverer import Deliverer, Health
+from postroad.gateway.webhooks.deliveries import Deliveries
 from postroad.gateway.webhooks.hook import CONFIG, Webhook, WrongHook
 from postroad.gateway.webhooks.sender import Sender
 
@@ -33,6 +34,7 @@ class Supervisor:
         self._sender = Sender(private=gateway.http.webhooks_private)
         self._deliverers: dict[str, Deliverer] = {}
         self._hooks: dict[str, Webhook] = {}
+        self._deliveries: dict[str, Deliveries] = {}  # of all that have a web hook, also one that is off
         self._unreadable: dict[str, str] = {}  # so that each is told once
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -57,6 +59,9 @@ class Supervisor:
         deliverer = self._deliverers.get(subscription)
         return deliverer.health if deliverer is not None else None
 
+    def deliveries(self, subscription: str) -> Deliveries:
+        return self._deliveries.get(subscription) or Deliveries()
+
     async def _run(self) -> None:
         while True:
             self._wanted.clear()
@@ -74,6 +79,7 @@ class Supervisor:
         live = {name: hook for name, text in texts.items() if (hook := self._read(name, text)) is not None}
         over = [self._deliverers.pop(name) for name in list(self._deliverers) if name not in live]
         self._hooks = live
+        self._deliveries = {name: self._deliveries.get(name) or Deliveries() for name in texts}
         for name, hook in live.items():
             if name in self._deliverers:
                 self._deliverers[name].change(hook)
@@ -88,7 +94,7 @@ class Supervisor:
             await self._gateway.directory.alter(name, {CONFIG: hooks.write(off)})
             self.look_now()
 
-        return Deliverer(self._gateway, name, hook, self._sender, disable)
+        return Deliverer(self._gateway, name, hook, self._sender, disable, self._deliveries[name])
 
     def _read(self, name: str, text: str) -> Webhook | None:
         """None unless messages are to be sent."""
