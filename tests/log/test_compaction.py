@@ -213,6 +213,35 @@ def test_an_error_at_each_operation_leaves_the_log_as_it_was(error: int) -> None
         operation += 1
 
 
+def test_what_an_error_left_behind_never_brings_old_records_back() -> None:
+    operation = 0
+    while True:
+        disk = MemoryDisk()
+        log, _ = some_log(disk)
+        job = log.compaction(NOW, log.end_offset)
+        assert job is not None
+        count = stop_at(disk, operation, OSError(errno.EIO, "injected"))
+        with contextlib.suppress(OSError):
+            job.run()
+        disk.on_operation = None
+        if job.swapped:
+            log.install(job).run()
+        log.settings = replace(COMPACT, segment_bytes=4000)  # other segments become one than before
+        for key in range(6):
+            put(log, [(key, None)])
+        compact(closed(log))
+        compact(closed(log), NOW + 2 * DAY_MS)  # the tombstones go
+        known = state(log)
+        for pick in FATES:
+            again = open_log(disk.crash(pick), COMPACT)
+            assert state(again) == known
+            offsets = [record.offset for record in records(again)]
+            assert offsets == sorted(set(offsets)), "nothing twice"
+        if count() <= operation:
+            return
+        operation += 1
+
+
 def test_readers_keep_the_old_segments_until_the_job_is_installed() -> None:
     log, _ = some_log(MemoryDisk())
     before = stored(log)

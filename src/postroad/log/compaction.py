@@ -223,11 +223,13 @@ class CompactionJob:
                 while waiting:
                     new = waiting[0]
                     files.swap(self._disk, self._directory, new.base_offset, new.end_offset)
-                    self.rewritten.append(waiting.pop(0))
-            finally:
-                if waiting:  # records that stay there are superseded by some that would count as clean
-                    self.cleaned_offset = self._cleaned_before
+                    self.rewritten.append(waiting.pop(0))  # synced or not: opening the log would find it
+                    self._disk.sync_directory(self._directory)
+            except BaseException:
+                # Records that stay there, or are back after a power cut, would count as clean.
+                self.cleaned_offset = self._cleaned_before
                 _discard(waiting)
+                raise
 
     def _clear_away(self) -> None:
         _discard(self.rewritten)

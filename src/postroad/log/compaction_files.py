@@ -3,14 +3,15 @@
 Segments A, B, C (offsets from `base` to `end`) are rewritten as one:
 
     1  <base>-<end>.cleaned    is written and synced            a crash: it is deleted, nothing happened
-    2  → <base>-<end>.swap     renamed, directory synced        from here on the new one counts
-    3  B.log, C.log, all their indexes and lists of aborted transactions (`aborted`) are removed, directory
-       synced; A's list had theirs, durably, before step 2
+    2  → <base>-<end>.swap     renamed                          from here on the new one counts
+    3  the directory is synced; then B.log, C.log, all their indexes and lists of aborted transactions
+       (`aborted`) are removed, directory synced; A's list had theirs, durably, before step 2
     4  → <base>.log            renamed over A, directory synced
 
 `finish` is steps 3 and 4. It may run any number of times, so opening a log simply does it again for
-each .swap that it finds. Step 3 is durable before step 4: were B to survive a rename over A, its
-records would be there twice.
+each .swap that it finds. Step 2 is durable before step 3, whoever does that: were it undone, nothing
+would have what B held. Step 3 is durable before step 4: were B to survive a rename over A, its records
+would be there twice.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ def swap_path(directory: str, base: int, end: int) -> str:
 def swap(disk: Disk, directory: str, base: int, end: int) -> None:
     """Step 2: the rewritten segment counts, whatever happens."""
     disk.rename(cleaned_path(directory, base, end), swap_path(directory, base, end))
-    disk.sync_directory(directory)
 
 
 def finish(disk: Disk, directory: str, base: int, end: int) -> None:
@@ -44,6 +44,7 @@ def finish(disk: Disk, directory: str, base: int, end: int) -> None:
     names = disk.list(directory)
     if swap_path("", base, end).removeprefix("/") not in names:
         return
+    disk.sync_directory(directory)
     for old in base_offsets(names):
         if base <= old < end:
             disk.remove(index_path(directory, old))
