@@ -25,6 +25,7 @@ PURE = (
     "transactions",
     "security",
     "filters",
+    "schemas",
 )
 ADAPTERS = {  # each beside its port; `store.py` is the port of the coordination store
     "log/disk.py",

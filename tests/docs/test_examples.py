@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from postroad.testing import Node
+from postroad.testing import Node, node
 
 from .markdown import ROOT
 
 PROGRAMS = sorted(path for path in (ROOT / "examples").iterdir() if path.suffix in (".py", ".sh"))
 PATIENCE_S = 120
+ASKS_A_GATEWAY = "with_schemas.py"
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)
@@ -22,13 +23,15 @@ def test_example_runs_and_prints_something(program: Path, postroad_session: Node
     if program.suffix == ".sh" and shutil.which("kcat") is None:
         pytest.skip("kcat is not installed")
     interpreter = sys.executable if program.suffix == ".py" else "sh"
-    done = subprocess.run(
-        [interpreter, str(program), postroad_session.bootstrap],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    if program.name == ASKS_A_GATEWAY:
+        with node({"http.enabled": True}) as running:
+            run([interpreter, str(program), running.bootstrap, running.http], tmp_path)
+    else:
+        run([interpreter, str(program), postroad_session.bootstrap], tmp_path)
+
+
+def run(command: list[str], directory: Path) -> None:
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout
 

@@ -29,6 +29,7 @@ from postroad.cluster import controller, leadership
 from postroad.cluster.controller import Decision
 from postroad.cluster.ids import id_text
 from postroad.cluster.image import Changes, DeletedTopic, Image, Topic
+from postroad.cluster.internal_topics import CLIENTS_WRITE
 from postroad.cluster.topic_config import TopicSettings, resolve
 from postroad.errors import ApiError, StorageFailed
 from postroad.log.partition_log import PartitionLog
@@ -310,7 +311,7 @@ class Replicas:
             settings.flush,
             settings.flush_interval_ms,
             inspector(settings.cleanup_compact, settings.compression_type),
-            topic.internal,
+            topic.internal and topic.name not in CLIENTS_WRITE,
             settings.min_insync_replicas,
         )
 

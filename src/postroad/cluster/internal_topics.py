@@ -3,6 +3,9 @@
 They hold the state of groups and subscriptions: whoever could shorten them, by retention or otherwise, could
 make every group forget. So clients may read them, and neither write, create, delete, widen, shorten nor
 configure them. What an older version let clients store as their configs is passed over (`image`).
+
+`__schemas` is the gateways': they are clients, so clients may create it, with what stands here and nothing
+else, and write to it, if ACLs let them. Nobody may delete or configure it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from postroad.errors import PolicyViolation
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
 SHARE_STATE_TOPIC: Final = "__share_group_state"
+SCHEMAS_TOPIC: Final = "__schemas"
 
 INTERNAL_TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
     OFFSETS_TOPIC: {
@@ -31,6 +35,12 @@ INTERNAL_TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
         ),  # a transaction over thousands of partitions is one record
         "compression.type": "producer",
     },
+    SCHEMAS_TOPIC: {
+        "cleanup.policy": "compact",
+        "segment.bytes": str(16 * 1024 * 1024),
+        "max.message.bytes": str(8 * 1024 * 1024),  # a schema of 1 MiB, and the tombstones before it
+        "compression.type": "producer",
+    },
     SHARE_STATE_TOPIC: {
         "cleanup.policy": "delete",
         "retention.ms": "-1",  # what is no longer needed goes by its offset (broker/subscriptions/states.py)
@@ -40,6 +50,9 @@ INTERNAL_TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
         "compression.type": "producer",
     },
 }
+
+CLIENTS_WRITE: Final = frozenset({SCHEMAS_TOPIC})
+"""Those that clients may create and write."""
 
 LEDGER_CONFIG: Final[Mapping[str, str]] = {
     "cleanup.policy": "delete",

@@ -16,7 +16,7 @@ from postroad.cluster import keys, topic_config
 from postroad.cluster.decision import Decision
 from postroad.cluster.ids import id_text
 from postroad.cluster.image import DeletedTopic, Image, Topic
-from postroad.cluster.internal_topics import INTERNAL_TOPICS, refuse_internal
+from postroad.cluster.internal_topics import CLIENTS_WRITE, INTERNAL_TOPICS, refuse_internal
 from postroad.cluster.keys import PartitionState
 from postroad.cluster.placement import place
 from postroad.cluster.store import ABSENT, Compare, Delete, Put
@@ -69,6 +69,9 @@ def create_topic(
     assert topic_id not in image.deleted
     check_name(name)
     _check_is_new(image, name, internal)
+    if name in CLIENTS_WRITE:
+        _check_as_declared(name, partitions, config, assignments)
+        config, default_partitions = INTERNAL_TOPICS[name], 1
     texts = topic_config.validate(config or {})
     if assignments is None:
         count = default_partitions if partitions == DEFAULT else partitions
@@ -157,7 +160,7 @@ def check_name(name: str) -> None:
 
 
 def _check_is_new(image: Image, name: str, internal: bool) -> None:
-    if name in INTERNAL_TOPICS and not internal:
+    if name in INTERNAL_TOPICS and not internal and name not in CLIENTS_WRITE:
         raise InvalidTopic(f"{name!r} is kept by the nodes themselves; choose another name.")
     if name in image.topics:
         raise TopicAlreadyExists(f"Topic {name!r} exists.")
@@ -165,6 +168,13 @@ def _check_is_new(image: Image, name: str, internal: bool) -> None:
         raise InvalidTopic(
             f"{name!r} differs only in '.' and '_' from a topic that exists; choose another name."
         )
+
+
+def _check_as_declared(
+    name: str, partitions: int, config: Mapping[str, str | None] | None, assignments: Assignments | None
+) -> None:
+    if partitions not in (DEFAULT, 1) or config or assignments is not None:
+        raise InvalidRequest(f"{name!r} has one partition, and configs that are fixed: leave them out.")
 
 
 def _check_count(image: Image, count: int, new: int) -> None:

@@ -10,6 +10,7 @@
     │   ├── LeaseLost         the lease has ended and its keys are gone
     │   ├── StoreChanged      somebody else's commit came first: read again, then decide anew
     │   └── HistoryCompacted  a watch asks for revisions that are no longer kept: list again
+    ├── SchemaError           the schema registry refuses a request; has a code of Confluent's registry
     └── ConfigurationError    a setting is wrong: says which, where, and what would be right
         └── NodeIdTaken       another process is registered under this node's id
 
@@ -25,6 +26,7 @@ from postroad.errors.groups import *
 from postroad.errors.producers import *
 from postroad.errors.queues import *
 from postroad.errors.requests import *
+from postroad.errors.schemas import *
 from postroad.errors.security import *
 from postroad.errors.storage import *
 from postroad.errors.topics import *

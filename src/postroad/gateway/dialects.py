@@ -6,6 +6,7 @@ from typing import Final
 
 from postroad.gateway import console, health, history, metrics, push, redrives, rest, sqs, webhooks
 from postroad.gateway.app import Context, Routes
+from postroad.gateway.schemas.routes import routes as schema_routes
 
 DIALECTS: Final[list[Routes]] = [
     health.routes,
@@ -13,6 +14,7 @@ DIALECTS: Final[list[Routes]] = [
     rest.routes,
     push.routes,
     console.routes,
+    schema_routes,
     sqs.routes,
 ]
 

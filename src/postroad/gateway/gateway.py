@@ -32,6 +32,7 @@ from postroad.gateway.pages import Pages
 from postroad.gateway.receipts import Receipt, Receipts
 from postroad.gateway.receiver import RECEIVE_BYTES_MAX, IsGone, Received, Receiver
 from postroad.gateway.redrives import Redrives
+from postroad.gateway.schemas.registrar import Registrar
 from postroad.gateway.security import rights
 from postroad.gateway.security.access import OPEN, Access
 from postroad.gateway.security.identities import Identities
@@ -95,6 +96,7 @@ class Gateway:
         self.closing = asyncio.Event()  # long waits end when it is set
         self.history = History(self.client)
         self.redrives = Redrives(self.client, self.directory, self.closing)
+        self.schemas = Registrar(self.client)
         self._receivers: dict[str, Receiver] = {}
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -120,6 +122,7 @@ class Gateway:
         self.transactions.close()
         with contextlib.suppress(PostroadError):  # whoever published it was told
             await self.producer.__aexit__(None)
+        await self.schemas.close()
         await self.identities.close()
         self.client.close()
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
+from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
 import msgspec
 from aiohttp import web
 
 from postroad.gateway.gateway import Gateway
-from postroad.gateway.rest.problems import ProblemKind
+from postroad.gateway.rest.problems import MEDIA_TYPE, Problem, ProblemKind
 from postroad.gateway.security.access import OPEN, Access
 from postroad.gateway.security.rights import Rights
 
@@ -59,6 +59,17 @@ class EndpointAnswer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+class Form(NamedTuple):
+    """How bodies, answers and errors are written: the media types of bodies and answers, the first of which
+    is the usual one, and the media type and the type of errors."""
+
+    media: tuple[str, ...]
+    problem_media: str
+    problem: type[msgspec.Struct]
+
+
+REST_FORM: Final = Form(("application/json",), MEDIA_TYPE, Problem)
+
 Handler = Callable[[Call[Any, Any]], Awaitable[Any]]
 
 
@@ -83,6 +94,7 @@ class Endpoint:
     raw_body: bool
     headers: type[msgspec.Struct] | None
     problems: tuple[ProblemKind, ...]
+    form: Form = REST_FORM
 
     @property
     def name(self) -> str:
@@ -115,13 +127,14 @@ def endpoint(
     raw_body: bool = False,
     headers: type[msgspec.Struct] | None = None,
     problems: tuple[ProblemKind, ...] = (),
+    form: Form = REST_FORM,
 ) -> Callable[[Callable[[Call[B, Q]], Awaitable[Any]]], Endpoint]:
     def declare(handler: Callable[[Call[B, Q]], Awaitable[Any]]) -> Endpoint:
         hints = get_type_hints(handler, include_extras=True)
         body, query = get_args(hints["call"])
         return Endpoint(
             method, path, summary, handler, body, query, _answer_type(hints["return"]),
-            status, answers or {}, rights, admin, raw_body, headers, problems,
+            status, answers or {}, rights, admin, raw_body, headers, problems, form,
         )  # fmt: skip
 
     return declare

@@ -60,5 +60,8 @@ PATH: Final = {
     "group": PathRule("The consumer group's name.", f"1 to {NAME_MAX} characters", length_max=NAME_MAX),
     "message": PathRule("The message's id.", "38 characters of URL-safe base64", message_ids.PATTERN),
     "node": PathRule("The node's id.", "a whole number", r"^(0|[1-9][0-9]{0,8})$"),
+    "subject": PathRule("The subject's name.", "1 to 1000 characters", length_max=1000),
+    "version": PathRule("The version's number, or latest.", "", r"^(latest|-1|[1-9][0-9]{0,9})$"),
+    "id": PathRule("The schema's id.", "", r"^[1-9][0-9]{0,9}$"),
     "redrive": PathRule("The redrive's id.", "16 hexadecimal digits", r"^[0-9a-f]{16}$"),
 }

@@ -10,11 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from postroad.gateway.rest import fields, problems
-from postroad.gateway.rest.endpoint import Endpoint, Nothing
-from postroad.gateway.rest.problems import KINDS, Problem, ProblemKind
+from postroad.gateway.rest.endpoint import REST_FORM, Endpoint, Nothing
+from postroad.gateway.rest.problems import KINDS, ProblemKind
 
 VERSION: Final = "3.1.0"
-JSON: Final = "application/json"
 OCTETS: Final = "application/octet-stream"
 REF: Final = "#/components/schemas/{name}"
 DESCRIPTION: Final = (
@@ -38,7 +37,8 @@ Object = dict[str, Any]
 def document(endpoints: Sequence[Endpoint], *, secured: bool, users: bool = False) -> Object:
     """`secured`: access keys are needed; `users`: or users."""
     types = [kind for each in endpoints for kind in (each.body, each.answer) if kind not in (None, Nothing)]
-    _, components = msgspec.json.schema_components([*types, Problem], ref_template=REF)
+    errors = dict.fromkeys(each.form.problem for each in endpoints)
+    _, components = msgspec.json.schema_components([*types, *errors], ref_template=REF)
     paths: dict[str, Object] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, secured, users)
@@ -56,7 +56,7 @@ def _operation(endpoint: Endpoint, secured: bool, users: bool) -> Object:
         "operationId": endpoint.name,
         "summary": endpoint.summary,
         "description": _description(endpoint, secured, users),
-        "tags": [endpoint.path.split("/")[2]],
+        "tags": [_tag(endpoint)],
         "parameters": [*_parameters(endpoint)],
         "responses": _responses(endpoint, secured),
     }
@@ -105,7 +105,7 @@ def _properties(struct: type[Struct]) -> Iterable[tuple[str, Object]]:
 
 
 def _body(endpoint: Endpoint) -> Object:
-    content: Object = {JSON: {"schema": _schema(endpoint.body)}}
+    content: Object = {media: {"schema": _schema(endpoint.body)} for media in endpoint.form.media}
     if endpoint.raw_body:
         content[OCTETS] = {"schema": {"type": "string", "format": "binary"}}
     return content
@@ -116,8 +116,9 @@ def _responses(endpoint: Endpoint, secured: bool) -> Object:
     for status, text in {endpoint.status: "Done.", **endpoint.answers}.items():
         found[str(status)] = {"description": text}
         if endpoint.answer is not None:
-            found[str(status)]["content"] = {JSON: {"schema": _schema(endpoint.answer)}}
-    problem = {problems.MEDIA_TYPE: {"schema": _schema(Problem)}}
+            schema = {"schema": _schema(endpoint.answer)}
+            found[str(status)]["content"] = dict.fromkeys(endpoint.form.media, schema)
+    problem = {endpoint.form.problem_media: {"schema": _schema(endpoint.form.problem)}}
     for kind in sorted(_problems(endpoint, secured)):
         known = found.setdefault(str(kind.status), {"description": "", "content": problem})
         known["description"] = f"{known['description']} {kind.title}".strip()
@@ -133,6 +134,10 @@ def _problems(endpoint: Endpoint, secured: bool) -> set[ProblemKind]:
     if secured:
         found.add(problems.UNAUTHENTICATED)
     return found | set(endpoint.problems)
+
+
+def _tag(endpoint: Endpoint) -> str:
+    return endpoint.path.split("/")[2] if endpoint.form is REST_FORM else "schema registry"
 
 
 def _schema(kind: Any) -> Any:

@@ -34,6 +34,7 @@ from postroad.gateway.rest import (
 )
 from postroad.gateway.rest.endpoint import Endpoint
 from postroad.gateway.rest.redrive_work import KIND, RedriveWork
+from postroad.gateway.schemas.endpoints import ENDPOINTS as REGISTRY
 from postroad.gateway.security import rights
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
@@ -102,9 +103,9 @@ def routes(gateway: Gateway) -> list[web.RouteDef]:
 
 
 def _document(gateway: Gateway) -> web.RouteDef:
-    body = msgspec.json.encode(
-        openapi.document(ENDPOINTS, secured=gateway.identities.required, users=gateway.identities.are_users)
-    )
+    asks = gateway.identities
+    document = openapi.document([*ENDPOINTS, *REGISTRY], secured=asks.required, users=asks.are_users)
+    body = msgspec.json.encode(document)
 
     @rights.declared(rights.PUBLIC)
     async def openapi_document(request: web.Request) -> web.Response:

@@ -43,7 +43,7 @@ def serve(gateway: Gateway, endpoint: Endpoint) -> Serve:
         if access.is_guarded:
             group, topic = path.get("subscription") or path.get("group", ""), path.get("topic", "")
             await rights.check(access, endpoint.rights, gateway.directory, group=group, topic=topic)
-        query = _query(request, endpoint.query)
+        query = read_query(request, endpoint.query)
         call = Call(gateway, request, path, query, await read_body(request), access)
         return _response(endpoint, await endpoint.handler(call))
 
@@ -143,7 +143,8 @@ def _path(request: web.Request, names: list[str]) -> dict[str, str]:
     return found
 
 
-def _query(request: web.Request, query: Any) -> Any:
+def read_query(request: web.Request, query: Any) -> Any:
+    """Raises Refused."""
     found = dict(request.query)
     twice = [name for name in found if len(request.query.getall(name)) > 1]
     if twice:
