@@ -25,6 +25,13 @@ ORDERS = [
     b"no JSON",
 ]
 
+CUSTOMERS = [
+    plain.Message(b'{"name": "Ann"}', b"ann"),
+    plain.Message(b'{"name": "Bob"}', b"bob"),
+    plain.Message(b'{"name": "Ann B."}', b"ann"),
+    plain.Message(None, b"bob"),
+]
+
 
 @pytest.fixture
 def _session_is_kept(spark: SparkSession) -> Iterator[None]:
@@ -43,11 +50,14 @@ def test_python_of_the_guide_runs_from_top_to_bottom(
     for name in ("large-orders", "orders-test", "shipments"):
         plain.create(postroad.bootstrap, name)
     plain.send(postroad.bootstrap, "orders", [plain.Message(value) for value in ORDERS])
+    plain.create(postroad.bootstrap, "customers", cleanup_policy="compact")
+    plain.send(postroad.bootstrap, "customers", CUSTOMERS)
     names: dict[str, Any] = {}
     for number, text in enumerate(PYTHON):
         exec(compile(_here(text, postroad.bootstrap, tmp_path), f"snippet {number}", "exec"), names)
     printed = capsys.readouterr().out
     assert "3 {'orders':" in printed  # archived
+    assert "1 1 {'0': 4}\n[(b'ann', 'Ann B.')]" in printed  # merged
     assert "1 True" in printed  # replayed, once
     assert "2 topics carried 5 messages" in printed  # reported: bob's order once by a batch, once by a stream
     assert {row.value for row in plain.read_all(postroad.bootstrap, "orders.bad")} == {b"no JSON"}

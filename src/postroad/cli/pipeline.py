@@ -29,6 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PIPELINES: Final = {
     "archive": "pipeline_archive:archive",
+    "merge": "pipeline_merge:merge",
     "replay": "pipeline_replay:replay",
     "redrive": "pipeline_redrive:redrive",
     "mirror": "pipeline_mirror:mirror",

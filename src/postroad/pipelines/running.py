@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -21,6 +22,7 @@ class Progress(NamedTuple):
     done: int  # of all since the query began
     total: int
     seconds: float  # that this micro-batch took
+    behind: int | None = None  # offsets, or batches of a table, that are there and wait; None: not known
 
 
 Report = Callable[[Progress], None]
@@ -48,13 +50,36 @@ def follow(
                 rows = rows_of(told)
                 seen, done = told["batchId"], done + rows
                 took_s = told["durationMs"].get("triggerExecution", 0) / 1000
-                report(Progress(seen, rows, done, max(total, done), took_s))
+                report(Progress(seen, rows, done, max(total, done), took_s, behind(told)))
             if is_over:
                 return done
             if stop.is_set():
                 query.stop()
                 return done
             also()
+
+
+def behind(told: Any) -> int | None:
+    """How far a query's sources are ahead of it, by its progress; None if they don't tell."""
+    sizes = [_distance(source["endOffset"], source["latestOffset"]) for source in told["sources"]]
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def _distance(reached: Any, latest: Any) -> int | None:
+    found = [json.loads(each) if isinstance(each, str) else each for each in (reached, latest)]
+    if not all(isinstance(each, dict) for each in found):
+        return None
+    begun, end = map(_flat, found)
+    return sum(max(0, at - begun.get(name, 0)) for name, at in end.items())
+
+
+def _flat(offsets: Mapping[str, Any]) -> dict[str, int]:
+    """One number for each name: topic and partition, or what else a source counts."""
+    flat: dict[str, int] = {}
+    for name, content in offsets.items():
+        inner = content if isinstance(content, dict) else {"": content}
+        flat |= {f"{name}/{number}": int(at) for number, at in inner.items()}
+    return flat
 
 
 def _news(query: StreamingQuery, seen: int) -> Iterator[Any]:

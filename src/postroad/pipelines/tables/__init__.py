@@ -16,7 +16,16 @@ from postroad.pipelines.errors import NotInstalled, PipelineError, WrongTable
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.table import Snapshot, Table
 
-__all__ = ["FORMATS", "Snapshot", "Table", "TableAddress", "create_table", "find_table", "open_table"]
+__all__ = [
+    "FORMATS",
+    "Snapshot",
+    "Table",
+    "TableAddress",
+    "create_table",
+    "find_table",
+    "format_at",
+    "open_table",
+]
 
 # `module:class` below this package: a format's library is loaded when it is used.
 FORMATS: Final = {"delta": "delta:Delta", "iceberg": "iceberg:Iceberg", "parquet": "parquet:Parquet"}
@@ -71,7 +80,7 @@ def create_table(address: TableAddress) -> Table:
 
 def _created(table: Table, address: TableAddress) -> Table:
     location = table.location
-    found = _format_at(location)
+    found = format_at(location)
     if found is not None and found != address.format:
         raise WrongTable(
             f"{location} holds a table in the format {found}, not {address.format}: "
@@ -96,7 +105,7 @@ def _check_writable(location: Location) -> None:
 
 def find_table(location: str, catalog: str = "", table: str = "postroad.archive") -> Table:
     """The table that is there, of whichever format. WrongTable if there is none."""
-    format_ = "iceberg" if catalog else _format_at(Location(location))
+    format_ = "iceberg" if catalog else format_at(Location(location))
     if format_ is None:
         raise WrongTable(
             f"no archive is at {Location(location)}: make one with `postroad pipeline archive --to`"
@@ -106,7 +115,8 @@ def find_table(location: str, catalog: str = "", table: str = "postroad.archive"
     return found
 
 
-def _format_at(location: Location) -> str | None:
+def format_at(location: Location) -> str | None:
+    """The format of the table there; None if there is none. WrongTable if it is a file."""
     if location.directory is not None and location.directory.is_file():
         raise WrongTable(f"{location} is a file: choose a directory")
     return next((name for name, mark in _MARKS.items() if location.is_there(mark)), None)

@@ -59,11 +59,7 @@ class Delta(Table):
 
     def __init__(self, location: Location) -> None:
         super().__init__(location)
-        if location.directory is not None and (found := _DECODED.search(str(location))):
-            raise PipelineError(
-                f"{location}: a Delta table can't lie in a directory with {found[0]} in its path, which its "
-                "library takes for another name: choose another, or take --format parquet"
-            )
+        check_location(location)
 
     def is_there(self) -> bool:
         return self.location.is_there("_delta_log")
@@ -97,7 +93,7 @@ class Delta(Table):
         table: DeltaTable = at.handle
         if new_columns:
             # A commit of its own: a crash after it leaves columns that are null until the next batch.
-            with _conflicts():
+            with conflicts():
                 table.alter.add_columns(
                     [Field(name, PrimitiveType(_DELTA_TYPES[kind])) for name, kind in new_columns.items()]
                 )
@@ -110,13 +106,13 @@ class Delta(Table):
         compact(self, small, self._schema(table), self.swap, merging)
         table = self._opened()
         # `full`: also what killed tasks left behind. Directories that begin with _ are not touched.
-        with _conflicts():
+        with conflicts():
             table.vacuum(retention_hours=KEPT_HOURS, dry_run=False, full=True)
         table.create_checkpoint()
         return Optimized(len(small), len(_files(table)))
 
     def delete_dates_before(self, day: date) -> int:
-        with _conflicts():
+        with conflicts():
             removed = self._opened().delete(f"date < '{day.isoformat()}'")
         return int(removed["num_removed_files"])
 
@@ -158,6 +154,15 @@ class Delta(Table):
         return schema
 
 
+def check_location(location: Location) -> None:
+    """PipelineError where deltalake would look elsewhere."""
+    if location.directory is not None and (found := _DECODED.search(str(location))):
+        raise PipelineError(
+            f"{location}: a Delta table can't lie in a directory with {found[0]} in its path, which its "
+            "library takes for another name: choose another, or take --format parquet"
+        )
+
+
 def _files(table: DeltaTable) -> dict[str, TableFile]:
     """The table's files by their paths below it. (Whole ones deltalake gives as parts of URLs.)"""
     actions = pa.table(table.get_add_actions(flatten=True))
@@ -181,7 +186,7 @@ def _added(file: DataFile, *, is_new: bool = True) -> AddAction:
 
 def _write(table: DeltaTable, actions: list[Any], transactions: list[Transaction]) -> None:
     """One commit: all of it, or Conflict."""
-    with _conflicts():
+    with conflicts():
         table.create_write_transaction(
             actions,
             mode="append",
@@ -194,7 +199,7 @@ def _write(table: DeltaTable, actions: list[Any], transactions: list[Transaction
 
 
 @contextmanager
-def _conflicts() -> Iterator[None]:
+def conflicts() -> Iterator[None]:
     try:
         yield
     except CommitFailedError as error:

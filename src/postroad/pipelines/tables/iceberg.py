@@ -14,21 +14,20 @@ about the batch may no longer be true then.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, ClassVar, Final, Self
-from urllib.parse import quote
 
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, ValidationException
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.types import BooleanType, DoubleType, LongType, StringType
 
-from postroad.pipelines.errors import PipelineError, WrongTable
+from postroad.pipelines.errors import WrongTable
+from postroad.pipelines.tables.catalogs import check_location, has_catalog, open_catalog
 from postroad.pipelines.tables.compaction import Merging, compact
 from postroad.pipelines.tables.location import Location
 from postroad.pipelines.tables.schema import (
@@ -54,11 +53,9 @@ from postroad.pipelines.tables.table import (
     over_conflicts,
 )
 
-_OWN_CATALOG: Final = "catalog.db"
 _ENDS: Final = "postroad.ends"
 _TOPICS: Final = "postroad.topics"
 _QUERY: Final = "postroad.query."
-_CUTS: Final = re.compile(r"[?#]")
 _PROPERTIES: Final = {
     "commit.retry.num-retries": "0",
     "write.metadata.delete-after-commit.enabled": "true",
@@ -83,11 +80,7 @@ class Iceberg(Table):
 
     def __init__(self, location: Location, catalog: str = "", name: str = "postroad.archive") -> None:
         super().__init__(location)
-        if location.directory is not None and (found := _CUTS.search(str(location))):
-            raise PipelineError(
-                f"{location}: an Iceberg table can't lie in a directory with {found[0]} in its path, "
-                "where readers take it for the end: choose another, or take --format delta or parquet"
-            )
+        check_location(location)
         self._catalog_url = catalog
         self._name = name
 
@@ -138,7 +131,7 @@ class Iceberg(Table):
         self, at: Recorded, batch: Batch, ends: Mapping[TopicPartition, int], new_columns: Mapping[str, Kind]
     ) -> None:
         table: IcebergTable = at.handle
-        with _conflicts(), table.transaction() as transaction:
+        with conflicts(), table.transaction() as transaction:
             if new_columns:
                 with transaction.update_schema() as update:
                     for name, kind in new_columns.items():
@@ -176,7 +169,7 @@ class Iceberg(Table):
         if any(small.path not in known for small in group):
             return False
         with (
-            _conflicts(),
+            conflicts(),
             table.transaction() as transaction,
             transaction.update_snapshot().overwrite() as update,
         ):
@@ -197,7 +190,7 @@ class Iceberg(Table):
         old = f"date < '{day.isoformat()}'"
         files = sum(1 for _ in table.scan(row_filter=old).plan_files())
         if files:
-            with _conflicts(), table.transaction() as transaction:
+            with conflicts(), table.transaction() as transaction:
                 transaction.delete(old)
         return files
 
@@ -205,7 +198,7 @@ class Iceberg(Table):
         """Snapshots that nobody should read any more, and files that no snapshot refers to."""
         before = datetime.now(UTC) - timedelta(hours=KEPT_HOURS)
         table = self._opened()
-        with _conflicts():
+        with conflicts():
             table.maintenance.expire_snapshots().older_than(before).commit()
         table = self._opened()
         used = {self.location.relative(path) for path in table.inspect.all_files()["file_path"].to_pylist()}
@@ -218,18 +211,10 @@ class Iceberg(Table):
         return f"{self.location.literal_url}/{path}"
 
     def _has_catalog(self) -> bool:
-        return bool(self._catalog_url) or self.location.is_there(_OWN_CATALOG)
+        return has_catalog(self.location, self._catalog_url)
 
     def _catalog(self) -> Catalog:
-        url = self._catalog_url or f"sqlite:///{quote(self.location.below(_OWN_CATALOG))}"
-        if not self._catalog_url and self.location.directory is None:
-            raise PipelineError(
-                f"an Iceberg table at {self.location} needs a catalogue: name it with --catalog"
-            )
-        try:
-            return load_catalog("postroad", uri=url, warehouse=self.location.literal_url)
-        except ValueError as error:
-            raise PipelineError(f"--catalog: {error}") from None
+        return open_catalog(self.location, self._catalog_url)
 
     def _opened(self) -> IcebergTable:
         if not self._has_catalog():
@@ -254,7 +239,7 @@ class Iceberg(Table):
 
 
 @contextmanager
-def _conflicts() -> Iterator[None]:
+def conflicts() -> Iterator[None]:
     try:
         yield
     except (CommitFailedException, ValidationException) as error:

@@ -63,6 +63,11 @@ def json_kinds(schema: Any) -> dict[str, Kind]:
     return {field.name: _KIND_OF[plain(field.type)] for field in schema if field.name not in RECORD.names}
 
 
+def kind_of(arrow: Any) -> Kind:
+    """The kind of a JSON column that has this type of Arrow's."""
+    return _KIND_OF[plain(arrow)]
+
+
 def without_partitions(schema: Any) -> Any:
     """What is in a file where its directory's name says the rest."""
     return pa.schema([field for field in schema if field.name not in PARTITIONED_BY])
