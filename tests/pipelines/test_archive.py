@@ -18,7 +18,7 @@ from postroad.pipelines.history import read_archive
 from postroad.pipelines.tables import compaction, find_table, merging
 from postroad.spark import router
 from postroad.testing import Node
-from tests.pipelines.archives import FORMATS, offsets_of, read_plainly, rows_of, run, varied
+from tests.pipelines.archives import FORMATS, offsets_of, read_plainly, rows_of, run, unused_files, varied
 from tests.pipelines.batches import DAY_MS
 from tests.spark import plain
 
@@ -129,7 +129,9 @@ def test_tasks_that_disagree_about_a_new_column_are_reconciled(
     contents: list[dict[str, object]] = [{"a": 1, "b": 1}, {"a": 1.5, "B": 2}, {"a": 2, "b": "two"}]
     for partition, content in enumerate(contents):
         _send_json(node, topic, [content], partition=partition)
-    run(spark, node.bootstrap, topic, tmp_path, json_columns=True, source=a_task_each)
+    done = run(spark, node.bootstrap, topic, tmp_path, json_columns=True, source=a_task_each)
+    assert (done.rows, done.ends) == (3, {topic: {0: 1, 1: 1, 2: 1}})
+    assert unused_files(find_table(str(tmp_path))) == [], "what disagreed is gone"
     found = {
         row["partition"]: (row["a"], row["b"], row["bad"] is None) for row in read_plainly(tmp_path, "delta")
     }
@@ -163,11 +165,12 @@ def test_upkeep_compacts_small_files_and_deletes_old_dates(
 def test_many_partitions_that_have_little_are_few_files(
     spark: SparkSession, node: Node, topic: str, tmp_path: Path
 ) -> None:
-    plain.create(node.bootstrap, topic, partitions=40)
-    plain.send(node.bootstrap, topic, [plain.Message(b"v", partition=number % 40) for number in range(120)])
+    plain.create(node.bootstrap, topic, partitions=1000)
+    messages = [plain.Message(b"v", partition=number % 1000) for number in range(3000)]
+    plain.send(node.bootstrap, topic, messages)
     done = run(spark, node.bootstrap, topic, tmp_path)
-    assert done.rows == 120
-    assert done.ends == {topic: dict.fromkeys(range(40), 3)}
+    assert done.rows == 3000
+    assert done.ends == {topic: dict.fromkeys(range(1000), 3)}
     assert rows_of(read_plainly(tmp_path, "delta")) == plain.read_all(node.bootstrap, topic)
     dates = {row["date"] for row in read_plainly(tmp_path, "delta")}
     assert len(find_table(str(tmp_path)).snapshot().files) == len(dates)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from postroad.errors import ConfigurationError
 from postroad.pipelines.errors import PipelineError
-from postroad.pipelines.running import Report, follow
+from postroad.pipelines.running import Progress, Report, follow
 from postroad.pipelines.tables import OURS, TableAddress, create_table
 from postroad.pipelines.tables.compaction import Merging
 from postroad.pipelines.tables.location import Location
@@ -30,8 +30,8 @@ from postroad.pipelines.tables.merging import merging
 from postroad.pipelines.tables.retention import delete_before
 from postroad.pipelines.tables.schema import Kind
 from postroad.pipelines.tables.settings import FileSettings
+from postroad.pipelines.tables.sink import AGAIN, ArchiveSink
 from postroad.pipelines.tables.sink import NAME as SINK
-from postroad.pipelines.tables.sink import ArchiveSink
 from postroad.pipelines.tables.source import NAME as SOURCE
 from postroad.pipelines.tables.source import ROWS, ArchiveSource, read_options
 from postroad.pipelines.tables.table import (
@@ -139,12 +139,23 @@ def archive(
     with _checkpoint(
         settings, {topic_partition: begin[topic_partition] for topic_partition in ends}
     ) as checkpoint:
-        with _BEGINNING:
-            query = _start(spark, settings, _starting_offsets(infos, ends), checkpoint)
-        try:
-            rows = follow(query, total, report, stop or threading.Event(), upkeep.now_and_then, _rows)
-        finally:
-            query.stop()
+        rows = 0
+        while True:
+            with _BEGINNING:
+                query = _start(spark, settings, _starting_offsets(infos, ends), checkpoint)
+            counted = _Counted(report, rows)
+            try:
+                stopping = stop or threading.Event()
+                follow(query, total, counted.report, stopping, upkeep.now_and_then, _rows)
+            except PipelineError as error:
+                if not str(error).startswith(AGAIN):
+                    raise
+                log.info("%s", error)
+                continue
+            finally:
+                query.stop()
+                rows = counted.rows
+            break
     if settings.once:
         upkeep.run()
     return Archived(rows, _by_topic(table.ends(list(settings.topics))), upkeep.optimized, upkeep.deleted)
@@ -248,6 +259,19 @@ def _by_topic(ends: Mapping[tuple[str, int], int]) -> dict[str, dict[int, int]]:
     for (topic, partition), end in sorted(ends.items()):
         topics.setdefault(topic, {})[partition] = end
     return topics
+
+
+class _Counted:
+    """Progress of a query that may be the second of a run."""
+
+    def __init__(self, report: Report, rows: int) -> None:
+        self._report = report
+        self.rows = self._before = rows
+
+    def report(self, progress: Progress) -> None:
+        self.rows += progress.rows
+        done = self._before + progress.done
+        self._report(progress._replace(done=done, total=max(progress.total, done)))
 
 
 class Upkeep:

@@ -172,19 +172,6 @@ def archived(batch: Any, days: Any = None) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=RECORD)
 
 
-def rewritten(table: Table, file: DataFile, json: JsonColumns) -> list[DataFile]:
-    """The same rows with their JSON columns made anew; the old file is deleted."""
-    with table.location.read(file.path) as stream:
-        rows = pq.ParquetFile(stream).read()
-    if TOPIC not in rows.column_names:
-        rows = rows.append_column(TOPIC, pa.repeat(pa.scalar(file.topic), rows.num_rows))
-    files = Files(table, json)
-    for batch in rows.to_batches():
-        files.write(batch)
-    table.location.delete(file.path)
-    return files.finish()
-
-
 def _of(names: Iterable[str], schema: Any) -> list[str]:
     return [name for name in names if name.partition(".")[0] in schema.names]
 

@@ -6,7 +6,7 @@ data source's options; so it holds nothing but them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,16 +19,17 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from postroad.pipelines.errors import PipelineError
 from postroad.pipelines.tables import open_table
-from postroad.pipelines.tables.files import rewritten
-from postroad.pipelines.tables.json_columns import JsonColumns, fits_table, merged
-from postroad.pipelines.tables.schema import Kind, json_kinds
+from postroad.pipelines.tables.json_columns import fits_table, merged
+from postroad.pipelines.tables.schema import json_kinds
 from postroad.pipelines.tables.settings import FileSettings
 from postroad.pipelines.tables.source import FILE, REACHED
-from postroad.pipelines.tables.table import Batch, DataFile, Reached, Table
+from postroad.pipelines.tables.table import Batch, DataFile, Reached
 from postroad.spark.workers import Dispatched
 
 NAME: Final = "postroad-archive"
+AGAIN: Final = "the micro-batch is to be repeated"
 QUERY_ID: Final = "sql.streaming.queryId"
 
 
@@ -69,7 +70,11 @@ class ArchiveWriter(Dispatched, DataSourceStreamArrowWriter):
         return Written(str(context.getLocalProperty(QUERY_ID)), files, reached)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's)
-        """On the driver, when all tasks are done: the batch is in the table, once."""
+        """On the driver, when all tasks are done: the batch is in the table, once.
+
+        Tasks that met a new column at once may have taken it for different ones. Then the table gets the
+        column, and the batch fails with `AGAIN`: tasks that repeat it know what the column is.
+        """
         written = [message for message in messages if isinstance(message, Written)]
         files = [file for message in written for file in message.files]
         reached = tuple(to for message in written for to in message.reached)
@@ -80,8 +85,12 @@ class ArchiveWriter(Dispatched, DataSourceStreamArrowWriter):
         wanted = known
         if self._settings.has_json:
             wanted = merged(known, [dict(self._settings.kinds), *(file.kinds for file in files)])
-        fitting = tuple(again for file in files for again in self._fitted(table, file, wanted))
-        table.append(Batch(written[0].query, batchId, fitting, reached), wanted)
+        query = written[0].query
+        if not all(fits_table(file.kinds, wanted) for file in files):
+            table.append(Batch(f"{query}/columns", batchId, ()), wanted)
+            table.discard(files)
+            raise PipelineError(f"{AGAIN}: its columns are in the table now")
+        table.append(Batch(query, batchId, tuple(files), reached), wanted)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's)
         """On the driver, when a task or the commit failed.
@@ -96,9 +105,3 @@ class ArchiveWriter(Dispatched, DataSourceStreamArrowWriter):
         for message in messages:
             if isinstance(message, Written):
                 table.discard(message.files)
-
-    def _fitted(self, table: Table, file: DataFile, kinds: Mapping[str, Kind]) -> list[DataFile]:
-        """The file as the table's columns want it: tasks that met a new column at once may differ."""
-        if fits_table(file.kinds, kinds):
-            return [file]
-        return rewritten(table, file, JsonColumns(kinds, fails=self._settings.fails))
