@@ -61,6 +61,8 @@ MESSAGES_ARE_SETTLED = (
     "gateway",
     "cli",
     "pipelines",
+    "workers",
+    "testing/worker_runs.py",
 )
 VAGUE = {"Kind", "Entry", "Answer", "Node", "State"}
 

@@ -140,6 +140,8 @@ PLANTED = [
     ("gateway/gateway.py", "postroad.broker.node"),
     ("spark/source.py", "postroad.cluster.ids"),
     ("pipelines/archive.py", "postroad.config"),
+    ("workers/app.py", "postroad.queues.share_partition"),
+    ("workers/runner.py", "postroad.broker.node"),
     ("mirrors/mirror.py", "postroad.spark.cluster"),
     ("mirrors/partition.py", "postroad.log.segment"),
     ("mirrors/partition.py", "time"),

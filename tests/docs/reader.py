@@ -9,6 +9,7 @@ A comment right above a block says what is special about it:
     <!-- not run: WHY -->        it needs what a test has not: its syntax is checked only
     <!-- given: COMMANDS -->     what the reader has done before, or has anyway
     <!-- runs until stopped -->  it is interrupted when it has printed something
+    <!-- file: NAME -->          it is the content of this file, which is written and not run
 
 `postroad serve` starts the node. Where a document has none the node is there from the start. `postroad log`
 is for a node that is stopped, so it is stopped for it. Another one, of another cluster, is there where a
@@ -81,7 +82,9 @@ class Reader:
     def follow(self, block: Block) -> None:
         if "given" in block.notes:
             self._line(block.notes["given"])
-        if block.language == "console":
+        if "file" in block.notes:
+            self._file(block, block.notes["file"])
+        elif block.language == "console":
             self._console(block)
         elif "runs until stopped" in block.notes:
             self._glance(self._command(block))
@@ -129,6 +132,7 @@ class Reader:
     def _file(self, block: Block, name: str) -> str:
         if self._node is None:
             self._start()
+        (self._home / name).parent.mkdir(parents=True, exist_ok=True)
         (self._home / name).write_text(self._here(block.text))
         return name
 

@@ -74,5 +74,5 @@ def test_block_that_is_not_run_says_why_and_can_be_read(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_notes_of_blocks_are_known_ones(document: Path) -> None:
-    known = {"not run", "given", "runs until stopped"}
+    known = {"not run", "given", "runs until stopped", "file"}
     assert not [b.line for b in all_blocks(document.read_text()) if not b.notes.keys() <= known]

@@ -129,6 +129,16 @@ def test_delivery_count_rises_by_one_for_each_acquisition_and_stops_at_the_limit
     assert dying.last_ms - dying.first_ms == 30_000
 
 
+def test_reason_of_the_last_release_is_that_of_the_dead_letter() -> None:
+    shell = Shell(delivery_limit=2)
+    shell.send(QueueEntry(0, 0))
+    for text in ("first", "last"):
+        shell.acquire()
+        shell.acknowledge(RELEASE, 0, reason=text)
+    (dying,) = shell.partition.ledger.dying
+    assert (dying.reason, dying.text) == (Reason.ATTEMPTS, "last")
+
+
 def test_delivery_count_survives_a_crash() -> None:
     shell = Shell(delivery_limit=2)
     shell.send(QueueEntry(0, 0))

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 import click
 
-UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-LONGEST_MS: Final = 36_525 * UNITS_MS["d"]  # a century: whoever writes more has mistyped
-_DIGITS_MAX: Final = 18
-_PART: Final = re.compile(r"(\d+)(ms|s|m|h|d)")
-_WHOLE: Final = re.compile(rf"(?:\d{{1,{_DIGITS_MAX}}}(?:ms|s|m|h|d))+")
+from postroad.system.durations import LONGEST_MS, parse, show
+
+__all__ = ["DurationType", "parse", "shortened", "show"]
 
 
 class DurationType(click.ParamType[int]):
@@ -36,20 +31,6 @@ class DurationType(click.ParamType[int]):
         if found < self._shortest_ms:
             self.fail(f"{value} is shorter than {show(self._shortest_ms)}{self._why}", param, ctx)
         return found
-
-
-def parse(text: str) -> int | None:
-    if text == "0":
-        return 0
-    if not _WHOLE.fullmatch(text):
-        return None
-    return sum(int(number) * UNITS_MS[unit] for number, unit in _PART.findall(text))
-
-
-def show(duration_ms: int) -> str:
-    """In the largest unit that holds it without a remainder: `12h`."""
-    unit = next(unit for unit, size in reversed(UNITS_MS.items()) if duration_ms % size == 0)
-    return f"{duration_ms // UNITS_MS[unit]}{unit}"
 
 
 def shortened(value: object, characters: int = 60) -> str:

@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "browse": "browse:browse",
     "group": "group:group",
     "subscription": "subscription:subscription",
+    "worker": "worker:worker",
     "redrive": "redrive:redrive",
     "transaction": "transaction:transaction",
     "user": "user:user",

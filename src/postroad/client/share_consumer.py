@@ -11,6 +11,7 @@ locks run meanwhile, so poll in a loop, or close.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, Self
@@ -74,6 +75,11 @@ class ShareConsumer:
     @property
     def member_id(self) -> str:
         return self._member.id
+
+    @property
+    def losses(self) -> int:
+        """How often what was held at a node was lost, as when its connection ended: that comes again."""
+        return sum(session.losses for session in self._sessions.values())
 
     # --- taking --------------------------------------------------------------------------------
 
@@ -242,16 +248,26 @@ class ShareConsumer:
     async def close(self) -> None:
         """What was acknowledged is committed, the rest is released, and the member leaves.
 
-        A fetch that is under way is waited for: what it still brings must be released, too.
+        A fetch that is under way is waited for: what it still brings must be given back, too.
         """
         await self.commit()
-        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
-        self._under_way.clear()
+        await self._return_unseen()
         for node, session in self._sessions.items():
             await self._outboxes[node].close()
             await session.close()
         self._sessions.clear()
         await self._member.leave()
+
+    async def _return_unseen(self) -> None:
+        """What no poll has returned was not delivered: it does not count as an attempt."""
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        while self._under_way:
+            node, fetched = self._under_way.popitem()
+            with contextlib.suppress(PostroadError):
+                self._take(node, fetched.result())
+        unseen = list(self._arrived)
+        self._arrived.clear()
+        await self.settle(unseen, AckType.RETURN)  # where it is refused the end of the session releases it
 
     def _put(
         self, message: ShareMessage, type_: AckType, lock_ms: int, delay_ms: int, reason: str = ""

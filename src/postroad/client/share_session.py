@@ -73,6 +73,7 @@ class Terms(NamedTuple):
 class ShareSession:
     def __init__(self, client: Client, node: int, group: str, member: str) -> None:
         self.node = node
+        self.losses = 0  # how often the node forgot what was held in the session, as far as is known
         self._client = client
         self._group = group
         self._member = member
@@ -249,6 +250,7 @@ class ShareSession:
         return epoch
 
     def _reset(self) -> None:
+        self.losses += self._epoch != NEW
         self._epoch = NEW
         self._partitions = {}
 

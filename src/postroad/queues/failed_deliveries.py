@@ -16,14 +16,20 @@ if TYPE_CHECKING:
 
 
 def release(
-    partition: SharePartition, settlement: Settlement, rows: list[Row], now: Now, delay_ms: int | None
+    partition: SharePartition,
+    settlement: Settlement,
+    rows: list[Row],
+    now: Now,
+    delay_ms: int | None,
+    text: str = "",
 ) -> None:
-    """They come again after their backoff, or after `delay_ms`; after the last attempt they are archived."""
+    """They come again after their backoff, or after `delay_ms`; after the last attempt they are archived, and
+    `text` is why, in words."""
     limit, backoff = partition.settings.delivery_limit, partition.settings.backoff
     for row in rows:
         first, last, _, _, deliveries, first_ms, last_ms, _ = row
         if limit != NO_LIMIT and deliveries >= limit:
-            archive(partition, settlement, first, last, Reason.ATTEMPTS, row[DELIVERIES:TENANT])
+            archive(partition, settlement, first, last, Reason.ATTEMPTS, row[DELIVERIES:TENANT], text)
             continue
         wait = backoff.delay_ms(deliveries, partition.random()) if delay_ms is None else delay_ms
         settlement.release(Released(first, last, deliveries, first_ms, last_ms), now.ms + wait)

@@ -198,7 +198,7 @@ class SharePartition:
 
         Raises InvalidRequest, or InvalidRecordState if it does not hold one of them (any longer). Renewals,
         for `lock_ms`, and returns take effect at once. `delay_ms` stands in for the backoff of a release;
-        `reason` is why messages are rejected, in words.
+        `reason` is why messages are rejected, or released for the last time, in words.
 
         `unknown_below`: `late_kinds` may come late (`late_accepts`). For members that outlive their
         connection, and this node. Raises CoordinatorNotAvailable while it is not decided whether they count.
@@ -229,7 +229,7 @@ class SharePartition:
             if kind <= ACCEPT:
                 settlement.accept(first, last)
             elif kind == RELEASE:
-                failed_deliveries.release(self, settlement, rows, now, delay_ms)
+                failed_deliveries.release(self, settlement, rows, now, delay_ms, reason)
             else:
                 for row in rows:
                     counts = row[DELIVERIES:TENANT]

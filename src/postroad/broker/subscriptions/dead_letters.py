@@ -24,6 +24,7 @@ from zlib import crc32
 from postroad.broker.own_batch import append_own
 from postroad.broker.partition import Partition
 from postroad.broker.replies import replied
+from postroad.broker.subscriptions.letter import Origin, letter_of
 from postroad.broker.subscriptions.queue import Queue
 from postroad.cluster.image import Topic
 from postroad.errors import (
@@ -35,11 +36,10 @@ from postroad.errors import (
     UnknownTopicOrPartition,
     by_code,
 )
-from postroad.queues.update import Dying, Reason
+from postroad.queues.update import Dying
 from postroad.wire import batch as batches
 from postroad.wire import copy_letters
 from postroad.wire import header_names as names
-from postroad.wire.asked_times import unreadable_time
 from postroad.wire.records import Record, decode_records, encode_batch
 
 if TYPE_CHECKING:
@@ -163,32 +163,8 @@ class DeadLetters:
         return {}
 
     def _copy(self, queue: Queue, record: Record, dead: Dying, number: int) -> Record:
-        now_ms = self._node.clock.now_ms()
-        told: dict[str, str | int] = {
-            names.DEAD_TOPIC: queue.partition.topic,
-            names.DEAD_PARTITION: queue.partition.index,
-            names.DEAD_OFFSET: record.offset,
-            names.DEAD_SUBSCRIPTION: queue.subscription.group_id,
-            names.DEAD_REASON: dead.reason,
-            names.DEAD_DELIVERIES: dead.deliveries,
-            names.DEAD_FIRST_DELIVERY: dead.first_ms,
-            names.DEAD_LAST_DELIVERY: dead.last_ms,
-            names.DEAD_TIMESTAMP: record.timestamp,
-            names.DEAD_AT: now_ms,
-        }
-        # Headers of an earlier death are replaced. What was asked for the message is set aside: the letter
-        # neither waits nor expires nor repeats another, or no subscription could ever hand it out.
-        headers = [
-            (names.SET_ASIDE.get(name, name), value)
-            for name, value in record.headers
-            if not names.tells_of_death(name) or name == names.DEAD_UNREADABLE
-        ]
-        headers += [(name, str(value).encode()) for name, value in told.items()]
-        text = dead.text or (unreadable_time(record.headers) if dead.reason is Reason.INVALID else None)
-        if text:
-            headers.append((names.REASON, text.encode()))
-        # Its own time is that of its death: retention counts from there, however old the message was.
-        return Record(number, now_ms, record.key, record.value, headers)
+        origin = Origin(queue.partition.topic, queue.partition.index, queue.subscription.group_id)
+        return letter_of(record, dead, origin, self._node.clock.now_ms(), number)
 
     async def _append(self, queue: Queue, copies: list[Record]) -> None:
         """The copies are committed: in one partition for one origin, so that they keep their order."""
