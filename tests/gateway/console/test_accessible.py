@@ -9,6 +9,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
+from postroad.client import groups
+from postroad.client.metadata import TopicPartition
 from tests.gateway.conftest import RunningGateway
 from tests.gateway.console.conftest import NewContext, Watch, api
 
@@ -21,13 +23,21 @@ TOO_WIDE = """
   .map((each) => each.outerHTML.slice(0, 99))
 """
 
-PATHS = ["/console", "/console/topics", "/console/topics/seen-topic", "/console/topics/no-such-topic"]
+OTHERS = ["/console/groups", "/console/groups/seen-group", "/console/cluster", "/console/access"]
+PATHS = [
+    "/console",
+    "/console/topics",
+    "/console/topics/seen-topic",
+    "/console/topics/no-such-topic",
+    *OTHERS,
+]
 
 
 @pytest.fixture(scope="module")
 def filled(gateway: RunningGateway) -> RunningGateway:
     """A gateway with something of everything."""
     api(gateway.url, "POST", "/v1/topics", {"name": "seen-topic", "partitions": 2})
+    gateway.run(groups.commit(gateway.gateway.client, "seen-group", {TopicPartition("seen-topic", 0): 0}))
     return gateway
 
 
@@ -55,7 +65,7 @@ def test_axe_finds_nothing(
 
 
 def test_open_dialogs_are_as_accessible(page: Page, filled: RunningGateway) -> None:
-    for path in PATHS[:3]:
+    for path in (*PATHS[:3], *OTHERS):
         page.goto(path)
         for opener in page.locator("button[popovertarget]:not([popovertargetaction])").all():
             opener.click()

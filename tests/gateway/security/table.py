@@ -387,6 +387,9 @@ REST: Final = [
         "DELETE", "/v1/consumer-groups/{n}-readers", group(Op.DELETE, "n-readers"), prepare=consumer_group
     ),
     endpoint("GET", "/v1/cluster", cluster(D)),
+    endpoint("GET", "/v1/users", cluster(D)),
+    endpoint("GET", "/v1/acls", cluster(D)),
+    endpoint("GET", "/v1/access?operation=write&name={n}", cluster(D)),
     # Nodes let no gateway alter the cluster, whoever asks it to.
     endpoint("POST", "/v1/cluster/nodes/1/drain", cluster(Op.ALTER), success=FORBIDDEN),
     endpoint("POST", "/v1/cluster/nodes/1/cancel-drain", cluster(Op.ALTER), success=FORBIDDEN),

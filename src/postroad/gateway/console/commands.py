@@ -77,6 +77,33 @@ def _purge(path: Path, body: Any) -> list[str] | None:
     return None if body else ["subscription", "purge", path["subscription"]]
 
 
+def _reset_group(path: Path, body: Any) -> list[str] | None:
+    words = ["group", "reset", path["group"]]
+    if body.get("to") is not None:
+        words += ["--to", "beginning" if body["to"] == "earliest" else "end"]
+    elif body.get("offset") is not None:
+        words += ["--to", str(body["offset"])]
+    else:
+        return None
+    if len(body.get("partitions") or []) > 1:
+        return None
+    for topic, partition in body.get("partitions") or []:
+        words += ["--topic", topic, "--partition", str(partition)]
+    return words
+
+
+def _delete_group(path: Path, body: Any) -> list[str] | None:
+    return ["group", "delete", path["group"]]
+
+
+def _drain_node(path: Path, body: Any) -> list[str] | None:
+    return ["cluster", "drain", path["node"]]
+
+
+def _cancel_drain(path: Path, body: Any) -> list[str] | None:
+    return ["cluster", "drain", path["node"], "--cancel"]
+
+
 CLI: Final[Mapping[str, Callable[[Path, Any], list[str] | None]]] = {
     "create_topic": _create_topic,
     "alter_topic": _alter_topic,
@@ -84,4 +111,8 @@ CLI: Final[Mapping[str, Callable[[Path, Any], list[str] | None]]] = {
     "publish": _publish,
     "delete_subscription": _delete_subscription,
     "purge": _purge,
+    "reset_group": _reset_group,
+    "delete_group": _delete_group,
+    "drain_node": _drain_node,
+    "cancel_drain": _cancel_drain,
 }

@@ -19,6 +19,9 @@ SECTIONS: Final = (
     ("overview", "/console", "Overview", "o"),
     ("topics", "/console/topics", "Topics", "t"),
     ("subscriptions", "/console/subscriptions", "Subscriptions", "s"),
+    ("groups", "/console/groups", "Groups", "g"),
+    ("cluster", "/console/cluster", "Cluster", "c"),
+    ("access", "/console/access", "Access", "a"),
 )
 KEYS: Final = (
     ("/", "Search, or the filter"),

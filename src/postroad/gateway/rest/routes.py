@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest import (
+    access_rules,
     browse,
     cluster,
     configs,
@@ -84,6 +85,9 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     webhook_work.test_webhook,
     webhook_work.rotate_secret,
     configs.list_configs,
+    access_rules.list_users,
+    access_rules.list_acls,
+    access_rules.who_may,
     cluster.get_cluster,
     cluster.drain_node,
     cluster.cancel_drain,

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from postroad.gateway.console.page import Page
-from postroad.gateway.console.pages import overview, topic, topics
+from postroad.gateway.console.pages import access, cluster, group, groups, overview, topic, topics
 
 PAGES: Final[tuple[Page, ...]] = (
     overview.overview_page,
     topics.topics_page,
     topic.topic_page,
+    groups.groups_page,
+    group.group_page,
+    cluster.cluster_page,
+    access.access_page,
 )
