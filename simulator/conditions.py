@@ -33,6 +33,7 @@ class Conditions:
     share_state_snapshot_bytes: int  # small, so that states are often written as a whole
     share_state_prune_records: int
     tls: bool = False  # clients and nodes talk with TLS
+    read_ahead_bytes: int = 0  # small: followers read ahead of each sync
 
     @classmethod
     def draw(cls, random: Random) -> Conditions:
@@ -46,6 +47,7 @@ class Conditions:
             share_state_snapshot_bytes=random.choice((100, 1_000, 4_000)),
             share_state_prune_records=random.choice((1, 20, 200)),
             tls=random.random() < TLS_SHARE,
+            read_ahead_bytes=random.choice((0, 400, 1 << 20)),
         )
 
     def bootstrap(self, addresses: str) -> str:
@@ -69,6 +71,7 @@ class Conditions:
             "groups.consumer_session_ms": str(GROUP_SESSION_MS),
             "groups.consumer_heartbeat_ms": str(GROUP_HEARTBEAT_MS),
             **(CLUSTER if nodes > 1 else {}),
+            "cluster.read_ahead_bytes": str(self.read_ahead_bytes),
             **(certificates.settings() if self.tls else {}),
             "http.enabled": "false",
         }

@@ -261,7 +261,9 @@ Forget(l) ==
 -----------------------------------------------------------------------------
 (* Follower *)
 
-Request(k, f) == [le |-> view[f].epoch, off |-> Len(log[k][f]), last |-> LastEpoch(log[k][f]), be |-> inc[f]]
+\* What is below "safe" is on the follower's disk: with "sync" it may read on before that is so of all it has.
+Request(k, f) == [le |-> view[f].epoch, off |-> Len(log[k][f]), last |-> LastEpoch(log[k][f]), be |-> inc[f],
+                  safe |-> IF Flush = "sync" /\ ~Has("ackBeforeSync") THEN synced[k][f] ELSE Len(log[k][f])]
 
 \* A fetch is sent when its handling would change something.  (One that changes nothing now only repeats
 \* a promise that the leader knows already.)
@@ -273,12 +275,11 @@ Useful(k, f) ==
      ELSE IF EpochAt(log[k][l], end) # q.last \/ end < q.off THEN TRUE
      ELSE \/ Len(log[k][l]) > q.off
           \/ hw[k][l] > hw[k][f]
-          \/ prog[k][l][f] # [off |-> q.off, be |-> q.be]
+          \/ prog[k][l][f] # [off |-> q.safe, be |-> q.be]
 
 MayFetch(k, f) ==
   /\ up[f] /\ view[f].leader \notin {None, f}
   /\ Useful(k, f)
-  /\ Flush = "sync" /\ ~Has("ackBeforeSync") => synced[k][f] = Len(log[k][f])
 
 Fetch(k, f) ==
   /\ Late /\ MayFetch(k, f)
@@ -291,7 +292,7 @@ Fetch(k, f) ==
 Promised(k, l, f, q, diverging) ==
   LET replaced == IF prog[k][l][f] = None THEN FALSE ELSE q.be < prog[k][l][f].be
   IN IF (diverging /\ ~Has("divergingCounts")) \/ (replaced /\ ~Has("oldLifeCounts")) THEN prog
-     ELSE [prog EXCEPT ![k][l][f] = [off |-> Min2(q.off, Len(log[k][l])), be |-> q.be]]
+     ELSE [prog EXCEPT ![k][l][f] = [off |-> Min2(q.safe, Len(log[k][l])), be |-> q.be]]
 
 \* the leader handles a fetch; the answer is lost, or the follower applies it if it still fits
 Handle(k, l, f) == \E arrives \in BOOLEAN :

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from postroad.broker.commit_waiters import CommitWaiters
 from postroad.broker.partition import Partition
+from postroad.broker.replica_fetcher import ReplicaFetcher
 from postroad.broker.roles import Roles
 from postroad.cluster import leadership
 from postroad.cluster.keys import PartitionState
@@ -118,6 +119,13 @@ def _promise_what_is_written(_: Callable[..., Any]) -> Callable[..., Any]:
     return copied
 
 
+def _promise_what_is_read(named: Callable[..., Any]) -> Callable[..., Any]:
+    def promised(self: ReplicaFetcher) -> Any:
+        return [wanted._replace(offset=max(wanted.offset, wanted.ahead)) for wanted in named(self)]
+
+    return promised
+
+
 def _expire_all(expire: Callable[..., Any]) -> Callable[..., Any]:
     def above(self: PartitionLog, now_ms: int, below: int) -> Any:
         return expire(self, now_ms, self.written_offset)
@@ -210,6 +218,13 @@ ALL: Final = (
         Partition,
         "copied",
         _promise_what_is_written,
+    ),
+    Mutant(
+        "promise-ahead",
+        "a follower that reads ahead promises what is not synced yet",
+        ReplicaFetcher,
+        "_named",
+        _promise_what_is_read,
     ),
     Mutant(
         "retention-above-watermark",

@@ -9,10 +9,12 @@ from typing import Any
 
 from postroad.replication.leader import Leader
 from postroad.replication.progress import LogStart
+from postroad.wire.fetch import FetchRequest, PartitionFetch
 from postroad.wire.messages import fetch
+from postroad.wire.replica_fetch import encode_frame
 from tests.broker.fetching import fetch_request, offsets_of, only, receive, send, wanted
 from tests.broker.harness import Running
-from tests.faults.raw import RawConnection
+from tests.faults.raw import RawConnection, batch_of, send_batch
 
 VERSION = 17
 
@@ -36,6 +38,14 @@ class Following:
         self._epoch += 1
         send(self._connection, request, VERSION)
 
+    def ask_ahead(self, promised: int, offset: int) -> None:
+        """Want what follows the offset, with a promise of less; the answer comes at once."""
+        log = PartitionFetch(self._topic_id, 0, -1, promised, 1 << 20, -1, 0, ahead=offset)
+        node = self._state.replica_id
+        request = FetchRequest(node, 0, 1, 1 << 24, 0, self._session, self._epoch, [log], [], 0, 1)
+        self._epoch += 1
+        self._connection.send(encode_frame(request, 1, b"replica"))
+
     def answer(self) -> Any:
         answer = receive(self._connection, VERSION)
         assert answer.error_code == 0
@@ -43,8 +53,8 @@ class Following:
         return answer
 
 
-def share(node: Running, topic: str, replicas: list[int]) -> None:
-    """The partition has these replicas besides; nobody but its leader is in sync."""
+def share(node: Running, topic: str, replicas: list[int], in_sync: tuple[int, ...] = ()) -> None:
+    """The partition has these replicas besides; only its leader and these are in sync."""
     partition = node.partition(topic)
     me, now_ms = node.node.settings.node.id, node.node.clock.monotonic_ms()
     leadership = Leader(
@@ -52,7 +62,7 @@ def share(node: Running, topic: str, replicas: list[int]) -> None:
         partition.leader_epoch,
         [LogStart(partition.log.end_offset, partition.log.end_offset, partition.high_watermark)],
         replicas=[me, *replicas],
-        isr=[me],
+        isr=[me, *in_sync],
         elr=[],
         revision=1,
         min_insync=1,
@@ -100,6 +110,25 @@ def test_each_poll_without_news_ends_when_it_has_waited_long_enough(shared: Runn
             follower.ask(offset, wait_ms=150)
             follower.answer()
             assert time.monotonic() - began >= 0.145
+
+
+def test_a_follower_that_reads_ahead_promises_only_what_is_safe(shared: Running, topic: str) -> None:
+    topic_id = shared.create(topic)
+    with followers(shared, topic, topic_id, 1) as [follower]:
+        shared.on_loop(lambda: share(shared, topic, [100], in_sync=(100,)))
+        with shared.connect() as client:
+            for value in (b"one", b"two", b"three"):
+                send_batch(client, topic, batch_of(value), acks=1)
+        follower.ask(0, wait_ms=0)
+        assert offsets_of(only(follower.answer())) == [0, 1, 2]
+        follower.ask_ahead(1, 2)
+        ahead = only(follower.answer())
+        assert (offsets_of(ahead), ahead.high_watermark) == ([2], 1)
+        follower.ask_ahead(2, 3)
+        ahead = only(follower.answer())
+        assert (offsets_of(ahead), ahead.high_watermark) == ([], 2)
+        follower.ask(3, wait_ms=0)
+        assert only(follower.answer()).high_watermark == 3
 
 
 def test_short_poll_does_not_wait_for_the_time_of_a_long_one(shared: Running, topic: str) -> None:

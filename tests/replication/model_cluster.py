@@ -51,7 +51,7 @@ class NaiveLeader:
             self.broker_epochs[fetch.follower] = fetch.broker_epoch
             self.promises = {key: offset for key, offset in self.promises.items() if key[0] != fetch.follower}
         if fetch.broker_epoch >= known:
-            self.promises[fetch.follower, fetch.log] = fetch.offset
+            self.promises[fetch.follower, fetch.log] = fetch.promised
 
     def watermark(self, number: int, log: ModelLog, replicas: int) -> int:
         isr = set(self.state.isr)

@@ -27,6 +27,7 @@ class Rules:
     truncates_by_epoch: bool = True
     checks_epoch_of_fetch: bool = True
     syncs_before_promise: bool = True
+    promises_what_is_safe: bool = True  # also where it reads ahead
     leaves_after_power_cut: bool = True
     empties_elr: bool = True  # with the commit that lowers min.insync
 
@@ -39,9 +40,10 @@ class Fetch(NamedTuple):
     leader: int
     log: int
     epoch: int
-    offset: int
+    offset: int  # where to read
     last_epoch: int
     broker_epoch: int
+    promised: int  # everything below is safe
 
 
 class FetchAnswer(NamedTuple):
@@ -161,7 +163,7 @@ class ModelNode:
         if parting is None and fetch.offset > log.end:
             return FetchAnswer(fetch, OffsetOutOfRange.code)
         if parting is None or not self.rules.diverging_is_no_promise:
-            leader.fetched(fetch.follower, fetch.broker_epoch, fetch.log, fetch.offset, log.end, now_ms)
+            leader.fetched(fetch.follower, fetch.broker_epoch, fetch.log, fetch.promised, log.end, now_ms)
             self._keep_watermarks()
         if parting is not None:
             return FetchAnswer(fetch, parting=parting)
@@ -174,8 +176,9 @@ class ModelNode:
         if self.leader is not None or not self.is_up:
             return None
         follower = self.followers[number]
-        if not follower.may_fetch(now_ms):
+        if not follower.may_fetch(now_ms) and not follower.may_read_ahead(now_ms):
             return None
+        promised = follower.safe_offset if self.rules.promises_what_is_safe else follower.offset
         return Fetch(
             self.node_id,
             self.life,
@@ -185,6 +188,7 @@ class ModelNode:
             follower.offset,
             follower.last_epoch,
             self.broker_epoch,
+            min(promised, follower.offset),
         )
 
     def apply(self, answer: FetchAnswer, now_ms: int) -> Step:

@@ -120,6 +120,7 @@ MUTANTS: dict[str, tuple[Rules, str, str]] = {
     "unknown is refused": (Rules(leader=UnknownIsRefused), "unknown-outcome", "L1"),
     "no epoch check": (Rules(checks_epoch_of_fetch=False), "fetch-of-an-older-epoch", "L1"),
     "promise before the sync": (Rules(syncs_before_promise=False), "promise-is-synced", "L1"),
+    "promise of what is read ahead": (Rules(promises_what_is_safe=False), "reading-ahead", "L1"),
     "ELR ignored": (Rules(leader=ElrIgnored, empties_elr=False), "lowered-minimum", "L1"),
     "answers of any epoch": (Rules(follower=AnyAnswer), "answer-from-before-a-truncation", "L2"),
     "answers of any offset": (Rules(follower=AnswerOfAnyOffset), "answer-that-comes-twice", "L2"),

@@ -41,6 +41,44 @@ def test_records_are_appended_and_fetched_on_when_they_are_safe() -> None:
     following.check()
 
 
+def test_what_follows_is_read_ahead_while_what_came_is_not_safe() -> None:
+    following = follower()
+    assert not following.may_read_ahead(0)  # nothing came of this leader
+    following.answered(4, 10, watermark=9, log_start=0)
+    following.appended(15, 4)
+    assert following.may_read_ahead(0)
+    assert not following.may_fetch(0)
+    assert following.answered(4, 15, watermark=12, log_start=0) is Step.APPEND
+    following.appended(20, 4)
+    following.safe(15)
+    assert (following.offset, following.safe_offset, following.watermark) == (20, 15, 12)
+    following.pause(100)
+    assert not following.may_read_ahead(99)
+    following.check()
+
+
+def test_nothing_is_read_ahead_of_another_leader() -> None:
+    following = follower()
+    following.answered(4, 10, watermark=9, log_start=0)
+    following.appended(15, 4)
+    following.follow(2, 5)
+    assert not following.may_read_ahead(0)
+
+
+def test_a_log_is_not_cut_while_something_is_on_its_way_to_the_disk() -> None:
+    following = follower()
+    following.answered(4, 10, watermark=9, log_start=0)
+    following.appended(15, 4)
+    epochs = LeaderEpochs()
+    assert following.diverged(4, 15, EpochEnd(3, 8), epochs, 0) is Step.STALE
+    assert following.answered(4, 15, watermark=12, log_start=12, purged=20) is Step.STALE
+    assert following.refused(4, 15, OffsetOutOfRange.code, 20, 0) is Step.STALE
+    assert following.begins_at(14) is Step.STALE
+    following.safe(15)
+    assert following.may_fetch(0)
+    assert following.answered(4, 15, watermark=12, log_start=12, purged=20) is Step.RESET
+
+
 def test_the_watermark_follows_the_leaders_as_far_as_the_log_is_safe() -> None:
     following = follower()
     following.answered(4, 10, watermark=20, log_start=0)

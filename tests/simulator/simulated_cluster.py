@@ -145,10 +145,14 @@ class SimulatedCluster:
     def partition(self, number: int, name: str) -> Partition:
         return self.nodes[number].partitions.lead(name, 0)
 
-    def replica_end(self, number: int, name: str) -> int:
-        """The end of the log on that node, whatever its role."""
+    def replica(self, number: int, name: str) -> Partition | None:
+        """The partition on that node, whatever its role."""
         node = self.nodes[number]
-        found = node.partitions.replica(node.image.topics[name].id, 0)
+        return node.partitions.replica(node.image.topics[name].id, 0)
+
+    def replica_end(self, number: int, name: str) -> int:
+        """The end of the log on that node."""
+        found = self.replica(number, name)
         return -1 if found is None else found.log.end_offset
 
 

@@ -26,6 +26,7 @@ CAUGHT_BY = {  # the faults that show a mutant soon; the others of replication n
     "keep-isr-after-reboot": ("power",),
     "truncate-to-watermark": ("kill", "cut", "stop", "pause"),
     "never-part": ("kill", "cut", "pause", "power"),
+    "promise-ahead": ("power", "sag", "kill"),
     "shrink-unconfirmed": ("cut", "pause", "lossy", "store", "away"),
 }
 

@@ -25,7 +25,10 @@ int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
 counts = st.integers(0, 2**31 - 1)
 topic_ids = st.integers(1, 200).map(lambda number: bytes([number]) * 16)
-partitions = st.builds(PartitionFetch, topic_ids, int32, int32, int64, int32, int32, int64)
+offsets = st.integers(0, 2**63 - 1)
+partitions = st.builds(
+    PartitionFetch, topic_ids, int32, int32, int64, int32, int32, int64, st.just(-1) | offsets
+)
 requests = st.builds(
     FetchRequest,
     replica_id=int32,
@@ -69,7 +72,8 @@ def test_a_leader_reads_what_a_follower_sends(request: FetchRequest) -> None:
 
 @given(requests)
 def test_kio_reads_what_a_follower_sends(request: FetchRequest) -> None:
-    body = replica_fetch.encode(request)
+    as_kafka = [wanted._replace(ahead=-1) for wanted in request.partitions]
+    body = replica_fetch.encode(request._replace(partitions=as_kafka))
     read: Any = entity_reader(kio_request.FetchRequest)
     decoded, size = read(body, 0)
     assert size == len(body)
@@ -89,13 +93,14 @@ def test_kio_reads_what_a_follower_sends(request: FetchRequest) -> None:
         for topic in decoded.topics
         for part in topic.partitions
     ]
-    assert found == request.partitions
+    assert found == as_kafka
     assert decoded.rack_id == request.rack
 
 
 @given(requests)
 def test_the_generated_codec_writes_the_same(request: FetchRequest) -> None:
-    body = replica_fetch.encode(request)
+    as_kafka = [wanted._replace(ahead=-1) for wanted in request.partitions]
+    body = replica_fetch.encode(request._replace(partitions=as_kafka))
     decoded = generated.decode_request(body, 17)
     assert generated.encode_request(decoded, 17) == body
 
@@ -227,6 +232,14 @@ def test_what_is_read_with_one_call_is_read_as_the_long_way_reads_it(monkeypatch
     monkeypatch.setattr(fetch, "_decode_follower", lambda body: None)
     monkeypatch.setattr(replica_fetch, "_decode_one", lambda payload: None)
     assert read() == at_once
+
+
+def test_a_leader_that_does_not_know_of_reading_ahead_sees_what_is_safe() -> None:
+    wanted = PartitionFetch(b"t" * 16, 3, 4, 5, 6, 7, 8, ahead=50)
+    body = replica_fetch.encode(FetchRequest(1, 500, 1, 99, 0, 11, 12, [wanted], [], 0, 13))
+    [topic] = generated.decode_request(body, 17).topics
+    assert [partition.fetch_offset for partition in topic.partitions] == [5]
+    assert fetch.decode(memoryview(body), 17).partitions == [wanted]
 
 
 @pytest.mark.parametrize("size", range(0, 140, 3))

@@ -77,7 +77,7 @@ class Copying(Protocol):
         """A consumer reads what is followed: it should hear soon of what is committed."""
 
     def safe(self, partition: Partition) -> None:
-        """Everything that was appended is safe."""
+        """More of what was appended is safe, as far as the follower's safe offset says."""
 
     def failed(self, partition: Partition) -> None:
         """What was appended can't be made safe: the log refuses to go on."""
@@ -461,7 +461,7 @@ class Partition:
         self.set_watermark(follower.watermark)
         if is_news and self.readers:
             self._wake_readers()
-        if self.copying is not None and follower.safe_offset >= follower.offset:
+        if self.copying is not None:
             self.copying.safe(self)
 
     def commit(self, offset: int) -> None:

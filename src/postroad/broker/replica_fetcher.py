@@ -1,10 +1,13 @@
 """A follower's fetcher: it copies from one leader all logs of one kind that this node follows there.
 
-Logs with flush `sync` have a fetcher of their own, because each of its rounds waits for the disk: the offset
-of a fetch is the promise that everything below is safe here, so nothing is asked for before what came last
-is.
+Logs with flush `sync` have a fetcher of their own, because its rounds wait for the disk: the offset of a
+fetch is the promise that everything below is safe here, so a log is named again when what came last is safe.
 
     connect → name every log → (answer → append, write, make safe → name what has moved) again and again
+
+A leader that has sent much of a log has more, mostly. Then what follows is asked for while the disk is still
+busy with what came: such a fetch reads ahead of what it promises. It is answered at once, be it with nothing,
+so that the promise that follows from the sync never has to wait for an answer.
 
 An answer is appended and written in the call that received it. One log that can't be copied waits by itself;
 the others go on.
@@ -42,6 +45,7 @@ ANSWER_BYTES: Final = 8 * 1024 * 1024
 # 1.13 times the throughput of rounds with 1 MiB, for 0.85 of the processor time.
 PARTITION_BYTES: Final = 1024 * 1024
 SYNCED_PARTITION_BYTES: Final = 4 * 1024 * 1024
+AHEAD_ROUNDS_MAX: Final = 4  # of one log on their way to the disk; a stop of the machine may take them
 IN_FLIGHT_MAX: Final = 2  # the second one overtakes a poll that waits, for a log that is new
 CONNECT_S: Final = 1.0
 SILENCE_S: Final = 5.0  # ten polls: a leader that says nothing for so long is not there
@@ -59,6 +63,7 @@ class Asked(NamedTuple):
     request: int
     epoch: int
     offset: int
+    is_ahead: bool
 
 
 class ReplicaFetcher:
@@ -70,6 +75,7 @@ class ReplicaFetcher:
         `synced`: they have flush `sync`.
         """
         self.leader = leader
+        self._ahead_bytes = node.settings.cluster.read_ahead_bytes if synced else ANSWER_BYTES + 1
         self._partition_bytes = SYNCED_PARTITION_BYTES if synced else PARTITION_BYTES
         self.logs: dict[LogKey, Partition] = {}
         self._node = node
@@ -78,7 +84,11 @@ class ReplicaFetcher:
         self._to_name: dict[LogKey, None] = {}
         self._to_forget: dict[LogKey, None] = {}
         self._staged: list[Partition] = []
-        self._unsafe: dict[Partition, None] = {}  # appended, and not safe yet
+        self._unsafe: dict[Partition, deque[int]] = {}  # where each round ends that is not safe yet
+        self._full: dict[Partition, None] = {}  # of which the last answer had so much that there may be more
+        self._to_read_ahead: dict[LogKey, None] = {}  # to be named although something is not safe
+        self._ahead: dict[LogKey, int] = {}  # by which request they were
+        self._leader_reads_ahead = True  # as far as is known: one of an older version does not
         self._connection: ReplicaConnection | None = None
         self._in_flight: deque[int] = deque()  # numbers of requests
         self._requests = 0
@@ -107,24 +117,49 @@ class ReplicaFetcher:
             return
         partition.copying = None
         self._to_name.pop(key, None)
-        self._unsafe.pop(partition, None)
+        self._ahead.pop(key, None)
+        self._drop_unsafe(partition)
         if self._asked.pop(key, None) is not None:
             self._to_forget[key] = None
 
     def safe(self, partition: Partition) -> None:
-        """All that was appended to the log is safe: the next fetch may say so."""
-        if partition not in self._unsafe:
+        """More of the log is safe: when all of it is, the next fetch says so."""
+        rounds, follower = self._unsafe.get(partition), partition.follower
+        if rounds is None or follower is None:
             return
-        del self._unsafe[partition]
-        self._to_name[partition.topic_id, partition.index] = None
+        while rounds and rounds[0] <= follower.safe_offset:
+            rounds.popleft()
+        if rounds:
+            if self._read_ahead(partition):
+                self._send()
+            return
+        self._drop_unsafe(partition)
+        key = partition.topic_id, partition.index
+        if key not in self._ahead:  # else it is named when that is answered, or it would be sent twice
+            self._to_name[key] = None
         if not self._unsafe:
             self._send()
 
     def failed(self, partition: Partition) -> None:
         """What was appended to the log can't be made safe."""
-        self._unsafe.pop(partition, None)
+        self._drop_unsafe(partition)
         self._node.replicas.begin_anew(partition)
         self._send()
+
+    def _drop_unsafe(self, partition: Partition) -> None:
+        self._unsafe.pop(partition, None)
+        self._full.pop(partition, None)
+        self._to_read_ahead.pop((partition.topic_id, partition.index), None)
+
+    def _read_ahead(self, partition: Partition) -> bool:
+        """Name the log although something is not safe yet, if there is more of it; whether that is so."""
+        key, rounds = (partition.topic_id, partition.index), self._unsafe.get(partition)
+        if rounds is None or partition not in self._full or key in self._ahead:
+            return False
+        if len(rounds) >= AHEAD_ROUNDS_MAX or not self._leader_reads_ahead:
+            return False
+        self._to_read_ahead[key] = self._to_name[key] = None
+        return True
 
     # --- consumers that read what is followed (KIP-392)
 
@@ -200,6 +235,8 @@ class ReplicaFetcher:
         self._session = self._session_epoch = 0
         self._broker_epoch = self._node.image.node_epoch(self._node.settings.node.id)
         self._asked.clear()
+        self._ahead.clear()
+        self._leader_reads_ahead = True
         self._to_forget.clear()
         self._to_name = dict.fromkeys(self.logs)
 
@@ -207,7 +244,9 @@ class ReplicaFetcher:
 
     def _send(self) -> None:
         """Ask for what can be asked for, unless a request is under way that will bring it."""
-        if self._connection is None or self._unsafe or len(self._in_flight) >= IN_FLIGHT_MAX:
+        if self._connection is None or len(self._in_flight) >= IN_FLIGHT_MAX:
+            return
+        if self._unsafe and not self._to_read_ahead:
             return
         if self._in_flight and not (self._to_name and self._session):
             return  # nothing is new, or the session's number has to come first, with the first answer
@@ -222,7 +261,7 @@ class ReplicaFetcher:
         self._in_flight.append(self._requests)
         request = FetchRequest(
             self._node.settings.node.id,
-            WAIT_MS if self._node.loop.time() >= self._read_until_s else READ_WAIT_MS,
+            self._wait_ms(),
             1,
             ANSWER_BYTES,
             0,
@@ -237,6 +276,11 @@ class ReplicaFetcher:
         self._session_epoch += 1
         self._connection.send(codec.encode_frame(request, self._requests & 0x7FFFFFFF, b"replica"))
 
+    def _wait_ms(self) -> int:
+        if self._ahead:
+            return 0
+        return WAIT_MS if self._node.loop.time() >= self._read_until_s else READ_WAIT_MS
+
     def _is_outdated(self) -> bool:
         """This node has another broker epoch: what it promises in the name of the old one counts no more."""
         return self._broker_epoch != self._node.image.key_revision(self._node_key)
@@ -246,19 +290,26 @@ class ReplicaFetcher:
         found = []
         for key in sorted(self._to_name):
             partition = self.logs[key]
-            follower = partition.follower
-            if follower is None or not follower.may_fetch(now_ms):
+            follower, is_ahead = partition.follower, key in self._to_read_ahead
+            if follower is None:
+                continue
+            if not (follower.may_read_ahead(now_ms) if is_ahead else follower.may_fetch(now_ms)):
                 continue
             del self._to_name[key]
-            self._asked[key] = Asked(self._requests + 1, follower.epoch, follower.offset)
+            self._ahead.pop(key, None)
+            if is_ahead:
+                del self._to_read_ahead[key]
+                self._ahead[key] = self._requests + 1
+            self._asked[key] = Asked(self._requests + 1, follower.epoch, follower.offset, is_ahead)
             found.append(
                 PartitionFetch(
                     *key,
                     follower.epoch,
-                    follower.offset,
+                    follower.safe_offset if is_ahead else follower.offset,
                     self._partition_bytes,
                     follower.last_epoch,
                     partition.log.start_offset,
+                    follower.offset if is_ahead else -1,
                 )
             )
         return found
@@ -278,6 +329,9 @@ class ReplicaFetcher:
         turn = self._node.turn
         turn.begin()
         now_ms, wall_ms = self._node.clock.monotonic_ms(), self._node.clock.now_ms()
+        ahead = [key for key, request in self._ahead.items() if request <= number]
+        for key in ahead:
+            del self._ahead[key]
         for fetched in answer.partitions:
             key = fetched.topic_id, fetched.index
             partition, asked = self.logs.get(key), self._asked.get(key)
@@ -287,6 +341,9 @@ class ReplicaFetcher:
                 self._take(partition, partition.follower, asked, fetched, now_ms, wall_ms)
         turn.when_written(self)
         turn.end()  # before the receive buffer is used again
+        for key in ahead:
+            if key in self.logs and self.logs[key] not in self._unsafe:  # else that is done when it is safe
+                self._to_name[key] = None
         self._send()
 
     def _take(
@@ -298,7 +355,7 @@ class ReplicaFetcher:
         now_ms: int,
         wall_ms: int,
     ) -> None:
-        _, epoch, offset = asked
+        _, epoch, offset, is_ahead = asked
         where = partition.topic, partition.index
         if fetched.error:
             log.debug("%s-%d: the leader refused a fetch of epoch %d: error %d", *where, epoch, fetched.error)
@@ -311,24 +368,38 @@ class ReplicaFetcher:
         else:
             step = follower.answered(epoch, offset, fetched.watermark, fetched.start_offset, fetched.purged)
         if step is Step.APPEND:
-            step = self._append(partition, follower, fetched, now_ms, wall_ms)
+            step = self._append(partition, follower, fetched, is_ahead, now_ms, wall_ms)
         if step is Step.WAIT:
             self._name_later(partition, follower, now_ms)
         elif step in (Step.TRUNCATE, Step.RESET):
             self._cut(partition, step)
 
     def _append(
-        self, partition: Partition, follower: Follower, fetched: codec.Fetched, now_ms: int, wall_ms: int
+        self,
+        partition: Partition,
+        follower: Follower,
+        fetched: codec.Fetched,
+        is_ahead: bool,
+        now_ms: int,
+        wall_ms: int,
     ) -> Step:
         if not len(fetched.records):
             partition.copied()
             self._follow_start(partition, follower)
             return Step.STALE
         self._staged.append(partition)
+        if len(fetched.records) >= self._ahead_bytes:
+            self._full[partition] = None
+        else:
+            self._full.pop(partition, None)
         self._slow_down(partition, follower, len(fetched.records), now_ms)
         try:
             partition.append_copy(fetched.records, wall_ms)
         except MisplacedBatch as error:
+            if is_ahead and error.base_offset < follower.offset:
+                self._leader_reads_ahead = False
+                self._staged.pop()
+                return Step.STALE
             if partition.log.end_offset <= max(partition.log.start_offset, fetched.start_offset):
                 self._staged.pop()  # nothing is
                 return follower.begins_at(error.base_offset)
@@ -388,9 +459,10 @@ class ReplicaFetcher:
                 self._name_later(partition, follower, now_ms)
                 continue
             follower.appended(partition.log.end_offset, partition.log.last_epoch)
-            self._unsafe[partition] = None
+            self._unsafe.setdefault(partition, deque()).append(follower.offset)
             partition.copied()
             self._follow_start(partition, follower)
+            self._read_ahead(partition)
 
     def _follow_start(self, partition: Partition, follower: Follower) -> None:
         """What the leader has deleted goes here, too."""

@@ -2,7 +2,8 @@
 
 A follower fetches by Kafka's Fetch with its node id and broker epoch, in an incremental session (KIP-227)
 that holds all logs which it follows here. It names a log whenever its offset there has changed; a fetch at
-an offset promises that everything below is safe there, so it moves the high watermark. Only logs with news
+an offset promises that everything below is safe there, so it moves the high watermark. One that reads ahead
+wants what lies above its promise. Only logs with news
 are looked at: an append marks its log in the sessions that read it, and the answer leaves in the turn of the
 append.
 
@@ -48,12 +49,13 @@ log = logging.getLogger(__name__)
 class LogRead:
     """Where a follower is in one log. Registered with the partition for as long as it is led here."""
 
-    __slots__ = ("diverging", "error", "fetch", "partition", "session", "told")
+    __slots__ = ("diverging", "error", "fetch", "offset", "partition", "session", "told")
 
     def __init__(self, session: ReplicaSession) -> None:
         self.session = session
         self.partition: Partition | None = None
         self.fetch: PartitionFetch | None = None
+        self.offset = -1  # where to read
         self.error: ApiError | None = None
         self.diverging: EpochEnd | None = None
         self.told = UNTOLD  # high watermark and log start of the last answer
@@ -121,6 +123,7 @@ class ReplicaSession:
         if read is None:
             read = self._reads[key] = LogRead(self)
         read.fetch, read.error, read.diverging = wanted, None, None
+        read.offset = max(wanted.offset, wanted.ahead)
         self._news.pop(read, None)
         read.told = UNTOLD  # an answer on its way may be to an earlier request, and is not looked at then
         self._numbers[read] = None
@@ -128,7 +131,7 @@ class ReplicaSession:
             partition = self._node.partitions.led_log(*key)
             partition.check_epoch(wanted.leader_epoch)
             read.read_from(partition)
-            read.diverging = partition.log.diverging(wanted.last_epoch, wanted.offset)
+            read.diverging = partition.log.diverging(wanted.last_epoch, read.offset)
             if read.diverging is None:
                 self._promise(partition, wanted, request, now_ms)
         except ApiError as error:
@@ -139,7 +142,7 @@ class ReplicaSession:
         if (
             read.error is not None
             or read.diverging is not None
-            or (read.partition is not None and read.partition.log.written_offset > wanted.offset)
+            or (read.partition is not None and read.partition.log.written_offset > read.offset)
         ):
             self._news[read] = None
 
@@ -148,8 +151,8 @@ class ReplicaSession:
     ) -> None:
         """The follower has everything below its offset."""
         leadership, end = partition.leadership, partition.log.written_offset
-        if wanted.offset > end:
-            raise OffsetOutOfRange(f"Offset {wanted.offset} is above the end, {end}.")
+        if max(wanted.offset, wanted.ahead) > end:
+            raise OffsetOutOfRange(f"Offset {max(wanted.offset, wanted.ahead)} is above the end, {end}.")
         if leadership is None or request.replica_id not in leadership.replicas:
             # Its promise could not be kept, and a follower that has everything would not repeat it: it asks
             # again in a moment, when this node has read that it is a replica, or it that it is none.
@@ -247,7 +250,7 @@ class ReplicaSession:
                 self._node.partitions.led_log(cast(bytes, wanted.topic), wanted.index)
                 return None
             partition.check_epoch(wanted.leader_epoch)
-            records = None if read.diverging is not None else self._last_read.read(partition, wanted, left)
+            records = None if read.diverging is not None else self._last_read.read(partition, read, left)
         except ApiError as error:
             read.leave()
             start = -1 if partition is None else partition.log.start_offset
@@ -270,7 +273,7 @@ class ReplicaSession:
             numbers[1],
             records,
             diverging,
-            purged=purged if purged > wanted.offset else 0,
+            purged=purged if purged > read.offset else 0,
         )
 
     def close(self) -> None:
@@ -296,8 +299,9 @@ class LastRead:
         self._key: tuple[object, ...] = ()
         self._records = b""
 
-    def read(self, partition: Partition, wanted: PartitionFetch, left: int) -> bytes | Slice | None:
-        log, offset, bytes_max = partition.log, wanted.offset, min(wanted.max_bytes, left)
+    def read(self, partition: Partition, read: LogRead, left: int) -> bytes | Slice | None:
+        assert read.fetch is not None
+        log, offset, bytes_max = partition.log, read.offset, min(read.fetch.max_bytes, left)
         key = (log, partition.leader_epoch, offset, log.start_offset, log.written_offset)
         if key == self._key and len(self._records) <= bytes_max:
             return self._records

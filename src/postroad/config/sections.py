@@ -104,6 +104,13 @@ class Cluster(Section):
         "moved to it, and what it has missed while it was away. 0: no limit.",
         kafka="follower.replication.throttled.rate",
     )
+    # A leader that sends so much of a log at once mostly has more; else another fetch would bring nothing.
+    read_ahead_bytes: int = setting(
+        256 * 1024,
+        size(0, 1 << 40),
+        "A follower that syncs a log and is sent this much of it at once asks for what follows before the "
+        "sync has ended.",
+    )
     # Long enough for a machine to be repaired or restarted: healing copies all that it held.
     heal_after_ms: int = setting(
         30 * MINUTE_MS,

@@ -6,8 +6,9 @@
         diverged, refused, answered ──▶ RESET ──▶ reset ──▶ may_fetch
                 └─▶ WAIT ──▶ until `wait_until_ms`
 
-The offset of a fetch is a promise that everything below is safe here, so nothing is fetched while something
-that was appended is not safe yet. The log is cut only where an answer says that it has parted from the
+A fetch promises that everything below its offset is safe here. While something that was appended is not safe
+yet, a fetch may read ahead (`may_read_ahead`): it promises `safe_offset`, and asks for what follows `offset`.
+The log is cut only where an answer says that it has parted from the
 leader's (`divergence.py`), never at the watermark. Each log has a state of its own: one that fails waits by
 itself.
 
@@ -19,6 +20,8 @@ F3 the log's start follows the leader's, but not above the watermark (L11).
 F4 while the log is being cut nothing is fetched, whoever leads meanwhile.
 F5 below its purged offset a log is copied only from a leader with the same one: where they differ it begins
    anew. What a leader has dropped below its purged offset were tombstones, and their values may lie here.
+F6 what is fetched ahead is appended, or asked for again when all that came before is safe: a log of which
+   something is on its way to the disk is not cut.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ BACKOFFS: Final = {CorruptMessage.code: LATER, StorageFailed.code: LATER, Unknow
 class Step(IntEnum):
     """What to do about an answer."""
 
-    STALE = 0  # nothing: it answers a fetch from before a change
+    STALE = 0  # nothing: it answers a fetch from before a change, or one that read ahead asks for a cut
     APPEND = 1  # append its records, if it has any, and call `appended`; then `safe`
     TRUNCATE = 2  # cut the log at `target` and call `truncated`
     RESET = 3  # drop the whole log, let it start at `target` and call `reset`
@@ -63,6 +66,7 @@ class Follower:
     __slots__ = (
         "_failures",
         "_is_changing",
+        "_is_copying",
         "_leader_start",
         "_leader_watermark",
         "epoch",
@@ -104,6 +108,7 @@ class Follower:
         self._leader_watermark = self._leader_start = 0
         self._failures = 0  # in a row
         self._is_changing = False  # TRUNCATE or RESET is under way
+        self._is_copying = False  # this leader has sent what the log ends with
 
     # -- roles -----------------------------------------------------------------------------------------
 
@@ -112,6 +117,7 @@ class Follower:
         self.leader, self.epoch = leader, epoch
         self._leader_watermark = self._leader_start = 0  # as far as the new leader has said
         self._failures = self.wait_until_ms = 0
+        self._is_copying = False
 
     def may_fetch(self, now_ms: int) -> bool:
         """Whether to ask the leader now, from `offset` on."""
@@ -121,6 +127,10 @@ class Follower:
             and now_ms >= self.wait_until_ms
             and not self._is_changing
         )
+
+    def may_read_ahead(self, now_ms: int) -> bool:
+        """Whether to ask the leader for what follows `offset` now, with a promise of `safe_offset` only."""
+        return self._is_copying and now_ms >= self.wait_until_ms and not self._is_changing
 
     # -- answers ---------------------------------------------------------------------------------------
 
@@ -137,6 +147,8 @@ class Follower:
             return Step.STALE
         self._failures = 0
         if purged != self.purged and (offset < purged or offset < self.purged):  # F5
+            if self.safe_offset < offset:
+                return Step.STALE  # F6
             self._is_changing = True
             self.target, self.target_purged = log_start, purged
             return Step.RESET
@@ -153,7 +165,7 @@ class Follower:
         Where they parted before this log's start nothing of it can be kept: the leader may have lost what
         was deleted here since, and would name the same parting again and again.
         """
-        if not self.is_current(epoch, offset):
+        if not self.is_current(epoch, offset) or self.safe_offset < offset:  # F6
             return Step.STALE
         self._failures = 0
         self._is_changing = True
@@ -169,6 +181,8 @@ class Follower:
         if not self.is_current(epoch, offset):
             return Step.STALE
         if code == OffsetOutOfRange.code and self._is_outside(leader_start):
+            if self.safe_offset < offset:
+                return Step.STALE  # F6
             self._is_changing = True
             self.target = leader_start
             return Step.RESET
@@ -177,6 +191,8 @@ class Follower:
     def begins_at(self, base_offset: int) -> Step:
         """The leader's log starts inside of a batch, which begins here, and nothing of this log is to be
         kept: it begins there, too."""
+        if self.safe_offset < self.offset:
+            return Step.STALE  # F6
         self._is_changing = True
         self.target = base_offset
         return Step.RESET
@@ -196,6 +212,7 @@ class Follower:
         assert end_offset >= self.offset, "a leader's offsets go back"
         assert last_epoch >= self.last_epoch, "a leader's epochs go back (L12)"
         self.offset, self.last_epoch = end_offset, last_epoch
+        self._is_copying = True
 
     def safe(self, safe_offset: int) -> None:
         """Everything below is synced with flush `sync`, else written."""
@@ -205,14 +222,14 @@ class Follower:
 
     def truncated(self, end_offset: int, last_epoch: int) -> None:
         """The log was cut and ends here, with a record of this epoch, or has none (-1)."""
-        self._is_changing = False
+        self._is_changing = self._is_copying = False
         self.offset, self.last_epoch = end_offset, last_epoch
         self.safe_offset = min(self.safe_offset, end_offset)
         self.watermark = min(self.watermark, end_offset)
 
     def reset(self, start_offset: int) -> None:
         """The log was emptied and starts here."""
-        self._is_changing = False
+        self._is_changing = self._is_copying = False
         self.log_start = self.offset = self.safe_offset = self.watermark = start_offset
         self.last_epoch = NO_EPOCH
         self.purged = self.target_purged

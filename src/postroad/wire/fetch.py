@@ -15,6 +15,7 @@ from struct import error as struct_error
 from typing import Final, NamedTuple, Protocol
 
 from postroad.errors import ProtocolError
+from postroad.wire import fetch_tags
 from postroad.wire.fetch_aborted import numbers_with_aborted
 from postroad.wire.framing import read_uvarint, skip_tags, write_uvarint
 from postroad.wire.leader_hints import (
@@ -57,7 +58,6 @@ _ANSWER_4: Final = Struct(">ihqqi")  # index, error, high watermark, stable, abo
 _ANSWER_5: Final = Struct(">ihqqqi")  # … log start
 _ANSWER_11: Final = Struct(">ihqqqii")  # … preferred replica
 _ANSWER_12: Final = Struct(">ihqqqBi")
-_REPLICA: Final = Struct(">iq")  # id, epoch
 _EPOCH_END: Final = Struct(">iqB")  # epoch, end offset, no tags
 # The whole body that a follower sends each time: one partition, nothing forgotten, no rack, who it is.
 _FOLLOWER: Final = Struct(">iiibiiB16sBiiqiqi7siqB")
@@ -86,6 +86,9 @@ class PartitionFetch(NamedTuple):
     max_bytes: int
     last_epoch: int = -1  # of a follower's last batch; -1 if it has none, or from a consumer
     start_offset: int = -1  # of a follower's log
+    # Where a follower wants to read, if that is above `offset`, its promise; else -1. A leader that doesn't
+    # know the field takes no promise for more than is safe.
+    ahead: int = -1
 
 
 class FetchRequest(NamedTuple):
@@ -167,8 +170,8 @@ class Repetition:
 
     def request_from(self, offset: int) -> FetchRequest:
         """The whole request, with this offset."""
-        topic, index, epoch, _, max_bytes, last_epoch, start = self.wanted
-        wanted = _new(PartitionFetch, (topic, index, epoch, offset, max_bytes, last_epoch, start))
+        topic, index, epoch, _, max_bytes, last_epoch, start, ahead = self.wanted
+        wanted = _new(PartitionFetch, (topic, index, epoch, offset, max_bytes, last_epoch, start, ahead))
         request = self.request
         return _new(FetchRequest, (*request[:7], [wanted], *request[8:]))
 
@@ -315,7 +318,7 @@ def _decode(body: memoryview, version: int) -> FetchRequest:
     elif version >= FLEXIBLE_FROM or (version >= RACKS_FROM and _SHORT.unpack_from(body, at)[0] > 0):
         rack, at = _rack(body, at, version)
     if version >= REPLICA_STATE_FROM and body[at]:
-        replica_id, replica_epoch = _replica_state(body, at)
+        replica_id, replica_epoch = fetch_tags.replica_state(body, at)
     return FetchRequest(
         replica_id,
         max_wait_ms,
@@ -339,7 +342,7 @@ def _decode_follower(body: memoryview) -> FetchRequest | None:
     rest, replica_id, replica_epoch, tags = fields[15:]
     if rest != _FOLLOWER_REST or topics != 2 or count != 2 or tags:
         return None
-    wanted = _new(PartitionFetch, (topic_id, index, epoch, offset, max_bytes, last_epoch, start))
+    wanted = _new(PartitionFetch, (topic_id, index, epoch, offset, max_bytes, last_epoch, start, -1))
     request = (replica_id, *fields[:6], [wanted], [], _FOLLOWER_OFFSET_AT, replica_epoch, "")
     return _new(FetchRequest, request)
 
@@ -349,7 +352,7 @@ def _partitions(body: memoryview, at: int, version: int) -> tuple[list[Partition
         # One partition of one topic: what followers name each time, and many consumers.
         topic_id = bytes(body[at + 1 : at + 17])
         index, epoch, offset, last_epoch, start, max_bytes = _PARTITION_12.unpack_from(body, at + 18)
-        one = _new(PartitionFetch, (topic_id, index, epoch, offset, max_bytes, last_epoch, start))
+        one = _new(PartitionFetch, (topic_id, index, epoch, offset, max_bytes, last_epoch, start, -1))
         return [one], skip_tags(body, at + 51), at + 26
     flexible = version >= FLEXIBLE_FROM
     to_offset = 8 if version >= 9 else 4  # the leader epoch comes before it
@@ -360,11 +363,15 @@ def _partitions(body: memoryview, at: int, version: int) -> tuple[list[Partition
         topic, at = _topic(body, at, version)
         count, at = _count(body, at, flexible)
         for _ in range(count):
-            epoch = last_epoch = start = -1
+            epoch = last_epoch = start = ahead = -1
             begin = at
             if flexible:
                 index, epoch, offset, last_epoch, start, max_bytes = _PARTITION_12.unpack_from(body, at)
-                at = skip_tags(body, at + 32)
+                at += 32
+                if body[at]:
+                    ahead, at = fetch_tags.ahead(body, at)
+                else:
+                    at += 1
             elif version >= 9:
                 index, epoch, offset, start, max_bytes = _PARTITION_9.unpack_from(body, at)
                 at += 28
@@ -375,7 +382,7 @@ def _partitions(body: memoryview, at: int, version: int) -> tuple[list[Partition
                 index, offset, max_bytes = _PARTITION_4.unpack_from(body, at)
                 at += 16
             partitions.append(
-                _new(PartitionFetch, (topic, index, epoch, offset, max_bytes, last_epoch, start))
+                _new(PartitionFetch, (topic, index, epoch, offset, max_bytes, last_epoch, start, ahead))
             )
         if flexible:
             at = skip_tags(body, at)
@@ -395,19 +402,6 @@ def _forgotten(body: memoryview, at: int, version: int) -> tuple[list[tuple[Topi
         if flexible:
             at = skip_tags(body, at)
     return forgotten, at
-
-
-def _replica_state(body: memoryview, at: int) -> tuple[int, int]:
-    """Tag 1 of the request: a replica says who it is (id, epoch). Consumers leave it out."""
-    tags, at = read_uvarint(body, at)
-    for _ in range(tags):
-        tag, at = read_uvarint(body, at)
-        size, at = read_uvarint(body, at)
-        if tag == 1:
-            replica_id, replica_epoch = _REPLICA.unpack_from(body, at)
-            return replica_id, replica_epoch
-        at += size
-    return -1, -1
 
 
 def _topic(body: memoryview, at: int, version: int) -> tuple[TopicKey, int]:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from postroad.errors import ProtocolError
 from postroad.wire.fetch import PURGED_TAG, EpochEnd, FetchRequest, PartitionFetch, TopicKey
+from postroad.wire.fetch_tags import AHEAD_TAG
 from postroad.wire.framing import read_uvarint, skip_tags, write_uvarint
 from postroad.wire.leader_hints import NO_TAGS, CurrentLeader, write_tags
 
@@ -23,7 +24,7 @@ VERSION: Final = 17
 
 _FRAME: Final = Struct(">ihhih")  # size, api key, version, correlation, length of the client id
 _HEAD: Final = Struct(">iiibii")  # max wait, min bytes, max bytes, isolation, session id and epoch
-_WANTED: Final = Struct(">iiqiqiB")  # index, epoch, offset, last epoch, log start, max bytes, no tags
+_WANTED: Final = Struct(">iiqiqi")  # index, epoch, offset, last epoch, log start, max bytes
 _REPLICA: Final = Struct(">iqB")  # id, epoch, no tags
 _INT: Final = Struct(">i")
 _CORRELATION_END: Final = 4
@@ -79,8 +80,8 @@ def encode_frame(request: FetchRequest, correlation: int, client_id: bytes) -> b
 def encode(request: FetchRequest) -> bytes:
     """The body. Partitions of one topic should stand together; so should those that are forgotten."""
     replica_id, wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, partitions = request[:8]
-    if len(partitions) == 1 and not request.forgotten and not request.rack:
-        topic, index, epoch, offset, log_max_bytes, last_epoch, start = partitions[0]
+    if len(partitions) == 1 and not request.forgotten and not request.rack and partitions[0][-1] < 0:
+        topic, index, epoch, offset, log_max_bytes, last_epoch, start, _ = partitions[0]
         limits = (wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch)
         log = (2, topic, 2, index, epoch, offset, last_epoch, start, log_max_bytes, b"\0\0\1\1")
         return _BODY_OF_ONE.pack(*limits, *log) + _replica_tags(replica_id, request.replica_epoch)
@@ -107,10 +108,11 @@ def decode(payload: memoryview) -> FetchedAnswer:
 
 def _wanted(partitions: Iterable[PartitionFetch]) -> bytes:
     topics: list[tuple[TopicKey, list[bytes]]] = []
-    for topic, index, epoch, offset, max_bytes, last_epoch, start in partitions:
+    for topic, index, epoch, offset, max_bytes, last_epoch, start, ahead in partitions:
         if not topics or topics[-1][0] != topic:
             topics.append((topic, []))
-        topics[-1][1].append(_WANTED.pack(index, epoch, offset, last_epoch, start, max_bytes, 0))
+        tags = NO_TAGS if ahead < 0 else write_tags((AHEAD_TAG, _LONG.pack(ahead)))
+        topics[-1][1].append(_WANTED.pack(index, epoch, offset, last_epoch, start, max_bytes) + tags)
     return _array_of_topics(topics)
 
 
