@@ -11,6 +11,7 @@ from postroad.broker import api
 from postroad.broker.later import Later
 from postroad.wire import (
     access_keys,
+    backup,
     callers,
     copy_letters,
     node_metrics,
@@ -37,7 +38,7 @@ def advertised(running: Running, version: int) -> dict[int, tuple[int, int]]:
 def test_every_version_lists_exactly_the_handlers_that_exist(shared: Running, version: int) -> None:
     # handled, but nothing that other clients should hear of
     ours = {peek.KEY, node_metrics.KEY, peer.KEY, copy_letters.KEY, receipt_key.KEY, nodes.KEY}
-    ours |= {access_keys.KEY, callers.KEY, shared_transactions.KEY}
+    ours |= {access_keys.KEY, callers.KEY, shared_transactions.KEY, backup.KEY}
     assert advertised(shared, version) == {one.KEY: one.VERSIONS for one in api.ALL if one.KEY not in ours}
 
 

@@ -17,6 +17,7 @@ from postroad.security.resources import PatternType, Permission
 from postroad.security.resources import ResourceType as Type
 from postroad.wire import (
     access_keys,
+    backup,
     callers,
     copy_letters,
     node_metrics,
@@ -109,6 +110,15 @@ OURS: Final = [
         TID_DENIED,
         (ON_TID[Op.WRITE],),
         "end",
+    ),
+    Case(backup, 0, lambda _: backup.ReadStore(), CLUSTER_DENIED, (ON_CLUSTER[Op.CLUSTER_ACTION],)),
+    Case(
+        backup,
+        0,
+        lambda topic_id: backup.ReadLog(topic_id, 0, 0, 1),
+        CLUSTER_DENIED,
+        (ON_CLUSTER[Op.CLUSTER_ACTION],),
+        "log",
     ),
     Case(nodes, 0, lambda _: nodes.DescribeNodes(), CLUSTER_DENIED, (ON_CLUSTER[D],)),
     Case(nodes, 0, lambda _: nodes.CancelDrain(9), CLUSTER_DENIED, (ON_CLUSTER[Op.ALTER],), "order"),

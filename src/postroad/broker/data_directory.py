@@ -3,6 +3,7 @@
     lock             held (flock) by the process that uses the directory
     node.json        whose logs these are: ids of cluster, node and directory (`cluster.identity`)
     clean-shutdown   there only between a clean stop and the next start
+    restoring        a restore of a backup writes here, or was ended early: no node starts
     boot-id          which start of the machine the logs were last used in
     coordination.sqlite  the embedded coordination store; `.imported` once a cluster's store has taken it over
     reserve          room for when the disk is full (`reserve`)
@@ -41,6 +42,7 @@ from postroad.errors import ConfigurationError
 from postroad.log.disk import Disk, Lock, LockHeld, read_file
 
 MARKER: Final = "clean-shutdown"
+RESTORING: Final = "restoring"
 BOOT_FILE: Final = "boot-id"
 _BOOT_BYTES_MAX: Final = 200  # a UUID has 36
 CLUSTER_FILE: Final = "nodes.json"  # in the directory of several nodes (`cluster_directory`)
@@ -63,6 +65,7 @@ class DataDirectory:
         self._identity = str(path / FILE_NAME)
         self._marker = str(path / MARKER)
         self._boot = str(path / BOOT_FILE)
+        self._restoring = str(path / RESTORING)
         self._lock: Lock | None = None
 
     def open(self) -> None:
@@ -72,6 +75,7 @@ class DataDirectory:
             self._lock = take_lock(self._disk, self.path)
             self._refuse_links(f"{self.path}/.")  # the directory itself may be a link
             self._refuse_cluster()
+            self._refuse_restore()
             self._disk.make_directory(str(self.logs))
             self._refuse_links(str(self.logs))
         except OSError as error:
@@ -79,6 +83,25 @@ class DataDirectory:
                 f"the data directory {self.path} can't be used: {error.strerror}. "
                 "Choose another with --data DIR."
             ) from None
+
+    def is_restoring(self) -> bool:
+        """Whether a restore of a backup was begun here, and not finished."""
+        return RESTORING in self._disk.list(f"{self.path}/.")  # which may be a link
+
+    def begin_restore(self) -> None:
+        """Take the directory for a restore: no node starts in it before `end_restore`. Blocks.
+
+        Raises ConfigurationError if somebody else has it, OSError.
+        """
+        self._disk.make_directory(str(self.path))
+        self._lock = take_lock(self._disk, self.path)
+        self._leave(self._restoring)
+
+    def end_restore(self) -> None:
+        """All is restored, durably: the directory is as after a clean stop. Blocks. Raises OSError."""
+        self._leave(self._marker)
+        self._disk.unlink(self._restoring)
+        self._disk.sync_directory(str(self.path))
 
     def is_clean(self) -> bool:
         """Whether the directory was left by a clean stop, and nobody has started since."""
@@ -204,7 +227,7 @@ class DataDirectory:
         """Let the directory go; `clean` only after every log was synced and closed."""
         if clean:
             try:
-                self._leave_marker()
+                self._leave(self._marker)
             except OSError as error:  # a full disk, say: the next start looks at the tails of the logs
                 log.warning("the clean-shutdown marker could not be left: %s", error)
         if self._lock is not None:
@@ -218,6 +241,13 @@ class DataDirectory:
             raise ConfigurationError(
                 f"{self.path} holds a cluster of several nodes. Start it with --nodes, or choose another "
                 "directory with --data DIR."
+            )
+
+    def _refuse_restore(self) -> None:
+        if self.is_restoring():
+            raise ConfigurationError(
+                f"{self.path} holds a restore that was not finished. Give the same `postroad backup restore` "
+                "again, which begins it anew, or choose another directory with --data DIR."
             )
 
     def _refuse_links(self, directory: str) -> None:
@@ -240,8 +270,9 @@ class DataDirectory:
             raise unreadable(self._identity, error) from error
         return decode_identity(content, self._identity)
 
-    def _leave_marker(self) -> None:
-        file = self._disk.open(self._marker, create=True)
+    def _leave(self, mark: str) -> None:
+        """An empty file of this name is there, durably."""
+        file = self._disk.open(mark, create=True)
         try:
             file.sync()
         finally:

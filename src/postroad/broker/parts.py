@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from postroad.broker.transactions.coordination import TransactionCoordination
     from postroad.broker.turn import Turn
     from postroad.cluster.image import Image
+    from postroad.cluster.store import Store
     from postroad.config import Loaded, Settings
     from postroad.system.clock import Clock
     from postroad.system.workers import Workers
@@ -163,6 +164,11 @@ class HasSecurity(Protocol):
 class HasSettings(Protocol):
     @property
     def settings(self) -> Settings: ...
+
+
+class HasStore(Protocol):
+    @property
+    def store(self) -> Store: ...
 
 
 class HasSubscriptions(Protocol):

@@ -36,6 +36,8 @@ COMMANDS: Final = {
     "pipeline": "pipeline:pipeline",
     "sql": "sql:sql",
     "log": "log:log",
+    "backup": "backup:backup",
+    "doctor": "doctor:doctor",
     "bench": "bench:bench",
 }
 

@@ -102,6 +102,7 @@ ALL: Final = cast(
         Later("access_keys", 10008, (0, 0), 0, advertised=False),
         Later("callers", 10009, (0, 0), 0, advertised=False),
         Later("shared_transactions", 10010, (0, 0), 0, advertised=False),
+        Later("backup", 10011, (0, 0), 0, advertised=False),
         receipt_key,
         nodes,
     ],

@@ -51,6 +51,9 @@ def _write_process(page: Page, node: Node) -> None:
         ("connections", GAUGE, "Open connections of Kafka clients.", len(node.listener.connections)),
         ("disk_free_bytes", GAUGE, "Left for messages.", disk.free_bytes(logs)),
         ("disk_bytes", GAUGE, "The size of the file system.", disk.total_bytes(logs)),
+        ("time_seconds", GAUGE, "Its clock, in seconds since 1970.", node.clock.now_ms() / 1000),
+        ("open_files", GAUGE, "Files and sockets that its process has open.", process.open_files()),
+        ("open_files_max", GAUGE, "How many it may have open; 0: no limit.", process.open_files_max() or 0),
     ):
         page.family(f"postroad_node_{name}", kind, meaning).add(value)
 

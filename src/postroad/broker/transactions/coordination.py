@@ -12,6 +12,7 @@ from postroad.broker.internal_topic import InternalTopic
 from postroad.broker.partition import Partition
 from postroad.broker.replies import Reply, replied
 from postroad.broker.transactions.counts import TransactionCounts
+from postroad.broker.transactions.hold import Hold
 from postroad.broker.transactions.joins import Joins
 from postroad.broker.transactions.markers import NO_COORDINATOR, Verdict
 from postroad.cluster import keys
@@ -62,6 +63,7 @@ class TransactionCoordination:
         self._topic = InternalTopic(node, TRANSACTIONS_TOPIC, self._coordinate, self._loaded)
         self._joins = Joins(node, self._join)
         self.counts = TransactionCounts()
+        self.hold = Hold(node)
         self._offsets_spoke: dict[str, int] = {}  # the newest connection that committed offsets for an id
         self._peers_spoke: dict[str, int] = {}  # the newest connection of a node that brought verdicts
         self._completed: dict[int, Epochs] = {}  # by producer: of the last verdict about its offsets

@@ -97,6 +97,10 @@ class Coordinator:
         self._busy: dict[str, deque[Waiting]] = {}  # ids with a decision or markers under way
         self._deciding: dict[str, Waiting] = {}  # whose decision is on its way to the log
         self._endings: dict[str, Ending] = {}
+        self._verdicts: set[str] = set()  # ids whose verdict is on its way, or being brought to its end
+        self._held: dict[str, None] | None = (
+            None  # ids whose verdict waits for the end of a hold, if there is one
+        )
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: int | None = None
 
@@ -150,6 +154,12 @@ class Coordinator:
             _tell(request.reply, decision.answer)
             return
         self._busy.setdefault(transactional_id, deque())
+        if decision.transaction.state in PREPARED:
+            if self._held is not None:
+                self._busy[transactional_id].appendleft(request)
+                self._held[transactional_id] = None
+                return
+            self._verdicts.add(transactional_id)
         self._deciding[transactional_id] = request
         record = records.encode(transactional_id, decision.transaction)
         self._log.append([record], partial(self._written, transactional_id, record, decision, request))
@@ -192,6 +202,7 @@ class Coordinator:
 
     def _release(self, transactional_id: str) -> None:
         """Nothing of the id is under way: those that waited follow, as far as they go."""
+        self._verdicts.discard(transactional_id)
         waiting = self._busy.pop(transactional_id, None)
         while waiting and transactional_id not in self._busy:
             self._decide(transactional_id, waiting.popleft())
@@ -207,6 +218,7 @@ class Coordinator:
     def _end(self, transactional_id: str) -> None:
         """The verdict is committed: markers, then Complete. The id stays busy until then."""
         self._busy.setdefault(transactional_id, deque())
+        self._verdicts.add(transactional_id)
         known = self.transactions.known[transactional_id]
         done = partial(self._complete, transactional_id)
         self._endings[transactional_id] = self._participants.end(known, self.partition.leader_epoch, done)
@@ -229,6 +241,28 @@ class Coordinator:
             return
         self.transactions.apply(record, self._clock.now())
         self._release(transactional_id)
+
+    # --- holds (see `hold`)
+
+    def hold(self) -> None:
+        """No verdict is given from now on: whoever asks for one waits."""
+        self._held = {} if self._held is None else self._held
+
+    def release(self) -> None:
+        """Verdicts are given again, those that waited first."""
+        held, self._held = self._held or {}, None
+        for transactional_id in held:
+            if transactional_id in self._busy:
+                self._release(transactional_id)
+
+    @property
+    def is_held(self) -> bool:
+        return self._held is not None and self.loaded
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether some transaction's verdict is being written, or brought to all that it has reached."""
+        return bool(self._verdicts)
 
     # --- time
 
@@ -318,6 +352,7 @@ class Coordinator:
         self._resigned = True
         self._refuse_waiting()
         self._busy.clear()
+        self._verdicts.clear()
 
     def _refuse_waiting(self) -> None:
         for waiting in self._busy.values():
