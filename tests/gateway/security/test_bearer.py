@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from postroad.gateway.dialects import DIALECTS
+from postroad.gateway.push.stream import EXPIRED, TOKEN_EXPIRED
 from postroad.gateway.security.sessions import Session
 from postroad.security.master_key import GATEWAY_USER
 from postroad.security.resources import Operation as Op
@@ -18,6 +20,8 @@ from tests.clients.wait import until
 from tests.gateway.conftest import gateway_in_thread
 from tests.gateway.security.asking import basic, rest, send
 from tests.gateway.security.conftest import ADMIN, House
+from tests.gateway.security.table import Place
+from tests.gateway.security.test_streams import connect, frames_until_closed
 from tests.identity_provider import claims, jwks, rsa_key, settings, token, unsigned
 
 KEY = rsa_key("first")
@@ -92,6 +96,19 @@ def test_a_token_is_good_until_it_ends_however_lately_it_was_asked_for(trusting:
     shown = token(KEY, says=claims("brief", exp=time.time() - 27))
     assert status(trusting, shown) == 200
     until(lambda: status(trusting, shown) == 401, "it has ended")
+
+
+def test_a_stream_without_messages_ends_with_its_token(trusting: House) -> None:
+    """Nothing comes, so no right is asked for; nobody tells of the end of a token."""
+    place = Place(trusting, "quiet")
+    place.make()
+    for operation, type_ in ((Op.READ, Type.GROUP), (Op.READ, Type.TOPIC)):
+        trusting.allow("watcher", (operation, type_, place.name))
+    shown = token(KEY, says=claims("watcher", exp=time.time() - 25))  # 30 s are forgiven
+    with connect(place, {"Authorization": f"Bearer {shown}"}) as socket:
+        frames = frames_until_closed(socket)
+    assert [json.loads(frame)["code"] for frame in frames] == [EXPIRED]
+    assert (socket.close_code, socket.close_reason) == (EXPIRED, TOKEN_EXPIRED)
 
 
 def test_a_session_of_a_token_ends_by_itself() -> None:

@@ -41,6 +41,7 @@ from postroad.gateway.push.transactions import StreamTransactions
 from postroad.gateway.receiver import Received
 from postroad.gateway.security.access import OPEN, Access
 from postroad.gateway.security.rights import check_receive
+from postroad.gateway.security.sessions import FOR_EVER_S
 
 WAIT_MS: Final = 10_000  # one receive waits so long; there is always one while there is credit
 AHEAD_BYTES: Final = 1 << 20  # a receive brings so much, or a single message
@@ -49,12 +50,14 @@ SWEEP_S: Final = 1.0  # how often ended locks are looked for
 RETRY_S: Final = 0.5
 
 BAD_FRAME: Final = 4000
+EXPIRED: Final = 4001
 FORBIDDEN: Final = 4003
 NOT_FOUND: Final = 4004
 FAILED: Final = 1011
 GOING_AWAY: Final = 1001
 
 STOPPING: Final = "The gateway is stopping."
+TOKEN_EXPIRED: Final = "The token has expired: connect again with a new one."
 
 Send = Callable[[bytes], Awaitable[None]]
 CountAhead = Callable[[int], None]
@@ -131,6 +134,8 @@ class Stream:
         ]
         if self._access.is_guarded:
             tasks.append(asyncio.create_task(self._until_forbidden(), name=f"rights {self._subscription}"))
+        if self._access.left_s < FOR_EVER_S:
+            tasks.append(asyncio.create_task(self._until_expired(), name=f"token {self._subscription}"))
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -195,7 +200,7 @@ class Stream:
             except GroupIdNotFound:
                 raise Ending(NOT_FOUND, f"The subscription {self._subscription} was deleted.") from None
             except (GroupAuthorizationFailed, TopicAuthorizationFailed) as error:
-                raise Ending(FORBIDDEN, str(error)) from None
+                raise self._forbidden(error) from None
             except PostroadError as error:
                 raise Ending(FAILED, str(error)) from None
             else:
@@ -287,7 +292,17 @@ class Stream:
         except TryAgain as error:
             log.info("stream of %s: %s", self._subscription, error)
         except PostroadError as error:
-            raise Ending(FORBIDDEN, str(error)) from None
+            raise self._forbidden(error) from None
+
+    async def _until_expired(self) -> None:
+        """Nobody tells that a token ends, and a stream without messages asks for no right."""
+        await asyncio.sleep(max(0.0, self._access.left_s))
+        raise Ending(EXPIRED, TOKEN_EXPIRED)
+
+    def _forbidden(self, error: PostroadError) -> Ending:
+        if self._access.left_s <= 0:
+            return Ending(EXPIRED, TOKEN_EXPIRED)
+        return Ending(FORBIDDEN, str(error))
 
 
 def _no_receipt(_: object) -> str:

@@ -13,7 +13,7 @@ from postroad.errors import (
     GroupAuthorizationFailed,
     TopicAuthorizationFailed,
 )
-from postroad.gateway.security.sessions import Session
+from postroad.gateway.security.sessions import FOR_EVER_S, Session
 from postroad.security.principals import Principal
 from postroad.security.resources import CLUSTER_NAME, Operation, ResourceType
 from postroad.security.rules import Rules
@@ -40,6 +40,11 @@ class Access:
 
     def allows(self, operation: int, type_: int, name: str) -> bool:
         return True
+
+    @property
+    def left_s(self) -> float:
+        """How long what the caller has shown is good, if nobody takes it away."""
+        return FOR_EVER_S
 
     def may_topic(self, name: str, operation: Operation) -> bool:
         return self.allows(operation, TOPIC, name)
@@ -116,6 +121,10 @@ class UserAccess(Access):
         if found is None:
             found = decided[question] = self._rules.allows(self.principal, self.host, *question)
         return found
+
+    @property
+    def left_s(self) -> float:
+        return self.session.left_s
 
     def may_discard(self, group: str) -> bool:
         return self.may_group(group, Operation.DELETE)

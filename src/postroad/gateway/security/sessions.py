@@ -34,6 +34,11 @@ class Session:
     def has_ended(self) -> bool:
         return self._was_ended or time.monotonic() >= self._ends_at
 
+    @property
+    def left_s(self) -> float:
+        """Until it ends by itself."""
+        return self._ends_at - time.monotonic()
+
     def end(self) -> None:
         self._was_ended = True
 
