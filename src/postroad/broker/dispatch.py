@@ -112,6 +112,7 @@ class Route(NamedTuple):
     handle: Handle
     name: str
     advertised: bool  # an API of our own may be handled without being listed
+    guarded: bool  # it takes a right of the cluster, whatever the request names
     stats: ApiStats
     api: Api
 
@@ -140,6 +141,7 @@ class Dispatcher:
                 api.handle,
                 name := cast(str, getattr(api, "__name__", "")).rpartition(".")[2],
                 getattr(api, "ADVERTISED", True),
+                api.RIGHTS.cluster is not None,
                 ApiStats(name),
                 api,
             )
@@ -170,9 +172,10 @@ class Dispatcher:
         route = self._routes.get(key)
         if route is None:
             raise ProtocolError(f"API {key} is not one that this node handles")
-        lowest, highest, flexible_from, response_flexible_from, handle, name, _, stats, api = route
-        if connection.login is not None:
-            connection.login.admit(key)
+        lowest, highest, flexible_from, response_flexible_from, handle, name, _, guarded, stats, api = route
+        login = connection.login
+        if login is not None and not login.is_open:
+            login.admit(key)
         known = lowest <= version <= highest
         if not known and key != API_VERSIONS:
             raise ProtocolError(f"{name}: version {version} is not within {lowest}–{highest}")
@@ -182,7 +185,7 @@ class Dispatcher:
         call = Call(
             connection, frame, body_at, version, correlation, version >= response_flexible_from, stats, api
         )
-        if connection.guard is not None or connection.quotas is not None:
+        if connection.quotas is not None or (guarded and connection.guard is not None):
             handle = self._checked(call, handle, name)
         stats.requests += 1
         began = stopwatch_ns()

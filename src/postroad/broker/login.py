@@ -54,6 +54,7 @@ class Login:
         "began",
         "done",
         "is_held",
+        "is_open",
         "login_ms",
         "session_ms",
         "user",
@@ -73,6 +74,7 @@ class Login:
         self.user: str | None = None  # None: nobody has logged in
         self.verifier: Verifier | None = None  # with which the user's password was checked; None: by a token
         self.done = is_known
+        self.is_open = is_known  # `admit` would refuse nothing now: logged in, and not at it again
         self.is_held = False  # the connection is owed an answer about its own password
         self.began = loop.time()
         self.login_ms = settings.login_ms
@@ -124,7 +126,7 @@ class Login:
 
     def take_turn(self) -> None:
         """A message is there: no other is read until `respond` has answered it."""
-        self._busy = True
+        self._busy, self.is_open = True, False
 
     async def respond(self, message: bytes) -> bytes:
         """The next message of the exchange. Raises SaslAuthenticationFailed a while after it knows."""
@@ -142,6 +144,7 @@ class Login:
             raise error.with_traceback(None) from None
         finally:
             self._busy = False
+            self.is_open = self.done and not self._failed and not self._has_ended
 
     async def _answer(self, exchange: ServerExchange, message: bytes) -> bytes:
         answer = exchange.respond(message)
@@ -194,5 +197,5 @@ class Login:
 
     def _end_session(self) -> None:
         """The next request is looked at, and closes the connection unless it begins another login."""
-        self._has_ended = True
+        self._has_ended, self.is_open = True, False
         self._connection.allowed_produce = self._connection.allowed_fetch = 0

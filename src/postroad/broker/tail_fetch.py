@@ -45,7 +45,16 @@ def waits_at_end(partition: Partition, repetition: codec.Repetition, offset: int
 class TailFetch(Answer):
     """Parks itself with its connection and its partition; registered with both until it is answered."""
 
-    __slots__ = ("_bytes_max", "_long_way", "_partition", "_security", "_timer", "offset", "repetition")
+    __slots__ = (
+        "_bytes_max",
+        "_long_way",
+        "_partition",
+        "_security",
+        "_timer",
+        "allowed_at",
+        "offset",
+        "repetition",
+    )
 
     def __init__(
         self,
@@ -61,6 +70,7 @@ class TailFetch(Answer):
         assert repetition is not None
         self.repetition = repetition
         self.offset = offset
+        self.allowed_at = call.connection.allowed_fetch  # of this topic: the connection may ask for others
         self._bytes_max = bytes_max
         self._partition = partition
         self._long_way = long_way
@@ -74,7 +84,7 @@ class TailFetch(Answer):
     def wake(self) -> None:
         """Something was committed."""
         partition, repetition = self._partition, self.repetition
-        if self.connection.allowed_fetch != self._security.revision:
+        if not self.connection.allowed_fetch == self.allowed_at == self._security.revision:
             self.expire()
             return
         committed = repetition.request.isolation == codec.READ_COMMITTED

@@ -21,7 +21,7 @@ import logging
 from functools import partial
 from typing import Final, Protocol, cast
 
-from postroad.broker.access import OPEN, Access, Rights
+from postroad.broker.access import Rights
 from postroad.broker.cluster_view import WRONG_LEADER, ClusterView
 from postroad.broker.connection import Answer, Body, Connection, Part
 from postroad.broker.dispatch import Call, Result
@@ -62,6 +62,7 @@ KEY: Final = codec.KEY
 VERSIONS: Final = (codec.MIN_VERSION, codec.MAX_VERSION)
 FLEXIBLE_FROM: Final = codec.FLEXIBLE_FROM
 RIGHTS: Final = Rights(topic=Operation.READ)
+NEVER: Final = -1  # no revision of the rules: they are asked
 
 log = logging.getLogger(__name__)
 
@@ -94,9 +95,9 @@ def handle(node: Uses, call: Call) -> Result:
     partition = node.partitions.find(last.wanted.topic, last.wanted.index)
     if partition is not None and not last.request.rack and waits_at_end(partition, last, offset):
         bytes_max = min(last.max_bytes, node.settings.limits.fetch_bytes_max)
-        long_way = partial(_answer_tail, node, call.version, call.access)
+        long_way = partial(_answer_tail, node, call.version)
         return TailFetch(call, partition, offset, bytes_max, node, long_way)
-    return _answer(node, call, last.request_from(offset))
+    return _answer(node, call, last.request_from(offset), call.connection.allowed_fetch)
 
 
 def _decode(node: Uses, call: Call) -> FetchRequest:
@@ -114,7 +115,7 @@ def _decode(node: Uses, call: Call) -> FetchRequest:
     return request
 
 
-def _answer(node: Uses, call: Call, request: FetchRequest) -> Result:
+def _answer(node: Uses, call: Call, request: FetchRequest, allowed_at: int = NEVER) -> Result:
     if request.replica_id >= 0 and not call.access.may_cluster(Operation.CLUSTER_ACTION):
         return _refused(call, ClusterAuthorizationFailed())
     if request.replica_id >= 0:
@@ -125,7 +126,7 @@ def _answer(node: Uses, call: Call, request: FetchRequest) -> Result:
         session = node.fetch_sessions.begin(request)
     except ApiError as error:
         return _refused(call, error)
-    fetch = Fetch(node, call.version, call.connection, call.access, request, session)
+    fetch = Fetch(node, call.version, call.connection, request, session, allowed_at)
     if fetch.collect() or request.max_wait_ms <= 0 or fetch.is_empty:
         if not fetch.unverified:
             return fetch.body()
@@ -138,10 +139,10 @@ def _refused(call: Call, error: ApiError) -> bytes:
     return b"".join(cast("list[bytes]", codec.encode([], call.version, error.code)))
 
 
-def _answer_tail(node: Uses, version: int, access: Access, tail: TailFetch) -> None:
+def _answer_tail(node: Uses, version: int, tail: TailFetch) -> None:
     """What a waiting consumer gets if it is no simple matter, or nothing came in time."""
     request = tail.repetition.request_from(tail.offset)
-    fetch = Fetch(node, version, tail.connection, access, request, None)
+    fetch = Fetch(node, version, tail.connection, request, None, tail.allowed_at)
     fetch.collect()
     fetch.answer(tail)
 
@@ -150,7 +151,7 @@ class Fetch:
     """One fetch, from its first look at the logs to its answer."""
 
     __slots__ = (
-        "_access",
+        "_allowed_at",
         "_answer",
         "_answers",
         "_connection",
@@ -172,12 +173,12 @@ class Fetch:
         node: Uses,
         version: int,
         connection: Connection,
-        access: Access,
         request: FetchRequest,
         session: FetchSession | None,
+        allowed_at: int,
     ) -> None:
         self._node = node
-        self._access = access
+        self._allowed_at = allowed_at  # the revision of the rules at which the client may read all of it
         self._version = version
         self._connection = connection
         self._request = request
@@ -235,8 +236,9 @@ class Fetch:
     def _look(self, wanted: PartitionFetch, left: int, first: bool) -> PartitionAnswer:
         topic, index, epoch, offset, max_bytes = wanted[:5]
         rack = self._request.rack
-        if self._access is not OPEN:
-            self._access.check_topic(topic)  # each time: rules may change while a fetch waits
+        guard = self._connection.guard
+        if guard is not None and self._allowed_at != self._node.security.revision:
+            guard.access(RIGHTS).check_topic(topic)  # each time: rules may change while a fetch waits
         partition = self._node.partitions.lead(topic, index) if not rack else self._near(topic, index, rack)
         self._partitions.append(partition)
         if epoch != -1:
