@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from base64 import urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -12,12 +12,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
+from urllib.parse import parse_qs
 
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
 ISSUER: Final = "https://login.example.com"
 AUDIENCE: Final = "postroad"
+SECRET: Final = "the secret of every client"
+GRANT: Final = "client_credentials"
 
 Key = RSAKey | ECKey
 
@@ -77,6 +80,8 @@ class Published:
         self.status = 200
         self.paths: list[str] = []
         self.url = ""
+        self.token_url = ""  # where a client gets a token by its id and secret (RFC 6749, 4.4)
+        self.given: list[str] = []  # the clients that got one
 
     @property
     def asked(self) -> int:
@@ -85,7 +90,7 @@ class Published:
 
 @contextmanager
 def published(*keys: Key) -> Iterator[Published]:
-    """The JWKS at an http URL on this machine."""
+    """The JWKS at an http URL on this machine, and tokens of the first key for who knows the secret."""
     shown = Published(jwks(*keys))
 
     class Handler(BaseHTTPRequestHandler):
@@ -98,11 +103,24 @@ def published(*keys: Key) -> Iterator[Published]:
             self.end_headers()
             self.wfile.write(shown.text)
 
+        def do_POST(self) -> None:  # the library's name
+            said = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            answer = _give_token(keys[0], self.headers.get("Authorization", ""), said)
+            if answer:
+                shown.given.append(answer["client"])
+            content = json.dumps(answer or {"error": "invalid_client"}).encode()
+            self.send_response(200 if answer else 401)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
         def log_message(self, *_: Any) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     shown.url = f"http://127.0.0.1:{server.server_port}/jwks.json"
+    shown.token_url = f"http://127.0.0.1:{server.server_port}/token"
     thread = Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:
@@ -111,3 +129,15 @@ def published(*keys: Key) -> Iterator[Published]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def _give_token(key: Key, authorization: str, said: str) -> dict[str, Any] | None:
+    """What the endpoint answers; None: the client is not known, or asks for something else."""
+    scheme, _, shown = authorization.partition(" ")
+    if scheme != "Basic" or parse_qs(said).get("grant_type") != [GRANT]:
+        return None
+    client, _, secret = b64decode(shown).decode().partition(":")
+    if secret != SECRET:
+        return None
+    given = token(key, says=claims(client, iat=int(time.time())))
+    return {"access_token": given, "token_type": "Bearer", "expires_in": 600, "client": client}
