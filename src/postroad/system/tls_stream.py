@@ -19,7 +19,7 @@ import ssl
 import threading
 from asyncio import AbstractEventLoop, Handle
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from postroad.system.stream import Buffer, SentFile, Stream
 
@@ -45,6 +45,7 @@ class TlsStream:
         "_encrypted",
         "_ended",
         "_incoming",
+        "_is_left",
         "_loop",
         "_more",
         "_outgoing",
@@ -65,11 +66,14 @@ class TlsStream:
         self._stream = stream
         self._incoming = incoming
         self._outgoing = outgoing
-        self._read = tls.read
-        self._write = tls.write
+        # What SSLObject hands on to, where it has that: each of many small records would cost a call more.
+        inner: Any = getattr(tls, "_sslobj", tls)
+        self._read: Callable[[int, memoryview], int] = inner.read
+        self._write: Callable[[Buffer], int] = inner.write
         self._unsent: Buffer = b""  # encrypted, and not taken by the stream
         self._owed = 0  # bytes of the sender in that, which it believes unsent
         self._encrypted = 0  # bytes since the sender was last told to wait
+        self._is_left = True  # something may be here to decrypt: at first, what came with the handshake
         self._ended = False  # the peer has said good-bye, or its connection has ended
         self._loop: AbstractEventLoop | None = None  # while somebody reads
         self._call: Callable[[], object] | None = None
@@ -79,7 +83,7 @@ class TlsStream:
 
     def receive_into(self, space: memoryview, /) -> int:
         """Less than the space has room for only if nothing else is here."""
-        count = self._decrypt(space)
+        count = self._decrypt(space) if self._is_left else 0
         while not count and not self._ended:
             cipher = _cipher.space
             received = self._stream.receive_into(cipher)
@@ -88,26 +92,34 @@ class TlsStream:
             else:
                 self._incoming.write_eof()
             count = self._decrypt(space)
-        if count and self._loop is not None and (self._ended or count == len(space)) and self._is_more_here():
+        if count and self._loop is not None and (self._ended or self._is_left) and self._is_more_here():
             self._call_again(self._loop)
         if self._outgoing.pending:  # an answer to the peer's change of keys
             self._send_own()
         return count
 
     def _decrypt(self, space: memoryview) -> int:
-        """A call of OpenSSL yields one record at most: take what there is room for."""
+        """A call of OpenSSL yields one record at most: take what there is room for.
+
+        One that fails costs more than one that decrypts a small request: none is made where nothing is left.
+        """
+        size, read = len(space), self._read
         count = 0
+        self._is_left = False
         try:
-            while count < len(space):
-                got = self._read(len(space) - count, space[count:])
-                if not got:
-                    self._ended = True
-                    break
-                count += int(got)
+            count = got = read(size, space)
+            if 0 < got < size and not self._incoming.pending:
+                return got
+            while got and count < size:
+                got = read(size - count, space[count:])
+                count += got
         except ssl.SSLWantReadError:
-            pass
+            return count
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             self._ended = True  # frames have lengths: one that was cut off is noticed all the same
+            return count
+        self._is_left = count == size
+        self._ended = not got
         return count
 
     def _is_more_here(self) -> bool:
