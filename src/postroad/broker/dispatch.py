@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
+from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from postroad.broker.access import OPEN, Access, Rights
@@ -112,7 +113,9 @@ class Route(NamedTuple):
     handle: Handle
     name: str
     advertised: bool  # an API of our own may be handled without being listed
-    guarded: bool  # it takes a right of the cluster, whatever the request names
+    guarded: (
+        bool  # it may take a right of the cluster, whatever the request names; of `Later` it is not known
+    )
     stats: ApiStats
     api: Api
 
@@ -141,7 +144,7 @@ class Dispatcher:
                 api.handle,
                 name := cast(str, getattr(api, "__name__", "")).rpartition(".")[2],
                 getattr(api, "ADVERTISED", True),
-                api.RIGHTS.cluster is not None,
+                not isinstance(api, ModuleType) or api.RIGHTS.cluster is not None,
                 ApiStats(name),
                 api,
             )

@@ -26,6 +26,7 @@ class Later:
         self.VERSIONS = versions
         self.FLEXIBLE_FROM = flexible_from
         self.ADVERTISED = advertised
+        self._loaded: Api | None = None
 
     @property
     def RIGHTS(self) -> Rights:  # noqa: N802
@@ -36,8 +37,10 @@ class Later:
         return getattr(self.load(), "refuse", None)
 
     def load(self) -> Api:
-        """The file itself; from the second time on a look into a table."""
-        return cast("Api", import_module(self.__name__))
+        """The file itself. `import_module` would look for it each time, which takes microseconds."""
+        if self._loaded is None:
+            self._loaded = cast("Api", import_module(self.__name__))
+        return self._loaded
 
     def handle(self, node: Node, call: Call) -> Result:
         return self.load().handle(node, call)
