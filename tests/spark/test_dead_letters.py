@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
-from postroad.spark import json_values
+from postroad.spark import parsed_values
 from postroad.spark.cluster import Cluster
 from postroad.spark.columns import Columns
 from postroad.spark.dead_letters import LETTERS_MAX, DeadLetters, Letter
-from postroad.spark.json_values import JsonValues
+from postroad.spark.parsed_values import JsonParser, ParsedValues
 from postroad.spark.ranges import OffsetRange
 from postroad.spark.reader import read_range
 from postroad.testing import Node
@@ -103,10 +103,10 @@ def test_letters_of_a_topic_that_was_made_anew_are_new(
 ) -> None:
     create(node.bootstrap, topic)
     kind = pa.struct([("id", pa.int64())])
-    values = JsonValues(("value",), kind, "deadletter", topic, "job")
+    values = ParsedValues(("value",), kind, JsonParser(kind), "deadletter", topic, "job")
 
     def read(batch: int) -> None:
-        in_micro_batch._localProperties = {json_values.QUERY: "query", json_values.BATCH: str(batch)}
+        in_micro_batch._localProperties = {parsed_values.QUERY: "query", parsed_values.BATCH: str(batch)}
         part = OffsetRange(f"{topic}-source", 0, 0, 1)
         rows = read_range(cluster, part, Columns(values.wanted.names))
         assert sum(len(each) for each in values.convert(cluster, part, rows)) == 0

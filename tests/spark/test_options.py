@@ -15,6 +15,7 @@ BASE = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
 NO_BROKER = {"subscribe": "orders"}
 NO_TOPIC = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 TOO_LARGE = str(10**30)
+AVRO = {**BASE, "valueFormat": "avro", "schemaRegistry": "http://127.0.0.1:8080"}
 
 
 def parse(streaming: bool | None = False, **options: str) -> object:
@@ -185,9 +186,21 @@ def test_secrets_are_not_repeated_in_the_refusal() -> None:
         ({**BASE, "maxOffsetsPerTrigger": "10"}, "is for streams"),
         ({**BASE, "commitGroup": "g"}, "is for streams"),
         ({**BASE, "kafka.isolation.level": "serializable"}, "read_uncommitted or read_committed"),
-        ({**BASE, "valueFormat": "avro"}, "binary or json"),
-        ({**BASE, "valueSchema": "id int"}, "with valueFormat=json only"),
-        ({**BASE, "badRows": "drop"}, "with valueFormat=json only"),
+        ({**BASE, "valueFormat": "xml"}, "binary or json or avro or json-schema"),
+        ({**BASE, "valueFormat": "avro"}, "schemaRegistry = http://HOST:PORT"),
+        ({**AVRO, "schemaRegistry": "gateway:8080"}, "it must be http://HOST:PORT"),
+        ({**AVRO, "schemaRegistry": "http://a:b@c"}, "schemaRegistryUser and schemaRegistryPassword"),
+        ({**AVRO, "schemaRegistryUser": "me"}, "belong together"),
+        (
+            {**AVRO, "schemaRegistryUser": "a", "schemaRegistryPassword": "b", "schemaRegistryToken": "t"},
+            "Give either schemaRegistryToken",
+        ),
+        (
+            {**BASE, "valueFormat": "json", "schemaRegistry": "http://c"},
+            "with valueFormat=avro or json-schema",
+        ),
+        ({**BASE, "valueSchema": "id int"}, "with another valueFormat"),
+        ({**BASE, "badRows": "drop"}, "with another valueFormat"),
         ({**BASE, "valueFormat": "json", "badRows": "ignore"}, "fail or drop or deadletter"),
         ({**BASE, "valueFormat": "json", "badRows": "deadletter"}, "belong together"),
         ({**BASE, "valueFormat": "json", "deadLetterTopic": "dead"}, "belong together"),

@@ -16,10 +16,11 @@ from urllib.parse import quote
 from postroad.client.connection import FRAME_BYTES_MAX
 from postroad.client.profile import read_profile
 from postroad.errors import ConfigurationError
-from postroad.spark import access, offsets, option_names, subscription
+from postroad.spark import access, offsets, option_names, schema_registry, subscription
 from postroad.spark.cluster import FETCH_BYTES, Cluster
 from postroad.spark.offsets import EARLIEST, LATEST, STRATEGY, Each, Everywhere, Point
 from postroad.spark.option_values import INT_MAX, Values
+from postroad.spark.schema_registry import SchemaRegistry
 from postroad.spark.subscription import Subscription
 
 MAX_DELAY_MS: Final = 15 * 60_000  # the Kafka connector's
@@ -29,7 +30,9 @@ BAD_ROWS: Final = ("fail", "drop", "deadletter")
 _STARTING: Final = ("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp")
 _ENDING: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 _TRIGGERS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger")
-_JSON: Final = ("valueSchema", "badRows", "deadLetterTopic")
+_VALUES: Final = ("valueSchema", "badRows", "deadLetterTopic")
+_REGISTERED: Final = (*schema_registry.NAMES, "schemaSubject")
+_FORMATS: Final = ("binary", "json", "avro", "json-schema")
 # They tune the JVM connector's consumers, and there are none here.
 _WITHOUT_EFFECT: Final = (
     "fetchOffset.numRetries",
@@ -45,7 +48,8 @@ NAMES: Final = (
     *_TRIGGERS,
     *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "includeHeaders", "commitGroup"),
     "valueFormat",
-    *_JSON,
+    *_VALUES,
+    *_REGISTERED,
     *_WITHOUT_EFFECT,
     *("kafka.isolation.level", "kafka.max.partition.fetch.bytes"),
 )
@@ -61,9 +65,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ValueOptions:
-    """How values are understood. `schema` is as the user wrote it; None: to be inferred."""
+    """How values are understood. `schema` is as the user wrote it; None: to be inferred, or the newest one of
+    the subject, which is the topic's where none is given."""
 
     schema: str | None
+    format: str
+    registry: SchemaRegistry | None  # None: values are what they are without a schema's id
+    subject: str | None
     bad_rows: Literal["fail", "drop", "deadletter"]
     dead_letter_topic: str | None
 
@@ -153,10 +161,22 @@ def _address(values: Values) -> str:
 
 
 def _value_options(values: Values) -> ValueOptions | None:
-    if values.one_of("valueFormat", ("binary", "json"), "binary") == "binary":
+    format_ = values.one_of("valueFormat", _FORMATS, "binary")
+    if format_ == "binary":
         return None
-    bad_rows: Any = values.one_of("badRows", BAD_ROWS, "fail")
-    return ValueOptions(values.text("valueSchema"), bad_rows, values.text("deadLetterTopic"))
+    registry = None if format_ == "json" else schema_registry.of_options(values)
+    return ValueOptions(
+        schema=values.text("valueSchema"),
+        format=format_,
+        registry=registry,
+        subject=values.text("schemaSubject"),
+        bad_rows=_bad_rows(values),
+        dead_letter_topic=values.text("deadLetterTopic"),
+    )
+
+
+def _bad_rows(values: Values) -> Any:
+    return values.one_of("badRows", BAD_ROWS, "fail")
 
 
 def _check_kind(values: Values, streaming: bool | None) -> None:
@@ -171,10 +191,12 @@ def _check_kind(values: Values, streaming: bool | None) -> None:
 
 def _check_pairs(values: Values) -> None:
     """Options that mean something beside another one only, or not beside it."""
-    if values.one_of("valueFormat", ("binary", "json"), "binary") == "binary":
-        for name in values.given(*_JSON):
-            raise ConfigurationError(f"Option {name} means something with valueFormat=json only.")
-    sets_aside = values.one_of("badRows", BAD_ROWS, "fail") == "deadletter"
+    format_ = values.one_of("valueFormat", _FORMATS, "binary")
+    for name in values.given(*_VALUES) if format_ == "binary" else ():
+        raise ConfigurationError(f"Option {name} means something with another valueFormat, such as json.")
+    for name in values.given(*_REGISTERED) if format_ in ("binary", "json") else ():
+        raise ConfigurationError(f"Option {name} means something with valueFormat=avro or json-schema only.")
+    sets_aside = _bad_rows(values) == "deadletter"
     if sets_aside != values.has("deadLetterTopic"):
         raise ConfigurationError("badRows=deadletter and deadLetterTopic belong together: set both.")
     if values.has(STRATEGY) and not values.given(*_STARTING[1:]):

@@ -20,7 +20,7 @@ from postroad.spark.router import TopicPartition
 from postroad.spark.wanted import EVERYTHING, Wanted, of_filters
 
 if TYPE_CHECKING:  # most reads have nothing to do with JSON
-    from postroad.spark.json_values import JsonValues
+    from postroad.spark.parsed_values import ParsedValues
 
 FETCH_BYTES_MIN: Final = 64 * 1024
 BYTES_EACH: Final = 1024.0  # that a record takes, until there is one to look at
@@ -44,7 +44,7 @@ class Task(NamedTuple):
 
     options: ReadOptions
     columns: Columns
-    values: JsonValues | None = None
+    values: ParsedValues | None = None
     wanted: Wanted = EVERYTHING
 
     def read(self, part: OffsetRange) -> Iterator[Any]:

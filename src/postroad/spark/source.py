@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 # Spark imports this whenever a session first meets a Python data source of anybody's: what is
 # needed only to read or write is imported then.
 if TYPE_CHECKING:
-    from postroad.spark.json_values import JsonValues
     from postroad.spark.options import ReadOptions, ValueOptions
+    from postroad.spark.parsed_values import ParsedValues
     from postroad.spark.reader import Task
 
 
@@ -85,6 +85,10 @@ def _tells_filters() -> bool:
 
 
 def _value_ddl(options: ReadOptions, values: ValueOptions) -> str:
+    if values.registry is not None:
+        from postroad.spark import registered_source
+
+        return registered_source.ddl(options, values)
     if values.schema is not None:
         return f"struct<{values.schema}>"
     from postroad.spark import json_schema
@@ -102,20 +106,31 @@ def _task(schema: StructType, options: ReadOptions) -> Task:
     if columns.VALUE in fields:
         fields[columns.VALUE] = columns.DDL[columns.VALUE]  # what is decoded; what it becomes is checked next
     names = columns.projection(list(fields.items()), headers=options.headers).names
-    values = _json_values(schema, options.values, names)
+    values = _parsed_values(schema, options, options.values, names)
     return Task(options, values.wanted, values)
 
 
-def _json_values(schema: StructType, options: ValueOptions, names: tuple[str, ...]) -> JsonValues:
+def _parsed_values(
+    schema: StructType, read: ReadOptions, options: ValueOptions, names: tuple[str, ...]
+) -> ParsedValues:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from postroad.errors import ConfigurationError
-    from postroad.spark import columns, json_parsing, json_values
+    from postroad.spark import columns, json_parsing, parsed_values
 
     if columns.VALUE not in names:
-        raise ConfigurationError("valueFormat=json: the schema has no column value to put the fields in.")
+        raise ConfigurationError(
+            f"valueFormat={options.format}: the schema has no column value for the fields."
+        )
     kind = to_arrow_schema(schema, timezone="UTC").field(columns.VALUE).type
-    json_parsing.check_kind(kind)
-    return json_values.JsonValues(
-        names, kind, options.bad_rows, options.dead_letter_topic, f"job {uuid.uuid4()}"
+    parser: parsed_values.ValueParser
+    if options.registry is not None:
+        from postroad.spark import registered_source
+
+        parser = registered_source.parser(read, options, kind)
+    else:
+        json_parsing.check_kind(kind)
+        parser = parsed_values.JsonParser(kind)
+    return parsed_values.ParsedValues(
+        names, kind, parser, options.bad_rows, options.dead_letter_topic, f"job {uuid.uuid4()}"
     )

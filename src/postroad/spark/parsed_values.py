@@ -1,10 +1,10 @@
-"""Values that are JSON: the column `value` becomes a struct (`json_parsing`), and rows that don't fit are
-dealt with as the user says."""
+"""Values that are read: the column `value` gets the type of what they hold, and rows that don't fit are dealt
+with as the user says. How they are read is up to a parser (`json_parsing`, `registered_parsing`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -25,11 +25,26 @@ class BadRow(PostroadError):
     """A value that is not what the schema says, and badRows=fail."""
 
 
-class JsonValues(NamedTuple):
+class ValueParser(Protocol):
+    def parse(self, values: Any) -> tuple[Any, dict[int, str]]:
+        """An array of the type that is wanted, and the reason for each row that can't be read."""
+
+
+class JsonParser(NamedTuple):
+    """Values are JSON objects."""
+
+    kind: Any
+
+    def parse(self, values: Any) -> tuple[Any, dict[int, str]]:
+        return parse(values, self.kind)
+
+
+class ParsedValues(NamedTuple):
     """How values are read; pickled for the executors."""
 
     names: tuple[str, ...]  # the columns to deliver, in their order
-    kind: Any  # Arrow's type of `value`, a struct
+    kind: Any  # Arrow's type of `value`
+    parser: ValueParser
     bad_rows: Literal["fail", "drop", "deadletter"]
     dead_letter_topic: str | None
     job: str  # who writes dead letters, where no streaming query does
@@ -53,7 +68,7 @@ class JsonValues(NamedTuple):
             cluster, self.dead_letter_topic or "", part, f"{_micro_batch() or self.job} {self.kind}"
         )
         for batch in batches:
-            values, bad = parse(batch.column(columns.VALUE), self.kind)
+            values, bad = self.parser.parse(batch.column(columns.VALUE))
             if bad:
                 self._set_aside(batch, bad, part, dead)
                 keep = pa.array(row not in bad for row in range(len(batch)))

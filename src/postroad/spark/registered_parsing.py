@@ -1,0 +1,141 @@
+"""Values that begin with the id of their schema: a zero byte, four bytes of the id, and then the message.
+
+    parser = RegisteredParser(registry, schema, kind)      on the driver; it can be pickled
+    values, bad = parser.parse(array_of_binaries)          in a task
+
+Each message is read by the schema that it was written with, as the schema that is wanted. The ids of a batch
+are few: their messages are read together (`lanes`), and the rows put back in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from postroad.errors import ConfigurationError, InvalidSchema
+from postroad.schemas.schema import AVRO, JSON, KINDS
+from postroad.spark import json_parsing
+from postroad.spark.avro_reading import Unreadable, reader
+from postroad.spark.avro_types import arrow_type
+from postroad.spark.json_schema_types import arrow_type_of
+from postroad.spark.lanes import Lanes, Messages, Numbers
+from postroad.spark.schema_registry import NotRegistered, RegisteredText, SchemaRegistry
+
+FORMATS: Final = {"avro": AVRO, "json-schema": JSON}
+HEADER_BYTES: Final = 5
+READERS_MAX: Final = 1_000  # kept by a process
+
+_readers: dict[tuple[RegisteredText, str, int], Callable[[Lanes], Any] | str] = {}
+
+
+def kind_of(schema: RegisteredText) -> Any:
+    """Arrow's type of messages of the schema. Raises ConfigurationError, InvalidSchema."""
+    tree = schema.parsed().tree
+    return arrow_type(tree) if schema.kind == AVRO else arrow_type_of(tree)
+
+
+class RegisteredParser(NamedTuple):
+    """`wanted` is the schema as which messages are read, `kind` the type that the query has for it."""
+
+    registry: SchemaRegistry
+    wanted: RegisteredText
+    kind: Any
+
+    def check(self) -> None:
+        """Raises ConfigurationError if the query's type is not one of the schema's."""
+        try:
+            pa.array([], kind_of(self.wanted)).cast(self.kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise ConfigurationError(f"The column value can't be of this type: {error}") from None
+
+    def parse(self, values: Any) -> tuple[Any, dict[int, str]]:
+        """An array of the type, null where the row is null or bad, and why a row is bad."""
+        messages = Messages(values)
+        begin, end = messages.offsets[:-1], messages.offsets[1:]
+        rows = _headed(messages, np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)))
+        ids = messages.data[begin[rows][:, None] + np.arange(1, HEADER_BYTES)].astype(np.int64)
+        numbers = ids @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
+        pieces, order, count = [], np.full(len(values), -1, np.int64), 0
+        for id_ in np.unique(numbers).tolist():
+            those = rows[numbers == id_]
+            lanes = Lanes(messages, begin[those] + HEADER_BYTES, end[those].copy(), those)
+            piece = self._read(id_, lanes, values)
+            if piece is not None:
+                order[those] = np.arange(count, count + len(those))
+                pieces.append(piece)
+                count += len(those)
+        if messages.bad:
+            order[np.fromiter(messages.bad, np.int64, len(messages.bad))] = -1
+        if not pieces:
+            return pa.nulls(len(values), self.kind), messages.bad
+        whole = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+        if len(whole) != len(values) or (order != np.arange(len(values))).any():
+            whole = whole.take(pa.array(order, mask=order < 0))
+        return whole if whole.type == self.kind else whole.cast(self.kind), dict(sorted(messages.bad.items()))
+
+    def _read(self, id_: int, lanes: Lanes, values: Any) -> Any:
+        """None: none of them can be read."""
+        found = self._reader(id_)
+        if isinstance(found, str):
+            lanes.fail(np.ones(len(lanes), bool), found)
+            return None
+        if self.wanted.kind == JSON:
+            return self._read_json(lanes)
+        read = found(lanes)
+        left = lanes.at < lanes.end
+        if left.any():
+            lanes.fail(left, "it is longer than its schema says")
+        return read
+
+    def _read_json(self, lanes: Lanes) -> Any:
+        """The documents say themselves what they are."""
+        texts = lanes.binaries(*lanes.spans(lanes.end - lanes.at))
+        read, bad = json_parsing.parse(texts, self.kind)
+        for row, reason in bad.items():
+            lanes.messages.bad[int(lanes.rows[row])] = reason
+        return read
+
+    def _reader(self, id_: int) -> Callable[[Lanes], Any] | str:
+        """How messages of the id are read, or why they can't be. Raises RegistryUnavailable."""
+        key = self.wanted, self.registry.url, id_
+        if key not in _readers:
+            if len(_readers) >= READERS_MAX:
+                _readers.clear()
+            _readers[key] = self._made(id_)
+        return _readers[key]
+
+    def _made(self, id_: int) -> Callable[[Lanes], Any] | str:
+        try:
+            writer = self.registry.by_id(id_)
+            if writer.kind != self.wanted.kind:
+                return f"schema {id_} is of type {writer.kind}, not {self.wanted.kind}"
+            if writer.kind == JSON:
+                return _nothing
+            return reader(writer.parsed().tree, self.wanted.parsed().tree)
+        except (NotRegistered, InvalidSchema, Unreadable, ConfigurationError) as error:
+            return f"schema {id_}: {error}"
+
+
+def _nothing(lanes: Lanes) -> Any:
+    raise AssertionError("JSON is read by its own parser")
+
+
+def _headed(messages: Messages, rows: Numbers) -> Numbers:
+    """Those of the rows that begin with an id."""
+    begin = messages.offsets[:-1][rows]
+    short = messages.offsets[1:][rows] - begin < HEADER_BYTES
+    wrong = short | (messages.data[begin] != 0)
+    for row in rows[wrong].tolist():
+        messages.bad[row] = "it does not begin with the id of a schema"
+    headed: Numbers = rows[~wrong]
+    return headed
+
+
+def check_format(schema: RegisteredText, format_: str) -> None:
+    """Raises ConfigurationError."""
+    assert FORMATS[format_] in KINDS
+    if schema.kind != FORMATS[format_]:
+        raise ConfigurationError(f"valueFormat={format_}: schema {schema.id} is of type {schema.kind}.")

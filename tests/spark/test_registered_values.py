@@ -1,0 +1,160 @@
+"""Values with the id of a registered schema: written by confluent-kafka's serializers, read by Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient, topic_subject_name_strategy
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from postroad.gateway.dialects import DIALECTS
+from postroad.spark.registered_parsing import RegisteredParser, kind_of
+from postroad.spark.schema_registry import RegistryUnavailable, SchemaRegistry
+from postroad.testing import Node
+from tests.gateway.conftest import gateway_in_thread
+from tests.spark.plain import Message, create, send
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+V1: dict[str, Any] = {"type": "record", "name": "Order", "fields": [
+    {"name": "id", "type": "long"}, {"name": "lines", "type": {"type": "array", "items": "string"}},
+]}  # fmt: skip
+V2 = {"type": "record", "name": "Order", "fields": [
+    *V1["fields"],
+    {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}], "default": None},
+    {"name": "prices", "type": {"type": "map", "values": "double"}, "default": {}},
+]}  # fmt: skip
+JSON_SCHEMA = {"title": "Order", "type": "object", "properties": {
+    "id": {"type": "integer"}, "note": {"oneOf": [{"type": "null"}, {"type": "string"}]},
+    "lines": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "number"}}}},
+}}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def registry(node: Node) -> Iterator[str]:
+    with gateway_in_thread(node.bootstrap, DIALECTS) as running:
+        yield running.url
+
+
+class Writer:
+    """Messages as a program with confluent-kafka makes them."""
+
+    def __init__(self, url: str, topic: str) -> None:
+        self._client = SchemaRegistryClient({"url": url})
+        self._context = SerializationContext(topic, MessageField.VALUE)
+        self._conf = {"subject.name.strategy": topic_subject_name_strategy}
+
+    def avro(self, schema: Any, row: Any) -> bytes:
+        data = AvroSerializer(self._client, json.dumps(schema), conf=self._conf)(row, self._context)
+        assert data is not None
+        return data
+
+    def json(self, row: Any) -> bytes:
+        data = JSONSerializer(json.dumps(JSON_SCHEMA), self._client, conf=self._conf)(row, self._context)
+        assert data is not None
+        return data
+
+
+def load(spark: SparkSession, node: Node, topic: str, registry: str, **options: str) -> DataFrame:
+    return (
+        spark.read.format("postroad")
+        .options(**{"kafka.bootstrap.servers": node.bootstrap, "subscribe": topic, "valueFormat": "avro"})
+        .options(**{"schemaRegistry": registry, **options})
+        .load()
+    )
+
+
+def test_messages_of_all_versions_are_read_as_the_newest_and_bad_ones_dropped(
+    spark: SparkSession, node: Node, registry: str, topic: str
+) -> None:
+    create(node.bootstrap, topic)
+    writer = Writer(registry, topic)
+    first = writer.avro(V1, {"id": 1, "lines": ["a", "b"]})
+    second = writer.avro(V2, {"id": 2, "lines": [], "at": 5000, "prices": {"a": 1.5}})
+    send(
+        node.bootstrap,
+        topic,
+        [Message(each) for each in (first, second, b"no schema", first[:-2], None, first)],
+    )
+    frame = load(spark, node, topic, registry, badRows="drop")
+    assert (
+        dict(frame.dtypes)["value"]
+        == "struct<id:bigint,lines:array<string>,at:timestamp,prices:map<string,double>>"
+    )
+    found = frame.selectExpr(
+        "offset", "value.id", "value.lines", "cast(value.at as bigint)", "value.prices"
+    ).collect()
+    assert [tuple(row) for row in found] == [
+        (0, 1, ["a", "b"], None, {}),
+        (1, 2, [], 5, {"a": 1.5}),
+        (4, None, None, None, None),
+        (5, 1, ["a", "b"], None, {}),
+    ]
+    older = load(spark, node, topic, registry, badRows="drop", valueSchema=json.dumps(V1))
+    assert dict(older.dtypes)["value"] == "struct<id:bigint,lines:array<string>>"
+    assert [row.id for row in older.selectExpr("value.id").collect()] == [1, 2, None, 1]
+    with pytest.raises(Exception, match="offset 2 doesn't fit: it does not begin with the id of a schema"):
+        load(spark, node, topic, registry).collect()
+
+
+def test_json_with_a_registered_schema_is_read(
+    spark: SparkSession, node: Node, registry: str, topic: str
+) -> None:
+    create(node.bootstrap, topic)
+    writer = Writer(registry, topic)
+    rows = [{"id": 1, "note": None, "lines": [{"n": 0.5}]}, {"id": 2, "note": "x", "lines": []}]
+    send(node.bootstrap, topic, [Message(writer.json(row)) for row in rows])
+    frame = load(spark, node, topic, registry, valueFormat="json-schema")
+    found = [row.value.asDict(recursive=True) for row in frame.select("value").collect()]
+    assert found == rows
+
+
+# --- without Spark
+
+
+def parser(url: str, subject: str) -> RegisteredParser:
+    asked = SchemaRegistry(url)
+    wanted = asked.latest(subject)
+    return RegisteredParser(asked, wanted, kind_of(wanted))
+
+
+def test_why_a_row_is_bad_is_said(registry: str, topic: str) -> None:
+    writer = Writer(registry, topic)
+    good = writer.avro(V1, {"id": 1, "lines": []})
+    other = Writer(registry, f"{topic}-x").avro(
+        {"type": "fixed", "name": topic.replace("-", "_"), "size": 1}, b"x"
+    )
+    rows = [good, None, b"", b"\1" + good[1:], good + b"x", other, b"\0\x7f\xff\xff\xff" + good[5:], good]
+    values, bad = parser(registry, f"{topic}-value").parse(pa.array(rows, pa.binary()))
+    assert [row is not None for row in values.to_pylist()] == [True] + [False] * 6 + [True]
+    headless = "it does not begin with the id of a schema"
+    assert (bad[2], bad[3], bad[4]) == (headless, headless, "it is longer than its schema says")
+    assert "can't be read as this one" in bad[5]
+    assert "Schema 2147483647 not found" in bad[6]
+    assert [*bad] == [2, 3, 4, 5, 6]
+
+
+def test_a_slice_of_an_array_is_read_as_well_as_a_whole_one(registry: str, topic: str) -> None:
+    writer = Writer(registry, topic)
+    rows = [writer.avro(V1, {"id": number, "lines": [str(number)]}) for number in range(10)]
+    values = pa.array([*rows, None, b"bad"], pa.binary())
+    of_topic = parser(registry, f"{topic}-value")
+    whole, _ = of_topic.parse(values)
+    for start in range(12):
+        part, bad = of_topic.parse(values.slice(start, 3))
+        assert part.to_pylist() == whole.to_pylist()[start : start + 3]
+        assert [*bad] == [11 - start] * (start >= 9)
+
+
+def test_a_registry_that_is_away_is_no_bad_row(registry: str, topic: str) -> None:
+    good = Writer(registry, topic).avro(V1, {"id": 1, "lines": []})
+    away = parser(registry, f"{topic}-value")._replace(registry=SchemaRegistry("http://127.0.0.1:9"))
+    with pytest.raises(RegistryUnavailable, match="does not answer"):
+        away.parse(pa.array([good], pa.binary()))
