@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "config": "config:config",
     "cert": "cert:cert",
     "cluster": "cluster:cluster",
+    "top": "top:top",
     "topic": "topic:topic",
     "publish": "publish:publish",
     "consume": "consume:consume",
