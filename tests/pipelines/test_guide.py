@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 
+from postroad.pipelines.declared.declaration import parse
+from postroad.pipelines.declared.run import run
 from postroad.spark import option_names, options, write_options
 from postroad.testing import Node
 from tests.docs.markdown import ROOT, blocks, rows
@@ -64,6 +67,23 @@ def test_python_of_the_guide_runs_from_top_to_bottom(
     large = plain.read_all(postroad.bootstrap, "large-orders")
     assert [row.key for row in large] == [b"bob", b"bob"]
     assert (tmp_path / "reports/today/report.html").exists()
+
+
+@pytest.mark.spark_slow
+def test_pipeline_of_the_guide_runs(spark: SparkSession, postroad: Node, tmp_path: Path) -> None:
+    for name in ("orders", "customers", "big-orders"):
+        plain.create(postroad.bootstrap, name)
+    plain.send(postroad.bootstrap, "orders", [plain.Message(value) for value in ORDERS])
+    plain.send(postroad.bootstrap, "customers", CUSTOMERS)
+    (text,) = (block.text for block in blocks(GUIDE, "toml"))
+    found = run(spark, parse(text, tmp_path / "pipeline.toml"), postroad.bootstrap, once=True)
+    assert {status.state for status in found} == {"done"}
+    paid = DeltaTable(tmp_path / "lake/paid").to_pyarrow_table(columns=["id", "name", "total"]).to_pylist()
+    assert sorted(map(str, paid)) == [
+        "{'id': 1, 'name': 'Ann B.', 'total': 30.0}",
+        "{'id': 2, 'name': None, 'total': 250.0}",
+    ]
+    assert [row.key for row in plain.read_all(postroad.bootstrap, "big-orders")] == [b"bob"]
 
 
 def _here(text: str, bootstrap: str, home: Path) -> str:

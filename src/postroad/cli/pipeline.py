@@ -30,6 +30,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 PIPELINES: Final = {
     "archive": "pipeline_archive:archive",
     "merge": "pipeline_merge:merge",
+    "run": "pipeline_run:run",
+    "status": "pipeline_run:status",
     "replay": "pipeline_replay:replay",
     "redrive": "pipeline_redrive:redrive",
     "mirror": "pipeline_mirror:mirror",

@@ -8,6 +8,7 @@ the name `postroad` are added.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Final
 from urllib.parse import quote
@@ -43,6 +44,12 @@ def open_catalog(location: Location, given: str) -> Catalog:
         if given and "://" not in given:
             return load_catalog(given)
         url = given or f"sqlite:///{quote(location.below(OWN))}"
-        return load_catalog(_NAMED, uri=url, warehouse=location.literal_url)
+        return load_catalog(_NAMED, uri=url, warehouse=location.literal_url, **_store())
     except ValueError as error:
         raise PipelineError(f"--catalog: {error}") from None
+
+
+def _store() -> dict[str, str]:
+    """Where S3 is, if that is said as for all others who use it: pyiceberg has a setting of its own."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return {"s3.endpoint": endpoint} if endpoint else {}
