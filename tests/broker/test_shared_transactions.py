@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 
 import pytest
 
-from postroad.broker.transactions.participants import Ending
+from postroad.broker.transactions.participants import MARKERS_A_TURN, Ending
 from postroad.errors import (
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
@@ -23,6 +24,8 @@ from tests.broker.test_own_epochs import Modern, features_of
 from tests.broker.test_transactions import READ_COMMITTED, committed_offset, end_of, state_of
 from tests.clients.wait import until
 from tests.faults.raw import RawConnection
+
+TASKS = 3 * MARKERS_A_TURN
 
 
 class Task(Modern):
@@ -59,6 +62,26 @@ def test_what_is_kept_appears_and_the_rest_never(shared: Running, topic: str) ->
         assert Task(connection, topic, "again").is_done
         for late in (kept, failed):
             assert late.send(topic) == InvalidProducerEpoch.code
+
+
+def test_the_end_of_a_large_job_holds_up_nobody_for_long(shared: Running, topic: str) -> None:
+    """Each task has a marker in each partition; others get their turn after some of them."""
+    shared.create(topic)
+    log, loop, ends = shared.partition(topic).log, shared.node.loop, [0]
+
+    def look() -> None:
+        ends.append(log.end_offset)
+        if ends[-1] < 1 + TASKS:
+            loop.call_soon(look)
+
+    with shared.connect() as connection:
+        tasks = [Task(connection, topic) for _ in range(TASKS)]
+        assert tasks[0].send(topic) == 0
+        shared.on_loop(look)
+        assert tasks[0].finish_run([task.who for task in tasks]) == 0
+        until(lambda: end_of(shared, topic) == 1 + TASKS, "a message and the markers")
+    until(lambda: ends[-1] == 1 + TASKS, "all of it was looked at")
+    assert max(after - before for before, after in pairwise(ends)) <= MARKERS_A_TURN
 
 
 def aborted(running: Running, topic: str) -> list[int]:
