@@ -1,6 +1,8 @@
-"""Transactions of one producer: of 100 KB, beside the same messages without transactions, and of one message.
+"""Transactions: of 100 KB, beside the same messages without transactions, and of one message.
 
-A transaction is begun when the one before is committed, as workers do that consume, transform and produce.
+A transaction is begun when the one before is committed, as workers do that consume, transform and produce. A
+producer alone waits most of the time (librdkafka a millisecond before it even asks); many at once, each with
+a partition of its own, show what transactions cost where somebody always has work.
 """
 
 from __future__ import annotations
@@ -14,18 +16,22 @@ from benchmarks.workload import Part, Row, Workload
 _KILOBYTE, _SMALL = 1024, 100
 _BURST = 100  # messages of 1 KB in a transaction of 100 KB
 _MESSAGES, _SINGLES = 200_000, 20_000
+_PRODUCERS = 16
 
 
-def _large(session: Session) -> Measurement:
+def _large(session: Session, producers: int = 1) -> Measurement:
     """MB/s in transactions, and their part of what is reached without, measured right before and after."""
-    topic = session.topic("transactions")
-    arguments = (session.limits.messages(_MESSAGES), _KILOBYTE, session.limits.seconds / 2, _BURST)
-    before, _ = session.run("bursts", topic, *arguments)
+    topic = session.topic(f"transactions-{producers}", producers)
+    count, seconds = session.limits.messages(_MESSAGES), session.limits.seconds / 2
+    arguments = (count, _KILOBYTE, seconds, _BURST, producers)
+    before, cpu_before = session.run("bursts", topic, *arguments)
     figures, cpu = session.run("transact", topic, *arguments)
-    after, _ = session.run("bursts", topic, *arguments)
+    after, cpu_after = session.run("bursts", topic, *arguments)
     rate = _rate(figures)
     plain = (_rate(before) + _rate(after)) / 2
-    return Measurement((rate * _KILOBYTE / 1e6, rate / plain), figures["messages"], cpu)
+    cpu_plain = (cpu_before + cpu_after) / (before["messages"] + after["messages"])
+    part = cpu_plain / (cpu / figures["messages"])
+    return Measurement((rate * _KILOBYTE / 1e6, rate / plain, part), figures["messages"], cpu)
 
 
 def _single(session: Session) -> Measurement:
@@ -47,14 +53,19 @@ def _single_workload(key: str, goal: float | None, mode: Mode) -> Workload:
     return _workload(key, (row,), _single, (mode,))
 
 
+def _large_workload(key: str, title: str, producers: int, goal: float | None) -> Workload:
+    rows = (
+        Row(title, "MB/s", True, goal),
+        Row(f"{title}, part of the same without transactions", "×", True, None, 0.9),
+        Row(f"{title}, part of its server CPU that goes into the same without", "×", True),
+    )
+    return _workload(key, rows, partial(_large, producers=producers))
+
+
 WORKLOADS: tuple[Workload, ...] = (
-    _workload(
-        "transactions-100k",
-        (
-            Row("transactions of 100 KB", "MB/s", True, 1.5),
-            Row("transactions of 100 KB, part of the same without transactions", "×", True, None, 0.9),
-        ),
-        _large,
+    _large_workload("transactions-100k", "transactions of 100 KB", 1, 1.5),
+    _large_workload(
+        "transactions-many-100k", f"{_PRODUCERS} producers, transactions of 100 KB", _PRODUCERS, None
     ),
     _single_workload("transactions-single", 3.0, Mode.PAGE_CACHE),
     _single_workload("transactions-single-synced", None, Mode.SYNCED),

@@ -8,7 +8,8 @@
  * connection: a cluster's client has one for each leader.
  *
  * gap answers {"messages": n, "gap_ms": g}: the longest time between two acknowledgements of an idempotent producer.
- * transact and bursts send PARAM messages at a time, in a transaction or without one, and wait for the end of each.
+ * transact and bursts send PARAM messages at a time, in a transaction or without one, and wait for the end of each: one
+ * producer for each of PARTITIONS, all at once.
  * leader answers {"node": id, "port": p, "in_sync": n}.
  */
 #include "bench.h"
@@ -88,12 +89,16 @@ static void flush(rd_kafka_t *rk) {
     if (failed) die("%ld messages were refused", failed);
 }
 
-static void send_one(rd_kafka_t *rk, rd_kafka_topic_t *topic, const void *payload, int size, int flags) {
-    while (rd_kafka_produce(topic, 0, flags, (void *)payload, (size_t)size, NULL, 0, NULL)) {
+static void send_to(rd_kafka_t *rk, rd_kafka_topic_t *topic, int partition, const void *payload, int size, int flags) {
+    while (rd_kafka_produce(topic, partition, flags, (void *)payload, (size_t)size, NULL, 0, NULL)) {
         if (rd_kafka_last_error() != RD_KAFKA_RESP_ERR__QUEUE_FULL)
             die("produce: %s", rd_kafka_err2str(rd_kafka_last_error()));
         rd_kafka_poll(rk, 10);
     }
+}
+
+static void send_one(rd_kafka_t *rk, rd_kafka_topic_t *topic, const void *payload, int size, int flags) {
+    send_to(rk, topic, 0, payload, size, flags);
 }
 
 static void produce(const struct run *run) {
@@ -214,31 +219,66 @@ static void check(rd_kafka_error_t *error) {
     if (error) die("transaction: %s", rd_kafka_error_string(error));
 }
 
-static void burst(const struct run *run, rd_kafka_t *rk, rd_kafka_topic_t *topic, int transactional) {
-    if (transactional) check(rd_kafka_begin_transaction(rk));
-    for (int i = 0; i < run->param; i++) send_one(rk, topic, run->payload, run->size, 0);
-    if (transactional) check(rd_kafka_commit_transaction(rk, WAIT_MS));
+struct burster {
+    const struct run *run;
+    pthread_barrier_t *warm;
+    int number, transactional;
+    long sent;
+    double seconds;
+};
+
+static void burst(const struct burster *burster, rd_kafka_t *rk, rd_kafka_topic_t *topic) {
+    const struct run *run = burster->run;
+    if (burster->transactional) check(rd_kafka_begin_transaction(rk));
+    for (int i = 0; i < run->param; i++) send_to(rk, topic, burster->number, run->payload, run->size, 0);
+    if (burster->transactional) check(rd_kafka_commit_transaction(rk, WAIT_MS));
     else flush(rk);
     if (failed) die("%ld messages were refused", failed);
 }
 
 /* The first burst, which is not counted, connects and asks for metadata. */
-static void all_bursts(const struct run *run, int transactional) {
+static void *send_bursts(void *argument) {
+    struct burster *burster = argument;
+    const struct run *run = burster->run;
     rd_kafka_conf_t *conf = conf_for(run);
+    char id[300];
+    snprintf(id, sizeof id, "%s-%d", run->topic, burster->number);
     set(conf, "enable.idempotence", "true");
-    if (transactional) set(conf, "transactional.id", run->topic);
+    if (burster->transactional) set(conf, "transactional.id", id);
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
     rd_kafka_t *rk = client_new(RD_KAFKA_PRODUCER, conf);
-    if (transactional) check(rd_kafka_init_transactions(rk, WAIT_MS));
+    if (burster->transactional) check(rd_kafka_init_transactions(rk, WAIT_MS));
     rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, run->topic, NULL);
-    burst(run, rk, topic, transactional);
+    burst(burster, rk, topic);
+    pthread_barrier_wait(burster->warm);
     int64_t start = now_ns();
-    long sent = 0;
-    for (; sent < run->count && seconds_since(start) < run->seconds; sent += run->param)
-        burst(run, rk, topic, transactional);
-    answer(sent, seconds_since(start));
+    for (long count = run->count / run->partitions; burster->sent < count && seconds_since(start) < run->seconds;
+         burster->sent += run->param)
+        burst(burster, rk, topic);
+    burster->seconds = seconds_since(start);
     rd_kafka_topic_destroy(topic);
     rd_kafka_destroy(rk);
+    return NULL;
+}
+
+static void all_bursts(const struct run *run, int transactional) {
+    struct burster bursters[run->partitions];
+    pthread_t threads[run->partitions];
+    pthread_barrier_t warm;
+    pthread_barrier_init(&warm, NULL, (unsigned)run->partitions + 1);
+    for (int i = 0; i < run->partitions; i++) {
+        bursters[i] = (struct burster){.run = run, .warm = &warm, .number = i, .transactional = transactional};
+        threads[i] = start_thread(send_bursts, &bursters[i]);
+    }
+    pthread_barrier_wait(&warm);
+    long sent = 0;
+    double seconds = 0;
+    for (int i = 0; i < run->partitions; i++) {
+        pthread_join(threads[i], NULL);
+        sent += bursters[i].sent;
+        if (bursters[i].seconds > seconds) seconds = bursters[i].seconds;
+    }
+    answer(sent, seconds);
 }
 
 static void transact(const struct run *run) { all_bursts(run, 1); }
