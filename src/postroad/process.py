@@ -21,6 +21,7 @@ from typing import Final
 from postroad import log_lines
 
 STDIN: Final = 0
+JSON: Final = "json"  # of `logging.format`
 
 log = logging.getLogger("postroad")
 
@@ -39,9 +40,25 @@ def log_to_stderr(level: str, form: str, json_logger: str = "", source: str = ""
 
     `source` names this process in each line, where others write to the same place.
     """
-    handler = logging.StreamHandler()
+    handler = log_lines.WholeLines() if form == JSON else logging.StreamHandler()
     handler.setFormatter(log_lines.formatter(form, json_logger, source))
     logging.basicConfig(level=level.upper(), handlers=[handler])
+    if form == JSON:
+        log_lines.catch_everything(log)
+
+
+def _json_lines() -> log_lines.JsonLines | None:
+    """How this process writes its log, if as JSON."""
+    found = (handler.formatter for handler in logging.getLogger().handlers)
+    return next((each for each in found if isinstance(each, log_lines.JsonLines)), None)
+
+
+def complain(error: Exception) -> None:
+    """Say on standard error why the process ends: a line of the log, where that is JSON."""
+    if _json_lines() is not None:
+        log.critical("%s", error)
+    else:
+        print(f"postroad: {error}", file=sys.stderr)
 
 
 def raise_file_limit() -> None:
@@ -119,7 +136,15 @@ async def any_of(*events: asyncio.Event) -> None:
 
 
 def say(*lines: str) -> None:
-    """Write to standard output. A server goes on where that is closed or full: its log says so."""
+    """Write to standard output; as JSON, if the log is.
+
+    A server goes on where that is closed or full: its log says so.
+    """
+    if (form := _json_lines()) is not None:  # who collects both takes them for one log
+        records = (
+            logging.makeLogRecord({"msg": line, "levelname": "INFO", "name": log.name}) for line in lines
+        )
+        lines = tuple(form.format(record) for record in records if record.msg)
     try:
         print(*lines, sep="\n", flush=True)
     except OSError as error:

@@ -48,7 +48,7 @@ def run(
         with process.event_loop() as runner:
             return runner.run(_serve(loaded, ready_file, is_child, secured))
     except PostroadError as error:
-        print(f"postroad: {error}", file=sys.stderr)
+        process.complain(error)
         return 1
 
 

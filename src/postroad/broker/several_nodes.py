@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -54,7 +53,7 @@ def run(loaded: Loaded, nodes: int, ready_file: str | None = None, secured: Secu
         with process.event_loop() as runner:
             return runner.run(_serve(loaded, nodes, ready_file, secured))
     except PostroadError as error:
-        print(f"postroad: {error}", file=sys.stderr)
+        process.complain(error)
         return 1
 
 

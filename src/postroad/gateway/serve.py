@@ -14,7 +14,6 @@ import asyncio
 import gc
 import logging
 import socket
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -51,7 +50,7 @@ def run(
         with process.event_loop() as runner:
             return runner.run(_serve(settings, bootstrap, ready_file, inherited))
     except PostroadError as error:
-        print(f"postroad: {error}", file=sys.stderr)
+        process.complain(error)
         return 1
 
 
