@@ -64,6 +64,7 @@ def _versions(where: Lab, connector: Connector | None) -> str:
     if connector is not None:
         named["Kafka connector"] = connector.release.spark
         named["its token provider"] = connector.release.tokens
+        named["spark-avro"] = connector.release.avro
     return ", ".join(f"{name} {value}" for name, value in named.items())
 
 

@@ -127,6 +127,17 @@ CASES = (
         0,
     ),
     Case(
+        "avro",
+        "Avro by a registry (connector: from_avro, without one)",
+        500_000,
+        {
+            Side.OURS: edges.avro_values,
+            Side.JVM: edges.avro_in_jvm,
+        },
+        (Goal(Side.JVM, Figure.TIME, 1.0),),
+        0,
+    ),
+    Case(
         "sink-headers",
         "write without headers: empty lists (otherwise: nulls)",
         500_000,

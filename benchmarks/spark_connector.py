@@ -29,22 +29,25 @@ INSTALL_SECONDS_MAX = 900
 
 
 class Release(NamedTuple):
-    """Versions of PySpark with its connector, and of the jar that gets tokens for secured brokers.
+    """Versions of PySpark with its connector, of the jar that gets tokens for secured brokers, and of Avro's.
 
-    That jar does nothing while rows are read or written, so one of another release is better than none.
+    The second does nothing while rows are read or written, so one of another release is better than none; and
+    so is another release's Avro, where it works.
     """
 
     spark: str
     tokens: str
+    avro: str
 
     def artifacts(self) -> list[str]:
         connector, tokens = (f"org.apache.spark:spark-{name}-kafka-0-10_{SCALA}" for name in _NAMES)
-        return [f"{connector}:{self.spark}", f"{tokens}:{self.tokens}"]
+        avro = f"org.apache.spark:spark-avro_{SCALA}:{self.avro}"
+        return [f"{connector}:{self.spark}", f"{tokens}:{self.tokens}", avro]
 
 
 _NAMES = ("sql", "token-provider")
 # Tried in this order, after the installed PySpark's own; none older than the data source `postroad` needs.
-OLDER = (Release("4.2.0", "4.2.0"), Release("4.2.0", "4.0.0"))
+OLDER = (Release("4.2.0", "4.2.0", "4.2.0"), Release("4.2.0", "4.0.0", "4.1.1"))
 
 
 class Connector(NamedTuple):
@@ -73,7 +76,7 @@ def find() -> Connector:
         raise cache.Missing("Spark needs Java 17 or newer (Debian: apt-get install openjdk-17-jre-headless)")
     installed = version("pyspark")
     problem: cache.Missing | None = None
-    for release in (Release(installed, installed), *OLDER):
+    for release in (Release(installed, installed, installed), *OLDER):
         try:
             libs = _libs(release)
         except cache.Missing as missing:
@@ -87,7 +90,7 @@ def find() -> Connector:
 
 def _libs(release: Release) -> Path:
     mixed = "" if release.tokens == release.spark else f"-tokens-{release.tokens}"
-    kept = cache.directory(f"spark-kafka-{release.spark}{mixed}") / "libs"
+    kept = cache.directory(f"spark-kafka-{release.spark}{mixed}-avro-{release.avro}") / "libs"
     if not kept.is_dir():
         what = f"Spark's Kafka connector {release.spark}"
         maven.fetch(what, release.artifacts(), kept, not_from=[MIRROR])
@@ -105,6 +108,8 @@ def _note(installed: str, release: Release) -> str:
         notes.append(
             f"Its spark-token-provider-kafka-0-10 is {release.tokens}'s: its own could not be fetched."
         )
+    if release.avro != release.spark:
+        notes.append(f"Its spark-avro is {release.avro}'s: its own could not be fetched.")
     return " ".join(notes)
 
 

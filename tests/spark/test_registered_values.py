@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, topic_subject_name_strategy
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from postroad.gateway.dialects import DIALECTS
@@ -19,6 +20,7 @@ from postroad.spark.schema_registry import RegistryUnavailable, SchemaRegistry
 from postroad.testing import Node
 from tests.gateway.conftest import gateway_in_thread
 from tests.spark.plain import Message, create, send
+from tests.spark.test_proto_reading import classes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +39,11 @@ JSON_SCHEMA = {"title": "Order", "type": "object", "properties": {
 }}  # fmt: skip
 
 
+PROTO = """syntax = "proto3"; package shop; import "google/protobuf/timestamp.proto";
+message Order { int64 id = 1; repeated Note notes = 2; google.protobuf.Timestamp at = 3;
+  message Note { string text = 1; } }"""
+
+
 @pytest.fixture(scope="module")
 def registry(node: Node) -> Iterator[str]:
     with gateway_in_thread(node.bootstrap, DIALECTS) as running:
@@ -53,6 +60,12 @@ class Writer:
 
     def avro(self, schema: Any, row: Any) -> bytes:
         data = AvroSerializer(self._client, json.dumps(schema), conf=self._conf)(row, self._context)
+        assert data is not None
+        return data
+
+    def protobuf(self, message: Any) -> bytes:
+        conf = {**self._conf, "use.deprecated.format": False}
+        data = ProtobufSerializer(type(message), self._client, conf)(message, self._context)
         assert data is not None
         return data
 
@@ -114,6 +127,27 @@ def test_json_with_a_registered_schema_is_read(
     frame = load(spark, node, topic, registry, valueFormat="json-schema")
     found = [row.value.asDict(recursive=True) for row in frame.select("value").collect()]
     assert found == rows
+
+
+def test_protobuf_is_read_and_messages_of_another_name_are_bad(
+    spark: SparkSession, node: Node, registry: str, topic: str
+) -> None:
+    create(node.bootstrap, topic)
+    order, note = classes(PROTO, "shop.Order"), classes(PROTO, "shop.Order.Note")
+    writer = Writer(registry, topic)
+    rows = [writer.protobuf(order(id=7, notes=[{"text": "x"}])), writer.protobuf(note(text="y")), None]
+    send(node.bootstrap, topic, [Message(row) for row in rows])
+    options = {"valueFormat": "protobuf", "badRows": "drop"}
+    frame = load(spark, node, topic, registry, **options)
+    assert dict(frame.dtypes)["value"] == "struct<id:bigint,notes:array<struct<text:string>>,at:timestamp>"
+    found = [(row.offset, row.value and row.value.asDict(recursive=True)) for row in frame.collect()]
+    assert found == [(0, {"id": 7, "notes": [{"text": "x"}], "at": None}), (2, None)]
+    others = load(spark, node, topic, registry, schemaMessage="Note", **options).select(
+        "offset", "value.text"
+    )
+    assert [tuple(row) for row in others.collect()] == [(1, "y"), (2, None)]
+    with pytest.raises(Exception, match=r"it is a message Order\.Note, not Order"):
+        load(spark, node, topic, registry, valueFormat="protobuf").collect()
 
 
 # --- without Spark

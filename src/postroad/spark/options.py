@@ -31,8 +31,8 @@ _STARTING: Final = ("startingOffsets", "startingOffsetsByTimestamp", "startingTi
 _ENDING: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 _TRIGGERS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger")
 _VALUES: Final = ("valueSchema", "badRows", "deadLetterTopic")
-_REGISTERED: Final = (*schema_registry.NAMES, "schemaSubject")
-_FORMATS: Final = ("binary", "json", "avro", "json-schema")
+_REGISTERED: Final = (*schema_registry.NAMES, "schemaSubject", "schemaMessage")
+_FORMATS: Final = ("binary", "json", "avro", "json-schema", "protobuf")
 # They tune the JVM connector's consumers, and there are none here.
 _WITHOUT_EFFECT: Final = (
     "fetchOffset.numRetries",
@@ -72,6 +72,7 @@ class ValueOptions:
     format: str
     registry: SchemaRegistry | None  # None: values are what they are without a schema's id
     subject: str | None
+    message: str  # of a Protobuf file; "": its first one
     bad_rows: Literal["fail", "drop", "deadletter"]
     dead_letter_topic: str | None
 
@@ -170,6 +171,7 @@ def _value_options(values: Values) -> ValueOptions | None:
         format=format_,
         registry=registry,
         subject=values.text("schemaSubject"),
+        message=values.text("schemaMessage") or "",
         bad_rows=_bad_rows(values),
         dead_letter_topic=values.text("deadLetterTopic"),
     )
@@ -195,7 +197,11 @@ def _check_pairs(values: Values) -> None:
     for name in values.given(*_VALUES) if format_ == "binary" else ():
         raise ConfigurationError(f"Option {name} means something with another valueFormat, such as json.")
     for name in values.given(*_REGISTERED) if format_ in ("binary", "json") else ():
-        raise ConfigurationError(f"Option {name} means something with valueFormat=avro or json-schema only.")
+        raise ConfigurationError(
+            f"Option {name} means something with valueFormat=avro, json-schema or protobuf only."
+        )
+    if values.has("schemaMessage") and format_ != "protobuf":
+        raise ConfigurationError("Option schemaMessage means something with valueFormat=protobuf only.")
     sets_aside = _bad_rows(values) == "deadletter"
     if sets_aside != values.has("deadLetterTopic"):
         raise ConfigurationError("badRows=deadletter and deadLetterTopic belong together: set both.")

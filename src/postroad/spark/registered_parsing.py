@@ -3,38 +3,59 @@
     parser = RegisteredParser(registry, schema, kind)      on the driver; it can be pickled
     values, bad = parser.parse(array_of_binaries)          in a task
 
+In Protobuf the path to the message within its file follows the id: how many numbers, and these, as zigzag
+varints; a zero alone is the first message.
+
 Each message is read by the schema that it was written with, as the schema that is wanted. The ids of a batch
 are few: their messages are read together (`lanes`), and the rows put back in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from postroad.errors import ConfigurationError, InvalidSchema
-from postroad.schemas.schema import AVRO, JSON, KINDS
+from postroad.schemas.protobuf import ProtoFile, ProtoMessage
+from postroad.schemas.schema import AVRO, JSON, KINDS, PROTOBUF
 from postroad.spark import json_parsing
 from postroad.spark.avro_reading import Unreadable, reader
 from postroad.spark.avro_types import arrow_type
 from postroad.spark.json_schema_types import arrow_type_of
 from postroad.spark.lanes import Lanes, Messages, Numbers
+from postroad.spark.proto_reading import MessageReader
+from postroad.spark.proto_types import message_type
 from postroad.spark.schema_registry import NotRegistered, RegisteredText, SchemaRegistry
 
-FORMATS: Final = {"avro": AVRO, "json-schema": JSON}
+FORMATS: Final = {"avro": AVRO, "json-schema": JSON, "protobuf": PROTOBUF}
 HEADER_BYTES: Final = 5
 READERS_MAX: Final = 1_000  # kept by a process
+PATH_MAX: Final = 64  # messages within messages
 
-_readers: dict[tuple[RegisteredText, str, int], Callable[[Lanes], Any] | str] = {}
+_readers: dict[tuple[RegisteredText, str, str, int], Callable[[Lanes], Any] | str] = {}
 
 
-def kind_of(schema: RegisteredText) -> Any:
+def kind_of(schema: RegisteredText, message: str = "") -> Any:
     """Arrow's type of messages of the schema. Raises ConfigurationError, InvalidSchema."""
     tree = schema.parsed().tree
+    if schema.kind == PROTOBUF:
+        return message_type(tree, wanted_message(tree, message))
     return arrow_type(tree) if schema.kind == AVRO else arrow_type_of(tree)
+
+
+def wanted_message(file: ProtoFile, message: str) -> str:
+    """The full name of the message that is asked for: the file's first one, where none is. Raises
+    ConfigurationError."""
+    known = [name for name, made in file.types() if isinstance(made, ProtoMessage)]
+    if not known:
+        raise ConfigurationError("The Protobuf schema has no message.")
+    found = [name for name in known if not message or name == message or name.endswith(f".{message}")]
+    if not found:
+        raise ConfigurationError(f"The Protobuf schema has no message {message!r}, only {', '.join(known)}.")
+    return found[0]
 
 
 class RegisteredParser(NamedTuple):
@@ -43,11 +64,12 @@ class RegisteredParser(NamedTuple):
     registry: SchemaRegistry
     wanted: RegisteredText
     kind: Any
+    message: str = ""  # of a Protobuf file
 
     def check(self) -> None:
         """Raises ConfigurationError if the query's type is not one of the schema's."""
         try:
-            pa.array([], kind_of(self.wanted)).cast(self.kind)
+            pa.array([], kind_of(self.wanted, self.message)).cast(self.kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             raise ConfigurationError(f"The column value can't be of this type: {error}") from None
 
@@ -100,7 +122,7 @@ class RegisteredParser(NamedTuple):
 
     def _reader(self, id_: int) -> Callable[[Lanes], Any] | str:
         """How messages of the id are read, or why they can't be. Raises RegistryUnavailable."""
-        key = self.wanted, self.registry.url, id_
+        key = self.wanted, self.message, self.registry.url, id_
         if key not in _readers:
             if len(_readers) >= READERS_MAX:
                 _readers.clear()
@@ -114,9 +136,60 @@ class RegisteredParser(NamedTuple):
                 return f"schema {id_} is of type {writer.kind}, not {self.wanted.kind}"
             if writer.kind == JSON:
                 return _nothing
+            if writer.kind == PROTOBUF:
+                return _proto_reader(writer.parsed().tree, self.wanted.parsed().tree, self.message)
             return reader(writer.parsed().tree, self.wanted.parsed().tree)
         except (NotRegistered, InvalidSchema, Unreadable, ConfigurationError) as error:
             return f"schema {id_}: {error}"
+
+
+def _proto_reader(writer: ProtoFile, wanted: ProtoFile, message: str) -> Callable[[Lanes], Any]:
+    """Messages are found by name, without their package, and their fields by number."""
+    name = wanted_message(wanted, message)
+    read = MessageReader(wanted, name)
+    local = _local(wanted, name)
+
+    def read_headed(lanes: Lanes) -> Any:
+        for path, which in _paths(lanes):
+            found = _at(writer, path)
+            if found != local:
+                lanes.fail(which, f"it is a message {found or 'that its schema does not have'}, not {local}")
+        return read(lanes)
+
+    return read_headed
+
+
+def _local(file: ProtoFile, name: str) -> str:
+    return name.removeprefix(f"{file.package}.") if file.package else name
+
+
+def _at(file: ProtoFile, path: tuple[int, ...]) -> str:
+    """The message's name within its file; "" if there is none."""
+    names, messages = [], file.messages
+    for number in path:
+        if not 0 <= number < len(messages):
+            return ""
+        names.append(messages[number].name)
+        messages = messages[number].messages
+    return ".".join(names)
+
+
+def _paths(lanes: Lanes) -> Iterator[tuple[tuple[int, ...], Numbers]]:
+    """The paths that lanes begin with, and which lanes begin with each."""
+    counts = lanes.zigzags()
+    for count in np.unique(counts).tolist():
+        which = np.flatnonzero(counts == count)
+        if not 0 <= count <= PATH_MAX:
+            lanes.fail(which, "it does not say which message of its schema it is")
+        elif count == 0:
+            yield (0,), which
+        else:
+            some = lanes.some(which)
+            numbers = np.stack([some.zigzags() for _ in range(count)], axis=1)
+            lanes.moved(which, some)
+            paths, of_lanes = np.unique(numbers, axis=0, return_inverse=True)
+            for number, path in enumerate(paths.tolist()):
+                yield tuple(path), which[of_lanes.reshape(-1) == number]
 
 
 def _nothing(lanes: Lanes) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from postroad.errors import ConfigurationError, InvalidSchema
-from postroad.schemas.schema import AVRO, JSON
+from postroad.schemas.schema import JSON
 from postroad.spark.options import ReadOptions, ValueOptions
 from postroad.spark.registered_parsing import FORMATS, RegisteredParser, check_format, kind_of
 from postroad.spark.schema_registry import NotRegistered, RegisteredText
@@ -17,7 +17,7 @@ def ddl(options: ReadOptions, values: ValueOptions) -> str:
 
     if values.schema is not None and FORMATS[values.format] == JSON:
         return f"struct<{values.schema}>"
-    kind = kind_of(wanted(options, values))
+    kind = kind_of(wanted(options, values), values.message)
     return from_arrow_type(kind, prefer_timestamp_ntz=True).simpleString()
 
 
@@ -26,7 +26,7 @@ def parser(options: ReadOptions, values: ValueOptions, kind: Any) -> RegisteredP
     assert values.registry is not None
     if values.schema is not None and FORMATS[values.format] == JSON:  # the query's type says it all
         return RegisteredParser(values.registry, RegisteredText(0, JSON, "{}", ()), kind)
-    found = RegisteredParser(values.registry, wanted(options, values), kind)
+    found = RegisteredParser(values.registry, wanted(options, values), kind, values.message)
     found.check()
     return found
 
@@ -36,7 +36,7 @@ def wanted(options: ReadOptions, values: ValueOptions) -> RegisteredText:
     assert values.registry is not None
     try:
         if values.schema is not None:
-            found = RegisteredText(0, AVRO, values.schema, ())
+            found = RegisteredText(0, FORMATS[values.format], values.schema, ())
             found.parsed()
             return found
         newest = [values.registry.latest(subject) for subject in _subjects(options, values)]
