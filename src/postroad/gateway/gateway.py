@@ -32,6 +32,7 @@ from postroad.gateway.pages import Pages
 from postroad.gateway.receipts import Receipt, Receipts
 from postroad.gateway.receiver import RECEIVE_BYTES_MAX, IsGone, Received, Receiver
 from postroad.gateway.redrives import Redrives
+from postroad.gateway.scans import Helpers
 from postroad.gateway.schemas.registrar import Registrar
 from postroad.gateway.security import rights
 from postroad.gateway.security.access import OPEN, Access
@@ -42,7 +43,7 @@ from postroad.gateway.transactions import Transactions
 from postroad.wire.share_requests import NOT_GIVEN
 
 RECEIVERS_SWEEP_S: Final = 10.0
-SCANS_AT_ONCE: Final = 2  # each of them may keep a core busy for as long as it lasts
+SCANS_AT_ONCE: Final = 2  # each has a process, which may keep a core busy for as long as it lasts
 
 
 class Message(NamedTuple):
@@ -93,6 +94,7 @@ class Gateway:
         self.consumers = Consumers()
         self.figures = FiguresOfNodes(self.client)
         self.scans = Pages(at_once=SCANS_AT_ONCE)
+        self.helpers = Helpers(settings.bootstrap, settings.credentials)
         self.closing = asyncio.Event()  # long waits end when it is set
         self.history = History(self.client)
         self.redrives = Redrives(self.client, self.directory, self.closing)
@@ -124,6 +126,7 @@ class Gateway:
             await self.producer.__aexit__(None)
         await self.schemas.close()
         await self.identities.close()
+        await self.helpers.close()
         self.client.close()
 
     async def _receipt_key(self) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct, field
@@ -20,6 +22,7 @@ from postroad.gateway.rest.content import MessageContent, Values, content
 from postroad.gateway.rest.endpoint import Call, Nothing, endpoint
 from postroad.gateway.rest.fields import PageSize, PartitionNumber
 from postroad.gateway.rest.problems import MALFORMED, NOT_FOUND, Refused
+from postroad.gateway.scans.frames import ScanRequest
 from postroad.gateway.security.rights import READ, Rights
 
 PARTITIONS_MAX: Final = 100  # the position of each stands in the answer, and comes back in a URL
@@ -95,18 +98,22 @@ async def browse(call: Call[Nothing, BrowseQuery]) -> BrowseAnswer:
     is_whole = last is not None and last <= request.limit
     async with call.gateway.scans.room():
         ends = await offsets.latest(client, list(starts), isolation)
-        limits = scan.Limits(
-            request.limit + (len(starts) if is_whole else 0),
-            pages.BYTES_MAX,
-            request.budget_ms / 1000,
-            lambda: _is_unwanted(call),
-        )
-        done = await scan.scan(client, starts, ends, wanted, limits, isolation)
+        seconds, unwanted = request.budget_ms / 1000, partial(_is_unwanted, call)
+        if wanted is None:
+            count = request.limit + (len(starts) if is_whole else 0)
+            limits = scan.Limits(count, pages.BYTES_MAX, seconds, unwanted)
+            done = await scan.scan(client, starts, ends, None, limits, isolation)
+        else:
+            asked = ScanRequest(
+                topic.name, _numbered(starts), _numbered(ends), request.filter, request.limit,
+                pages.BYTES_MAX, seconds, isolation,
+            )  # fmt: skip
+            done = await call.gateway.helpers.scan(asked, unwanted)
         messages = [_message(topic.id, each, request) for each in done.found]
     messages.sort(key=lambda message: message.timestamp_ms)
     if is_whole and done.is_over:  # of several partitions a few more have come than were asked for
         messages = messages[-last:] if last else []
-    at = tail_start.write({each.partition: offset for each, offset in done.positions.items()})
+    at = tail_start.write(_numbered(done.positions))
     return BrowseAnswer(messages, done.scanned, len(messages), at, None if done.is_over else at)
 
 
@@ -130,6 +137,10 @@ async def _starts(client: Client, topic: Topic, request: BrowseQuery) -> dict[To
     except BadPosition as error:
         raise Refused(problems.MALFORMED, f"query: {error}") from None
     return {TopicPartition(topic.name, partition): offset for partition, offset in found.items()}
+
+
+def _numbered(offsets_: Mapping[TopicPartition, int]) -> dict[int, int]:
+    return {each.partition: offset for each, offset in offsets_.items()}
 
 
 def _is_unwanted(call: Call[Any, Any]) -> bool:
