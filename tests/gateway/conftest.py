@@ -22,7 +22,7 @@ import pytest
 from aiohttp import web
 
 from postroad.client.login import Credentials
-from postroad.config.sections import Http
+from postroad.config.sections import Console, Http
 from postroad.gateway.app import Context, create_app
 from postroad.gateway.connections import Door
 from postroad.gateway.gateway import Gateway, GatewaySettings
@@ -70,6 +70,7 @@ def gateway_in_thread(
     contexts: Sequence[Context] = (),
     short_way: bool = True,
     master_key: bytes = b"",
+    console_settings: Console | None = None,
     **http: Any,
 ) -> Iterator[RunningGateway]:
     """`http`: settings of the section of that name. Without the short way aiohttp reads all requests. With
@@ -77,7 +78,9 @@ def gateway_in_thread(
     started: Future[RunningGateway] = Future()
     stop = threading.Event()
     login = Credentials(GATEWAY_USER, machine_password(master_key, GATEWAY_USER)) if master_key else None
-    settings = GatewaySettings(bootstrap, Http(**http), login, are_users=bool(master_key))
+    settings = GatewaySettings(
+        bootstrap, Http(**http), login, are_users=bool(master_key), console=console_settings or Console()
+    )
     arguments = (settings, dialects, contexts, short_way, started, stop)
     thread = threading.Thread(target=_run, args=arguments)
     thread.start()

@@ -8,6 +8,7 @@ anything and complain about nothing.
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -109,4 +110,4 @@ def api(url: str, method: str, path: str, body: Any = None) -> Any:
 
 def live(page: Page) -> None:
     """Wait until the page follows what happens."""
-    page.wait_for_function("document.documentElement.dataset.live")
+    expect(page.locator("html")).to_have_attribute("data-live", re.compile(r"\d"))

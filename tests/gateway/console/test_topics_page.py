@@ -65,6 +65,7 @@ def test_a_form_shows_itself_as_commands_that_do_the_same(
     dialog = page.get_by_role("dialog", name="Create a topic")
     dialog.get_by_label("Name").fill(name)
     dialog.get_by_role("button", name="As a command").click()
+    expect(dialog.locator("pre")).to_have_count(2)
     cli, curl = dialog.locator("pre").all_text_contents()
     assert cli == f"postroad topic create {name}"
     assert name not in topics(gateway), "it was only shown"

@@ -29,6 +29,7 @@ FOR_EVER: Final = "max-age=31536000, immutable"
 FILES: Final = {
     "console.css": ("console.css", "text/css"),
     "console.js": ("console.js", "text/javascript"),
+    "chart.js": ("chart.js", "text/javascript"),
     "htmx.min.js": ("vendor/htmx.min.js", "text/javascript"),
     "hx-sse.min.js": ("vendor/hx-sse.min.js", "text/javascript"),
     "uPlot.iife.min.js": ("vendor/uPlot.iife.min.js", "text/javascript"),

@@ -6,7 +6,8 @@ A page marks what may be renewed (`Visit.live`, and `Visit.frame` around rows); 
 forms, the focus and what is selected stay. The browser lets go of the connection while its tab is in the
 background.
 
-T1 A page that takes long to make is made less often: at most `SHARE` of the time is spent with it.
+T1 A page that takes long to make is made less often: at most `SHARE` of a processor is spent with it, but
+   every `PAUSE_MAX_S` it is made in any case. What is waited for meanwhile costs nothing.
 T2 At most `STREAMS_MAX` pages are followed at once, so open tabs can't take the gateway's time away.
 T3 Who is looking is asked anew with each tick: a session that has ended sees nothing more.
 """
@@ -21,6 +22,7 @@ from typing import Final
 from aiohttp import hdrs, web
 
 from postroad.errors import PostroadError
+from postroad.gateway.bodies import has_gone
 from postroad.gateway.console.assets import HEADERS
 from postroad.gateway.console.visit import Visit
 from postroad.gateway.gateway import Gateway
@@ -29,8 +31,10 @@ from postroad.markup import Html, join, tag
 
 TICK_S: Final = 2.0
 SHARE: Final = 0.02
+PAUSE_MAX_S: Final = 10.0
 STREAMS_MAX: Final = 100
 ALIVE_S: Final = 15.0  # so often a comment says that there is nothing new
+TOO_MANY: Final = b": too many pages are followed\n\n"
 RELOAD: Final = b"event: console:reload\ndata: 1\n\n"
 
 MakeVisit = Callable[[], Awaitable[Visit | None]]
@@ -45,9 +49,10 @@ class Streams:
         self.open = 0
 
     async def follow(self, request: web.Request, look: MakeVisit) -> web.StreamResponse:
-        """Until the browser leaves, the gateway ends or the visitor's session does."""
+        """Until the browser leaves, the gateway ends or the visitor's session does. One too many hears so,
+        and its browser asks again soon: after an error it would not."""
         if self.open >= STREAMS_MAX:
-            raise web.HTTPServiceUnavailable(text="Too many pages are open.\n")
+            return await _too_many(request)
         self.open += 1
         try:
             return await self._follow(request, look)
@@ -55,13 +60,11 @@ class Streams:
             self.open -= 1
 
     async def _follow(self, request: web.Request, look: MakeVisit) -> web.StreamResponse:
-        response = web.StreamResponse(headers={**HEADERS, hdrs.CACHE_CONTROL: "no-store"})
-        response.content_type = "text/event-stream"
-        await response.prepare(request)
+        response = await _begun(request)
         sent = _Sent()
         said_at = time.monotonic()
-        while not self._gateway.closing.is_set():
-            began = time.monotonic()
+        while not self._gateway.closing.is_set() and not has_gone(request):
+            began, used = time.monotonic(), time.thread_time()
             visit: Visit | _Unchanged | None
             try:
                 visit = await look()
@@ -76,8 +79,8 @@ class Streams:
             elif began - said_at > ALIVE_S:
                 await response.write(b": nothing new\n\n")
             said_at = began if news or began - said_at > ALIVE_S else said_at
-            took = time.monotonic() - began
-            await self._pause(max(TICK_S - took, took / SHARE - took))
+            used = time.thread_time() - used
+            await self._pause(max(TICK_S, min(used / SHARE, PAUSE_MAX_S)) - (time.monotonic() - began))
         return response
 
     async def _pause(self, pause_s: float) -> None:
@@ -86,6 +89,19 @@ class Streams:
                 await self._gateway.closing.wait()
         except TimeoutError:
             return
+
+
+async def _begun(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={**HEADERS, hdrs.CACHE_CONTROL: "no-store"})
+    response.content_type = "text/event-stream"
+    await response.prepare(request)
+    return response
+
+
+async def _too_many(request: web.Request) -> web.StreamResponse:
+    response = await _begun(request)
+    await response.write(TOO_MANY)
+    return response
 
 
 class _Unchanged:

@@ -26,11 +26,13 @@ Form = Mapping[str, str]
 
 @dataclass(frozen=True)
 class View:
-    """What a page shows. `above`: the pages that lead to it, each with its name and its address."""
+    """What a page shows. `above`: the pages that lead to it, each with its name and its address. `is_live`:
+    it follows what happens, now that it shows this."""
 
     title: str
     body: Node
     above: tuple[tuple[str, str], ...] = ()
+    is_live: bool = True
 
 
 class Done(NamedTuple):

@@ -21,6 +21,10 @@ def refused(text: str) -> Refused:
     return Refused(problems.REFUSED, text)
 
 
+def not_found(text: str) -> Refused:
+    return Refused(problems.NOT_FOUND, text)
+
+
 def check_typed(form: Form, name: str) -> None:
     if form.get("typed", "").strip() != name:
         raise refused(f"Type the name {name} to confirm.")

@@ -12,10 +12,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import msgspec
 from aiohttp import hdrs, web
 
 from postroad.errors import PostroadError
 from postroad.gateway.console import assets, layout
+from postroad.gateway.console.export import export
 from postroad.gateway.console.forms import ACTION, COMMAND, KEY, SHOW, TOKEN, Outcome
 from postroad.gateway.console.live import Streams
 from postroad.gateway.console.login import Login
@@ -25,7 +27,7 @@ from postroad.gateway.console.responses import html, read_form
 from postroad.gateway.console.sessions import Browsers, Visitor
 from postroad.gateway.console.visit import Described, ToReview, Visit, problem_of
 from postroad.gateway.gateway import Gateway
-from postroad.gateway.rest import problems
+from postroad.gateway.rest import history, problems
 from postroad.gateway.rest.problems import Refused
 from postroad.gateway.security import rights
 from postroad.markup import tag
@@ -49,6 +51,9 @@ def routes(gateway: Gateway) -> list[web.RouteDef]:
         console.route(web.get, f"{ROOT}/login", console.login.show, "login_page", rights.PUBLIC),
         console.route(web.post, f"{ROOT}/login", console.login.act, "login", rights.PUBLIC),
     ]
+    found.append(console.route(web.get, f"{ROOT}/history", console.history, "history", RIGHTS))
+    path = f"{ROOT}/topics/{{topic}}/messages.{{kind}}"
+    found.append(console.route(web.get, path, console.exported, "export", RIGHTS))
     for page in PAGES:
         name = page.render.__name__
         found.append(console.route(web.get, page.path, console.shown(page), name, RIGHTS))
@@ -85,6 +90,36 @@ class Console:
     async def asset(self, request: web.Request) -> web.StreamResponse:
         return assets.answer(request)
 
+    async def history(self, request: web.Request) -> web.StreamResponse:
+        """What charts are drawn of: `GET /v1/history` for who is known by a session."""
+        try:
+            visitor = await self._browsers.visitor(request)
+            if visitor is None:
+                return web.Response(status=401)
+            visit = self._visit(request, visitor)
+            try:
+                found = await visit.call(history.get_history, visit.query)
+            except Refused as refused:
+                if refused.problem.status != problems.NOT_FOUND.status:
+                    raise
+                found = None  # nothing was sampled yet, as a chart has to expect
+        except (Refused, PostroadError) as error:
+            return problems.answer(problem_of(error))
+        return web.Response(
+            body=msgspec.json.encode(found), content_type="application/json",
+            headers={**assets.HEADERS, hdrs.CACHE_CONTROL: "no-store"},
+        )  # fmt: skip
+
+    async def exported(self, request: web.Request) -> web.StreamResponse:
+        try:
+            visitor = await self._browsers.visitor(request)
+            if visitor is None:
+                return self.login.lead_to(request)
+            return await export(self._visit(request, visitor))
+        except (Refused, PostroadError) as error:
+            problem = problem_of(error)
+            return html(layout.plain(problem.title.rstrip("."), tag("p", problem.detail)), problem.status)
+
     # --- a page
 
     def shown(self, page: Page) -> Handler:
@@ -118,7 +153,7 @@ class Console:
         status = 200
         try:
             view = await page.render(visit)
-            text = layout.whole(visit, page.section, view, page.is_live)
+            text = layout.whole(visit, page.section, view, page.is_live and view.is_live)
         except (Refused, PostroadError) as error:
             problem = problem_of(error)
             if problem.status == problems.INTERNAL.status:

@@ -139,6 +139,10 @@ class Visit:
         """Whether the visitor has an admin's key, where keys of the settings are all that is asked for."""
         return self.access.admin or self.access.is_guarded
 
+    def shows_peek(self, subscription: str, topics: Sequence[str]) -> bool:
+        """Whether the visitor may look at the messages that a subscription is not done with."""
+        return all(self.may_topic(name, rights.READ) for name in topics)
+
     def may_topic(self, name: str, operation: Operation) -> bool:
         return self.access.may_topic(name, operation)
 

@@ -25,9 +25,8 @@ def link(text: Node, *parts: str, **query: object) -> Html:
     return tag("a", text, href=path(*parts) + (f"?{asked}" if asked else ""))
 
 
-def number(text: Node) -> Html:
-    """A table's cell that is a number."""
-    return tag("td", text, class_="number")
+def button_link(text: str, *parts: str) -> Html:
+    return tag("a", text, href=path(*parts), class_="button")
 
 
 def table(
@@ -48,7 +47,7 @@ def table(
             f"{id_}-{name}",
             "tr",
             [
-                cell if _is_cell(cell) else tag("td", cell, class_="number" if column in right else None)
+                tag("td", cell, class_="number" if column in right else None)
                 for column, cell in enumerate(cells)
             ],
         )
@@ -59,7 +58,7 @@ def table(
         for index, column in enumerate(columns)
     ]
     if not rows:
-        made = [tag("tr", tag("td", empty, colspan=len(columns), class_="empty"))]
+        made = [tag("tr", tag("td", empty, colspan=len(columns), class_="empty"), class_="nothing")]
     whole = tag(
         "table",
         tag("caption", caption, class_="unseen") if caption else None,
@@ -74,17 +73,34 @@ def table(
 
 
 def still_table(
-    id_: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[Node]]], *, caption: str
+    id_: str,
+    columns: Sequence[str],
+    rows: Sequence[tuple[str, Sequence[Node]]],
+    *,
+    caption: str,
+    numbers: Iterable[int] = (),
+    empty: Node = "Nothing here.",
+    body_id: str | None = None,
 ) -> Html:
-    """A table with forms in it: a tick leaves it alone."""
-    head = [tag("th", column or tag("span", "Actions", class_="unseen"), scope="col") for column in columns]
-    body = [
-        tag("tr", [cell if _is_cell(cell) else tag("td", cell) for cell in cells], id=f"{id_}-{name}")
-        for name, cells in rows
+    """A table that a tick leaves alone, such as one with forms in it."""
+    right = ["number" if column in frozenset(numbers) else None for column in range(len(columns))]
+    head = [
+        tag("th", column or tag("span", "Actions", class_="unseen"), scope="col", class_=class_)
+        for column, class_ in zip(columns, right, strict=True)
     ]
+    body = [
+        tag(
+            "tr", [tag("td", cell, class_=class_) for cell, class_ in zip(cells, right, strict=True)],
+            id=f"{id_}-{name}",
+        )
+        for name, cells in rows
+    ]  # fmt: skip
+    if not rows:
+        body = [tag("tr", tag("td", empty, colspan=len(columns), class_="empty"), class_="nothing")]
     whole = tag(
-        "table", tag("caption", caption, class_="unseen"), tag("thead", tag("tr", head)), tag("tbody", body)
-    )
+        "table", tag("caption", caption, class_="unseen"), tag("thead", tag("tr", head)),
+        tag("tbody", body, id=body_id),
+    )  # fmt: skip
     return tag("div", whole, class_="scroll", tabindex="0", role="region", aria_label=caption, id=id_)
 
 
@@ -93,10 +109,6 @@ def plain_table(columns: Sequence[str], rows: Sequence[Sequence[Node]]) -> Html:
     head = tag("tr", [tag("th", column, scope="col") for column in columns])
     body = [tag("tr", [tag("td", cell) for cell in row]) for row in rows]
     return tag("div", tag("table", tag("thead", head), tag("tbody", body)), class_="scroll", tabindex="0")
-
-
-def _is_cell(cell: Node) -> bool:
-    return isinstance(cell, Html) and cell.startswith("<td")
 
 
 def facts(*pairs: tuple[str, Node]) -> Html:

@@ -8,6 +8,7 @@ from typing import Final
 from postroad.markup import Html, tag
 
 NONE: Final = "–"
+HIDDEN: Final = "hidden"  # of a payload, with console.payloads = hide
 THOUSANDS: Final = "\u202f"  # a narrow space that does not break
 SIZES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 SPANS: Final = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0))

@@ -1,7 +1,8 @@
 """`History`: what was sampled, and the task that samples.
 
 H1 A sample is one question to each node, for its page of metrics. If making and reading the pages takes long,
-   as with very many partitions, samples are taken less often: at most `SHARE` of the time is spent with them.
+   as with very many partitions, samples are taken less often: `SHARE` of a processor is spent with them, or
+   one sample each `PAUSE_MAX_S`.
 H2 Rates are of what was counted between two samples; where a counter fell (a node has restarted, a topic was
    made anew) there is no rate.
 H3 The newest figures are kept for up to `NAMES_MAX` names; series for as many as the ring has room for, what
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from postroad.client.client import Client
     from postroad.gateway.gateway import Gateway
 
-SHARE: Final = 0.02
+SHARE: Final = 0.01
+PAUSE_MAX_S: Final = 60.0
 NODE_S: Final = 5.0
 NAMES_MAX: Final = 20_000
 CLUSTER: Final = "all"  # the name of what is summed up over everything
@@ -74,15 +76,16 @@ class History:
 
     async def run(self) -> None:
         while True:
-            began = time.monotonic()
+            began, used = time.monotonic(), time.thread_time()
             try:
                 pages = await self._pages()
                 if pages:
                     self.take(read(pages), time.time(), time.monotonic())
             except PostroadError as error:
                 log.debug("no sample: %s", error)
+            used = time.thread_time() - used
             took = time.monotonic() - began
-            await asyncio.sleep(max(FINE_STEP_S - took, took / SHARE - took))
+            await asyncio.sleep(max(FINE_STEP_S, min(used / SHARE, PAUSE_MAX_S)) - took)
 
     def take(self, reading: Reading, now_s: float, monotonic_s: float) -> None:
         """One more sample."""

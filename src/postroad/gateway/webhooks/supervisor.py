@@ -59,6 +59,11 @@ class Supervisor:
         deliverer = self._deliverers.get(subscription)
         return deliverer.health if deliverer is not None else None
 
+    @property
+    def subscriptions(self) -> frozenset[str]:
+        """Those that have a web hook, also one that is off."""
+        return frozenset(self._deliveries)
+
     def deliveries(self, subscription: str) -> Deliveries:
         return self._deliveries.get(subscription) or Deliveries()
 

@@ -28,7 +28,7 @@
     const outcome = one("#main")?.dataset.outcome;
     if (outcome === "done") {
       for (const open of all("[popover]:popover-open")) open.hidePopover();
-      for (const form of all("#main form")) form.reset();
+      for (const form of all("#main form")) HTMLFormElement.prototype.reset.call(form);
     }
     localise();
   }
@@ -48,6 +48,42 @@
   });
   document.addEventListener("htmx:error", () => lost(true));
   document.addEventListener("console:reload", () => location.reload());
+
+  // --- a search that goes on by itself, until it is stopped
+
+  let stopped = false;
+  function lookOn() {
+    const progress = one("#progress[data-looks-on]");
+    if (progress && !stopped) one("[data-continue]", progress)?.click();
+    if (stopped) one("#progress .stop")?.remove();
+  }
+  document.addEventListener("click", (event) => {
+    if (event.target.closest?.("[data-stop]")) { stopped = true; lookOn(); }
+    else if (event.target.closest?.("[data-continue]") && event.isTrusted) stopped = false;
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    if (one("#rows > tr:not(.nothing)")) one("#rows > .nothing")?.remove();
+    setTimeout(lookOn, 0);
+  });
+
+  // --- a message that is looked at, and news that wait while somebody reads
+
+  document.addEventListener("htmx:after:swap", (event) => {
+    const link = event.detail?.ctx?.sourceElement;
+    if (!link?.matches?.("[data-detail]")) return;
+    for (const row of all("tr.chosen")) row.classList.remove("chosen");
+    link.closest("tr")?.classList.add("chosen");
+    if (matchMedia("(max-width: 60rem)").matches) one("#detail")?.scrollIntoView();
+  });
+  let paused = false;
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.('[data-press="pause"]');
+    if (!button) return;
+    paused = !paused;
+    button.setAttribute("aria-pressed", String(paused));
+    button.textContent = paused ? "Go on" : "Pause";
+  });
+  document.addEventListener("htmx:sse:before:message", (event) => { if (paused) event.preventDefault(); });
 
   // --- keys
 
@@ -103,5 +139,5 @@
     setTimeout(() => { copier.textContent = before; }, 1500);
   });
 
-  document.addEventListener("DOMContentLoaded", localise);
+  document.addEventListener("DOMContentLoaded", () => { localise(); lookOn(); });
 })();
