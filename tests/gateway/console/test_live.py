@@ -7,7 +7,7 @@ import threading
 import time
 
 import aiohttp
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from postroad.gateway.console.live import STREAMS_MAX, TOO_MANY
 from postroad.gateway.dialects import DIALECTS
@@ -85,3 +85,15 @@ def test_there_is_an_end_to_pages_that_are_followed(gateway: RunningGateway) -> 
     thread.start()  # Playwright has this thread's loop
     thread.join(60)
     assert outcome == [TOO_MANY]
+
+
+def test_a_page_is_live_however_slowly_its_scripts_come(page: Page) -> None:
+    """A browser runs each script as soon as it has it: what htmx needs must be there when it begins."""
+
+    def slowly(route: Route) -> None:
+        time.sleep(0.2)  # not waited for: it is what a slow network does
+        route.continue_()
+
+    page.route("**/static/*.js?*", slowly)
+    page.goto("/console")
+    live(page)

@@ -60,7 +60,7 @@ def test_pages_may_load_and_run_only_what_the_gateway_has(gateway: RunningGatewa
 def test_files_are_kept_by_browsers_until_they_change(gateway: RunningGateway) -> None:
     _, text = ask(gateway, "/console")
     addresses = re.findall(r'"(/console/static/[^"]+)"', text)
-    assert len(addresses) >= 4
+    assert len(addresses) >= 3
     for path in addresses:
         response, _ = ask(gateway, path, Accept_Encoding="gzip")
         assert response.status == 200

@@ -44,10 +44,7 @@ def document(title: str, inside: Node) -> Html:
         tag("title", f"{title} · Postroad"),
         tag("link", rel="icon", href="data:,"),
         tag("link", rel="stylesheet", href=address("console.css")),
-        [
-            tag("script", src=address(name), defer=True)
-            for name in ("htmx.min.js", "hx-sse.min.js", "console.js")
-        ],
+        [tag("script", src=address(name), defer=True) for name in ("console.js", "htmx.js")],
     ]
     return join([DOCTYPE, tag("html", tag("head", head), tag("body", inside), lang="en")])
 
