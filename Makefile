@@ -6,7 +6,7 @@ NODE   := $(VENV)/.node
 STAMP  := $(VENV)/.installed
 DEBIAN := $(VENV)/.debian
 
-.PHONY: run cluster test check bench bench-spark conform faults simulate spark spec fuzz messages vendor lock clean
+.PHONY: run cluster test check bench bench-spark conform package faults simulate spark spec fuzz messages vendor lock clean
 
 run: $(NODE)
 	$(BIN)/postroad serve
@@ -47,6 +47,10 @@ bench-spark: $(STAMP) $(DEBIAN)
 # The REST API held to its OpenAPI document by schemathesis: as far as it gets in half a minute.
 conform: $(STAMP)
 	CONFORM=1 $(BIN)/pytest -q tests/gateway/rest/test_conformance.py $(ARGS)
+
+# The package installed from PyPI's wheels into fresh environments, on each Python from 3.11 on that is here.
+package: $(STAMP)
+	PACKAGE=1 $(BIN)/pytest -q tests/test_package.py $(ARGS)
 
 # What takes long with Spark: kills, a standalone cluster, Spark Connect, the guide, the examples, the report.
 spark: $(STAMP) $(DEBIAN)

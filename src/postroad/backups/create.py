@@ -158,7 +158,10 @@ class Creation:
         name = manifest.name_of(made)
 
         def store() -> None:
-            self._target.put(part.path, content)
+            if self._target.size(part.path) != len(content):
+                self._target.put(part.path, content)
+                self._new_bytes += len(content)
+                self._new_parts += 1
             self._target.put(manifest.path_of(name), manifest.encode(made))
             self._target.delete(manifest.UNFINISHED)
 
