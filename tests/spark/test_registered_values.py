@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, topic_subject_name_strategy
-from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -19,7 +21,7 @@ from postroad.spark.registered_parsing import RegisteredParser, kind_of
 from postroad.spark.schema_registry import RegistryUnavailable, SchemaRegistry
 from postroad.testing import Node
 from tests.gateway.conftest import gateway_in_thread
-from tests.spark.plain import Message, create, send
+from tests.spark.plain import Message, create, read_all, send
 from tests.spark.test_proto_reading import classes
 
 if TYPE_CHECKING:
@@ -148,6 +150,36 @@ def test_protobuf_is_read_and_messages_of_another_name_are_bad(
     assert [tuple(row) for row in others.collect()] == [(1, "y"), (2, None)]
     with pytest.raises(Exception, match=r"it is a message Order\.Note, not Order"):
         load(spark, node, topic, registry, valueFormat="protobuf").collect()
+
+
+def test_what_spark_writes_others_read_and_a_repeated_write_registers_nothing_new(
+    spark: SparkSession, node: Node, registry: str, topic: str
+) -> None:
+    create(node.bootstrap, topic)
+    made = spark.range(0, 3, 1, 1).selectExpr(
+        "if(id = 1, null, struct(id, array(string(id)) as lines, map('a', 0.5D) as prices, "
+        "timestamp_millis(5000) as at, cast(1.25 as decimal(9, 2)) as total)) as value"
+    )
+    options = {"kafka.bootstrap.servers": node.bootstrap, "topic": topic, "valueFormat": "avro"}
+    for _ in range(2):
+        made.write.format("postroad").options(**options, schemaRegistry=registry).mode("append").save()
+    client = SchemaRegistryClient({"url": registry})
+    assert client.get_versions(f"{topic}-value") == [1]
+    read = AvroDeserializer(client, conf={"subject.name.strategy": topic_subject_name_strategy})
+    found = [
+        read(row.value, SerializationContext(topic, MessageField.VALUE))
+        for row in read_all(node.bootstrap, topic)
+    ]
+    assert found[1] is found[4] is None
+    assert found[2] == found[5] == {
+        "id": 2, "lines": ["2"], "prices": {"a": 0.5}, "total": decimal.Decimal("1.25"),
+        "at": datetime.datetime(1970, 1, 1, 0, 0, 5, tzinfo=datetime.UTC),
+    }  # fmt: skip
+    frame = load(spark, node, topic, registry).where("value is not null")
+    assert [row.id for row in frame.selectExpr("value.id").collect()] == [0, 2, 0, 2]
+    other = made.selectExpr("struct('x' as id) as value").write.format("postroad").options(**options)
+    with pytest.raises(Exception, match="incompatible with an earlier schema"):
+        other.options(schemaRegistry=registry).mode("append").save()
 
 
 # --- without Spark

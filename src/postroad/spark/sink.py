@@ -29,15 +29,18 @@ from typing import Any, Final, NamedTuple
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from postroad.errors import ConfigurationError
 from postroad.spark.cluster import Cluster
+from postroad.spark.columns import DDL, VALUE
 from postroad.spark.identity import of_task
 from postroad.spark.rows import check_columns
 from postroad.spark.shared import PREFIX, Run, check_shared
 from postroad.spark.task_transaction import TaskTransaction
 from postroad.spark.task_writer import write_task
+from postroad.spark.value_encoding import ValueEncoder, prepare
 from postroad.spark.workers import Dispatched
 from postroad.spark.write_options import NOT, WHOLE, WriteOptions
 
@@ -64,7 +67,7 @@ class BatchWriter(Dispatched, DataSourceArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         if overwrite:
             raise ConfigurationError("A topic can't be overwritten: use mode('append').")
-        _check(schema, options)
+        encoder = _check(schema, options)
         with options.cluster as cluster:
             if options.topic is not None:
                 cluster.topics([options.topic])
@@ -72,10 +75,11 @@ class BatchWriter(Dispatched, DataSourceArrowWriter):
         self._options = options
         self._writer = f"batch {options.write_id}" if options.write_id else f"job {uuid.uuid4()}"
         self._run = uuid.uuid4().hex
+        self._encoder = encoder
 
     def write(self, iterator: Iterator[Any]) -> Written:
         job = Job(self._options, self._writer, self._run, self._options.write_batch)
-        return job.write(_task().partitionId(), iterator)
+        return job.write(_task().partitionId(), _encoded(self._encoder, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         _commit(self._options, messages)
@@ -92,7 +96,7 @@ class StreamWriter(Dispatched, DataSourceStreamArrowWriter):
     """`df.writeStream.format("postroad")`; made anew for each micro-batch and for each commit."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
-        _check(schema, options)
+        self._encoder = _check(schema, options)
         self._options = options
         self._run = uuid.uuid4().hex  # of the tasks that this writer is sent to: one try of a micro-batch
 
@@ -102,7 +106,7 @@ class StreamWriter(Dispatched, DataSourceStreamArrowWriter):
         assert query is not None, "Spark says which query a task is of"
         assert batch is not None, "Spark says which micro-batch a task is of"
         job = Job(self._options, f"query {query} {self._options.write_id}", self._run, int(batch))
-        return job.write(context.partitionId(), iterator)
+        return job.write(context.partitionId(), _encoded(self._encoder, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         _commit(self._options, messages)
@@ -195,9 +199,20 @@ def _check_transactions(cluster: Cluster, options: WriteOptions) -> None:
         check_shared(cluster)
 
 
-def _check(schema: StructType, options: WriteOptions) -> None:
-    fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
-    check_columns(fields, options.topic)
+def _check(schema: StructType, options: WriteOptions) -> ValueEncoder | None:
+    """How values are encoded; None: they are bytes or texts already. Raises ConfigurationError."""
+    fields = {field.name: field.dataType.simpleString() for field in schema.fields}
+    if options.values is None or VALUE not in fields:
+        check_columns([*fields.items()], options.topic)
+        return None
+    check_columns([*(fields | {VALUE: DDL[VALUE]}).items()], options.topic)
+    values = options.values
+    kind = to_arrow_schema(schema, timezone="UTC").field(VALUE).type
+    return prepare(values.registry, values.subject, values.schema, kind)
+
+
+def _encoded(encoder: ValueEncoder | None, batches: Iterator[Any]) -> Iterator[Any]:
+    return batches if encoder is None else encoder.encode(batches)
 
 
 def _task() -> TaskContext:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from postroad.errors import ConfigurationError
-from postroad.spark import option_names, options
+from postroad.spark import option_names, options, schema_registry
 from postroad.spark.cluster import Cluster
 from postroad.spark.option_values import INT_MAX, Values, wrong
+from postroad.spark.schema_registry import SchemaRegistry
 
 REQUEST_BYTES: Final = 1024 * 1024
 BATCH_BYTES: Final = 960 * 1024  # below what a topic accepts by default (1 MiB), with room for its own header
@@ -18,6 +19,8 @@ NOT, WHOLE, TASK = TRANSACTIONS = ("false", "true", "task")
 """In no transaction; all tasks in one; each task in one of its own."""
 COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
+_FORMATS: Final = ("binary", "avro")
+_REGISTERED: Final = (*schema_registry.NAMES, "schemaSubject", "valueSchema")
 _ID: Final = "writeId"
 _ID_BATCH: Final = "writeBatch"
 _TRANSACTIONAL: Final = "transactional"
@@ -45,6 +48,7 @@ NAMES: Final = (
     "topic",
     *(_ID, _ID_BATCH),
     *(_TRANSACTIONAL, _TIMEOUT),
+    *("valueFormat", *_REGISTERED),
     "includeHeaders",  # the Kafka sink's; a column `headers` is always written
     *(_ACKS, _BATCH, _COMPRESSION, _REQUEST, _DELIVERY),
     *_WITHOUT_EFFECT,
@@ -55,10 +59,19 @@ _ELSEWHERE: Final = {
     "subscribePattern": "is for reading; say where to write by topic",
     "assign": "is for reading; say where to write by topic and a column 'partition'",
     "commitGroup": "is for reading",
-    "valueFormat": "is for reading; make a column 'value' with to_json",
     "kafka.partitioner.class": "is a Java class; choose partitions by a column 'partition'",
     "bootstrap": f"is called {option_names.BOOTSTRAP}",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSchema:
+    """As messages of which schema values are written. `schema` is as the user wrote it; None: that of the
+    column's type."""
+
+    registry: SchemaRegistry
+    subject: str
+    schema: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,7 @@ class WriteOptions:
     record_bytes_max: int
     transactional: str = NOT
     transaction_ms: int = TRANSACTION_MS
+    values: ValueSchema | None = None  # None: they are bytes or texts already
 
 
 def parse_write(given: Mapping[str, str], *, streaming: bool) -> WriteOptions:
@@ -97,6 +111,7 @@ def parse_write(given: Mapping[str, str], *, streaming: bool) -> WriteOptions:
         record_bytes_max=request_bytes,
         transactional=values.one_of(_TRANSACTIONAL, TRANSACTIONS, NOT),
         transaction_ms=values.whole(_TIMEOUT, most=INT_MAX) or TRANSACTION_MS,
+        values=_value_schema(values),
     )
 
 
@@ -113,6 +128,19 @@ def _check_write_batch(values: Values, streaming: bool) -> None:
         raise ConfigurationError(f"Option {_ID_BATCH} is for batches; a stream counts its own.")
     if values.has(_ID_BATCH) and not values.has(_ID):
         raise ConfigurationError(f"Option {_ID_BATCH} means something with {_ID} only.")
+
+
+def _value_schema(values: Values) -> ValueSchema | None:
+    if values.one_of("valueFormat", _FORMATS, "binary") == "binary":
+        for name in values.given(*_REGISTERED):
+            raise ConfigurationError(f"Option {name} means something with valueFormat=avro only.")
+        return None
+    topic, subject = values.text("topic"), values.text("schemaSubject")
+    if subject is None and topic is None:
+        raise ConfigurationError("Which schema's subject? Set the option schemaSubject, or topic.")
+    return ValueSchema(
+        schema_registry.of_options(values), subject or f"{topic}-value", values.text("valueSchema")
+    )
 
 
 def _topic(values: Values) -> str | None:
