@@ -73,7 +73,7 @@ class FiguresAnswer(Struct):
 async def get_history(call: Call[Nothing, HistoryQuery]) -> HistoryAnswer:
     """This gateway's samples, since it was started. There are 2,000 series at most."""
     asked, ring = call.query, call.gateway.history.ring
-    if not _may_see(call.access, asked.of, asked.name):
+    if not may_see(call.access, asked.of, asked.name):
         _refuse(call.access, asked.of, asked.name)
     measures = ring.measures(asked.of, asked.name)
     if not measures:
@@ -92,7 +92,7 @@ async def list_figures(call: Call[Nothing, FiguresQuery]) -> FiguresAnswer:
     """As this gateway sampled them some seconds ago, those that the caller may describe."""
     asked, history = call.query, call.gateway.history
     known = history.latest[asked.of]
-    seen = [name for name in known if _may_see(call.access, asked.of, name)]
+    seen = [name for name in known if may_see(call.access, asked.of, name)]
     names, following = paging.cut(seen, asked)
     figures = [
         Figures(name, known[name], _readers(call, name) if asked.of == "topic" else []) for name in names
@@ -109,7 +109,8 @@ def _readers(call: Call[Nothing, FiguresQuery], topic: str) -> list[TopicReader]
     ]
 
 
-def _may_see(access: Access, kind: Kind, name: str) -> bool:
+def may_see(access: Access, kind: Kind, name: str) -> bool:
+    """Whether the caller may know of it."""
     if kind == "topic":
         return access.may_topic(name, DESCRIBE)
     if kind in ("subscription", "group"):
