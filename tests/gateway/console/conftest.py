@@ -15,7 +15,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from postroad.gateway.dialects import CONTEXTS, DIALECTS
 from postroad.testing import Node
@@ -111,3 +119,9 @@ def api(url: str, method: str, path: str, body: Any = None) -> Any:
 def live(page: Page) -> None:
     """Wait until the page follows what happens."""
     expect(page.locator("html")).to_have_attribute("data-live", re.compile(r"\d"))
+
+
+def commands(dialog: Locator) -> list[str]:
+    """What a form would do, as `postroad` and as curl, once it shows them."""
+    expect(dialog.locator("pre")).to_have_count(2)
+    return dialog.locator("pre").all_text_contents()

@@ -10,7 +10,7 @@ from postroad import __version__
 from postroad.security.resources import Operation as Op
 from postroad.security.resources import ResourceType as Type
 from tests.broker.secured import PASSWORD
-from tests.gateway.console.conftest import NewContext, Watch
+from tests.gateway.console.conftest import NewContext, Watch, commands
 from tests.gateway.console.test_login import house, secured
 from tests.gateway.security.conftest import ADMIN, STRANGER, WORKER, House
 
@@ -36,7 +36,7 @@ def test_nodes_are_shown_with_how_they_do(page: Page) -> None:
     dialog = page.get_by_role("dialog", name="Drain node 1")
     expect(dialog).to_contain_text("There is no other node that serves")
     dialog.get_by_role("button", name="As a command").click()
-    cli, curl = dialog.locator("pre").all_text_contents()
+    cli, curl = commands(dialog)
     assert cli == "postroad cluster drain 1"
     assert curl.endswith("/v1/cluster/nodes/1/drain")
 

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, TopicPartition
 from playwright.sync_api import Locator, Page, expect
 
 from tests.gateway.conftest import RunningGateway
-from tests.gateway.console.conftest import api, live
+from tests.gateway.console.conftest import api, commands, live
 from tests.gateway.rest.test_group_changes import commit, committed, consumer
 
 
@@ -75,7 +75,7 @@ def test_nothing_is_chosen_beforehand_and_what_fails_is_told(page: Page, group: 
     expect(dialog.get_by_role("alert")).to_contain_text("not a whole number")
     dialog.get_by_label("Value").fill("5")
     dialog.get_by_role("button", name="As a command").click()
-    cli, curl = dialog.locator("pre").all_text_contents()
+    cli, curl = commands(dialog)
     assert cli == f"postroad group reset {group} --to 5"
     assert f"/v1/consumer-groups/{group}/reset" in curl
 
