@@ -55,9 +55,7 @@ class Events:
         if len(prefix) > NAME_MAX:
             raise Refused(problems.MALFORMED, f"query: prefix: at most {NAME_MAX} characters")
         if self._open >= STREAMS_MAX:
-            raise Refused(
-                problems.UNAVAILABLE, f"This gateway already has {STREAMS_MAX} of these streams."
-            )
+            raise Refused(problems.UNAVAILABLE, f"This gateway already has {STREAMS_MAX} of these streams.")
         self._open += 1
         try:
             response = web.StreamResponse(headers=HEADERS)
