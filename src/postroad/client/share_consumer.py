@@ -110,6 +110,24 @@ class ShareConsumer:
                     break
             return [self._arrived.popleft() for _ in range(min(max_records, len(self._arrived)))]
 
+    async def collect(self) -> list[ShareMessage]:
+        """What the fetches bring that polls have begun: waits for their end, and asks for nothing more.
+
+        For whoever does not poll for longer than a lock lasts: these messages are held, too. If it is
+        cancelled the next poll, or the next of these, has them."""
+        async with self._polling:
+            await self._end_fetches()
+            messages = list(self._arrived)
+            self._arrived.clear()
+            return messages
+
+    async def _end_fetches(self) -> None:
+        while self._under_way:
+            done, _ = await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
+            for node in [node for node, task in self._under_way.items() if task in done]:
+                with contextlib.suppress(PostroadError):  # the next poll meets it, too
+                    self._take(node, self._under_way.pop(node).result())
+
     async def _fetch(self, max_records: int, backoff: Backoff, lock_ms: int) -> None:
         """One round: ask the nodes that are not being asked, take what comes first."""
         if self._member.failure is not None:
@@ -260,11 +278,7 @@ class ShareConsumer:
 
     async def _return_unseen(self) -> None:
         """What no poll has returned was not delivered: it does not count as an attempt."""
-        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
-        while self._under_way:
-            node, fetched = self._under_way.popitem()
-            with contextlib.suppress(PostroadError):
-                self._take(node, fetched.result())
+        await self._end_fetches()
         unseen = list(self._arrived)
         self._arrived.clear()
         await self.settle(unseen, AckType.RETURN)  # where it is refused the end of the session releases it

@@ -22,6 +22,9 @@ class Source(Protocol):
     async def take(self, count: int, wait_ms: int) -> list[ShareMessage]:
         """Up to so many, as soon as there are any; none if none came in time."""
 
+    async def collect(self) -> list[ShareMessage]:
+        """What `take` has asked for, and what came after it had returned. Asks for nothing more."""
+
     async def settle(
         self,
         messages: Sequence[ShareMessage],

@@ -85,6 +85,9 @@ class KafkaSource:
     async def take(self, count: int, wait_ms: int) -> list[ShareMessage]:
         return await self._consumer.poll(count, wait_ms, lock_ms=self._worker.lock_ms)
 
+    async def collect(self) -> list[ShareMessage]:
+        return await self._consumer.collect()
+
     async def settle(
         self,
         messages: Sequence[ShareMessage],

@@ -118,8 +118,7 @@ class Runner:
         while not self._stopping.is_set():
             room = self._free()
             if room <= 0:
-                self._room.clear()
-                await self._room.wait()
+                await self._wait_for_room()
                 continue
             try:
                 came = await self._source.take(room, WAIT_MS)
@@ -132,6 +131,25 @@ class Runner:
             if came:
                 self._note_pace()
                 self._take(came)
+
+    async def _wait_for_room(self) -> None:
+        self._room.clear()
+        if self._free() > 0 or self._stopping.is_set():
+            return
+        collecting = asyncio.create_task(self._collect(), name=f"collect {self._worker.subscription}")
+        try:
+            await self._room.wait()
+        finally:
+            collecting.cancel()
+            await asyncio.gather(collecting, return_exceptions=True)
+
+    async def _collect(self) -> None:
+        """Several nodes were asked at once, and others may answer after the first: what they hand out is
+        held, too. What is too much goes back at once."""
+        self._take(await self._source.collect())
+        too_many = len(self._buffer) - self._prefetch - self._worker.concurrency + self._running
+        if too_many > 0:
+            self._return([self._buffer.pop() for _ in range(too_many)])
 
     def _free(self) -> int:
         """How many more may be held. With many in advance they come in large parts, not one by one."""
