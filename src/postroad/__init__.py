@@ -30,6 +30,7 @@ _HOMES = {
     "Reject": "workers.outcomes",
     "Retry": "workers.outcomes",
     "SyncClient": "workers.blocking",
+    "Tracing": "workers.telemetry",
     "Undecodable": "workers.errors",
 }
 

@@ -10,6 +10,7 @@ from postroad.workers.outcomes import Retry as Retry
 from postroad.workers.publishing import Outgoing as Outgoing
 from postroad.workers.receiving import Received as Received
 from postroad.workers.streams import Record as Record
+from postroad.workers.telemetry import Tracing as Tracing
 
 __version__: str
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Reject",
     "Retry",
     "SyncClient",
+    "Tracing",
     "Undecodable",
     "__version__",
 ]
