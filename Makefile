@@ -6,7 +6,7 @@ NODE   := $(VENV)/.node
 STAMP  := $(VENV)/.installed
 DEBIAN := $(VENV)/.debian
 
-.PHONY: run cluster test check bench bench-spark conform package faults simulate spark spec fuzz messages vendor lock clean
+.PHONY: run cluster test check bench bench-spark bench-workers conform recipes package faults simulate spark spec fuzz messages vendor lock clean
 
 run: $(NODE)
 	$(BIN)/postroad serve
@@ -44,6 +44,10 @@ bench: $(STAMP)
 bench-spark: $(STAMP) $(DEBIAN)
 	$(BIN)/python -m benchmarks.spark $(ARGS)
 
+# Background jobs by `import postroad` beside Celery, dramatiq, ARQ and taskiq.
+bench-workers: $(STAMP)
+	$(BIN)/python -m benchmarks.workers $(ARGS)
+
 # The REST API held to its OpenAPI document by schemathesis: as far as it gets in half a minute.
 conform: $(STAMP)
 	CONFORM=1 $(BIN)/pytest -q tests/gateway/rest/test_conformance.py $(ARGS)
@@ -59,6 +63,10 @@ spark: $(STAMP) $(DEBIAN)
 # The failure matrix: three nodes on a real etcd, killed, cut off and broken under load. Figures are shown at the end.
 faults: $(STAMP) $(DEBIAN)
 	$(BIN)/pytest -m cluster_slow tests/faults tests/clients tests/gateway tests/mirrors $(ARGS)
+
+# The recipes of docs/recipes whose frameworks are not among ours: each in an environment of its own, made once.
+recipes: $(STAMP)
+	$(BIN)/pytest -m recipe_slow tests/recipes $(ARGS)
 
 # The TLA+ model of replication (docs/spec), checked by TLC: make spec ARGS="os-kill1 m-shrinkEarly"
 spec: $(STAMP)
