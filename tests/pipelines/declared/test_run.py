@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import threading
 import time
@@ -14,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from postroad.pipelines.declared.declaration import Pipeline, parse, read
-from postroad.pipelines.declared.run import run
+from postroad.pipelines.declared.run import LOCK, run
 from postroad.pipelines.declared.status import Status, read_status
 from postroad.pipelines.errors import PipelineError
 from postroad.testing import Node
@@ -44,6 +45,17 @@ def test_rows_go_from_topic_to_tables_to_topic(
         ("large", "done", 20),
     ]
     check(node.bootstrap, topic, tmp_path, 30)
+
+
+def test_two_runs_do_not_share_checkpoints(
+    spark: SparkSession, node: Node, topic: str, tmp_path: Path
+) -> None:
+    pipeline = read(declare(tmp_path, topic))
+    pipeline.state.mkdir()
+    with (pipeline.state / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(PipelineError, match="shop runs already"):
+            run(spark, pipeline, node.bootstrap, once=True)
 
 
 @pytest.mark.spark_slow

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from postroad.errors import PostroadError
@@ -24,6 +25,11 @@ BACKOFF_S: Final = 1.0  # before the first restart; twice as long before each on
 BACKOFF_MAX_S: Final = 60.0
 ATTEMPTS_ONCE: Final = 5  # of a step of a run that is to end
 
+LOCK: Final = "lock"
+
+Tell = Callable[[Status], None]
+Serving = Callable[[Callable[[], list[Status]]], AbstractContextManager[object]]
+
 log = logging.getLogger(__name__)
 
 
@@ -34,17 +40,40 @@ def run(
     *,
     once: bool = False,
     stop: threading.Event | None = None,
-    tell: Callable[[Status], None] = lambda status: None,
-    serving: Callable[[Callable[[], list[Status]]], AbstractContextManager[object]] | None = None,
+    tell: Tell = lambda status: None,
+    serving: Serving | None = None,
 ) -> list[Status]:
     """Runs until `stop` is set, or, `once`, until each step has done what was there when it began.
 
     A step that fails is tried again after a while; PipelineError if it can't be as it is declared, before
-    anything runs, or if with `once` it failed again and again. `tell` hears of each change of a step's state;
-    `serving` shows all of them while the block runs.
+    anything runs, if another run of it is under way, or if with `once` it failed again and again. `tell`
+    hears of each change of a step's state; `serving` shows all of them while the block runs.
     """
-    stopping = stop or threading.Event()
-    runner = Runner(spark, pipeline, bootstrap, once)
+    with _alone(pipeline):
+        return _run(Runner(spark, pipeline, bootstrap, once), stop or threading.Event(), tell, serving)
+
+
+@contextmanager
+def _alone(pipeline: Pipeline) -> Iterator[None]:
+    """No other run of the pipeline on this machine in the block: two would share checkpoints.
+
+    The system gives the lock back however the program ends.
+    """
+    try:
+        pipeline.state.mkdir(parents=True, exist_ok=True)
+        lock = (pipeline.state / LOCK).open("w")
+    except OSError as error:
+        raise PipelineError(f"{pipeline.state} can't be written: {error}") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise PipelineError(f"{pipeline.name} runs already: {pipeline.state} is in use") from None
+        yield
+
+
+def _run(runner: Runner, stop: threading.Event, tell: Tell, serving: Serving | None) -> list[Status]:
+    pipeline = runner.pipeline
     statuses = {step.name: StepStatus(pipeline.directory(step), step) for step in pipeline.steps}
     for step in pipeline.steps:
         _prepare(runner, step, statuses[step.name])
@@ -53,8 +82,8 @@ def run(
         return [status.status for status in statuses.values()]
 
     with serving(now) if serving is not None else nullcontext():
-        supervised = _Supervised(runner, statuses, stopping, tell)
-        if once:
+        supervised = _Supervised(runner, statuses, stop, tell)
+        if runner.once:
             for step in pipeline.steps:  # each has what those before it made
                 supervised.finish(step)
         else:
@@ -77,7 +106,7 @@ class _Supervised:
         runner: Runner,
         statuses: Mapping[str, StepStatus],
         stop: threading.Event,
-        tell: Callable[[Status], None],
+        tell: Tell,
     ) -> None:
         self._runner = runner
         self._statuses = statuses

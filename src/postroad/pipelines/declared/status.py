@@ -15,6 +15,7 @@ read.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import time
@@ -33,6 +34,8 @@ FILE: Final = "status.json"
 RATE_S: Final = 60.0
 WRITTEN_EVERY_S: Final = 2.0
 SILENT_S: Final = 30.0  # a program that writes nothing for so long doesn't run, whatever its file says
+
+log = logging.getLogger(__name__)
 
 State = Literal["new", "starting", "running", "waiting", "done", "stopped", "failed", "silent"]
 
@@ -113,11 +116,15 @@ class StepStatus:
         return Status(**asdict(self._status))
 
     def _write(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._path.with_name(f"{FILE}.{os.getpid()}")
-        beside.write_text(json.dumps(asdict(self._current())))
-        beside.replace(self._path)
+        """Rows come first: a status that can't be written stops no step."""
         self._written = self._now()
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            beside = self._path.with_name(f"{FILE}.{os.getpid()}")
+            beside.write_text(json.dumps(asdict(self._current())))
+            beside.replace(self._path)
+        except OSError as error:
+            log.warning("the status of step %s can't be written: %s", self._status.step, error)
 
 
 def read_status(pipeline: Pipeline, now: float | None = None) -> list[Status]:
