@@ -85,6 +85,8 @@ def _run(runner: Runner, stop: threading.Event, tell: Tell, serving: Serving | N
         supervised = _Supervised(runner, statuses, stop, tell)
         if runner.once:
             for step in pipeline.steps:  # each has what those before it made
+                if stop.is_set():
+                    break
                 supervised.finish(step)
         else:
             supervised.keep()
