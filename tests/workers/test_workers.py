@@ -13,6 +13,7 @@ import pytest
 import postroad
 from postroad.client import Client, subscriptions
 from postroad.testing import Node, node
+from postroad.testing.ports import hold
 
 from .conftest import header, records, until, working
 
@@ -256,11 +257,11 @@ async def test_nothing_is_lost_when_the_node_is_killed_under_a_thousand_jobs() -
 
 
 async def test_publishing_without_a_node_says_so_at_once() -> None:
-    with node() as running:
-        address = running.bootstrap
-    app = postroad.App(address, timeout="5s")
-    with pytest.raises(postroad.PostroadError, match=f"nothing listens on {address}"):
-        await app.publish("jobs", Job(1))
+    with hold("127.0.0.1:0") as held:  # nobody else gets the port meanwhile
+        address = f"127.0.0.1:{held.getsockname()[1]}"
+        app = postroad.App(address, timeout="5s")
+        with pytest.raises(postroad.PostroadError, match=f"nothing listens on {address}"):
+            await app.publish("jobs", Job(1))
 
 
 async def test_publishing_to_a_node_that_has_died_ends_within_its_timeout(postroad: Node) -> None:
