@@ -15,6 +15,7 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
 from postroad.gateway import rest
+from postroad.gateway.schemas.routes import routes as schema_routes
 from tests.gateway.conftest import RunningGateway, StartGateway
 
 SECONDS_MAX = 30
@@ -38,7 +39,7 @@ CONFIG = {
 @pytest.fixture
 def strict_gateway(start_gateway: StartGateway) -> RunningGateway:
     """It makes no topic for each name that is tried."""
-    return start_gateway([rest.routes], auto_create=False)
+    return start_gateway([rest.routes, schema_routes], auto_create=False)
 
 
 def failures(schema: schemathesis.BaseSchema) -> Iterator[str]:

@@ -76,7 +76,7 @@ def test_errors_have_the_codes_that_clients_look_at(ask: Asker, name: str) -> No
         "not registered": 40403, "no schema": 42201, "no kind": 42201, "incompatible": 409,
         "not deleted first": 40405, "version not deleted first": 40407, "no level": 40408,
         "wrong level": 42203, "no mode": 40409, "wrong mode": 42204, "import": 42205, "rules": 42201,
-        "nowhere": 404, "no method": 404,
+        "nowhere": 404, "no method": 405,
     }  # fmt: skip
     assert all(str(reply.code).startswith(str(reply.status)) for reply in told.values())
     assert all(reply.body["message"] and reply.media == REGISTRY_JSON for reply in told.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.schemas import serving
@@ -13,4 +13,8 @@ def routes(gateway: Gateway) -> list[web.RouteDef]:
     found = [
         web.route(endpoint.method, endpoint.path, serving.serve(gateway, endpoint)) for endpoint in ENDPOINTS
     ]
-    return found + serving.elsewhere(list(ROOTS))
+    allowed: dict[str, list[str]] = {}
+    for endpoint in ENDPOINTS:
+        head = [hdrs.METH_HEAD] if endpoint.method == hdrs.METH_GET else []  # aiohttp adds it by itself
+        allowed.setdefault(endpoint.path, []).extend([endpoint.method, *head])
+    return found + serving.elsewhere(list(ROOTS), allowed)

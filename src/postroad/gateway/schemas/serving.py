@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +28,7 @@ JSON: Final = "application/json"
 SENT: Final = (REGISTRY_JSON, "application/vnd.schemaregistry+json", JSON, "application/octet-stream")
 INTERNAL: Final = 50001
 FORBIDDEN: Final = 40301
+SUBJECT_MAX: Final = 1000  # characters of its name
 
 
 class RegistryProblem(msgspec.Struct):
@@ -57,6 +58,8 @@ def serve(gateway: Gateway, endpoint: Endpoint) -> Serve:
     async def work(request: web.Request) -> web.Response:
         access = await serving.authorize(gateway, request, endpoint.admin)
         path = {name: request.match_info[name] for name in endpoint.parameters}
+        if len(path.get("subject", "")) > SUBJECT_MAX:
+            raise InvalidSchema(f"A subject's name has {SUBJECT_MAX} characters at most.")
         if access.is_guarded:
             topic = topic_of(path.get("subject", ""))
             await rights.check(access, endpoint.rights, gateway.directory, topic=topic)
@@ -94,15 +97,26 @@ def guarded(work: Serve, name: str) -> Serve:
     return handle
 
 
-def elsewhere(paths: list[str]) -> list[web.RouteDef]:
-    """What no endpoint takes below the registry's paths, said in its form."""
+def elsewhere(roots: list[str], allowed: Mapping[str, list[str]]) -> list[web.RouteDef]:
+    """What no endpoint takes below the registry's roots, said in its form: 405 on the paths of endpoints,
+    with the methods that are allowed there, and 404 on all others."""
+
+    def refuse_method(methods: list[str]) -> Serve:
+        async def method_not_allowed(request: web.Request) -> web.Response:
+            allow = ", ".join(methods)
+            return problem(405, f"HTTP 405 Method Not Allowed: there is {allow}.", {hdrs.ALLOW: allow})
+
+        return rights.declared(rights.PUBLIC)(method_not_allowed)
 
     @rights.declared(rights.PUBLIC)
     async def not_found(request: web.Request) -> web.Response:
-        return problem(404, "HTTP 404 Not Found: the registry has nothing at this path for this method.")
+        return problem(404, "HTTP 404 Not Found: the registry has nothing at this path.")
 
-    found = [web.route("*", f"/{path}/{{rest:.*}}", not_found) for path in paths]
-    return [*(web.route("*", f"/{path}", not_found) for path in paths), *found]
+    found = [web.route("*", path, refuse_method(methods)) for path, methods in allowed.items()]
+    return [
+        *found,
+        *(web.route("*", f"/{root}{rest}", not_found) for root in roots for rest in ("", "/{rest:.*}")),
+    ]
 
 
 def problem(code: int, message: str, headers: dict[str, str] | None = None) -> web.Response:

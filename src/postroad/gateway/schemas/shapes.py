@@ -9,11 +9,10 @@ from msgspec import Meta, Struct
 
 from postroad.errors import InvalidSchema, InvalidVersion, OperationNotPermitted, SchemaNotFound
 from postroad.schemas.records import SchemaValue
-from postroad.schemas.registry import VERSION_MAX, Registry
+from postroad.schemas.registry import VERSION_MAX
 from postroad.schemas.schema import AVRO, Reference
 
 LATEST: Final = "latest"
-NAME_MAX: Final = 1000  # of a subject
 
 
 class SchemaText(Struct):
@@ -145,11 +144,6 @@ def raw(text: str) -> msgspec.Raw:
 
 def check_subject(name: str) -> str:
     """Raises InvalidSchema."""
-    if not name.strip() or len(name) > NAME_MAX or not name.isprintable():
-        raise InvalidSchema(f"A subject's name has 1 to {NAME_MAX} characters that can be printed.")
+    if not name.strip() or not name.isprintable():
+        raise InvalidSchema("A subject's name is of characters that can be printed.")
     return name
-
-
-def require_subject(registry: Registry, name: str) -> None:
-    """Raises SubjectNotFound."""
-    registry.versions(name, deleted=True)
