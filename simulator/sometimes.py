@@ -32,6 +32,7 @@ EVENTS: Final[tuple[str, ...]] = (
     "queues: a delayed message came",
     "queues: a lock was left to end",
     "queues: a member fell silent",
+    "queues: a message was returned unseen",
     "queues: a message came again",
     "queues: a message waited for an earlier one of its key",
     "queues: a subscription was altered",

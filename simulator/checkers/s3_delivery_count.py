@@ -1,7 +1,7 @@
 """S3: the delivery count rises by one with each delivery, and ends at the limit.
 
-A delivery that was not settled when the node went down may not be counted. Deliveries whose answer was lost
-count, and nobody saw them.
+A delivery that was not settled when the node went down may not be counted, nor may one that was returned
+unseen. Deliveries whose answer was lost count, and nobody saw them.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ def _check_one(case: QueueCase, deliveries: list[Delivery], second: Delivery) ->
 def _counts(case: QueueCase, first: Delivery, second: Delivery) -> bool:
     """Whether the first delivery is certainly counted when the second one comes."""
     if case.lost_between(first.asked_at, second.came_at):
+        return False
+    if any(saying.kind is AckType.RETURN for saying in first.sayings):
         return False
     if second.session.began <= first.came_at and second.came_at < first.forgotten_at:
         return True  # the node lived on since then, and led

@@ -101,7 +101,7 @@ class QueueMember:
     async def _end(self, consumer: WatchedConsumer) -> None:
         chance = self._random.random() if self.may_read and not self._stage.calm else 0.0
         if chance < 0.6:
-            await consumer.close()
+            await self._close(consumer)
             return
         if chance < 0.8:
             self._world.sometimes("queues: a member fell silent")
@@ -109,6 +109,16 @@ class QueueMember:
             await asyncio.sleep(self._random.uniform(0.5, 1.5) * SILENCE_S)
             await self._accept_later(consumer, everything=True)
         await consumer.vanish()
+
+    async def _close(self, consumer: WatchedConsumer) -> None:
+        """What came and was not polled is returned, as if it had not been delivered."""
+        said_at = self._world.now
+        try:
+            await consumer.close()
+        finally:
+            for delivery in self._arrived.values():
+                delivery.said.append(Saying(AckType.RETURN, said_at))
+                self._world.sometimes("queues: a message was returned unseen")
 
     # --- taking
 
