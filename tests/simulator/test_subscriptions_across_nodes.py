@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from postroad.broker.subscriptions.orders import Order
 from postroad.client import (
     AckType,
     Client,
@@ -21,9 +22,11 @@ from postroad.client import (
 )
 from postroad.client.redrive import Redrive
 from postroad.cluster import keys
+from postroad.cluster.image import NO_LEADER
 from postroad.cluster.store import Delete, Put
-from postroad.errors import GroupIdNotFound
+from postroad.errors import GroupIdNotFound, NotCoordinator
 from postroad.wire.messages import delete_groups, incremental_alter_configs
+from postroad.wire.peer import ResetLedger
 from postroad.wire.subscription_names import default_dead_letter_topic
 from tests.broker.test_queues import GROUP_RESOURCE, SET
 from tests.simulator.cluster_client import coordinator, is_whole, leaders, run
@@ -324,3 +327,43 @@ def test_messages_stay_until_groups_of_all_coordinators_have_passed_them(group: 
         assert starts(running) == [2, 2, 2]
         run(running, go_on)
         running.until(lambda: starts(running) == [7, 7, 7])
+
+
+def test_a_change_that_comes_after_a_later_one_is_not_made(cluster: SimulatedCluster) -> None:
+    config = {"postroad.topics": "jobs", "share.auto.offset.reset": "earliest"}
+
+    async def begin(client: Client) -> None:
+        await publish(client, "jobs", 30)
+        await subscriptions.alter_config(client, "workers", config)
+
+    run(cluster, begin)
+    first = coordinator(cluster, "workers")
+    index, leader = next(found for found in enumerate(leaders(cluster, "jobs")) if found[1] != first)
+    where = cluster.nodes[first].image.topics["jobs"].id, index
+    early, late = (cluster.nodes[first].subscriptions.orders.give("workers") for _ in range(2))
+
+    def seek(asks: int, start: int, order: Order) -> None:
+        question = ResetLedger("workers", where, start, *order)
+        process = cluster.machines[asks].process
+        assert process is not None
+        asked = process.start(cluster.nodes[asks].peers.ask(leader, question))
+        cluster.until(asked.done)
+        asked.result()
+
+    def start() -> int:
+        return run(cluster, lambda client: subscriptions.positions(client, "workers"))[
+            TopicPartition("jobs", index)
+        ].start
+
+    seek(first, 2, late)
+    with pytest.raises(NotCoordinator):
+        seek(first, 0, early)
+    assert start() == 2
+    before = cluster.nodes[first].groups.epoch_of("workers")
+    cluster.kill(first)
+    cluster.until(lambda: coordinator(cluster, "workers") not in (first, NO_LEADER))
+    asks = next(number for number in cluster.nodes if number != leader)
+    with pytest.raises(NotCoordinator):
+        seek(asks, 0, Order(before, 1000))
+    run(cluster, lambda client: subscriptions.move(client, "workers", {TopicPartition("jobs", index): 3}))
+    assert start() == 3

@@ -25,6 +25,8 @@ MIN_VERSION: Final = 0
 MAX_VERSION: Final = 0
 FLEXIBLE_FROM: Final = 0
 
+NO_EPOCH: Final = -1  # of a node of an earlier version
+
 TopicPartition = tuple[bytes, int]
 """A topic's id and a partition's index."""
 
@@ -55,6 +57,8 @@ class ResetLedger(PeerQuestion, tag="reset", frozen=True):
     group: str
     partition: TopicPartition
     start: int
+    coordinator_epoch: int = NO_EPOCH
+    number: int = 0  # of the changes that this coordinator has asked for
 
 
 class RemoveLedgers(PeerQuestion, tag="remove", frozen=True):
@@ -62,6 +66,8 @@ class RemoveLedgers(PeerQuestion, tag="remove", frozen=True):
 
     group: str
     partitions: list[TopicPartition]
+    coordinator_epoch: int = NO_EPOCH
+    number: int = 0  # of the changes that this coordinator has asked for
 
 
 class FindHeld(PeerQuestion, tag="held", frozen=True):

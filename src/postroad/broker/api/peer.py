@@ -24,6 +24,7 @@ from postroad.broker.parts import (
     HasTransactions,
 )
 from postroad.broker.replies import replied
+from postroad.broker.subscriptions.orders import Order
 from postroad.broker.subscriptions.pledges import end_pledges
 from postroad.broker.transactions.markers import Verdict
 from postroad.errors import ApiError, ClusterAuthorizationFailed, NotLeaderOrFollower
@@ -87,10 +88,12 @@ async def _find(node: Uses, question: codec.AnyQuestion) -> PeerAnswer:
             return await _ensure(node, question)
         case codec.FindPositions(group, partitions):
             return await _each(partitions, partial(_position, node, group))
-        case codec.ResetLedger(group, where, start):
+        case codec.ResetLedger(group, where, start, epoch, number):
+            subscriptions.orders.admit(group, Order(epoch, number))
             await subscriptions.leaders.reset(Key(group, *where), start)
             return PeerAnswer()
-        case codec.RemoveLedgers(group, partitions):
+        case codec.RemoveLedgers(group, partitions, epoch, number):
+            subscriptions.orders.admit(group, Order(epoch, number))
             return await _each(partitions, partial(_remove, node, group))
         case codec.FindHeld(group, topic_id, all_known):
             held = subscriptions.leaders.held(group, topic_id, all_known=all_known)

@@ -97,6 +97,11 @@ class GroupCoordination:
         topic = self._node.image.topics.get(OFFSETS_TOPIC)
         return NO_LEADER if topic is None else topic.partitions[self._topic.index_of(group_id)].leader
 
+    def epoch_of(self, group_id: str) -> int:
+        """The leader epoch in which the group is coordinated, as far as this node knows."""
+        topic = self._node.image.topics.get(OFFSETS_TOPIC)
+        return 0 if topic is None else topic.partitions[self._topic.index_of(group_id)].leader_epoch
+
     def is_elsewhere(self, group_id: str) -> bool:
         """Whether another node coordinates the group."""
         return self.leader_of(group_id) not in (self._me, NO_LEADER)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from postroad.broker.partitions import TopicPartition
 from postroad.broker.replies import Reply, replied
 from postroad.broker.subscriptions.ledger_creation import After, LedgerCreation
+from postroad.broker.subscriptions.orders import Orders
 from postroad.broker.subscriptions.partition_ledgers import LedgerPosition, PartitionLedgers
 from postroad.cluster.image import Topic
 from postroad.errors import ApiError, CoordinatorNotAvailable, UnknownTopicOrPartition, by_code
@@ -44,9 +45,15 @@ log = logging.getLogger(__name__)
 
 class ClusterLedgers:
     def __init__(
-        self, node: Node, here: PartitionLedgers, creation: LedgerCreation, members: ShareGroups
+        self,
+        node: Node,
+        here: PartitionLedgers,
+        creation: LedgerCreation,
+        members: ShareGroups,
+        orders: Orders,
     ) -> None:
         self._node = node
+        self._orders = orders
         self._me = node.settings.node.id
         self._here = here
         self._creation = creation
@@ -208,7 +215,8 @@ class ClusterLedgers:
         if leader == self._me:
             await self._here.reset(key, start)
         else:
-            await self._node.peers.ask(leader, peer.ResetLedger(key.group, _place(key), start))
+            order = self._orders.give(key.group)
+            await self._node.peers.ask(leader, peer.ResetLedger(key.group, _place(key), start, *order))
 
     async def remove(self, keys: Sequence[Key]) -> None:
         """The group is as if it had never met these partitions. Raises the first error; others are done."""
@@ -234,7 +242,8 @@ class ClusterLedgers:
             return
         for group_id in dict.fromkeys(key.group for key in keys):
             partitions = [_place(key) for key in keys if key.group == group_id]
-            answer = await self._node.peers.ask(leader, peer.RemoveLedgers(group_id, partitions))
+            question = peer.RemoveLedgers(group_id, partitions, *self._orders.give(group_id))
+            answer = await self._node.peers.ask(leader, question)
             for result in answer.results:
                 if result.error_code:
                     raise by_code(result.error_code, result.error_message)

@@ -27,6 +27,7 @@ from postroad.broker.subscriptions.letter_routes import LetterRoutes
 from postroad.broker.subscriptions.lookback import needed_from
 from postroad.broker.subscriptions.membership import Membership
 from postroad.broker.subscriptions.migration import migrate
+from postroad.broker.subscriptions.orders import Orders
 from postroad.broker.subscriptions.partition_ledgers import PartitionLedgers
 from postroad.broker.subscriptions.queue import Queue
 from postroad.broker.subscriptions.reconciliation import Reconciliation
@@ -60,7 +61,8 @@ class Subscriptions:
         self._ledgers = Ledgers(node, self._loaded)
         self.leaders = PartitionLedgers(node, self._ledgers)
         self._creation = LedgerCreation(node, self._ledgers, self.leaders, self.members)
-        self.cluster = ClusterLedgers(node, self.leaders, self._creation, self.members)
+        self.orders = Orders(node)
+        self.cluster = ClusterLedgers(node, self.leaders, self._creation, self.members, self.orders)
         self._reconciliation = Reconciliation(node, self._creation)
         self.administration = Administration(node, self.cluster, self._creation)
         self._subscriptions: dict[str, Subscription] = {}  # those that were asked for
