@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
-from postroad.gateway.console import reading, widgets, words
+from postroad.gateway.console import charts, reading, widgets, words
 from postroad.gateway.console.page import Done, Form, View, page
 from postroad.gateway.console.pages.groups import state
 from postroad.gateway.console.visit import Visit
-from postroad.gateway.history import FINE_SLOTS
 from postroad.gateway.rest import consumer_groups, group_changes
 from postroad.gateway.rest.consumer_groups import GroupDetails
 from postroad.gateway.rest.group_changes import GroupMoved
@@ -20,7 +18,6 @@ PARTITION_COLUMNS: Final = ("Topic", "Partition", "Committed", "End", "Lag", "Ol
 MEMBER_COLUMNS: Final = ("Member", "Client", "Address", "Partitions")
 MOVED_COLUMNS: Final = ("Topic", "Partition", "Before", "After", "Effect")
 MOVED_SHOWN: Final = 50
-MINUTE_SLOTS: Final = 12
 CHOICES: Final = (
     ("", "Choose …"),
     ("earliest", "The beginning"),
@@ -61,7 +58,7 @@ async def group_page(visit: Visit) -> View:
         name,
         [
             _figures(visit, details),
-            _chart(visit, name),
+            _charts(name),
             widgets.section(
                 "Partitions",
                 widgets.table(
@@ -92,29 +89,14 @@ def _figures(visit: Visit, details: GroupDetails) -> Html:
     )
 
 
-def _chart(visit: Visit, name: str) -> Html:
-    """The last hour: in messages, and in seconds."""
-    return widgets.section(
-        "The last hour",
-        visit.live(
-            "hour", "div",
-            _line(visit.recent("group", name, "lag", FINE_SLOTS), "Lag in messages", words.count),
-            _line(visit.recent("group", name, "lag_seconds", FINE_SLOTS), "Lag in seconds", words.span),
-            class_="pair",
-        ),
-    )  # fmt: skip
-
-
-def _line(values: list[float | None], label: str, show: Callable[[float | None], str]) -> Html:
-    """A minute's highest value each, with the highest of all written beside it."""
-    minutes = [
-        max((value for value in values[first : first + MINUTE_SLOTS] if value is not None), default=None)
-        for first in range(0, len(values), MINUTE_SLOTS)
-    ]
-    known = [value for value in minutes if value is not None]
-    told = f"{show(known[-1])} now, {show(max(known))} at most" if known else "no samples yet"
-    chart = widgets.spark(minutes, f"{label} during the last hour")
-    return tag("div", tag("p", f"{label}: {told}.", class_="soft"), chart)
+def _charts(name: str) -> Html:
+    """The last hour or day: in messages, and in seconds."""
+    return tag(
+        "section",
+        tag("h2", "Lag"),
+        charts.chart("group", name, {"lag": "Messages"}, "Messages not yet read", "lag"),
+        charts.chart("group", name, {"lag_seconds": "Seconds"}, "Age of the oldest, in seconds", "seconds"),
+    )
 
 
 def _member(member: consumer_groups.GroupMember | None) -> Node:
