@@ -31,6 +31,7 @@ def test_cut_begins_with_the_batch_that_holds_the_offset() -> None:
         (placed(0, 1, 10), "reaches over the end"),
         (placed(0), "before the offset"),
     ],
+    ids=["damaged", "behind", "epoch", "over the end", "before"],
 )
 def test_wrong_batches_are_refused(records: bytes, said: str) -> None:
     with pytest.raises(ValueError, match=said):

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from postroad.client import access_keys, users
 from postroad.errors import PostroadError
 from postroad.gateway.rest.endpoint import Call, Nothing, endpoint
-from postroad.gateway.rest.problems import UNSUPPORTED, Refused
+from postroad.gateway.rest.problems import REFUSED, Refused
 from postroad.gateway.security.rights import DESCRIBE, Rights
 from postroad.security.principals import EVERYBODY, USER, Principal, user
 from postroad.security.resources import Operation, PatternType, Permission, ResourceType
@@ -139,12 +139,12 @@ async def list_acls(call: Call[Nothing, Nothing]) -> AclList:
     )  # fmt: skip
 
 
-@endpoint("GET", "/v1/access", "Tell who may do something, and by which rule.", SEEN, problems=(UNSUPPORTED,))
+@endpoint("GET", "/v1/access", "Tell who may do something, and by which rule.", SEEN, problems=(REFUSED,))
 async def who_may(call: Call[Nothing, AccessQuery]) -> AccessAnswer:
     """Every user is decided upon, and whoever else is named in a rule."""
     rules, asked = _rules(call), call.query
     if rules is None:
-        raise Refused(UNSUPPORTED, "Security is off: everybody may do everything.")
+        raise Refused(REFUSED, "Security is off: everybody may do everything.")
     known = {each.name for each in await users.list_users(call.gateway.client)}
     decisions = []
     for principal in _principals(known, rules):
