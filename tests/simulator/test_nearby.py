@@ -141,7 +141,7 @@ def test_a_seed_with_readers_in_racks_breaks_no_promise(seed: int) -> None:
 
 
 def test_a_follower_that_serves_what_is_not_committed_is_caught() -> None:
-    kinds = ("kill", "cut", "pause")
+    kinds = ("power", "sag", "kill")  # what is not committed is lost at times
     assert is_caught(
         Campaign(nodes=3, kinds=kinds, workloads=("nearby",), mutant="follower-reads-uncommitted")
     )
