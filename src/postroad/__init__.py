@@ -34,7 +34,9 @@ _HOMES = {
     "Undecodable": "workers.errors",
 }
 
-__all__ = [*_HOMES, "__version__"]
+_EXTRA = "Tracing"  # needs OpenTelemetry, so `from postroad import *` leaves it out
+
+__all__ = [*(name for name in _HOMES if name != _EXTRA), "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,6 @@ __all__ = [
     "Reject",
     "Retry",
     "SyncClient",
-    "Tracing",
     "Undecodable",
     "__version__",
 ]

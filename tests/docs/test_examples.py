@@ -15,7 +15,7 @@ from .markdown import ROOT
 
 PROGRAMS = sorted(path for path in (ROOT / "examples").iterdir() if path.suffix in (".py", ".sh"))
 PATIENCE_S = 120
-ASKS_A_GATEWAY = "with_schemas.py"
+ASKS_A_GATEWAY = "schemas.py"
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 FIRST_S: Final = 1.0  # rates need two looks
 LINES_MIN: Final = 3  # rows of each table, however small the terminal is
-PLAIN_ROWS: Final = 50
 QUIT: Final = b"qQ\x03\x04"  # also Ctrl-C and Ctrl-D, as a terminal without signals sends them
 
 Show = Callable[["Frame"], None]
@@ -184,13 +183,11 @@ def fitted(tables: list[FrameTable], lines: int) -> list[FrameTable]:
 def _print(found: Frame) -> None:
     click.echo(found.headline)
     for columns, rows in found.tables:
-        lines = [tuple(column.upper() for column in columns), *rows[:PLAIN_ROWS]]
+        lines = [tuple(column.upper() for column in columns), *rows]  # all: somebody may look for one of them
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         click.echo()
         for line in lines:
             cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
             click.echo("  ".join(cells).rstrip())
-        if len(rows) > PLAIN_ROWS:
-            click.echo(f"and {len(rows) - PLAIN_ROWS} more")
     click.echo()
     sys.stdout.flush()

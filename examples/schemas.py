@@ -1,6 +1,6 @@
 """Orders in Avro: a newer program reads what an older one wrote, with the gateway as the schema registry.
 
-python examples/with_schemas.py [NODE [GATEWAY]]
+python examples/schemas.py [NODE [GATEWAY]]
 """
 
 import sys
