@@ -8,7 +8,7 @@ Two things differ from a plain stream, and both stay in here:
    of are reported as sent only once it has gone; until then the sender is told to wait. It offers the same
    bytes again, as `Stream` demands, and they are not encrypted a second time.
 
-Bounds: at most CIPHER_BYTES of what the peer sent are held encrypted; the loop is held for no more than
+Bounds: at most RECEIVED_BYTES of what the peer sent are held encrypted; the loop is held for no more than
 ENCRYPTED_BYTES_MAX at a time (1 MiB would take it a millisecond); files pass through memory in pieces.
 """
 
@@ -23,7 +23,8 @@ from typing import Any, Final
 
 from postroad.system.stream import Buffer, SentFile, Stream
 
-CIPHER_BYTES: Final = 64 * 1024  # four records: more at a time gained nothing
+RECEIVED_BYTES: Final = 256 * 1024  # with 64 KiB the node took a sixth more processor time for a large produce
+SENT_BYTES: Final = 64 * 1024  # four records: more at a time gained nothing
 ENCRYPTED_BYTES_MAX: Final = 256 * 1024
 
 
@@ -31,7 +32,7 @@ class _Cipher(threading.local):
     """What a socket is received into before it is decrypted: one space for each thread, so for each loop."""
 
     def __init__(self) -> None:
-        self.space = memoryview(bytearray(CIPHER_BYTES))
+        self.space = memoryview(bytearray(RECEIVED_BYTES))
 
 
 _cipher = _Cipher()
@@ -160,7 +161,7 @@ class TlsStream:
             if self._encrypted >= ENCRYPTED_BYTES_MAX:
                 self._encrypted = 0
                 return _sent_or_wait(sent)
-            piece = view[sent : sent + CIPHER_BYTES]
+            piece = view[sent : sent + SENT_BYTES]
             self._write(piece)
             self._encrypted += len(piece)
             if not self._send_encrypted(flags):
@@ -183,7 +184,7 @@ class TlsStream:
             return self.send(b"")
         sent = 0
         while sent < length:
-            piece = file.read(position + sent, min(length - sent, CIPHER_BYTES))
+            piece = file.read(position + sent, min(length - sent, SENT_BYTES))
             if not piece:
                 break
             try:
