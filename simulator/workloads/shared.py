@@ -14,7 +14,7 @@ from postroad.client.metadata import TopicPartition
 from postroad.client.offsets import EARLIEST, READ_COMMITTED, READ_UNCOMMITTED
 from postroad.client.shared_transactions import SharedRun
 from postroad.client.transactions import TransactionalProducer
-from postroad.errors import InvalidTransactionState, PostroadError
+from postroad.errors import InvalidProducerEpoch, InvalidTransactionState, PostroadError
 from simulator.checkers import l9_shared
 from simulator.violation import Violation
 from simulator.workloads.log_writer import create_topic
@@ -194,16 +194,26 @@ class Shared(Workload):
         history = self._history
         while True:
             run = history.begin(history.checkpoint)
-            shared = SharedRun(client, NAME, "last", run.batch, TIMEOUT_MS)
-            kept: list[Kept] = []
-            while len(kept) < 2 and (producer := await shared.enter()) is not None:
-                written = run.attempt(ROWS_MAX)
-                await self._write(producer, written)
-                kept.append((producer, written))
+            shared = SharedRun(client, NAME, f"last-{run.number}", run.batch, TIMEOUT_MS)
+            try:
+                kept = await self._write_twice(shared, run)
+            except InvalidProducerEpoch:
+                if self.is_kept:
+                    raise
+                continue  # a power cut took epochs that partitions remember; each run has the next one
             if kept:
                 await self._commit(shared, run, kept)
                 return
             self._is_done(run)
+
+    async def _write_twice(self, shared: SharedRun, run: Run) -> list[Kept]:
+        """Nothing if the batch is done."""
+        kept: list[Kept] = []
+        while len(kept) < 2 and (producer := await shared.enter()) is not None:
+            written = run.attempt(ROWS_MAX)
+            await self._write(producer, written)
+            kept.append((producer, written))
+        return kept
 
     async def _unstable(self, client: Client) -> dict[str, str]:
         stable = await offsets.latest(client, _parts(), READ_COMMITTED)
