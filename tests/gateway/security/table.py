@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
 
 from postroad.security.resources import Operation as Op
 from postroad.security.resources import ResourceType as Type
@@ -248,6 +249,26 @@ def letters(place: Place) -> None:
     until(lambda: _is_there(rest(place.house, ADMIN, "GET", listed)), "the letter is in its topic")
 
 
+def somebody(place: Place) -> str:
+    """A user `n-user`; its access key."""
+    place.house.add_user(f"{place.name}-user")
+    return place.house.keys[f"{place.name}-user"]
+
+
+RULE: Final = {
+    "permission": "allow", "principal": "User:somebody", "operation": "read", "type": "topic", "name": "{n}",
+}  # fmt: skip
+
+
+def rule(place: Place) -> dict[str, str]:
+    return {**RULE, "name": place.name}
+
+
+def ruled(place: Place) -> None:
+    made = rest(place.house, ADMIN, "POST", "/v1/acls", {"acls": [rule(place)]})
+    assert made.status == 201, made
+
+
 def _is_there(found: Outcome) -> bool:
     return found.status == 200 and bool(found.content["letters"])
 
@@ -390,10 +411,19 @@ REST: Final = [
     endpoint("GET", "/v1/users", cluster(D)),
     endpoint("GET", "/v1/acls", cluster(D)),
     endpoint("GET", "/v1/access?operation=write&name={n}", cluster(D)),
-    # Nodes let no gateway alter the cluster, whoever asks it to.
-    endpoint("POST", "/v1/cluster/nodes/1/drain", cluster(Op.ALTER), success=FORBIDDEN),
-    endpoint("POST", "/v1/cluster/nodes/1/cancel-drain", cluster(Op.ALTER), success=FORBIDDEN),
-    endpoint("POST", "/v1/cluster/elect-preferred-leaders", cluster(Op.ALTER), success=FORBIDDEN),
+    # Nodes are asked in the caller's name. There is no such node, so nothing else is disturbed.
+    endpoint("POST", "/v1/cluster/nodes/9/drain", cluster(Op.ALTER), success=NOT_FOUND),
+    endpoint("POST", "/v1/cluster/nodes/9/cancel-drain", cluster(Op.ALTER), success=NOT_FOUND),
+    endpoint("POST", "/v1/cluster/elect-preferred-leaders", cluster(Op.ALTER)),
+    endpoint("POST", "/v1/users", cluster(Op.ALTER), body=lambda place, _: {"name": f"{place.name}-made"}),
+    endpoint("POST", "/v1/users/{n}-user/password", cluster(Op.ALTER), prepare=somebody, body={}),
+    endpoint("DELETE", "/v1/users/{n}-user", cluster(Op.ALTER), prepare=somebody),
+    endpoint("POST", "/v1/users/{n}-user/keys", cluster(Op.ALTER), prepare=somebody),
+    endpoint("POST", "/v1/access-keys/{p}/disable", cluster(Op.ALTER), prepare=somebody),
+    endpoint("POST", "/v1/access-keys/{p}/enable", cluster(Op.ALTER), prepare=somebody),
+    endpoint("DELETE", "/v1/access-keys/{p}", cluster(Op.ALTER), prepare=somebody),
+    endpoint("POST", "/v1/acls", cluster(Op.ALTER), body=lambda place, _: {"acls": [rule(place)]}),
+    endpoint("DELETE", "/v1/acls?" + urlencode(RULE, safe="{}"), cluster(Op.ALTER), prepare=ruled),
     endpoint("GET", SUBSCRIPTION + "/webhook", group(Op.DESCRIBE_CONFIGS), prepare=hook),
     endpoint("PUT", SUBSCRIPTION + "/webhook", group(ALTER_CONFIGS), *RECEIVE, body=HOOK),
     endpoint(

@@ -20,17 +20,20 @@ class Command(NamedTuple):
     cli: str = ""
 
 
-def command_of(origin: str, endpoint: Endpoint, path: Path, query: Mapping[str, Any], body: Any) -> Command:
+def command_of(
+    origin: str, endpoint: Endpoint, path: Path, query: Mapping[str, Any], body: Any, user: str = ""
+) -> Command:
+    """`user`: in whose name; curl asks for the password."""
     url = origin + endpoint.path.format(**{name: quote(value, safe="") for name, value in path.items()})
     if query:
         url += "?" + urlencode({name: str(value) for name, value in query.items()})
-    words = ["curl"]
+    words = ["curl", "-u", user] if user else ["curl"]
     if endpoint.method != ("GET" if body is None else "POST"):
         words += ["-X", endpoint.method]
     if body is not None:
         words += ["--json", json.dumps(body, ensure_ascii=False)]
     known = CLI.get(endpoint.name)
-    arguments = known(path, body or {}) if known is not None else None
+    arguments = known(path, body or dict(query)) if known is not None else None
     cli = "" if arguments is None else shlex.join(["postroad", *arguments])
     return Command(shlex.join([*words, url]), cli)
 
@@ -104,6 +107,77 @@ def _cancel_drain(path: Path, body: Any) -> list[str] | None:
     return ["cluster", "drain", path["node"], "--cancel"]
 
 
+def _create_user(path: Path, body: Any) -> list[str] | None:
+    return ["user", "create", body["name"]]
+
+
+def _change_password(path: Path, body: Any) -> list[str] | None:
+    return ["user", "password", path["user"]]
+
+
+def _delete_user(path: Path, body: Any) -> list[str] | None:
+    return ["user", "delete", path["user"]]
+
+
+def _create_key(path: Path, body: Any) -> list[str] | None:
+    return ["user", "key", "create", path["user"]]
+
+
+def _disable_key(path: Path, body: Any) -> list[str] | None:
+    return ["user", "key", "disable", path["key"]]
+
+
+def _enable_key(path: Path, body: Any) -> list[str] | None:
+    return ["user", "key", "enable", path["key"]]
+
+
+def _delete_key(path: Path, body: Any) -> list[str] | None:
+    return ["user", "key", "delete", path["key"]]
+
+
+def _create_acls(path: Path, body: Any) -> list[str] | None:
+    """One command, where all rules differ only by what they are about."""
+    acls = body["acls"]
+    if len({(each["operation"], each["type"] in _NAMED, each.get("host")) for each in acls}) != 1:
+        return None
+    about = [_about(each) for each in acls]
+    if None in about or (len(acls) > 1 and acls[0]["type"] not in _NAMED):
+        return None
+    named = [word for words in about for word in words or ()]
+    return ["acl", acls[0]["permission"], _of_user(acls[0]), *named, *_how(acls[0])]
+
+
+def _delete_acl(path: Path, body: Any) -> list[str] | None:
+    """The command takes back what was denied as well as what was allowed."""
+    about = _about(body)
+    return None if about is None else ["acl", "remove", _of_user(body), *about, *_how(body)]
+
+
+_NAMED: Final = ("topic", "group")  # whose operations the command line is told
+
+
+def _of_user(acl: Mapping[str, str]) -> str:
+    return acl["principal"].removeprefix("User:")
+
+
+def _about(acl: Mapping[str, str]) -> list[str] | None:
+    """None: the command line can't say it."""
+    prefixed = acl.get("pattern") == "prefixed"
+    name = acl["name"] + ("*" if prefixed else "")
+    if acl["type"] == "cluster":
+        return ["--cluster", acl["operation"]]
+    if not prefixed and name.endswith("*") and name != "*":
+        return None  # it would be taken for a prefix
+    if acl["type"] in _NAMED or acl["operation"] == "write":
+        return [f"--{acl['type']}", name]
+    return None
+
+
+def _how(acl: Mapping[str, str]) -> list[str]:
+    words = ["--operation", acl["operation"]] if acl["type"] in _NAMED else []
+    return words if acl.get("host", "*") == "*" else [*words, "--from", acl["host"]]
+
+
 CLI: Final[Mapping[str, Callable[[Path, Any], list[str] | None]]] = {
     "create_topic": _create_topic,
     "alter_topic": _alter_topic,
@@ -115,4 +189,13 @@ CLI: Final[Mapping[str, Callable[[Path, Any], list[str] | None]]] = {
     "delete_group": _delete_group,
     "drain_node": _drain_node,
     "cancel_drain": _cancel_drain,
+    "create_user": _create_user,
+    "change_password": _change_password,
+    "delete_user": _delete_user,
+    "create_key": _create_key,
+    "disable_key": _disable_key,
+    "enable_key": _enable_key,
+    "delete_key": _delete_key,
+    "create_acls": _create_acls,
+    "delete_acl": _delete_acl,
 }

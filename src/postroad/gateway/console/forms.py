@@ -27,6 +27,9 @@ COMMAND: Final = "command"
 # Which of several forms of the same action it was. Not `form`: a field called so hides the form from scripts.
 KEY: Final = "which"
 CONFIRMED: Final = "confirmed"  # the digest of what was looked over
+OWN_PASSWORD: Final = (
+    "own_password"  # the visitor's; it is taken out of the form before anything else is done
+)
 _NO_CONTENT: Final = frozenset({TOKEN, SHOW, CONFIRMED})
 
 
@@ -118,6 +121,17 @@ class FormMaker:
         box = tag("input", id=self._field(name), name=name, type="checkbox", value="yes", checked=checked)
         return tag("p", tag("label", box, " ", label), class_="check")
 
+    def own_password(self) -> Html:
+        """For what nodes are asked in person (`rest/in_person.py`). What was typed is never written back."""
+        if not self._visit.access.is_guarded:
+            return Html("")
+        hint = "Nodes are asked in your name. The password is not kept."
+        field_ = tag(
+            "input", id=self._field(OWN_PASSWORD), name=OWN_PASSWORD, type="password",
+            autocomplete="current-password", aria_describedby=self._hint_id(OWN_PASSWORD, hint),
+        )  # fmt: skip
+        return self._labelled(OWN_PASSWORD, "Your password", field_, hint)
+
     def typed_name(self, name: str) -> Html:
         """The name has to be typed, for what can't be undone; `check_typed` looks at it."""
         return self.text("typed", f"Type {name} to confirm", required=True, spellcheck="false")
@@ -198,6 +212,7 @@ class FormMaker:
     def _result(self) -> Html:
         """What went wrong, or how it is done by hand."""
         outcome = self._outcome
+        self._visit.outcome_has_form |= outcome is not None
         shown: Node = None
         if outcome is not None and outcome.problem is not None:
             shown = tag("p", outcome.problem.detail or outcome.problem.title, class_="problem", role="alert")

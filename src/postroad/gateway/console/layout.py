@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from postroad import __version__
 from postroad.gateway.console.assets import address
-from postroad.gateway.console.forms import ACTION, TOKEN, Outcome
+from postroad.gateway.console.forms import ACTION, TOKEN
 from postroad.gateway.console.page import View
 from postroad.gateway.rest.problems import Problem
 from postroad.markup import DOCTYPE, Html, Node, join, tag
@@ -63,7 +63,7 @@ def whole(visit: Visit, section: str, view: View, is_live: bool) -> Html:
             _top(visit, section),
             tag("p", "The gateway does not answer. Trying again …", id="lost", role="status", hidden=True),
             tag(
-                "main", _above(view), tag("h1", view.title), _outcome(visit.outcome), view.body,
+                "main", _above(view), tag("h1", view.title), _outcome(visit), view.body,
                 id="main", tabindex="-1", data_outcome=visit.outcome.kind if visit.outcome else None,
             ),
             connection if is_live else None,
@@ -127,10 +127,14 @@ def _above(view: View) -> Node:
     return tag("p", [[tag("a", text, href=href), " › "] for text, href in view.above], class_="above")
 
 
-def _outcome(outcome: Outcome | None) -> Html:
-    shown: Node = None
+def _outcome(visit: Visit) -> Html:
+    """What was done; what went wrong stands beside its form, or here if that is on the page no longer."""
+    outcome, shown = visit.outcome, None
     if outcome is not None and outcome.kind == "done":
         shown = tag("div", tag("p", outcome.done), outcome.body, class_="notice good")
+    elif outcome is not None and outcome.problem is not None and not visit.outcome_has_form:
+        text = outcome.problem.detail or outcome.problem.title
+        shown = tag("p", text, class_="problem", role="alert")
     return tag("div", shown, id="outcome", role="status")
 
 

@@ -18,7 +18,7 @@ from aiohttp import hdrs, web
 from postroad.errors import PostroadError
 from postroad.gateway.console import assets, layout
 from postroad.gateway.console.export import export
-from postroad.gateway.console.forms import ACTION, COMMAND, KEY, SHOW, TOKEN, Outcome
+from postroad.gateway.console.forms import ACTION, COMMAND, KEY, OWN_PASSWORD, SHOW, TOKEN, Outcome
 from postroad.gateway.console.live import Streams
 from postroad.gateway.console.login import Login
 from postroad.gateway.console.page import Form, Page
@@ -185,6 +185,8 @@ class Console:
 
     async def _acted(self, page: Page, visit: Visit, form: Form) -> str:
         """Where to go on; empty: stay. What has come of it is the visit's outcome."""
+        visit.own_password = form.get(OWN_PASSWORD, "")
+        form = {field: value for field, value in form.items() if field != OWN_PASSWORD}
         name, key = form.get(ACTION, ""), form.get(KEY, "")
         act = page.actions.get(name)
         visit.describes = form.get(SHOW) == COMMAND

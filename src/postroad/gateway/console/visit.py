@@ -61,7 +61,9 @@ class Visit:
         self.parts: dict[str, Html] = {}
         self.frames: dict[str, tuple[tuple[str, ...], Html]] = {}  # with the names of their rows
         self.outcome: Outcome | None = None
+        self.outcome_has_form = False  # its form is on the page, and shows it
         self.describes = False
+        self.own_password = ""  # as it came with a form
 
     @property
     def access(self) -> Access:
@@ -93,7 +95,8 @@ class Visit:
         if not self.changes:
             raise Refused(problems.FORBIDDEN, "This console is read-only (console.read_only).")
         if self.describes:
-            raise Described(command_of(self.origin, endpoint, path, query or {}, body))
+            user = self.visitor.name if self.access.is_guarded else ""
+            raise Described(command_of(self.origin, endpoint, path, query or {}, body, user))
         return await self._perform(endpoint, query or {}, body, path)
 
     async def preview(self, endpoint: Endpoint, body: Any, **path: str) -> Any:
@@ -124,7 +127,8 @@ class Visit:
         except msgspec.ValidationError as error:
             raise Refused(problems.MALFORMED, str(error)) from None
         given = Nothing() if endpoint.body is Nothing else self._body(endpoint, body)
-        result = await endpoint.handler(Call(self.gateway, self.request, path, asked, given, access))
+        call = Call(self.gateway, self.request, path, asked, given, access, self.own_password)
+        result = await endpoint.handler(call)
         return result.body if isinstance(result, EndpointAnswer) else result
 
     @staticmethod
@@ -142,6 +146,11 @@ class Visit:
     def shows_peek(self, subscription: str, topics: Sequence[str]) -> bool:
         """Whether the visitor may look at the messages that a subscription is not done with."""
         return all(self.may_topic(name, rights.READ) for name in topics)
+
+    @property
+    def may_alter_cluster(self) -> bool:
+        """Whether the visitor may change nodes, users and rules."""
+        return self.may_lose and self.access.may_cluster(rights.ALTER)
 
     def may_topic(self, name: str, operation: Operation) -> bool:
         return self.access.may_topic(name, operation)

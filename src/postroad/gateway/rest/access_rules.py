@@ -1,7 +1,4 @@
-"""Users and ACLs over REST, for reading: who there is, which rules hold, who may do something and why.
-
-Nodes let no gateway change them: `postroad user` and `postroad acl` ask the nodes as a user.
-"""
+"""Users and ACLs over REST, for reading: who there is, which rules hold, who may do something and why."""
 
 from __future__ import annotations
 
@@ -94,7 +91,7 @@ class AccessAnswer(Struct):
 
 @endpoint("GET", "/v1/users", "List users, without anything secret.", SEEN)
 async def list_users(call: Call[Nothing, Nothing]) -> UserList:
-    rules = _rules(call)
+    rules = rules_of(call)
     if rules is None:
         return UserList(False, [])
     client = call.gateway.client
@@ -123,7 +120,7 @@ async def list_users(call: Call[Nothing, Nothing]) -> UserList:
 @endpoint("GET", "/v1/acls", "List the rules of who may do what.", SEEN)
 async def list_acls(call: Call[Nothing, Nothing]) -> AclList:
     """As this gateway has heard of them from the nodes."""
-    rules = _rules(call)
+    rules = rules_of(call)
     if rules is None:
         return AclList(False, [])
     return AclList(
@@ -142,7 +139,7 @@ async def list_acls(call: Call[Nothing, Nothing]) -> AclList:
 @endpoint("GET", "/v1/access", "Tell who may do something, and by which rule.", SEEN, problems=(REFUSED,))
 async def who_may(call: Call[Nothing, AccessQuery]) -> AccessAnswer:
     """Every user is decided upon, and whoever else is named in a rule."""
-    rules, asked = _rules(call), call.query
+    rules, asked = rules_of(call), call.query
     if rules is None:
         raise Refused(REFUSED, "Security is off: everybody may do everything.")
     known = {each.name for each in await users.list_users(call.gateway.client)}
@@ -162,7 +159,8 @@ def _principals(known: set[str], rules: Rules) -> Iterator[Principal]:
         yield user(name)
 
 
-def _rules(call: Call[Any, Any]) -> Rules | None:
+def rules_of(call: Call[Any, Any]) -> Rules | None:
+    """As this gateway has heard of them; None: security is off."""
     following = call.gateway.identities.following
     return None if following is None else following.rules
 

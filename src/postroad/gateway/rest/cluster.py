@@ -16,9 +16,10 @@ from postroad.client.nodes import NodeFacts
 from postroad.gateway.node_figures import NodeFigures
 from postroad.gateway.rest import problems
 from postroad.gateway.rest.endpoint import Call, Nothing, endpoint
+from postroad.gateway.rest.in_person import as_caller, note
 from postroad.gateway.rest.problems import NOT_FOUND, REFUSED, Refused
 from postroad.gateway.security.rights import ALTER, DESCRIBE, Rights
-from postroad.wire.nodes import AnyOrder, CancelDrain, DrainNode, NodeStanding
+from postroad.wire.nodes import CancelDrain, DrainNode, NodeStanding
 
 SHOWN_MAX: Final = 1000  # partitions of which something is to be said
 
@@ -98,9 +99,8 @@ async def get_cluster(call: Call[Nothing, Nothing]) -> ClusterDetails:
 )  # fmt: skip
 async def drain_node(call: Call[Nothing, Nothing]) -> ClusterDetails:
     """The node may be alive or dead, and gets nothing new until the drain is cancelled. It runs by itself;
-    `GET /v1/cluster` tells how many replicas are left. Where requests are users' it is refused (403): nodes
-    let no gateway alter the cluster then, and `postroad cluster drain` asks them as a user."""
-    _check_may_alter(call, f"cluster drain {call.path['node']}")
+    `GET /v1/cluster` tells how many replicas are left. Where requests are users' nodes are asked in the
+    caller's own name, which takes the caller's password (`Authorization: Basic`)."""
     return await _order(call, DrainNode(int(call.path["node"])))
 
 
@@ -110,7 +110,6 @@ async def drain_node(call: Call[Nothing, Nothing]) -> ClusterDetails:
 )  # fmt: skip
 async def cancel_drain(call: Call[Nothing, Nothing]) -> ClusterDetails:
     """What has left it stays where it is. As to users, see drain."""
-    _check_may_alter(call, f"cluster drain {call.path['node']} --cancel")
     return await _order(call, CancelDrain(int(call.path["node"])))
 
 
@@ -120,30 +119,28 @@ async def cancel_drain(call: Call[Nothing, Nothing]) -> ClusterDetails:
 )  # fmt: skip
 async def elect_preferred_leaders(call: Call[Nothing, Nothing]) -> Elected:
     """Where it is in sync. Nodes do so by themselves after a while. As to users, see drain."""
-    _check_may_alter(call, "cluster rebalance")
-    outcomes = await moves.elect_preferred(call.gateway.client)
+    async with as_caller(call) as client:
+        outcomes = await moves.elect_preferred(client)
+    if call.access.is_guarded:
+        note(call, "leaders elected", count=len(outcomes))
     failed = [f"{where}: {error}" for where, error in sorted(outcomes.items()) if error is not None]
     return Elected(len(outcomes) - len(failed), failed[:SHOWN_MAX])
-
-
-def _check_may_alter(call: Call[Any, Any], command: str) -> None:
-    """Raises Refused. Nodes let no gateway alter a cluster that has users, whoever asks it to: one that was
-    broken into could do no more than its callers may."""
-    if call.access.is_guarded:
-        text = f"With security a gateway may not alter the cluster. Ask the nodes: `postroad {command}`."
-        raise Refused(problems.FORBIDDEN, text)
 
 
 async def _order(call: Call[Any, Any], order: DrainNode | CancelDrain) -> ClusterDetails:
     standings = await moves.nodes(call.gateway.client)
     if order.node not in {each.id for each in standings}:
         raise Refused(problems.NOT_FOUND, f"There is no node {order.node} in this cluster.")
-    return await _details(call, order)
+    async with as_caller(call) as client:
+        standings = await moves.nodes(client, order)
+    if call.access.is_guarded:
+        note(call, "node changed", node=order.node, order=type(order).__name__)
+    return await _details(call, standings)
 
 
-async def _details(call: Call[Any, Any], order: AnyOrder | None = None) -> ClusterDetails:
+async def _details(call: Call[Any, Any], told: list[NodeStanding] | None = None) -> ClusterDetails:
     client: Client = call.gateway.client
-    standings = {each.id: each for each in await moves.nodes(client, order)}
+    standings = {each.id: each for each in told or await moves.nodes(client)}
     seen = await client.retry(client.cluster)
     registered = {each.id: each for each in await nodes.describe(client)}
     moving = await moves.moving(client)

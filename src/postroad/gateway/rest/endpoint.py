@@ -35,7 +35,8 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Call(Generic[B, Q]):
-    """One request, read and checked. `access`: what the caller may do."""
+    """One request, read and checked. `access`: what the caller may do; `password`: the caller's own, where it
+    was asked for beside the request (`in_person.py`)."""
 
     gateway: Gateway
     request: web.Request
@@ -43,6 +44,7 @@ class Call(Generic[B, Q]):
     query: Q
     body: B
     access: Access = OPEN
+    password: str = field(default="", repr=False)
 
     @property
     def client_has_gone(self) -> bool:

@@ -15,6 +15,7 @@ DAY_MS: Final = 86_400_000
 YEAR_MS: Final = 366 * DAY_MS
 LOCK_MS_MAX: Final = 43_200_000
 NAME_MAX: Final = 249
+USER_MAX: Final = 256
 
 TOPIC_PATTERN: Final = r"^[a-zA-Z0-9._-]{1,249}$"
 
@@ -63,5 +64,7 @@ PATH: Final = {
     "subject": PathRule("The subject's name.", "1 to 1000 characters", length_max=1000),
     "version": PathRule("The version's number, or latest.", "", r"^(latest|-1|[1-9][0-9]{0,9})$"),
     "id": PathRule("The schema's id.", "", r"^[1-9][0-9]{0,9}$"),
+    "user": PathRule("The user's name.", f"1 to {USER_MAX} characters", length_max=USER_MAX),
+    "key": PathRule("The access key's id.", "letters and digits", r"^[A-Za-z0-9]{1,128}$"),
     "redrive": PathRule("The redrive's id.", "16 hexadecimal digits", r"^[0-9a-f]{16}$"),
 }

@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 from postroad.gateway.gateway import Gateway
 from postroad.gateway.rest import (
     access_rules,
+    acl_changes,
     browse,
     cluster,
     configs,
@@ -30,6 +31,7 @@ from postroad.gateway.rest import (
     topic_contents,
     topics,
     transactions,
+    user_changes,
     webhook_work,
     webhooks,
 )
@@ -88,6 +90,15 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     access_rules.list_users,
     access_rules.list_acls,
     access_rules.who_may,
+    user_changes.create_user,
+    user_changes.change_password,
+    user_changes.delete_user,
+    user_changes.create_key,
+    user_changes.disable_key,
+    user_changes.enable_key,
+    user_changes.delete_key,
+    acl_changes.create_acls,
+    acl_changes.delete_acl,
     cluster.get_cluster,
     cluster.drain_node,
     cluster.cancel_drain,

@@ -146,6 +146,10 @@ class Credentials:
             )
         return session
 
+    async def mechanism(self, user: str) -> str:
+        """In which a password of this user is checked. Raises PostroadError."""
+        return (await self._ask(api.FindSalt(user))).mechanism
+
     async def of_mark(self, user: str, is_shown: Callable[[bytes], bool]) -> Session | None:
         """The session of a password that was right when its mark was told; None: it is no longer the
         user's. Raises PostroadError."""

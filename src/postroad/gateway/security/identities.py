@@ -106,6 +106,16 @@ class Identities:
         session = await self._credentials.of_mark(name, is_shown)
         return None if session is None else self._of_session(session, host_of(transport))
 
+    async def mechanism(self, name: str) -> str:
+        """In which way the user's password is shown to nodes. Raises PostroadError."""
+        assert self._credentials is not None, "only users log in to nodes"
+        return await self._credentials.mechanism(name)
+
+    def note_change(self, access: Access, event: str, **facts: object) -> None:
+        """A line for the audit log about what a user has changed in person."""
+        assert isinstance(access, UserAccess), "only users change anything in person"
+        self._audit.note_change(event, access.host, str(access.principal), facts)
+
     async def _by_secret(
         self, name: str, secret: str, may_be_user: bool, transport: BaseTransport | None
     ) -> Access | None:
@@ -236,6 +246,11 @@ class _Audit:
     def __init__(self) -> None:
         self._second = 0
         self._said = 0
+
+    @staticmethod
+    def note_change(event: str, host: str, principal: str, facts: Mapping[str, object]) -> None:
+        """Changes are never left out."""
+        audit.info("%s", json.dumps({"event": event, "peer": host, "principal": principal, **facts}))
 
     def note(self, event: str, name: str, host: str, mechanism: str = "Basic") -> None:
         second = int(asyncio.get_running_loop().time())

@@ -18,6 +18,7 @@ from postroad.gateway.console.pages import (
     subscriptions,
     topic,
     topics,
+    user,
     webhook,
 )
 
@@ -35,4 +36,5 @@ PAGES: Final[tuple[Page, ...]] = (
     group.group_page,
     cluster.cluster_page,
     access.access_page,
+    user.user_page,
 )

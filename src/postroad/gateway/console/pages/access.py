@@ -5,23 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from postroad.gateway.console import widgets, words
-from postroad.gateway.console.page import View, page
+from postroad.gateway.console.page import Done, Form, View, page
+from postroad.gateway.console.pages.user import secret, what_of
 from postroad.gateway.console.visit import Visit
-from postroad.gateway.rest import access_rules
+from postroad.gateway.rest import access_rules, user_changes
 from postroad.gateway.rest.access_rules import OPERATIONS, TYPES, AclDetails, Decision, UserDetails
 from postroad.markup import Html, Node, tag
+from postroad.security.principals import EVERYBODY
 
 USER_COLUMNS: Final = ("User", "Passwords", "Access keys", "Rules")
-RULE_COLUMNS: Final = ("", "Who", "May", "On", "From")
-DECISION_COLUMNS: Final = ("Who", "", "By which rule")
+RULE_COLUMNS: Final = ("Permission", "Who", "May", "On", "From")
+DECISION_COLUMNS: Final = ("Who", "Allowed", "By which rule")
 ADDRESS: Final = "*"
-COMMANDS: Final = (
-    ("A new user, with password and access key", "postroad user create NAME"),
-    ("Another password", "postroad user password NAME"),
-    ("Access keys: made, disabled, deleted", "postroad user key --help"),
-    ("Let a user publish and consume", "postroad acl allow NAME --produce orders --consume 'jobs*'"),
-    ("Take a rule back", "postroad acl remove NAME --produce orders"),
-)
 
 
 @page("/console/access", "access")
@@ -40,6 +35,7 @@ async def access_page(visit: Visit) -> View:
                     visit, "users", USER_COLUMNS, [(each.name, _user(each)) for each in found.users],
                     numbers=[3], caption="Users", empty="There is no user yet.",
                 ),
+                actions=[_create(visit)],
             ),
             widgets.section(
                 "Rules",
@@ -48,7 +44,6 @@ async def access_page(visit: Visit) -> View:
                     caption="Rules", empty="There is no rule yet: only super users may do anything.",
                 ),
             ),
-            _changes(),
         ],
     )  # fmt: skip
 
@@ -65,7 +60,7 @@ def _open() -> Node:
 
 
 def _user(each: UserDetails) -> list[Node]:
-    name: list[Node] = [each.name]
+    name: list[Node] = [widgets.link(each.name, "access", each.name)]
     if each.super:
         name += [" ", widgets.badge("super user", "warn")]
     keys: Node = words.NONE
@@ -85,19 +80,13 @@ def _name(each: AclDetails) -> str:
 
 
 def _rule(each: AclDetails) -> list[Node]:
-    what = f"{each.type} {each.name}"
-    if each.pattern == "prefixed":
-        what = f"each {each.type} whose name begins with {each.name}"
-    elif each.name == "*":
-        what = f"every {each.type}"
-    elif each.type == "cluster":
-        what = "the cluster"
     kind = "bad" if each.permission == "deny" else "good"
+    name = each.principal.removeprefix("User:")
     return [
         widgets.badge(each.permission, kind),
-        each.principal.removeprefix("User:"),
+        "everybody" if each.principal == EVERYBODY else widgets.link(name, "access", name),
         "do everything" if each.operation == "all" else each.operation.replace("-", " "),
-        what,
+        what_of(each),
         words.NONE if each.host == ADDRESS else each.host,
     ]
 
@@ -136,16 +125,25 @@ def _choice(name: str, label: str, options: list[str], value: str) -> Html:
     return tag("p", tag("label", label, for_=name), tag("select", made, id=name, name=name), class_="field")
 
 
-def _changes() -> Html:
-    """Nodes let no gateway change users and rules: who breaks into one makes none."""
-    rows = [[text, tag("code", command)] for text, command in COMMANDS]
-    return widgets.section(
-        "Changes",
-        tag(
-            "p",
-            "Users and rules are changed from a terminal. No gateway may do it, so whoever breaks into one "
-            "makes no users.",
-            class_="soft",
-        ),
-        widgets.plain_table(("What", "Command"), rows),
-    )
+# --- what can be done
+
+
+def _create(visit: Visit) -> Node:
+    if not visit.may_alter_cluster:
+        return None
+    form = visit.form("create")
+    text = "It may do nothing until a rule says so. Password and access key are made up, and shown once."
+    return form.dialog(
+        "Create a user…", "Create a user", tag("p", text),
+        form.text("name", "Name", required=True, maxlength=256, spellcheck="false"),
+        form.check("key", "With an access key, for SQS", checked=True),
+        form.own_password(), submit="Create",
+    )  # fmt: skip
+
+
+@access_page.action("create")
+async def create(visit: Visit, form: Form) -> Done:
+    body = {"name": form.get("name", "").strip(), "access_key": "key" in form}
+    made = await visit.change(user_changes.create_user, body)
+    onward = tag("p", "Say what it may do: ", widgets.link(made.name, "access", made.name), ".")
+    return Done(f"{made.name} was created.", body=[secret(made), onward])

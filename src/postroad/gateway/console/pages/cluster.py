@@ -152,25 +152,14 @@ def _ids(nodes: list[int]) -> str:
 # --- what can be done
 
 
-def _may_alter(visit: Visit) -> bool:
-    """Nodes let no gateway alter a cluster that has users."""
-    return visit.may_lose and not visit.access.is_guarded
-
-
 def _drains(visit: Visit, found: ClusterDetails) -> Html:
     rows: list[tuple[str, list[Node]]] = [
         (str(each.id), [str(each.id), _progress(visit, each), _drain(visit, each, found)])
         for each in found.nodes
     ]
     text = "A drained node gives its partitions to others, and gets nothing new until that is cancelled."
-    how = None
-    if visit.access.is_guarded:
-        how = tag(
-            "p", "Nodes let no gateway alter a cluster that has users. From a terminal: ",
-            tag("code", "postroad cluster drain NODE"), ".", class_="soft",
-        )  # fmt: skip
     return widgets.section(
-        "Drains", tag("p", text, class_="soft"), how,
+        "Drains", tag("p", text, class_="soft"),
         widgets.still_table("drains", ("Node", "Progress", ""), rows, caption="Drains"),
     )  # fmt: skip
 
@@ -187,12 +176,18 @@ def _progress(visit: Visit, node: ClusterNode) -> Html:
 
 
 def _drain(visit: Visit, node: ClusterNode, found: ClusterDetails) -> Node:
-    if not _may_alter(visit):
+    if not visit.may_alter_cluster:
         return None
     key = str(node.id)
     if node.state in ("draining", "drained"):
         form = visit.form("cancel", key)
-        return form.button("Cancel the drain", label_for=f"of node {key}")
+        if not visit.access.is_guarded:
+            return form.button("Cancel the drain", label_for=f"of node {key}")
+        return form.dialog(
+            "Cancel the drain…", f"Cancel the drain of node {key}",
+            tag("p", "It may have partitions again. What has left it stays where it is."),
+            form.own_password(), submit="Cancel the drain", label_for=f"of node {key}",
+        )  # fmt: skip
     others = sum(each.state == "serving" and each.id != node.id for each in found.nodes)
     form = visit.form("drain", key)
     effect = (
@@ -202,8 +197,9 @@ def _drain(visit: Visit, node: ClusterNode, found: ClusterDetails) -> Node:
         else "There is no other node that serves: nothing can leave it, and it gets nothing new."
     )
     return form.dialog(
-        "Drain…", f"Drain node {key}", tag("p", effect), submit="Drain", danger=True, label_for=f"node {key}"
-    )
+        "Drain…", f"Drain node {key}", tag("p", effect), form.own_password(), submit="Drain", danger=True,
+        label_for=f"node {key}",
+    )  # fmt: skip
 
 
 @cluster_page.action("drain")
@@ -221,15 +217,17 @@ async def cancel(visit: Visit, form: Form) -> Done:
 
 
 def _elect(visit: Visit, found: ClusterDetails) -> Node:
-    if not _may_alter(visit) or len(found.nodes) < 2:
+    if not visit.may_alter_cluster or len(found.nodes) < 2:
         return None
     text = (
         f"{words.plural(found.not_preferred, 'partition')} are led by another node than their first replica. "
         "Those whose first replica is in sync change their leader; clients notice within a moment."
     )
-    return visit.form("elect").dialog(
-        "Elect preferred leaders…", "Elect preferred leaders", tag("p", text), submit="Elect"
-    )
+    form = visit.form("elect")
+    return form.dialog(
+        "Elect preferred leaders…", "Elect preferred leaders", tag("p", text), form.own_password(),
+        submit="Elect",
+    )  # fmt: skip
 
 
 @cluster_page.action("elect")
