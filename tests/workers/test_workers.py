@@ -331,3 +331,16 @@ async def test_messages_are_received_by_calls(app: postroad.App, name: str) -> N
         assert sorted(seen) == [(0, 1), (1, 1), (1, 2), (2, 1), (3, 1), (3, 2)]
         (letter,) = await records(app.bootstrap, f"{name}.dead", 1)
     assert header(letter, "postroad-reason") == "never"
+
+
+async def test_what_is_held_when_a_receiver_ends_comes_again_to_the_next_one(
+    app: postroad.App, name: str
+) -> None:
+    """It is released while a fetch is under way, which brings it once more when nobody takes it."""
+    async with app, asyncio.timeout(60):
+        await app.publish_many(name, map(Job, range(3)))
+        async with app.receive(name, of=Job) as messages:
+            (await anext(messages)).accept()
+        async with app.receive(name, of=Job) as messages:
+            left = [(await anext(messages)).value.number for _ in range(2)]
+    assert sorted(left) == [1, 2]

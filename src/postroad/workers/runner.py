@@ -195,9 +195,9 @@ class Runner:
     async def _slot(self) -> None:
         buffer = self._buffer
         while True:
-            while not buffer:
+            while not buffer or self._stopping.is_set():
                 if self._stopping.is_set():
-                    return
+                    return  # also with a message that a last fetch has brought: it is returned
                 idle = asyncio.get_running_loop().create_future()
                 self._idle.append(idle)
                 await idle
