@@ -24,17 +24,20 @@ from tests.docs.markdown import all_blocks
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "examples/recipes"
 PAGES = ROOT / "docs/recipes"
-PATIENCE_S = 120
+PATIENCE_S = 300  # some start Spark, which on a busy machine takes a minute
 INSTALL_SECONDS_MAX = 900
 
 OURS = ("aws_code", "celery_tasks", "move_from_kafka", "move_from_sqs")
 RABBITMQ = "move_from_rabbitmq"
+AIRFLOW = "airflow_orders"
 NEEDS = {
     "dramatiq_actors": ("dramatiq==2.2.1", "dramatiq-sqs==0.4.4"),
     "django_outbox": ("django==5.2.19",),
     "fastapi_shop": ("fastapi==0.163.2", "uvicorn==0.54.0", "websockets==17.4"),
     RABBITMQ: ("pika==1.4.4",),
     "faststream_orders": ("faststream[confluent]==0.7.8",),
+    AIRFLOW: ("apache-airflow==3.3.2",),
+    "dagster_orders": ("dagster==1.13.28",),
 }
 
 
@@ -57,6 +60,8 @@ def test_recipe_with_a_framework_prints_what_its_page_says(name: str, served: No
         needed = rabbitmq(tmp_path / "rabbitmq")
     with needed as environment:
         python = str(interpreter(NEEDS[name]))
+        if name == AIRFLOW:
+            environment = airflow(python, tmp_path / "airflow")
         assert printed_by(python, name, served, tmp_path, environment) == told_by_page(name)
 
 
@@ -73,6 +78,24 @@ def rabbitmq(home: Path) -> Iterator[dict[str, str]]:
         yield {"RABBITMQ_URL": f"amqp://guest:guest@127.0.0.1:{server.port}"}
     finally:
         server.stop()
+
+
+def airflow(python: str, home: Path) -> dict[str, str]:
+    """An Airflow of its own, whose DAGs are the recipe, and which has made its database."""
+    settings = {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(RECIPES / f"{AIRFLOW}.py"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR",
+    }
+    subprocess.run(
+        [str(Path(python).with_name("airflow")), "db", "migrate"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **settings},
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+    return settings
 
 
 def test_every_recipe_has_a_page_that_shows_it_and_is_listed() -> None:
@@ -95,6 +118,7 @@ def printed_by(
             **os.environ,
             "PYTHONPATH": str(ROOT / "src"),
             "PYTHONDONTWRITEBYTECODE": "1",
+            "POSTROAD_PROGRAM": str(Path(sys.executable).with_name("postroad")),  # with Spark
             **(environment or {}),
         },
         capture_output=True,
